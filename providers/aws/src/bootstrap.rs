@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_api::{AmiFamily, Amount, KubeletSettings};
+use poolwright_api::Amount;
 use poolwright_provider_aws_model::bootstrap::{
     self, ClusterFacts, Family, KubeadmFacts, Kubelet, NodeFacts, UserData,
 };
@@ -10,6 +10,7 @@ use poolwright_provider_contract::{LaunchRequest, ProviderError};
 use poolwright_terms::keys;
 
 use crate::class::{KIND, Resolved, unusable};
+use crate::node_class::{AmiFamily, KubeletSettings};
 use crate::provider::{Join, Settings};
 use crate::tokens::InUse;
 

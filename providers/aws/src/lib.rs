@@ -1,7 +1,7 @@
 //! Nodes on AWS EC2: the calls.
 //!
 //! Lives here: [`AwsProvider`], which asks EC2, SSM and IAM for what Poolwright wants to know and tells them what it wants done;
-//! conversions between AWS's SDK and the words of `providers/aws-model` and of the provider contract. This is the one crate that
+//! EC2NodeClass ([`node_class`]) and the [`REGISTRATION`]; conversions between AWS's SDK and the words of `providers/aws-model` and of the provider contract. This is the one crate that
 //! compiles AWS's SDK.
 //!
 //! May not live here: any decision about what to buy, and what can be worked out without a call (that is `aws-model`'s).
@@ -23,13 +23,16 @@
 mod bootstrap;
 mod class;
 mod clients;
+mod connect;
 mod error;
 mod facts;
 mod gather;
 mod hearing;
 mod instances;
+mod karpenter;
 mod launch;
 mod market;
+pub mod node_class;
 mod preflight;
 mod provider;
 mod queue;
@@ -45,7 +48,6 @@ mod watch;
 pub use class::{Classes, KubeClasses};
 pub use clients::{Access, Key};
 pub use poolwright_provider_aws_model::bootstrap::BootstrapToken;
-pub use preflight::{Question, preflight};
 pub use provider::{AwsProvider, Join, Settings};
 pub use registration::REGISTRATION;
 

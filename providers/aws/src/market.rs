@@ -17,7 +17,6 @@ use aws_sdk_ec2::types::LocationType;
 use aws_sdk_pricing::types::{Filter, FilterType};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use poolwright_api::{AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy};
 use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, Zone};
 use poolwright_provider_aws_model::instance::{
     Efa, LocalDisks, MaxPods, ReserveFor, Selection, Settings, TypeFacts,
@@ -31,6 +30,7 @@ use crate::class::{Resolved, image_for, nothing_left};
 use crate::clients::Clients;
 use crate::error::provider_error;
 use crate::launch::template::gibibytes;
+use crate::node_class::{AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy};
 
 const TYPES_EVERY: SignedDuration = SignedDuration::from_hours(6);
 const ON_DEMAND_EVERY: SignedDuration = SignedDuration::from_hours(12);
@@ -170,7 +170,9 @@ impl Market {
         let types = catalogues.get(&class.name).map(|made| Arc::clone(&made.types));
         let facts = types.as_ref().and_then(|types| types.facts.iter().find(|facts| facts.name == *name));
         match (class.spec.efa, facts) {
-            (poolwright_api::Efa::Auto, Some(facts)) => facts.network.efa_interfaces.min(facts.network.cards),
+            (crate::node_class::Efa::Auto, Some(facts)) => {
+                facts.network.efa_interfaces.min(facts.network.cards)
+            }
             _ => 0,
         }
     }
@@ -351,8 +353,8 @@ fn settings(class: &Resolved) -> Settings {
             None => LocalDisks::Unused,
         },
         efa: match spec.efa {
-            poolwright_api::Efa::Auto => Efa::All,
-            poolwright_api::Efa::None => Efa::None,
+            crate::node_class::Efa::Auto => Efa::All,
+            crate::node_class::Efa::None => Efa::None,
         },
         kept: class.kept,
         ..defaults

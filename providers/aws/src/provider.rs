@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
-use poolwright_api::{EC2NodeClass, EC2NodeClassSpec};
 use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, OfferingId};
 use poolwright_provider_aws_model::InstanceId;
 use poolwright_provider_aws_model::bootstrap::UserData;
@@ -26,6 +25,7 @@ use crate::instances::{self, Found, Listing};
 use crate::launch::template::{self, Held, Template};
 use crate::launch::{Launched, Mates};
 use crate::market::Market;
+use crate::node_class::{EC2NodeClass, EC2NodeClassSpec};
 use crate::recent::Recent;
 use crate::tokens::{InUse, Tokens};
 
@@ -421,7 +421,7 @@ impl CloudProvider for AwsProvider {
         "aws"
     }
 
-    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+    fn node_class_kinds(&self) -> &[NodeClassKind] {
         &[class::NODE_CLASS]
     }
 

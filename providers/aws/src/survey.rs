@@ -9,9 +9,10 @@ use poolwright_provider_aws_model::instance::{
     Class, GpuFacts, Selection, Settings, TypeFacts, Unusual, UsageClass, class, gpu_model,
 };
 use poolwright_provider_aws_model::prices::{self, InterruptionRates, Sold};
-use poolwright_provider_contract::{ProviderError, market as contract};
+use poolwright_provider_contract::{FlagValues, ProviderError, market as contract};
 
 use crate::clients::{Access, Clients};
+use crate::connect;
 use crate::market::Market;
 
 /// Reads what a region of AWS sells.
@@ -19,8 +20,8 @@ pub(crate) struct Reader;
 
 #[async_trait]
 impl contract::MarketReader for Reader {
-    async fn read(&self, region: Option<String>, now: Timestamp) -> Result<contract::Market, ProviderError> {
-        let Survey { types, zones, sold } = survey(&Access { region, ..Access::default() }, now).await?;
+    async fn read(&self, flags: &FlagValues, now: Timestamp) -> Result<contract::Market, ProviderError> {
+        let Survey { types, zones, sold } = survey(&connect::access(flags), now).await?;
         let mut left_out: BTreeMap<InstanceTypeName, String> =
             sold.left_out.into_iter().map(|one| (one.instance_type, one.reason)).collect();
         let types = types.iter().map(|facts| {

@@ -1,12 +1,16 @@
 //! What a cloud must do for Poolwright, and the suite that checks that it does.
 //!
-//! Lives here: the [`CloudProvider`] trait, its requests, answers and typed errors, the conformance suite every
-//! provider must pass ([`conformance`]), and a cloud that exists in memory only, for tests ([`memory`]).
+//! Lives here: the [`Registration`] by which a cloud makes itself known, the [`CloudProvider`] trait with its requests, answers
+//! and typed errors, the conformance suite that every provider must pass ([`conformance`]), and a cloud that exists in memory
+//! only, for tests ([`memory`]).
 //!
-//! May not live here: any cloud's SDK, any decision about what to buy, Kubernetes clients.
+//! May not live here: the name or SDK of any cloud, any decision about what to buy, any call to an API server.
 
 mod class;
 pub mod conformance;
+mod connect;
+mod flags;
+pub mod karpenter;
 pub mod market;
 pub mod memory;
 mod node_class;
@@ -20,13 +24,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use class::{ClassCondition, ClassReport, ClassReports, Holds};
-pub use node_class::NodeClassKind;
+pub use connect::{Connect, ConnectError, Connected, Site};
+pub use flags::{Check, Flag, FlagValues};
+pub use node_class::{NodeClass, NodeClassFacts, NodeClassKind, crds};
 pub use notice::{Interruption, Notice, instance_of};
 pub use provider::{
     CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest,
     LaunchedInstance, ProviderError,
 };
-pub use registration::Registration;
+pub use registration::{Example, MarketRegistration, Registration};
 
 /// Where a provider reads the time: given by the edge, so that a test decides what time it is.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -6,17 +6,18 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use poolwright_catalog::{Arch, Catalogue, Gpu, InstanceTypeName, Zone};
 
+use crate::flags::FlagValues;
 use crate::provider::ProviderError;
 
 /// Asks a cloud what it sells. Launches nothing.
 #[async_trait]
 pub trait MarketReader: Send + Sync {
-    /// What `region` sells now; without a region, the one that the environment names.
+    /// What the region of the flags sells now; without one, that of the environment.
     ///
     /// # Errors
     ///
     /// The region or credentials are missing, or a call is not allowed. Each error says what to do.
-    async fn read(&self, region: Option<String>, now: Timestamp) -> Result<Market, ProviderError>;
+    async fn read(&self, flags: &FlagValues, now: Timestamp) -> Result<Market, ProviderError>;
 }
 
 /// What one region sells.

@@ -245,7 +245,7 @@ impl CloudProvider for MemoryProvider {
         "memory"
     }
 
-    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+    fn node_class_kinds(&self) -> &[NodeClassKind] {
         &[NodeClassKind { kind: NODE_CLASS_KIND, plural: "memorynodeclasses" }]
     }
 

@@ -134,7 +134,7 @@ pub trait CloudProvider: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// The kinds of node class that it launches with.
-    fn node_class_kinds(&self) -> &'static [NodeClassKind];
+    fn node_class_kinds(&self) -> &[NodeClassKind];
 
     /// What can be bought with this node class, prices included. Offerings out of stock are listed all the same.
     /// [`ProviderError::Invalid`] when the class does not exist or cannot be used, saying what to do.

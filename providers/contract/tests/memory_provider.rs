@@ -227,7 +227,7 @@ impl CloudProvider for Broken {
         self.inner.name()
     }
 
-    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+    fn node_class_kinds(&self) -> &[NodeClassKind] {
         self.inner.node_class_kinds()
     }
 

@@ -243,7 +243,7 @@ impl CloudProvider for KwokProvider {
         "kwok"
     }
 
-    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+    fn node_class_kinds(&self) -> &[NodeClassKind] {
         &[class::NODE_CLASS]
     }
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use poolwright_catalog::{Catalogue, builtin, read_csv};
-use poolwright_provider_registry::CLOUDS;
 use poolwright_terms::CapacityType;
 
+use crate::clouds::clouds;
 use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::source;
@@ -89,7 +89,7 @@ impl Selection {
 pub fn default_provider(catalogue: &Catalogue) -> Option<(String, bool)> {
     let providers: Vec<_> = catalogue.providers().iter().map(|name| name.as_str().to_owned()).collect();
     let is_choice = providers.len() > 1;
-    let known = CLOUDS.iter().find_map(|cloud| providers.iter().find(|name| *name == cloud.name));
+    let known = clouds().iter().find_map(|cloud| providers.iter().find(|name| *name == cloud.name));
     let chosen = known.or_else(|| providers.first())?;
     Some((chosen.clone(), is_choice))
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use poolwright_api as api;
+use poolwright_api::FieldProblem;
 use poolwright_catalog::{OfferingId, Price, RankedOffering, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{Claim, ClaimName, Interruption, Launched, PoolName};
@@ -12,7 +13,7 @@ use poolwright_terms::keys;
 
 use crate::conditions::conditions;
 use crate::convert::{allocatable_amounts, amounts, core_deadlines, deadlines, is_kept};
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod::uid_of;
 
 /// What a cloud says is not kept beyond this length.
@@ -23,12 +24,12 @@ pub fn node_claim(from: &api::NodeClaim) -> Result<Claim, IntakeError> {
     convert(from).map_err(|problem| problem.of(object_name("NodeClaim", None, from.metadata.name.as_deref())))
 }
 
-pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
+pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, FieldProblem> {
     let (meta, spec) = (&from.metadata, &from.spec);
     let offerings = spec.offerings.iter().enumerate();
     let offerings: Vec<_> = offerings.map(|(at, offering)| ranked(at, offering)).collect::<Result<_, _>>()?;
     let Some(first) = offerings.first() else {
-        return Err(Problem::new(
+        return Err(FieldProblem::new(
             "spec.offerings",
             "a claim without offerings wants nothing",
             "delete the claim",
@@ -71,14 +72,15 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
     })
 }
 
-fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, Problem> {
+fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, FieldProblem> {
     let path = format!("spec.offerings[{at}]");
     let price = from
         .usd_per_hour
         .as_deref()
         .map(|text| {
-            let error =
-                |error| Problem::new(format!("{path}.usdPerHour"), format!("{error}"), "delete the claim");
+            let error = |error| {
+                FieldProblem::new(format!("{path}.usdPerHour"), format!("{error}"), "delete the claim")
+            };
             text.parse::<UsdPerHour>().map_err(error)
         })
         .transpose()?;
@@ -94,13 +96,13 @@ fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, Proble
 }
 
 /// The pool a claim belongs to: by its label, or by its owner where somebody took the label away.
-fn pool(meta: &ObjectMeta) -> Result<PoolName, Problem> {
+fn pool(meta: &ObjectMeta) -> Result<PoolName, FieldProblem> {
     let label = meta.labels.as_ref().and_then(|labels| labels.get(keys::NODEPOOL_LABEL));
     let owner = || {
         meta.owner_references.iter().flatten().find(|owner| owner.kind == "NodePool").map(|owner| &owner.name)
     };
     label.or_else(owner).map(|name| PoolName(name.clone())).ok_or_else(|| {
-        Problem::new(
+        FieldProblem::new(
             "metadata.labels",
             format!(
                 "the label {} is missing, so nobody knows which NodePool it belongs to",

@@ -6,44 +6,42 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api as api;
+use poolwright_api::FieldProblem;
+use poolwright_api::key_segment;
 use poolwright_catalog::{ResourceList, quantity};
 use poolwright_core as core;
 use poolwright_terms::Taint;
 
-use crate::error::Problem;
+use crate::error::quantity_problem;
 
 /// Quantities of Kubernetes as a resource list.
 pub(crate) fn resources(
     path: &str,
     from: Option<&BTreeMap<String, Quantity>>,
-) -> Result<ResourceList, Problem> {
+) -> Result<ResourceList, FieldProblem> {
     let from = from.into_iter().flatten();
     amounts_at(path, from.map(|(name, quantity)| (name, quantity.0.as_str())))
 }
 
 /// Amounts of our API as a resource list.
-pub(crate) fn amounts(path: &str, from: &BTreeMap<String, api::Amount>) -> Result<ResourceList, Problem> {
+pub(crate) fn amounts(
+    path: &str,
+    from: &BTreeMap<String, api::Amount>,
+) -> Result<ResourceList, FieldProblem> {
     amounts_at(path, from.iter().map(|(name, amount)| (name, amount.0.as_str())))
 }
 
 fn amounts_at<'a>(
     path: &str,
     from: impl Iterator<Item = (&'a String, &'a str)>,
-) -> Result<ResourceList, Problem> {
+) -> Result<ResourceList, FieldProblem> {
     let mut list = ResourceList::new();
     for (name, text) in from {
         let amount = quantity::amount(name, text)
-            .map_err(|error| Problem::quantity(format!("{path}{}", key_segment(name)), &error))?;
+            .map_err(|error| quantity_problem(format!("{path}{}", key_segment(name)), &error))?;
         list.set(name.as_str(), amount);
     }
     Ok(list)
-}
-
-/// A map key as a part of a path: `.cpu`, or `["nvidia.com/gpu"]` where a dot would mislead.
-pub(crate) fn key_segment(key: &str) -> String {
-    let plain =
-        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    if plain { format!(".{key}") } else { format!("[{key:?}]") }
 }
 
 /// Whether an annotation says that a node, a claim or a pool is to be left as it is. Whoever wrote something else than `false` meant it.
@@ -74,12 +72,12 @@ pub fn node_taints(taints: &[Taint]) -> Vec<k8s::Taint> {
 }
 
 /// Deadlines as decisions see them, or what is wrong with them (with a path relative to the deadlines).
-pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::Deadlines, Problem> {
+pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::Deadlines, FieldProblem> {
     let read = |field: &str, text: &api::DurationText| {
         let path = || format!("{path}.{field}");
-        let length = text.parse().map_err(|error| duration_problem(path(), &error))?;
+        let length = text.parse().map_err(|error| FieldProblem::duration(path(), &error))?;
         if length.is_zero() {
-            return Err(Problem::new(
+            return Err(FieldProblem::new(
                 path(),
                 "a deadline of zero is always exceeded",
                 "write a duration such as `5m`",
@@ -93,14 +91,6 @@ pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::
         initialization: read("initialization", &from.initialization)?,
         termination: from.termination.as_ref().map(|text| read("termination", text)).transpose()?,
     })
-}
-
-pub(crate) fn duration_problem(path: impl Into<String>, error: &api::DurationError) -> Problem {
-    Problem::new(
-        path,
-        format!("`{}` is not a duration", error.text),
-        "write whole numbers with h, m, s or ms, such as `90s`, `5m` or `1h30m`",
-    )
 }
 
 /// Deadlines as our API writes them.

@@ -1,10 +1,11 @@
 //! DaemonSets, as far as new nodes feel them.
 
 use k8s_openapi::api::apps::v1 as k8s;
+use poolwright_api::FieldProblem;
 use poolwright_core::DaemonSet;
 use poolwright_terms::{TaintEffect, keys};
 
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::Owner;
 use crate::pod::{key_of, pod_spec};
 use crate::rules::tolerate;
@@ -32,7 +33,7 @@ pub fn daemonset(from: &k8s::DaemonSet) -> Result<DaemonSet, IntakeError> {
     })
 }
 
-pub(crate) fn convert(from: &k8s::DaemonSet) -> Result<DaemonSet, Problem> {
+pub(crate) fn convert(from: &k8s::DaemonSet) -> Result<DaemonSet, FieldProblem> {
     let pods = from.spec.as_ref().map(|spec| spec.template.clone()).unwrap_or_default();
     let template = pods.spec.unwrap_or_default();
     let labels = pods.metadata.and_then(|meta| meta.labels).unwrap_or_default();

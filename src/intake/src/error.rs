@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use poolwright_api::FieldProblem;
+use poolwright_catalog::quantity::QuantityError;
+
 /// An object that cannot be used as it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IntakeError {
@@ -30,42 +33,24 @@ impl fmt::Display for IntakeError {
 
 impl std::error::Error for IntakeError {}
 
-/// What is wrong at one place of an object; the object's name is added where it is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub path: String,
-    pub cause: String,
-    pub next_step: String,
+/// Names the object that a problem is about.
+pub(crate) trait OfObject {
+    /// The problem, with the object's name.
+    fn of(self, object: impl Into<String>) -> IntakeError;
 }
 
-impl Problem {
-    pub(crate) fn new(
-        path: impl Into<String>,
-        cause: impl Into<String>,
-        next_step: impl Into<String>,
-    ) -> Self {
-        Self { path: path.into(), cause: cause.into(), next_step: next_step.into() }
+impl OfObject for FieldProblem {
+    fn of(self, object: impl Into<String>) -> IntakeError {
+        let Self { path, cause, next_step } = self;
+        IntakeError { file: None, object: object.into(), path, cause, next_step }
     }
+}
 
-    /// A text that is no quantity. Messages of quantities say themselves what to write.
-    pub(crate) fn quantity(
-        path: impl Into<String>,
-        error: &poolwright_catalog::quantity::QuantityError,
-    ) -> Self {
-        let text = error.to_string();
-        let (cause, next_step) = text.split_once("; ").unwrap_or((&text, ""));
-        Self::new(path, cause, next_step)
-    }
-
-    pub(crate) fn of(self, object: impl Into<String>) -> IntakeError {
-        IntakeError {
-            file: None,
-            object: object.into(),
-            path: self.path,
-            cause: self.cause,
-            next_step: self.next_step,
-        }
-    }
+/// A text that is no quantity. Messages of quantities say themselves what to write.
+pub(crate) fn quantity_problem(path: impl Into<String>, error: &QuantityError) -> FieldProblem {
+    let text = error.to_string();
+    let (cause, next_step) = text.split_once("; ").unwrap_or((&text, ""));
+    FieldProblem::new(path, cause, next_step)
 }
 
 /// `Kind namespace/name`, or `Kind name` for objects of the whole cluster.

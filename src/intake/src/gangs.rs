@@ -8,10 +8,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::JobTemplateSpec;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use poolwright_api::FieldProblem;
 use poolwright_core::{Gang, GangPart, Pod as Model, PodPhase, PodVolume};
 use serde::Deserialize;
 
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod::{convert, key_of, uid_of};
 
 /// On JobSets and their replicated jobs: the pods of a job follow its first one, when that has a node.
@@ -283,8 +284,9 @@ fn example(
         ..Default::default()
     };
     let pod = Pod { metadata, spec: template.spec.clone(), status: None };
-    let named =
-        |problem: Problem| problem.of(object_name(kind, meta.namespace.as_deref(), meta.name.as_deref()));
+    let named = |problem: FieldProblem| {
+        problem.of(object_name(kind, meta.namespace.as_deref(), meta.name.as_deref()))
+    };
     let mut example = convert(&pod, &format!("{path}.spec")).map_err(named)?;
     if example.phase == PodPhase::Waiting {
         let since = meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0);

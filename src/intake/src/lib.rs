@@ -28,7 +28,6 @@ mod rules;
 mod runtime_class;
 mod scheduler;
 mod services;
-mod strict;
 mod unmodelled;
 mod volumes;
 mod workload;

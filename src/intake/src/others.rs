@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use poolwright_api::FieldProblem;
 use poolwright_core::{
     HostPort, Namespace, Namespaces, Operator, PodTerm, Requirement, SpreadRule, UnmodelledRule,
 };
 
-use crate::error::Problem;
 use crate::rules::operator;
 
 /// A namespace as decisions see it.
@@ -26,7 +26,7 @@ pub(crate) struct Owner<'a> {
 
 /// Ports of the host that the pod takes while it runs: those of containers and of sidecars. Init containers that end have
 /// none as far as the kube-scheduler is concerned.
-pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<HostPort>, Problem> {
+pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<HostPort>, FieldProblem> {
     let mut taken = BTreeSet::new();
     let is_sidecar = |container: &&k8s::Container| container.restart_policy.as_deref() == Some("Always");
     let sidecars = spec.init_containers.iter().flatten().enumerate().filter(|(_, one)| is_sidecar(one));
@@ -46,10 +46,14 @@ pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<Hos
     Ok(taken)
 }
 
-fn host_port(path: impl Fn() -> String, from: &k8s::ContainerPort, host: i32) -> Result<HostPort, Problem> {
+fn host_port(
+    path: impl Fn() -> String,
+    from: &k8s::ContainerPort,
+    host: i32,
+) -> Result<HostPort, FieldProblem> {
     let port = u16::try_from(host).ok().filter(|port| *port > 0).ok_or_else(|| {
         let field = if from.host_port == Some(host) { "hostPort" } else { "containerPort" };
-        Problem::new(
+        FieldProblem::new(
             format!("{}.{field}", path()),
             format!("{host} is not a port"),
             "use a number from 1 to 65535",
@@ -57,7 +61,7 @@ fn host_port(path: impl Fn() -> String, from: &k8s::ContainerPort, host: i32) ->
     })?;
     let protocol = from.protocol.as_deref().filter(|name| !name.is_empty()).unwrap_or("TCP");
     if !["TCP", "UDP", "SCTP"].contains(&protocol) {
-        return Err(Problem::new(
+        return Err(FieldProblem::new(
             format!("{}.protocol", path()),
             format!("`{protocol}` is not a protocol of a port"),
             "use TCP, UDP or SCTP",

@@ -3,9 +3,10 @@
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::scheduling::v1alpha2 as k8s;
+use poolwright_api::FieldProblem;
 use poolwright_core::{PodGroup, UnmodelledRule};
 
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod::{key_of, uid_of};
 
 /// A PodGroup as decisions see it. Fails only on a policy that no API server would have accepted.
@@ -20,7 +21,7 @@ pub fn pod_group(from: &k8s::PodGroup) -> Result<PodGroup, IntakeError> {
     })
 }
 
-pub(crate) fn convert(from: &k8s::PodGroup) -> Result<PodGroup, Problem> {
+pub(crate) fn convert(from: &k8s::PodGroup) -> Result<PodGroup, FieldProblem> {
     let (meta, spec) = (&from.metadata, &from.spec);
     let mut unmodelled = Vec::new();
     let mut add = |field: &str, rule: &str| {
@@ -30,12 +31,13 @@ pub(crate) fn convert(from: &k8s::PodGroup) -> Result<PodGroup, Problem> {
     let min_count = match (&policy.gang, &policy.basic) {
         (Some(_), Some(_)) => {
             let cause = "a PodGroup is a gang or basic, not both";
-            return Err(Problem::new("spec.schedulingPolicy", cause, "remove one of them"));
+            return Err(FieldProblem::new("spec.schedulingPolicy", cause, "remove one of them"));
         }
         (Some(gang), None) => {
             let count = u32::try_from(gang.min_count).ok().filter(|count| *count > 0);
             let cause = || format!("{} is not a number of pods", gang.min_count);
-            let problem = || Problem::new("spec.schedulingPolicy.gang.minCount", cause(), "write at least 1");
+            let problem =
+                || FieldProblem::new("spec.schedulingPolicy.gang.minCount", cause(), "write at least 1");
             Some(count.ok_or_else(problem)?)
         }
         (None, Some(_)) => None,

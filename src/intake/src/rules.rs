@@ -1,14 +1,13 @@
 //! Scheduling rules of pods and taints of nodes.
 
 use k8s_openapi::api::core::v1 as k8s;
+use poolwright_api::FieldProblem;
 use poolwright_core::rules::NODE_NAME_FIELD;
 use poolwright_core::{
     ClaimName, NodeTerm, Operator, Requirement, Toleration, TolerationMatch, UnmodelledRule,
 };
 use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::{Taint, TaintEffect};
-
-use crate::error::Problem;
 
 /// Required node affinity; rules in it that cannot be evaluated go to `unmodelled`.
 pub(crate) fn node_affinity(
@@ -147,10 +146,10 @@ pub(crate) fn tolerate(key: &str, effect: TaintEffect) -> Toleration {
 }
 
 /// Taints of a node.
-pub(crate) fn taints(path: &str, from: &[k8s::Taint]) -> Result<Vec<Taint>, Problem> {
+pub(crate) fn taints(path: &str, from: &[k8s::Taint]) -> Result<Vec<Taint>, FieldProblem> {
     let convert = |(at, taint): (usize, &k8s::Taint)| {
         let effect = TaintEffect::named(&taint.effect).ok_or_else(|| {
-            Problem::new(
+            FieldProblem::new(
                 format!("{path}[{at}].effect"),
                 format!("`{}` is not an effect of a taint", taint.effect),
                 "use NoSchedule, PreferNoSchedule or NoExecute",

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::node::v1::RuntimeClass;
-
-use crate::error::Problem;
+use poolwright_api::FieldProblem;
 
 /// RuntimeClasses by name.
 pub(crate) type RuntimeClasses = BTreeMap<String, RuntimeClass>;
@@ -21,7 +20,7 @@ pub(crate) fn admit(
     path: &str,
     spec: &mut PodSpec,
     classes: &RuntimeClasses,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<String>, FieldProblem> {
     let Some(name) = spec.runtime_class_name.clone().filter(|name| !name.is_empty()) else { return Ok(None) };
     let Some(class) = classes.get(&name) else {
         let done = spec.overhead.as_ref().is_some_and(|overhead| !overhead.is_empty());
@@ -34,7 +33,7 @@ pub(crate) fn admit(
     if let Some(fixed) = class.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref()) {
         let stated = spec.overhead.as_ref().filter(|stated| !stated.is_empty());
         if stated.is_some_and(|stated| stated != fixed) {
-            return Err(Problem::new(
+            return Err(FieldProblem::new(
                 format!("{path}.overhead"),
                 format!("it is not that of RuntimeClass `{name}`, and admission would refuse the pod"),
                 "remove it",
@@ -46,8 +45,8 @@ pub(crate) fn admit(
     for (key, value) in scheduling.node_selector.iter().flatten() {
         let selector = spec.node_selector.get_or_insert_default();
         if let Some(stated) = selector.get(key).filter(|stated| *stated != value) {
-            return Err(Problem::new(
-                format!("{path}.nodeSelector{}", crate::convert::key_segment(key)),
+            return Err(FieldProblem::new(
+                format!("{path}.nodeSelector{}", poolwright_api::key_segment(key)),
                 format!("`{stated}` contradicts RuntimeClass `{name}`, which runs on nodes with `{value}`"),
                 "remove one of them",
             ));

@@ -9,13 +9,14 @@ mod plugins;
 
 use std::collections::BTreeMap;
 
+use poolwright_api::FieldProblem;
+use poolwright_api::strict::read;
 use poolwright_core::{Profile, Profiles};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::{IntakeError, Problem};
+use crate::error::{IntakeError, OfObject};
 use crate::manifest::documents;
-use crate::strict::read;
 use plugins::Plugins;
 
 const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
@@ -35,13 +36,13 @@ pub struct SchedulerConfig {
 /// Reads a scheduler's configuration; all problems are collected. `source` is the name of the file, for messages.
 pub fn scheduler_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<IntakeError>> {
     read_config(source, text).map_err(|problems| {
-        let named = |problem: Problem| IntakeError { file: Some(source.to_owned()), ..problem.of("") };
+        let named = |problem: FieldProblem| IntakeError { file: Some(source.to_owned()), ..problem.of("") };
         problems.into_iter().map(named).collect()
     })
 }
 
-fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<Problem>> {
-    let one = |path: &str, cause: String, next: &str| vec![Problem::new(path, cause, next)];
+fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<FieldProblem>> {
+    let one = |path: &str, cause: String, next: &str| vec![FieldProblem::new(path, cause, next)];
     let all = documents(text).map_err(|problem| vec![problem])?;
     let mut all: Vec<Value> = all.into_iter().filter(|value| !value.is_null()).collect();
     let value = match (all.pop(), all.len()) {
@@ -61,9 +62,10 @@ fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<Problem>
         } else {
             format!("`{has}` is not a scheduler's configuration")
         };
-        (has != wanted).then(|| Problem::new(field, cause, format!("use `{wanted}`")))
+        (has != wanted).then(|| FieldProblem::new(field, cause, format!("use `{wanted}`")))
     };
-    let wrong: Vec<Problem> = is("apiVersion", API_VERSION).into_iter().chain(is("kind", KIND)).collect();
+    let wrong: Vec<FieldProblem> =
+        is("apiVersion", API_VERSION).into_iter().chain(is("kind", KIND)).collect();
     if !wrong.is_empty() {
         return Err(wrong);
     }
@@ -76,10 +78,14 @@ fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<Problem>
         let is_named = profile.scheduler_name.as_ref().is_some_and(|name| !name.is_empty());
         if !is_named && (file.profiles.len() > 1 || profile.scheduler_name.is_some()) {
             let next = "write the name that pods choose it by";
-            problems.push(Problem::new(format!("{path}.schedulerName"), "missing", next));
+            problems.push(FieldProblem::new(format!("{path}.schedulerName"), "missing", next));
         } else if found.profiles.contains_key(&name) {
             let cause = format!("`{name}` has a profile already");
-            problems.push(Problem::new(format!("{path}.schedulerName"), cause, "make one profile of both"));
+            problems.push(FieldProblem::new(
+                format!("{path}.schedulerName"),
+                cause,
+                "make one profile of both",
+            ));
         }
         let read = profile.read(source, &path, &name, &mut problems, &mut found.notes);
         found.profiles.entry(name).or_insert(read);
@@ -166,7 +172,7 @@ impl ProfileEntry {
         source: &str,
         path: &str,
         name: &str,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<FieldProblem>,
         notes: &mut Vec<String>,
     ) -> Profile {
         let mut profile = Profile::default();
@@ -176,7 +182,7 @@ impl ProfileEntry {
             let plugin = config.name.as_str();
             if seen.contains(&plugin) {
                 let cause = format!("`{plugin}` is configured already");
-                problems.push(Problem::new(format!("{path}.name"), cause, "make one entry of both"));
+                problems.push(FieldProblem::new(format!("{path}.name"), cause, "make one entry of both"));
                 continue;
             }
             seen.push(plugin);

@@ -7,15 +7,15 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{self as k8s, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use poolwright_api::FieldProblem;
+use poolwright_api::strict::read;
 use poolwright_core::{Pod, PodKey, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim, Workload};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::Problem;
 use crate::others;
 use crate::pod;
 use crate::runtime_class::{RuntimeClasses, admit};
-use crate::strict::read;
 use crate::volumes;
 use crate::workloads;
 
@@ -56,7 +56,7 @@ impl Expansion {
     }
 }
 
-type Expanded = Result<Expansion, Vec<Problem>>;
+type Expanded = Result<Expansion, Vec<FieldProblem>>;
 
 /// A pod that stands in a file by itself.
 pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
@@ -203,12 +203,12 @@ fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {
     })
 }
 
-fn one(problem: Problem) -> Vec<Problem> {
+fn one(problem: FieldProblem) -> Vec<FieldProblem> {
     vec![problem]
 }
 
-fn missing(path: &str) -> Vec<Problem> {
-    one(Problem::new(path, "missing", "add it"))
+fn missing(path: &str) -> Vec<FieldProblem> {
+    one(FieldProblem::new(path, "missing", "add it"))
 }
 
 fn name_of(meta: &ObjectMeta) -> String {
@@ -216,20 +216,20 @@ fn name_of(meta: &ObjectMeta) -> String {
 }
 
 /// A number of pods that can be meant; `each` of them is wanted `times` times.
-fn count(path: &str, each: i32, times: i64) -> Result<i64, Vec<Problem>> {
+fn count(path: &str, each: i32, times: i64) -> Result<i64, Vec<FieldProblem>> {
     let total = i64::from(each).saturating_mul(times);
     if each < 0 {
-        Err(one(Problem::new(path, format!("`{each}` is negative"), "write zero or more")))
+        Err(one(FieldProblem::new(path, format!("`{each}` is negative"), "write zero or more")))
     } else if total > MAX_PODS {
         let cause = format!("this asks for {total} pods, more than the {MAX_PODS} a workload may have here");
-        Err(one(Problem::new(path, cause, "check the number")))
+        Err(one(FieldProblem::new(path, cause, "check the number")))
     } else {
         Ok(i64::from(each))
     }
 }
 
 /// Pods of a job at the same time.
-fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<Problem>> {
+fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<FieldProblem>> {
     let parallel = count(&format!("{path}.parallelism"), spec.parallelism.unwrap_or(1), jobs)?;
     match spec.completions {
         // More pods than are still to complete are never run.
@@ -238,11 +238,15 @@ fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<Problem>> {
     }
 }
 
-fn has_containers(path: &str, spec: Option<&k8s::PodSpec>) -> Result<(), Vec<Problem>> {
+fn has_containers(path: &str, spec: Option<&k8s::PodSpec>) -> Result<(), Vec<FieldProblem>> {
     if spec.is_some_and(|spec| !spec.containers.is_empty()) {
         Ok(())
     } else {
-        Err(one(Problem::new(format!("{path}.containers"), "a pod needs at least one container", "add one")))
+        Err(one(FieldProblem::new(
+            format!("{path}.containers"),
+            "a pod needs at least one container",
+            "add one",
+        )))
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::Filter;
-use poolwright_api::{ResolvedSecurityGroup, SecurityGroupSelectorTerm};
 use poolwright_provider_contract::ProviderError;
 
 use super::{escaped, tag_filters, unusable};
 use crate::error::provider_error;
+use crate::node_class::{ResolvedSecurityGroup, SecurityGroupSelectorTerm};
 
 const FIELD: &str = "securityGroupSelectorTerms";
 

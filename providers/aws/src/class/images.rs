@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use aws_sdk_ec2::types::{ArchitectureValues, BlockDeviceMapping, Filter, Image};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use poolwright_api::{AmiSelectorTerm, ResolvedImage};
 use poolwright_catalog::{Arch, InstanceType};
 use poolwright_provider_contract::ProviderError;
 
 use super::{tag_filters, unusable};
 use crate::clients::Clients;
 use crate::error::{code, provider_error};
+use crate::node_class::{AmiSelectorTerm, ResolvedImage};
 
 const FIELD: &str = "amiSelectorTerms";
 

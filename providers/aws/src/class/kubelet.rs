@@ -1,11 +1,11 @@
 //! The settings of kubelet, as far as they decide what nodes have for pods.
 
-use poolwright_api::{AmiFamily, EC2NodeClassSpec};
 use poolwright_provider_aws_model::instance::{Kept, Unnamed};
 use poolwright_provider_contract::ProviderError;
 
 use super::unusable;
 use crate::bootstrap;
+use crate::node_class::{AmiFamily, EC2NodeClassSpec};
 
 /// What nodes of a class keep from pods, where its kubelet can be told what the class says.
 pub(crate) fn find(class: &str, spec: &EC2NodeClassSpec) -> Result<Kept, ProviderError> {

@@ -11,14 +11,14 @@ mod reservations;
 mod source;
 mod subnets;
 
-use poolwright_api::{
-    AmiFamily, EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSecurityGroup, ResolvedSubnet,
-};
 use poolwright_provider_aws_model::instance::Kept;
 use poolwright_provider_contract::{NodeClassKind, ProviderError};
 use poolwright_terms::{GROUP, NodeClassRef};
 
 use crate::clients::Clients;
+use crate::node_class::{
+    AmiFamily, EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSecurityGroup, ResolvedSubnet,
+};
 
 pub(crate) use dry_run::Verdicts;
 pub(crate) use images::image_for;
@@ -196,7 +196,7 @@ pub(crate) async fn parts(clients: &Clients, kubernetes: &str, name: &str, spec:
 }
 
 /// The filters of a tag selector: all of these tags, `*` for any value.
-pub(crate) fn tag_filters(tags: &poolwright_api::TagSelector) -> Vec<aws_sdk_ec2::types::Filter> {
+pub(crate) fn tag_filters(tags: &crate::node_class::TagSelector) -> Vec<aws_sdk_ec2::types::Filter> {
     let filter = |(key, value): (&String, &String)| {
         let builder = aws_sdk_ec2::types::Filter::builder();
         match value.as_str() {

@@ -1,11 +1,11 @@
 //! The placement group: where nodes are to each other.
 
 use aws_sdk_ec2::types::{Filter, PlacementGroup as Described, PlacementGroupState, PlacementStrategy};
-use poolwright_api::{PlacementGroup, ResolvedPlacementGroup};
 use poolwright_provider_contract::ProviderError;
 
 use super::{escaped, unusable};
 use crate::error::{code, provider_error};
+use crate::node_class::{PlacementGroup, ResolvedPlacementGroup};
 
 const FIELD: &str = "placementGroup";
 

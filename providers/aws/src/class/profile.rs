@@ -1,10 +1,10 @@
 //! The instance profile: who nodes are to AWS.
 
-use poolwright_api::EC2NodeClassSpec;
 use poolwright_provider_contract::ProviderError;
 
 use super::unusable;
 use crate::error::{code, provider_error};
+use crate::node_class::EC2NodeClassSpec;
 
 /// The name of the instance profile that nodes get: the one that is named, which must be there and have a role; for a role, ours
 /// with that role in it, which is made where it is missing.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use poolwright_api::ResolvedPlacementGroup;
 use poolwright_catalog::InstanceTypeName;
 use poolwright_provider_aws_model::instance::Kept;
 use poolwright_provider_contract::{ClassCondition, ClassReport, ClassReports, Holds, ProviderError};
@@ -12,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Looked, check_kind, dry_run};
+use crate::node_class::ResolvedPlacementGroup;
 use crate::provider::AwsProvider;
 
 /// So many instance types are named in a sentence.
@@ -155,7 +155,7 @@ fn part<T: Serialize>(
 
 #[cfg(test)]
 mod tests {
-    use poolwright_api::{
+    use crate::node_class::{
         AmiFamily, Ec2NodeClassStatus, ResolvedImage, ResolvedSecurityGroup, ResolvedSubnet,
     };
     use serde_json::Map;

@@ -9,12 +9,14 @@ use aws_sdk_ec2::types::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use poolwright_api::{CapacityReservationSelectorTerm, InstanceMatchCriteria, ResolvedCapacityReservation};
 use poolwright_provider_aws_model::prices::{Matching, Reservation, ReservationKind};
 use poolwright_provider_contract::ProviderError;
 
 use super::tag_filters;
 use crate::error::provider_error;
+use crate::node_class::{
+    CapacityReservationSelectorTerm, InstanceMatchCriteria, ResolvedCapacityReservation,
+};
 
 /// A reservation, as users and as prices see it.
 #[derive(Clone, Debug, PartialEq)]

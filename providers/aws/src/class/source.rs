@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use kube::{Api, Client};
-use poolwright_api::EC2NodeClass;
 use poolwright_provider_contract::ProviderError;
+
+use crate::node_class::EC2NodeClass;
 
 /// Where node classes are read: the API server, or, in a test, what the test says.
 #[async_trait]

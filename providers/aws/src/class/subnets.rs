@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::Filter;
-use poolwright_api::{ResolvedSubnet, SubnetSelectorTerm};
 use poolwright_provider_contract::ProviderError;
 
 use super::{tag_filters, unusable};
 use crate::error::provider_error;
+use crate::node_class::{ResolvedSubnet, SubnetSelectorTerm};
 
 const FIELD: &str = "subnetSelectorTerms";
 

@@ -17,12 +17,12 @@ use aws_sdk_ec2::types::{
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use poolwright_api::{BlockDeviceMapping, EbsVolume, MetadataOptions, PlacementGroup, Switch};
 use poolwright_provider_contract::ProviderError;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::{code, provider_error};
+use crate::node_class::{BlockDeviceMapping, EbsVolume, MetadataOptions, PlacementGroup, Switch};
 use crate::tags;
 
 /// What is in a template. Never printed: user data may hold secrets.
@@ -180,13 +180,13 @@ fn encrypted(device: &String) -> LaunchTemplateBlockDeviceMappingRequest {
 
 fn volume_type(volume: &EbsVolume) -> VolumeType {
     match volume.volume_type {
-        poolwright_api::VolumeType::Gp3 => VolumeType::Gp3,
-        poolwright_api::VolumeType::Gp2 => VolumeType::Gp2,
-        poolwright_api::VolumeType::Io1 => VolumeType::Io1,
-        poolwright_api::VolumeType::Io2 => VolumeType::Io2,
-        poolwright_api::VolumeType::St1 => VolumeType::St1,
-        poolwright_api::VolumeType::Sc1 => VolumeType::Sc1,
-        poolwright_api::VolumeType::Standard => VolumeType::Standard,
+        crate::node_class::VolumeType::Gp3 => VolumeType::Gp3,
+        crate::node_class::VolumeType::Gp2 => VolumeType::Gp2,
+        crate::node_class::VolumeType::Io1 => VolumeType::Io1,
+        crate::node_class::VolumeType::Io2 => VolumeType::Io2,
+        crate::node_class::VolumeType::St1 => VolumeType::St1,
+        crate::node_class::VolumeType::Sc1 => VolumeType::Sc1,
+        crate::node_class::VolumeType::Standard => VolumeType::Standard,
     }
 }
 

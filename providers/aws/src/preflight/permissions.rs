@@ -5,7 +5,7 @@ use poolwright_provider_contract::preflight::{Finding, Verdict};
 use super::answer::Answer;
 use super::classes::Parts;
 use super::queue::Seen;
-use super::{PERMISSIONS, Question, probes};
+use super::{PERMISSIONS, Scope, probes};
 use crate::clients::Clients;
 
 /// Every action of `deploy/aws-controller-policy.json`, in its order; a test compares them.
@@ -94,11 +94,11 @@ fn fix(action: &str) -> String {
 /// Tries every action.
 pub(super) async fn look(
     clients: &Clients,
-    question: &Question,
+    scope: &Scope,
     parts: &[Parts<'_>],
     queue: &Seen,
 ) -> Vec<Finding> {
-    let mut tried = probes::try_all(clients, question, parts, queue).await;
+    let mut tried = probes::try_all(clients, scope, parts, queue).await;
     let finding = |action: &str| {
         let tried = tried.remove(action).unwrap_or_else(|| Tried::Not("nothing tries it".to_owned()));
         Finding::new(PERMISSIONS, action, verdict(action, &tried))

@@ -13,7 +13,7 @@ use aws_sdk_ec2::types::{
 use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
 use poolwright_provider_aws_model::prices::request;
 
-use super::Question;
+use super::Scope;
 use super::answer::Answer;
 use super::classes::Parts;
 use super::permissions::Tried;
@@ -30,17 +30,12 @@ const IAM_LETS_THROUGH: &[&str] = &["NoSuchEntity", "EntityAlreadyExists", "Limi
 type All = BTreeMap<&'static str, Tried>;
 
 /// Tries every action.
-pub(super) async fn try_all(
-    clients: &Clients,
-    question: &Question,
-    parts: &[Parts<'_>],
-    queue: &Queue,
-) -> All {
+pub(super) async fn try_all(clients: &Clients, scope: &Scope, parts: &[Parts<'_>], queue: &Queue) -> All {
     let (looks, launches, ends, iam, sqs) = futures::join!(
         // Boxed: the SDK's calls are large.
         Box::pin(looks(clients, parts)),
-        Box::pin(launches(clients, question, parts)),
-        Box::pin(ends(clients, question)),
+        Box::pin(launches(clients, scope, parts)),
+        Box::pin(ends(clients, scope)),
         Box::pin(iam(clients, parts)),
         Box::pin(sqs(clients, queue)),
     );
@@ -114,12 +109,12 @@ async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
 }
 
 /// The tag without which the policy lets nothing be made.
-fn tagged(question: &Question, kind: ResourceType) -> TagSpecification {
-    let tags = tags::Tags::from([(tags::CLUSTER.to_owned(), question.cluster.clone())]);
+fn tagged(scope: &Scope, kind: ResourceType) -> TagSpecification {
+    let tags = tags::Tags::from([(tags::CLUSTER.to_owned(), scope.cluster.clone())]);
     TagSpecification::builder().resource_type(kind).set_tags(Some(tags::write(&tags))).build()
 }
 
-async fn launches(clients: &Clients, question: &Question, parts: &[Parts<'_>]) -> All {
+async fn launches(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
     let ec2 = &clients.ec2;
     let template = async {
         let data = RequestLaunchTemplateData::builder().instance_type(Ec2Type::T3Micro).build();
@@ -128,21 +123,20 @@ async fn launches(clients: &Clients, question: &Question, parts: &[Parts<'_>]) -
             .dry_run(true)
             .launch_template_name(NOBODY)
             .launch_template_data(data)
-            .tag_specifications(tagged(question, ResourceType::LaunchTemplate));
+            .tag_specifications(tagged(scope, ResourceType::LaunchTemplate));
         called(Answer::of(&made.send().await))
     };
-    let (template, fleet, run) =
-        futures::join!(template, fleet(clients, question), run(clients, question, parts));
+    let (template, fleet, run) = futures::join!(template, fleet(clients, scope), run(clients, scope, parts));
     let mut all = BTreeMap::from([("ec2:CreateLaunchTemplate", template), ("ec2:CreateFleet", fleet)]);
     all.extend(run);
     all
 }
 
 /// A fleet of a launch template of this cluster, where there is one: EC2 looks for it before it says who may use it.
-async fn fleet(clients: &Clients, question: &Question) -> Tried {
+async fn fleet(clients: &Clients, scope: &Scope) -> Tried {
     let own = aws_sdk_ec2::types::Filter::builder()
         .name(format!("tag:{}", tags::CLUSTER))
-        .values(&question.cluster)
+        .values(&scope.cluster)
         .build();
     let found = clients.ec2.describe_launch_templates().filters(own).send().await;
     let name =
@@ -161,7 +155,7 @@ async fn fleet(clients: &Clients, question: &Question) -> Tried {
         .launch_template_configs(
             FleetLaunchTemplateConfigRequest::builder().launch_template_specification(template).build(),
         )
-        .tag_specifications(tagged(question, ResourceType::Fleet));
+        .tag_specifications(tagged(scope, ResourceType::Fleet));
     let answer = Answer::of(&made.send().await);
     match (&answer, &name) {
         (Answer::Refused { code, .. }, None) if code.contains("NotFound") => Tried::Not(
@@ -173,7 +167,7 @@ async fn fleet(clients: &Clients, question: &Question) -> Tried {
 }
 
 /// An instance of the first class that has what it takes: without a role it tries RunInstances and the tags, with one iam:PassRole.
-async fn run(clients: &Clients, question: &Question, parts: &[Parts<'_>]) -> All {
+async fn run(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
     let usable = parts.iter().find_map(|(_, _, parts)| {
         let subnet = parts.subnets.as_ref().ok()?.first()?;
         let group = parts.groups.as_ref().ok()?.first()?;
@@ -198,8 +192,8 @@ async fn run(clients: &Clients, question: &Question, parts: &[Parts<'_>]) -> All
             .security_group_ids(&group.id)
             .min_count(1)
             .max_count(1)
-            .tag_specifications(tagged(question, ResourceType::Instance))
-            .tag_specifications(tagged(question, ResourceType::Volume))
+            .tag_specifications(tagged(scope, ResourceType::Instance))
+            .tag_specifications(tagged(scope, ResourceType::Volume))
     };
     let run = Answer::of(&ask().send().await);
     let pass = match &parts.profile {
@@ -223,8 +217,8 @@ async fn run(clients: &Clients, question: &Question, parts: &[Parts<'_>]) -> All
     BTreeMap::from([("ec2:RunInstances", called(run)), ("ec2:CreateTags", tags), ("iam:PassRole", pass)])
 }
 
-async fn ends(clients: &Clients, question: &Question) -> All {
-    let own = instances::list(&clients.ec2, &question.cluster).await;
+async fn ends(clients: &Clients, scope: &Scope) -> All {
+    let own = instances::list(&clients.ec2, &scope.cluster).await;
     let instance = own.ok().and_then(|own| Some(own.found.first()?.id.to_string()));
     let terminate = match instance {
         // EC2 finds the instance before it says who may end it.

@@ -1,13 +1,12 @@
 //! The queue of interruptions: whether it is there, whose it is, and whether EventBridge may send to it.
 
+use aws_sdk_sqs::types::QueueAttributeName;
 use poolwright_provider_contract::preflight::{Finding, Verdict};
 use serde_json::Value;
 
-use aws_sdk_sqs::types::QueueAttributeName;
-
 use super::account::Caller;
 use super::answer::Answer;
-use super::{QUEUE, Question, deploy};
+use super::{QUEUE, Scope, deploy};
 use crate::clients::Clients;
 
 /// What was found of the queue.
@@ -121,9 +120,9 @@ fn dead_letters(redrive: Option<&str>) -> Verdict {
 }
 
 /// Asks. Receives nothing.
-pub(super) async fn look(clients: &Clients, question: &Question, caller: &Caller) -> Seen {
+pub(super) async fn look(clients: &Clients, scope: &Scope, caller: &Caller) -> Seen {
     let finding = |what: &str, verdict| Finding::new(QUEUE, what, verdict);
-    let Some(queue) = question.queue.as_deref() else {
+    let Some(queue) = scope.queue.as_deref() else {
         let why =
             "none is given (--aws-interruption-queue): what the cloud takes back is seen only afterwards";
         return Seen { findings: vec![finding("queue", Verdict::undetermined(why))], ..Seen::default() };
@@ -144,7 +143,7 @@ pub(super) async fn look(clients: &Clients, question: &Question, caller: &Caller
                             "there is no queue {name} in {} of account {}",
                             caller.region, caller.account
                         ),
-                        deploy(&question.cluster, &format!("QueueName={name}")),
+                        deploy(&scope.cluster, &format!("QueueName={name}")),
                     )
                 }
                 answer if answer.is_forbidden() => {

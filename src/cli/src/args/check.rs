@@ -2,26 +2,24 @@
 
 use std::path::PathBuf;
 
-use super::market::clouds;
-use super::{AwsFlags, ListFormat};
+use super::clouds::{accounts, examples};
+use super::{CloudFlags, ListFormat, Nodes};
 
 /// Flags of `check`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 nothing is wrong, 1 failed, 2 bad usage or input, 5 something is wrong.",
-    after_long_help = "Examples:\n  \
-        # Is the cluster ready for the controller?\n  \
-        poolwright check --service-account poolwright/poolwright\n\n  \
-        # Is the account, too? With the flags that the controller has\n  \
-        poolwright check --provider aws --aws-cluster my-cluster --aws-interruption-queue my-queue\n\n  \
-        # Before anything is installed: does this node class find what it names?\n  \
-        poolwright check --provider aws --aws-cluster my-cluster -f nodeclass.yaml\n\n\
-        Exit codes: 0 nothing is wrong (also when something could not be determined),\n\
-        1 failed, 2 bad usage or input, 5 something is wrong."
+    after_long_help = format!(
+        "{}
+Exit codes: 0 nothing is wrong (also if something could not be determined),
+\
+         1 failed, 2 bad usage or input, 5 something is wrong.",
+        examples("check", &[("Is the cluster ready for the controller?", "--service-account poolwright/poolwright")])
+    )
 )]
 pub struct CheckFlags {
     /// Look at the account at this cloud as well, with the credentials that are at hand
-    #[arg(long, value_name = "CLOUD", value_parser = clouds())]
+    #[arg(long, value_name = "CLOUD", value_parser = accounts())]
     pub provider: Option<String>,
 
     /// Look at the node classes of these manifests instead of those of the cluster: files, directories, or -
@@ -46,9 +44,9 @@ pub struct CheckFlags {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub output: ListFormat,
 
-    /// Nodes on AWS.
+    /// Flags of the clouds.
     #[command(flatten)]
-    pub aws: AwsFlags,
+    pub clouds: CloudFlags<Nodes>,
 }
 
 /// A service account.

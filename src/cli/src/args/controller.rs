@@ -9,8 +9,8 @@ use jiff::SignedDuration;
 use poolwright_catalog::UsdPerHour;
 use poolwright_intake::disruption_budget;
 
-use super::PreferenceMode;
 use super::plan::{at_risk, duration};
+use super::{CloudFlags, Nodes, PreferenceMode};
 
 /// A disruption budget over all pools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub struct ControllerFlags {
 
     /// What one interruption of a pod loses for each of its GPUs, in US dollars; 0 to compare spot by price alone
     ///
-    /// A spot node counts at its price and, for each pod on it, its interruption rate (what AWS publishes, or
+    /// A spot node counts at its price and, for each pod on it, its interruption rate (what its cloud publishes, or
     /// spot_interruptions_per_hour of the catalogue, else 0.0044: 10 % in a day) times this: work since the last checkpoint
     /// and the time to come back. So of offerings that cost nearly the same those come first that are taken back less often.
     /// Limits count what is paid. Pods without GPUs are counted to lose nothing.
@@ -116,9 +116,9 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "POOLWRIGHT_LIST_INTERVAL", value_parser = duration)]
     pub list_interval: SignedDuration,
 
-    /// Nodes on AWS.
+    /// Flags of the clouds.
     #[command(flatten)]
-    pub aws: AwsFlags,
+    pub clouds: CloudFlags<Nodes>,
 
     /// Serve health (/healthz, /readyz) and metrics (/metrics) here
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", env = "POOLWRIGHT_BIND")]
@@ -145,91 +145,6 @@ pub struct ControllerFlags {
     /// What to log: error, warn, info, debug, trace, or a filter like info,kube=debug
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "POOLWRIGHT_LOG_LEVEL")]
     pub log_level: String,
-}
-
-/// Flags for nodes on AWS. Credentials are found as by every tool of AWS: variables, profile, role of the pod or the instance.
-#[derive(Debug, clap::Args)]
-pub struct AwsFlags {
-    /// Launch nodes on AWS EC2 for pools with an EC2NodeClass, for the cluster of this name [default: no nodes on AWS]
-    ///
-    /// Whatever is made carries the name as a tag and is found by it: two clusters of an account have two names, and a cluster's never
-    /// changes while it has nodes. On EKS it is the name of the EKS cluster.
-    #[arg(help_heading = "Nodes on AWS", long = "aws-cluster", value_name = "NAME", env = "POOLWRIGHT_AWS_CLUSTER", value_parser = cluster_name)]
-    pub cluster: Option<String>,
-
-    /// Region of AWS [default: $AWS_REGION, else that of the profile or the instance]
-    #[arg(
-        help_heading = "Nodes on AWS",
-        long = "aws-region",
-        value_name = "REGION",
-        env = "POOLWRIGHT_AWS_REGION",
-        requires = "cluster"
-    )]
-    pub region: Option<String>,
-
-    /// Where nodes find the API server, which AL2023, Bottlerocket and Ubuntu must be told: https://...
-    #[arg(
-        help_heading = "Nodes on AWS",
-        long = "aws-cluster-endpoint",
-        value_name = "URL",
-        env = "POOLWRIGHT_AWS_CLUSTER_ENDPOINT",
-        requires = "cluster"
-    )]
-    pub endpoint: Option<String>,
-
-    /// The API server's certificate authority, PEM [default: the one of this pod]
-    #[arg(
-        help_heading = "Nodes on AWS",
-        long = "aws-cluster-ca",
-        value_name = "FILE",
-        env = "POOLWRIGHT_AWS_CLUSTER_CA",
-        requires = "endpoint"
-    )]
-    pub ca: Option<PathBuf>,
-
-    /// Addresses of Services in the cluster, by which AL2023 finds its name server: 10.100.0.0/16
-    #[arg(
-        help_heading = "Nodes on AWS",
-        long = "aws-service-cidr",
-        value_name = "CIDR",
-        env = "POOLWRIGHT_AWS_SERVICE_CIDR",
-        requires = "endpoint"
-    )]
-    pub service_cidr: Option<String>,
-
-    /// AWS's cloud controller manager runs in the cluster: kubelets that kubeadm starts (Ubuntu) leave it to complete their nodes
-    ///
-    /// They get --cloud-provider=external. Without that controller such nodes would keep its taint and never open.
-    #[arg(
-        help_heading = "Nodes on AWS",
-        long = "aws-cloud-controller",
-        env = "POOLWRIGHT_AWS_CLOUD_CONTROLLER",
-        requires = "endpoint"
-    )]
-    pub cloud_controller: bool,
-
-    /// SQS queue, by name or URL, to which EventBridge sends what happens to instances: spot warnings, maintenance
-    ///
-    /// Without it EC2 is only looked at once a minute, which can cost half of the two minutes of a spot warning.
-    #[arg(
-        help_heading = "Nodes on AWS",
-        long = "aws-interruption-queue",
-        value_name = "NAME|URL",
-        env = "POOLWRIGHT_AWS_INTERRUPTION_QUEUE",
-        requires = "cluster"
-    )]
-    pub queue: Option<String>,
-}
-
-/// The name of a cluster: as EKS allows it, which a tag and a NodeConfig can hold.
-fn cluster_name(text: &str) -> Result<String, String> {
-    let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let begins_well = text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());
-    if begins_well && text.len() <= 100 && text.chars().all(good) {
-        Ok(text.to_owned())
-    } else {
-        Err("the name of a cluster has at most 100 letters, digits, - and _, and begins with a letter or digit".to_owned())
-    }
 }
 
 /// How pods come to the nodes that were bought for them.

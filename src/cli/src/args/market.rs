@@ -1,10 +1,9 @@
 //! Flags of `poolwright gpus` and `poolwright prices`.
 
 use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser};
-use poolwright_provider_registry::CLOUDS;
 
 use super::CapacityChoice;
+use super::clouds::{CloudFlags, Market, examples, sellers};
 
 /// Where types and prices are read.
 #[derive(Debug, clap::Args)]
@@ -16,18 +15,12 @@ pub struct MarketFlags {
     pub catalogue: Vec<String>,
 
     /// Ask this cloud what it sells now, with the credentials that are at hand, instead of a catalogue
-    #[arg(long, value_name = "CLOUD", value_parser = clouds(), conflicts_with = "catalogue")]
+    #[arg(long, value_name = "CLOUD", value_parser = sellers(), conflicts_with = "catalogue")]
     pub provider: Option<String>,
 
-    /// With --provider aws: the region [default: $AWS_REGION, else that of the profile or the instance]
-    #[arg(long = "aws-region", value_name = "REGION", requires = "provider")]
-    pub region: Option<String>,
-}
-
-/// The clouds that can be asked what they sell.
-pub(super) fn clouds() -> PossibleValuesParser {
-    let sellers = CLOUDS.iter().filter(|cloud| cloud.market.is_some());
-    PossibleValuesParser::new(sellers.map(|cloud| PossibleValue::new(cloud.name).help(cloud.title)))
+    /// Flags of the clouds.
+    #[command(flatten)]
+    pub clouds: CloudFlags<Market>,
 }
 
 /// How to print a list.
@@ -52,11 +45,10 @@ impl std::fmt::Display for ListFormat {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 listed, 1 failed, 2 bad usage or input.",
-    after_long_help = "Examples:\n  \
-        # What has the catalogue in the binary?\n  poolwright gpus\n\n  \
-        # What does AWS sell in Frankfurt, and what of it is bought?\n  \
-        poolwright gpus --provider aws --aws-region eu-central-1\n\n\
-        Exit codes: 0 listed, 1 failed, 2 bad usage or input."
+    after_long_help = format!(
+        "{}Exit codes: 0 listed, 1 failed, 2 bad usage or input.",
+        examples("gpus", &[("What does the catalogue in the binary list?", "")])
+    )
 )]
 pub struct GpusFlags {
     /// Where types are read.
@@ -76,13 +68,16 @@ pub struct GpusFlags {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 listed, 1 failed, 2 bad usage or input.",
-    after_long_help = "Examples:\n  \
-        # The cheapest GPUs there are\n  poolwright prices --gpu any\n\n  \
-        # What does an H100 cost on AWS now, as spot?\n  \
-        poolwright prices --provider aws --gpu h100 --capacity-type spot\n\n  \
-        # Which prices are in quarantine?\n  \
-        poolwright prices -o json | jq '.offerings[] | select(.suspicious)'\n\n\
-        Exit codes: 0 listed, 1 failed, 2 bad usage or input."
+    after_long_help = format!(
+        "{}Exit codes: 0 listed, 1 failed, 2 bad usage or input.",
+        examples(
+            "prices",
+            &[
+                ("Which GPUs are cheapest?", "--gpu any"),
+                ("Which prices are in quarantine?", "-o json | jq '.offerings[] | select(.suspicious)'"),
+            ]
+        )
+    )
 )]
 pub struct PricesFlags {
     /// Where prices are read.

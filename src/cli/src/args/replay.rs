@@ -49,7 +49,7 @@ pub struct ReplayFlags {
     #[arg(long = "for", value_name = "DURATION", value_parser = length, default_value = "7d", help_heading = "Workload")]
     pub length: Span,
 
-    /// NodePools and KwokNodeClasses: YAML or JSON files, directories, or - for stdin
+    /// NodePools and their node classes: YAML or JSON files, directories, or - for stdin
     ///
     /// May be repeated.
     #[arg(long, value_name = "FILE", num_args = 1.., required = true, help_heading = "What may be bought")]

@@ -32,7 +32,7 @@ pub fn clock(theirs: Option<Timestamp>, ours: Timestamp) -> Verdict {
 /// What tells nodes with GPUs from others by labels of its own, once they have joined.
 const DISCOVERIES: [&str; 3] = ["gpu-operator", "node-feature-discovery", "gpu-feature-discovery"];
 
-/// Whether anything makes GPUs known. Bottlerocket's images bring it along.
+/// Whether anything makes GPUs known. `in_images`: the images of every node class bring it along.
 ///
 /// A DaemonSet does on nodes of a pool that it chooses by their labels and whose taints it tolerates; where labels come from whatever
 /// looks for GPUs on nodes, they are not looked at.
@@ -40,7 +40,7 @@ pub fn device_plugin(
     nodes: &[Node],
     daemonsets: &[DaemonSet],
     pools: &[NodePool],
-    bottlerocket: bool,
+    in_images: bool,
 ) -> Verdict {
     let with_gpus = nodes.iter().filter(|node| advertises_gpus(node)).count();
     if with_gpus > 0 {
@@ -77,8 +77,8 @@ pub fn device_plugin(
         }
         return Verdict::fine(format!("{name}; no node has GPUs yet"));
     }
-    if bottlerocket {
-        return Verdict::fine("Bottlerocket's images bring it along; no node has GPUs yet");
+    if in_images {
+        return Verdict::fine("the images of the node classes bring it along; no node has GPUs yet");
     }
     Verdict::wrong(
         format!(

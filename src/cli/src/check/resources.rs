@@ -86,7 +86,7 @@ fn fields(schema: &Value, path: &str, said: &mut BTreeSet<String>) {
 
 #[cfg(test)]
 mod tests {
-    use poolwright_api::crds;
+    use crate::clouds::crds;
 
     use super::*;
 

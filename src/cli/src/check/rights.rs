@@ -185,13 +185,11 @@ pub fn verdict_of_kubeadm(answers: &[Answer], class: &str, account: Option<&Serv
         return Verdict::undetermined(why.clone());
     }
     if answers.iter().all(|answer| *answer == Ok(true)) {
-        return Verdict::fine(format!(
-            "{who} may make bootstrap tokens, with which nodes of EC2NodeClass `{class}` join"
-        ));
+        return Verdict::fine(format!("{who} may make bootstrap tokens, with which nodes of {class} join"));
     }
     Verdict::wrong(
         format!(
-            "{who} may not create secrets in kube-system: the bootstrap tokens with which nodes of EC2NodeClass `{class}` (Ubuntu) join"
+            "{who} may not create secrets in kube-system: the bootstrap tokens with which nodes of {class} join"
         ),
         format!(
             "kubectl apply -f deploy/rbac-kubeadm.yaml && kubectl create rolebinding -n kube-system poolwright-bootstrap-tokens --role \
@@ -220,7 +218,8 @@ mod tests {
         assert!(matches!(verdict(Ok(true)), Verdict::Fine(_)));
         let Verdict::Wrong { why, fix } = verdict(Ok(false)) else { panic!("it is missing") };
         assert!(
-            why.contains("gpus/pw may not create secrets in kube-system") && why.contains("`gpu`"),
+            why.contains("gpus/pw may not create secrets in kube-system")
+                && why.contains("nodes of gpu join"),
             "{why}"
         );
         assert!(

@@ -7,10 +7,8 @@ use poolwright_api::{
     ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, DurationText, ExpiryText,
     ScaleToZero,
 };
+use poolwright_provider_contract::karpenter::{Fields, Report};
 use serde_json::Value;
-
-use super::fields::Fields;
-use super::note::Report;
 
 const PATH: &str = "spec.disruption";
 

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use poolwright_api::{Amount, NodePool, NodePoolSpec};
+use poolwright_provider_contract::karpenter::{Fields, Report, convert_metadata, text};
 use serde_json::Value;
 
-use super::fields::{Fields, text};
-use super::note::Report;
-use super::{disruption, metadata, template};
+use super::{disruption, template};
 
 /// Converts a NodePool of `karpenter.sh/v1`. What is wrong with it is in the report, and then the result means nothing.
 pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
@@ -18,7 +17,7 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
     if root.take("kind").is_some() {
         report.kept("kind", "It is called NodePool here too.");
     }
-    let metadata = metadata::convert(&mut root, report);
+    let metadata = convert_metadata(&mut root, report);
     if root.take_even_empty("status").is_some() {
         report.changed("status", "Left out: the cluster writes it.");
     }

@@ -1,10 +1,7 @@
 //! What is not a NodePool: node classes, overlays, and what is not Karpenter's at all.
 
+use poolwright_provider_contract::karpenter::{Fields, Outcome, Report, is_karpenters, join};
 use serde_json::Value;
-
-use super::fields::{Fields, join};
-use super::metadata::is_karpenters;
-use super::note::{Report, What};
 
 /// Whether an API group is Karpenter's or one of its providers'.
 pub(super) fn is_karpenter(group: &str) -> bool {
@@ -19,7 +16,7 @@ pub(super) fn foreign(api_version: &str, kind: &str, report: &mut Report) {
     } else {
         format!("{api_version} {kind} is not Karpenter's: left out. Apply it as it is if you need it.")
     };
-    report.note("", What::NotPossible, sentence);
+    report.note("", Outcome::NotPossible, sentence);
 }
 
 /// An object of a version that Karpenter itself does not serve any more.

@@ -6,11 +6,10 @@
 use std::collections::BTreeMap;
 
 use poolwright_api::{Operator, Requirement};
+use poolwright_provider_contract::karpenter::{Fields, Label, Report};
 use poolwright_terms::labels as ours;
 
-use super::fields::Fields;
-use super::labels::{KNOWN, Label, label, parts};
-use super::note::Report;
+use super::labels::{KNOWN, label, parts};
 
 /// As many values as a requirement may have.
 const MOST_VALUES: usize = 100;
@@ -113,7 +112,11 @@ impl Requirements {
         let also = if strange.is_empty() {
             String::new()
         } else {
-            format!(" The built-in catalogue has no {} of AWS; your own may.", strange.join(", "))
+            format!(
+                " The built-in catalogue has no {} of {}; your own may.",
+                strange.join(", "),
+                KNOWN.clouds
+            )
         };
         if wanted.is_label {
             report.changed(
@@ -205,7 +208,8 @@ impl Requirements {
         report.changed(
             &wanted.path,
             format!(
-                "It is `{to}` with the {what} of AWS that it {verb} in the built-in catalogue: {}. Add those of your own catalogue.",
+                "It is `{to}` with the {what} of {} that it {verb} in the built-in catalogue: {}. Add those of your own catalogue.",
+                KNOWN.clouds,
                 names.len()
             ),
         );
@@ -312,7 +316,7 @@ fn nothing_meets(path: String, report: &mut Report) {
     report.problem(
         path,
         "nothing in the built-in catalogue meets this requirement together with the others",
-        "choose instance types or families by name with node.kubernetes.io/instance-type or karpenter.k8s.aws/instance-family instead",
+        "choose instance types or families by name with node.kubernetes.io/instance-type or an instance-family instead",
     );
 }
 

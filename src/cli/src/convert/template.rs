@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use poolwright_api::{
     Deadlines, DurationText, ExpiryText, NodeTemplate, NodeTemplateMetadata, NodeTemplateSpec, Operator,
 };
+use poolwright_provider_contract::karpenter::{Fields, Label, Report, is_karpenters};
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 
 use super::disruption::expiry;
-use super::fields::Fields;
-use super::labels::{Label, label};
-use super::metadata::is_karpenters;
-use super::note::Report;
+use super::labels::label;
 use super::requirements::{Requirements, Wanted};
+use crate::clouds::clouds;
 
 /// What a template comes to.
 pub(super) struct Read {
@@ -78,7 +77,9 @@ fn labels(
     report: &mut Report,
 ) {
     for (key, path, value) in of.object("labels", report).map(Fields::rest).unwrap_or_default() {
-        let Some(value) = super::fields::text(path.clone(), value, report) else { continue };
+        let Some(value) = poolwright_provider_contract::karpenter::text(path.clone(), value, report) else {
+            continue;
+        };
         if label(&key) == Label::Own && !labels::RESERVED.contains(&key.as_str()) {
             report.kept(path, "A label of the nodes; it stays.");
             metadata.labels.insert(key, value);
@@ -99,7 +100,9 @@ fn annotations(
     report: &mut Report,
 ) {
     for (key, path, value) in of.object("annotations", report).map(Fields::rest).unwrap_or_default() {
-        let Some(value) = super::fields::text(path.clone(), value, report) else { continue };
+        let Some(value) = poolwright_provider_contract::karpenter::text(path.clone(), value, report) else {
+            continue;
+        };
         if key == KARPENTER_DO_NOT_DISRUPT_ANNOTATION && value == "true" {
             report.changed(
                 path,
@@ -162,14 +165,9 @@ fn node_class_ref(of: &mut Fields<'_>, into: &mut NodeClassRef, report: &mut Rep
         return report.problem(path, "missing", "write it with group, kind and name");
     };
     let Some(mut fields) = Fields::of(path, value, report) else { return };
-    if fields.text("group", report).is_some() {
-        report.changed(
-            fields.path("group"),
-            format!(
-                "It is `{GROUP}`. The controller buys for this pool when it runs with `--aws-cluster`. To try it without a cloud, write \
-                 `kind: KwokNodeClass`."
-            ),
-        );
+    let group = fields.text("group", report);
+    if let Some(group) = &group {
+        report.changed(fields.path("group"), format!("It is `{GROUP}`.{}", who_buys(group)));
     }
     if let Some(kind) = fields.needed_text("kind", report) {
         report.kept(fields.path("kind"), "The kind stays.");
@@ -180,6 +178,19 @@ fn node_class_ref(of: &mut Fields<'_>, into: &mut NodeClassRef, report: &mut Rep
         into.name = name;
     }
     fields.finish(report);
+}
+
+/// When the controller buys for a pool whose node class is of this group of Karpenter's.
+fn who_buys(group: &str) -> String {
+    let ours = clouds().iter().find(|cloud| cloud.karpenter.is_some_and(|one| one.group() == group));
+    let trial = clouds().iter().find(|cloud| cloud.enabled_by.is_none());
+    let flag = ours.and_then(|cloud| cloud.enabled_by).map_or_else(String::new, |flag| {
+        format!(" The controller buys for this pool when it runs with `--{flag}`.")
+    });
+    let trial = trial.map_or_else(String::new, |trial| {
+        format!(" To try it without a cloud, write `kind: {}`.", trial.node_class.kind.kind)
+    });
+    flag + &trial
 }
 
 fn termination(of: &mut Fields<'_>, report: &mut Report) -> Option<DurationText> {

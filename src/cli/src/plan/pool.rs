@@ -10,6 +10,7 @@ use poolwright_terms::{CapacityType, NodeClassRef};
 use super::Offers;
 use crate::catalogue::default_provider;
 use crate::exit::Failure;
+use crate::node_classes::NodeClasses;
 
 /// Name of the pool that is made up when the user gives none.
 const IMPLICIT: &str = "any";
@@ -39,13 +40,13 @@ pub fn without_pool(
     Ok(catalogue)
 }
 
-/// What the node classes of `pools` sell. `classes` are the KwokNodeClasses there are, with the provider each sells.
+/// What the node classes of `pools` sell.
 ///
 /// A class that is not there sells nothing when `strict`, as in a cluster; otherwise, for manifests, it sells what would
 /// be planned with if there were no pool, and a note says so.
 pub fn sold(
     pools: &Shared<PoolName, Arc<Pool>>,
-    classes: &BTreeMap<String, Option<String>>,
+    classes: &NodeClasses,
     strict: bool,
     offers: &Offers,
     notes: &mut Vec<String>,
@@ -54,9 +55,16 @@ pub fn sold(
     let mut sellers: BTreeSet<Option<String>> = BTreeSet::new();
     let used: BTreeSet<&NodeClassRef> = pools.values().map(|pool| &pool.node_class).collect();
     for class in used {
-        let known = (class.kind == "KwokNodeClass").then(|| classes.get(&class.name)).flatten();
-        let provider = match known {
-            Some(provider) => offers.wanted.provider.clone().or_else(|| provider.clone()),
+        let provider = match classes.get(class) {
+            Some(known) => {
+                if let Some(unread) = known.facts.unread {
+                    notes.push(format!(
+                        "{class}: {unread} are not read; its pools may buy what the catalogue has of {}",
+                        known.cloud.short
+                    ));
+                }
+                offers.wanted.provider.clone().or_else(|| known.facts.provider.clone())
+            }
             None if strict => {
                 let message =
                     format!("{class} does not exist; create it, or correct nodeClassRef of the pool");
@@ -119,7 +127,7 @@ fn implicit() -> Pool {
         requirements: Vec::new(),
         node_class: NodeClassRef {
             group: poolwright_terms::GROUP.to_owned(),
-            kind: "KwokNodeClass".to_owned(),
+            kind: "NodeClass".to_owned(),
             name: IMPLICIT.to_owned(),
         },
         weight: 1,

@@ -7,11 +7,12 @@ use std::time::Duration;
 use poolwright_core::{PodPhase, PodRole};
 use poolwright_intake::manifest::{self, Manifest};
 use poolwright_sim::cluster::JobPlan;
-use poolwright_sim::replay::refusals;
 use serde_json::{Value, json};
 
+use super::pools::refused;
 use super::work::{Names, Work};
 use crate::args::runs_for;
+use crate::clouds::of_kind;
 use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::source::{self, Source};
@@ -66,7 +67,8 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
                 object["metadata"]["uid"].as_str().is_some_and(|uid| owners.contains(uid));
             match kind {
                 "Node" => counts.nodes += 1,
-                "NodeClaim" | "NodePool" | "KwokNodeClass" => counts.ours += 1,
+                "NodeClaim" | "NodePool" => counts.ours += 1,
+                kind if of_kind(kind).is_some() => counts.ours += 1,
                 kind if SURROUNDINGS.contains(&kind) => work.objects.push(bare(object)),
                 _ if is_shown_by_what_it_owns => {}
                 _ => match templates(object) {
@@ -80,7 +82,7 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         }
         work.objects = with_namespaces(std::mem::take(&mut work.objects), &work.jobs);
         let all: Vec<Value> = work.objects.iter().cloned().chain(work.jobs.iter().map(first_pod)).collect();
-        for refusal in refusals(&all) {
+        for refusal in refused(&all) {
             problems.push(refusal);
         }
     }

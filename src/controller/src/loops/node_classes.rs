@@ -23,7 +23,7 @@ use crate::acts::context::Context;
 use crate::acts::executor::status::{Changed, change_status};
 use crate::edge::events::QueuedEvent;
 use crate::edge::signal::Receiver;
-use crate::sees::providers::{Cloud, error_label, resource};
+use crate::sees::providers::{Cloud, error_label};
 use crate::sees::reader::Objects;
 
 /// How often a class that can be used is looked at.
@@ -54,7 +54,7 @@ impl NodeClasses {
     fn kinds(&self) -> Vec<(Cloud, ApiResource)> {
         let talkers = self.context.providers.all().iter().filter(|one| one.class_reports().is_some());
         let kinds = talkers.flat_map(|one| one.node_class_kinds().iter().map(move |kind| (one, kind)));
-        kinds.map(|(provider, kind)| (provider.clone(), resource(*kind))).collect()
+        kinds.map(|(provider, kind)| (provider.clone(), kind.resource())).collect()
     }
 
     /// Whether there is anything to do at all.

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::Sight;
-use super::providers::{error_label, resource};
+use super::providers::error_label;
 
 /// The name under which readiness waits for the first answers about what is sold.
 pub const CATALOGUES: &str = "catalogues";
@@ -176,7 +176,7 @@ impl Inventory {
     /// Watches the node classes of one kind.
     async fn watch_classes(&self, class: NodeClassKind) {
         let kind = class.kind;
-        let objects = self.sight.reader.dynamic_metadata(&resource(class));
+        let objects = self.sight.reader.dynamic_metadata(&class.resource());
         let mut stream = objects.watch(watcher::Config::default(), &self.sight.identity);
         let mut failing = false;
         // What is asked for, by name: a status that we write ourselves changes nothing of that.

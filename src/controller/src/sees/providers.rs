@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube::api::ApiResource;
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
     ClassReports, CloudProvider, Instance, NodeClassKind, Notice, ProviderError,
 };
-use poolwright_terms::{API_VERSION, GROUP, NodeClassRef, VERSION};
+use poolwright_terms::NodeClassRef;
 
 use crate::leader::writer::Permit;
 
@@ -23,7 +22,7 @@ impl Cloud {
     }
 
     /// See [`CloudProvider::node_class_kinds`].
-    pub fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+    pub fn node_class_kinds(&self) -> &[NodeClassKind] {
         self.0.node_class_kinds()
     }
 
@@ -122,16 +121,5 @@ pub fn error_label(error: &ProviderError) -> &'static str {
         ProviderError::Throttled(_) => "throttled",
         ProviderError::Invalid(_) => "invalid",
         ProviderError::Transient(_) => "transient",
-    }
-}
-
-/// A kind of node class as the API server knows it.
-pub fn resource(kind: NodeClassKind) -> ApiResource {
-    ApiResource {
-        group: GROUP.to_owned(),
-        version: VERSION.to_owned(),
-        api_version: API_VERSION.to_owned(),
-        kind: kind.kind.to_owned(),
-        plural: kind.plural.to_owned(),
     }
 }

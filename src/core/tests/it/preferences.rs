@@ -46,7 +46,7 @@ fn would_be_near(pod: Pod, key: &str, app: &str) -> Pod {
 
 fn would_be_away(pod: Pod, key: &str, app: &str) -> Pod {
     preference(pod, |preferences| {
-        preferences.anti_affinity.push(Weighted { weight: 10, term: about(key, app) })
+        preferences.anti_affinity.push(Weighted { weight: 10, term: about(key, app) });
     })
 }
 

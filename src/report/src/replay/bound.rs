@@ -16,6 +16,7 @@ use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{PlanOptions, PreferencePolicy, plan};
 use poolwright_core::{Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
 use poolwright_solver::{NeverStop, Options, Problem, Solution, StopSignal, solve};
+use poolwright_terms::NodeClassRef;
 
 use super::history::History;
 use super::steps::Steps;
@@ -28,8 +29,8 @@ const SPANS: u32 = 1_000;
 /// How many pods of each class there are.
 type Present = Vec<u32>;
 
-/// The lower bound in micro-dollars per hour. `sold` is the catalogue of each node class, by name.
-pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<String, Arc<Catalogue>>) -> Steps {
+/// The lower bound in micro-dollars per hour. `sold` is the catalogue of each node class.
+pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>) -> Steps {
     let Some((problem, classes)) = question(history, pools, sold) else { return Steps::default() };
     let mut changes: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
     for (at, pod) in history.pods.iter().enumerate() {
@@ -85,7 +86,7 @@ fn least_of_spans(
 fn question(
     history: &History,
     pools: &[Pool],
-    sold: &BTreeMap<String, Arc<Catalogue>>,
+    sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
 ) -> Option<(Problem, BTreeMap<usize, usize>)> {
     let bound = history.pods.iter().enumerate().filter(|(_, pod)| pod.bound.is_some());
     let pods = bound.map(|(at, pod)| {
@@ -94,7 +95,7 @@ fn question(
     });
     let mut snapshot = Snapshot { pods: pods.collect(), ..Snapshot::default() };
     for pool in pools {
-        let sold = sold.get(&pool.node_class.name)?;
+        let sold = sold.get(&pool.node_class)?;
         snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));
         // One as good as the other, as many as are wanted.
         let pool = Pool { weight: 1, limits: PoolLimits::default(), ..pool.clone() };

@@ -13,7 +13,7 @@ use poolwright_terms::NodeClassRef;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::{Cloud, KIND};
+use super::Cloud;
 use crate::accidents::{Site, one_of, span};
 use crate::dice::Dice;
 use crate::run::Sabotage;
@@ -23,6 +23,8 @@ use crate::wire::Process;
 pub struct CloudOf {
     /// The cloud.
     pub cloud: Arc<Cloud>,
+    /// The kinds of node class that it launches with.
+    pub kinds: Vec<NodeClassKind>,
     /// Who calls.
     pub process: Arc<Process>,
     /// What is wrong with who calls.
@@ -104,8 +106,8 @@ impl CloudProvider for CloudOf {
         "sim"
     }
 
-    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
-        &[KIND]
+    fn node_class_kinds(&self) -> &[NodeClassKind] {
+        &self.kinds
     }
 
     async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {

@@ -12,7 +12,7 @@ use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeSight, W
 use poolwright_provider_contract::{CloudProvider, Instance, LaunchRequest};
 use poolwright_sim::accidents::{Accidents, Rates};
 use poolwright_sim::api::ApiServer;
-use poolwright_sim::cloud::{Cloud, CloudOf, NODE_CLASS, NODE_CLASS_KIND, Quotas};
+use poolwright_sim::cloud::{Cloud, CloudOf, NODE_CLASS, NODE_CLASS_KIND, Quotas, SIM_NODE_CLASS};
 use poolwright_sim::cluster::Cluster;
 use poolwright_sim::dice::Dice;
 use poolwright_sim::record::Record;
@@ -41,7 +41,10 @@ impl SimWorld {
         let time = Time::beginning();
         let record = Record::new(time, false);
         let accidents = Accidents::new(seed, rates, None);
-        let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
+        let server = ApiServer::new(
+            &poolwright_provider_contract::crds([SIM_NODE_CLASS]),
+            Arc::new(move || time.now()),
+        );
         let cloud = Cloud::new((Arc::new(catalogue), quotas), time, accidents, record.clone(), seed);
         cloud.know_only(&[NODE_CLASS]);
         let dice = Dice::new(seed, "cluster");
@@ -51,7 +54,12 @@ impl SimWorld {
 
     /// Somebody who calls the cloud.
     pub fn caller(&self) -> Arc<dyn CloudProvider> {
-        Arc::new(CloudOf { cloud: self.cloud.clone(), process: Process::new("test", 1), sabotage: None })
+        Arc::new(CloudOf {
+            cloud: self.cloud.clone(),
+            kinds: vec![SIM_NODE_CLASS.kind],
+            process: Process::new("test", 1),
+            sabotage: None,
+        })
     }
 
     /// An order for a machine of this type, in any zone.

@@ -53,7 +53,7 @@ impl<P: CloudProvider> CloudProvider for Persistent<P> {
         self.0.name()
     }
 
-    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+    fn node_class_kinds(&self) -> &[NodeClassKind] {
         self.0.node_class_kinds()
     }
 

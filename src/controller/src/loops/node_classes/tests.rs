@@ -115,7 +115,7 @@ fn whether_the_cloud_is_heard_is_written_beside_the_rest_and_does_not_decide_whe
 
 #[test]
 fn the_status_is_written_to_the_resource_that_the_provider_names() {
-    let written = resource(NodeClassKind { kind: "HazeNodeClass", plural: "hazenodeclasses" });
+    let written = NodeClassKind { kind: "HazeNodeClass", plural: "hazenodeclasses" }.resource();
     assert_eq!(
         (written.api_version.as_str(), written.kind.as_str()),
         ("poolwright.dev/v1alpha1", "HazeNodeClass")

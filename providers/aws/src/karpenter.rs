@@ -1,20 +1,70 @@
-//! Karpenter's EC2NodeClass (`karpenter.k8s.aws/v1`, <https://karpenter.sh/docs/concepts/nodeclasses/>).
+//! From Karpenter's EC2NodeClass (`karpenter.k8s.aws/v1`, <https://karpenter.sh/docs/concepts/nodeclasses/>) and its labels
+//! (<https://karpenter.sh/docs/concepts/scheduling/#well-known-labels>).
 //!
-//! Most of its fields are ours by name and meaning. What ours do not have is found by the schema of the CRD, wherever it stands.
-
-#[cfg(test)]
-mod tests;
+//! Most of its fields are ours by name and meaning. A field that ours does not have is found by the schema of the CRD, wherever
+//! it stands.
 
 use kube::CustomResourceExt;
-use poolwright_api::{EC2NodeClass, EC2NodeClassSpec};
+use poolwright_provider_contract::karpenter::{
+    Fields, FromKarpenter, Label, Report, convert_metadata, is_empty, join, text,
+};
+use poolwright_terms::labels;
 use serde_json::{Map, Value, json};
 
-use super::fields::{Fields, is_empty, join, text};
-use super::metadata;
-use super::note::Report;
+use crate::class::KIND;
+use crate::node_class::{EC2NodeClass, EC2NodeClassSpec};
 
+/// Karpenter's provider for AWS.
+pub(crate) struct Karpenter;
+
+impl FromKarpenter for Karpenter {
+    fn group(&self) -> &'static str {
+        "karpenter.k8s.aws"
+    }
+
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn node_class(&self, object: &Value, report: &mut Report) -> Option<Value> {
+        convert(object, report).and_then(|class| serde_json::to_value(class).ok())
+    }
+
+    fn label(&self, key: &str) -> Option<Label> {
+        if key == "topology.k8s.aws/zone-id" {
+            return Some(Label::Nothing("Choose zones by their names with `topology.kubernetes.io/zone`."));
+        }
+        key.strip_prefix("karpenter.k8s.aws/").map(label)
+    }
+}
+
+fn label(name: &str) -> Label {
+    match name {
+        "instance-family" => Label::Same(labels::INSTANCE_FAMILY),
+        "instance-gpu-name" => Label::Same(labels::GPU_MODEL),
+        "instance-gpu-count" => Label::Same(labels::GPU_COUNT),
+        "instance-gpu-memory" => Label::Same(labels::GPU_MEMORY),
+        "instance-gpu-manufacturer" => Label::GpuManufacturer,
+        "instance-cpu" => Label::Cpu,
+        "instance-category" => Label::Category,
+        "instance-generation" => Label::Generation,
+        "instance-size" => Label::Size,
+        "instance-memory" => Label::Nothing(
+            "Write `poolwright.dev/instance-memory`, which counts allocatable MiB; that is less than the memory of the machine.",
+        ),
+        "instance-cpu-manufacturer" => Label::Nothing(
+            "Choose processors with `kubernetes.io/arch` or by `poolwright.dev/instance-family`.",
+        ),
+        _ if name.starts_with("capacity-reservation") => Label::Nothing(
+            "Choose reserved capacity with `poolwright.dev/capacity-type: reserved` and by instance type and zone.",
+        ),
+        _ => Label::Nothing(
+            "Name the types that have it with `node.kubernetes.io/instance-type` or `poolwright.dev/instance-family`.",
+        ),
+    }
+}
 /// Converts an EC2NodeClass. What is wrong with it is in the report, and then the result means nothing.
-pub(super) fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass> {
+fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass> {
     let mut root = Fields::of("", value, report)?;
     if root.take("apiVersion").is_some() {
         report.changed("apiVersion", "It is `poolwright.dev/v1alpha1`.");
@@ -22,7 +72,7 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass
     if root.take("kind").is_some() {
         report.kept("kind", "It is called EC2NodeClass here too.");
     }
-    let metadata = metadata::convert(&mut root, report);
+    let metadata = convert_metadata(&mut root, report);
     if root.take_even_empty("status").is_some() {
         report.changed("status", "Left out: the cluster writes it.");
     }

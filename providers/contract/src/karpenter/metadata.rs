@@ -1,11 +1,11 @@
-//! The metadata of a NodePool or an EC2NodeClass.
+//! The metadata of an object of Karpenter.
 
 use std::collections::BTreeMap;
 
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 
 use super::fields::{Fields, text};
-use super::note::Report;
+use super::report::Report;
 
 /// Fields that the API server writes.
 const WRITTEN_BY_THE_CLUSTER: [&str; 8] = [
@@ -21,14 +21,17 @@ const WRITTEN_BY_THE_CLUSTER: [&str; 8] = [
 
 /// What an object is called and carries.
 #[derive(Debug, Default)]
-pub(super) struct Metadata {
+pub struct Metadata {
+    /// Its name.
     pub name: String,
+    /// Its labels, without Karpenter's.
     pub labels: BTreeMap<String, String>,
+    /// Its annotations, without Karpenter's.
     pub annotations: BTreeMap<String, String>,
 }
 
 /// Reads `metadata`; `None` where it has no name.
-pub(super) fn convert(root: &mut Fields<'_>, report: &mut Report) -> Option<Metadata> {
+pub fn convert_metadata(root: &mut Fields<'_>, report: &mut Report) -> Option<Metadata> {
     let missing = |report: &mut Report| {
         report.problem("metadata.name", "missing", "give the object a name");
     };
@@ -95,7 +98,7 @@ fn annotation(key: String, path: String, value: String, metadata: &mut Metadata,
 }
 
 /// Whether Karpenter or one of its providers gives the key its meaning.
-pub(super) fn is_karpenters(key: &str) -> bool {
+pub fn is_karpenters(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| {
         domain == "karpenter.sh" || domain.ends_with(".karpenter.sh") || domain.starts_with("karpenter.")
     })

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What became of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum Outcome {
     /// Nothing here does what the field does; the sentence says what to do instead.
     NotPossible,
     /// It is written differently, or means something slightly different here.
@@ -13,7 +13,7 @@ pub enum What {
     Kept,
 }
 
-impl What {
+impl Outcome {
     /// As it is printed.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ pub struct Note {
     /// `spec.disruption.consolidationPolicy`; empty for the object as a whole.
     pub field: String,
     /// Kept, changed or not possible.
-    pub what: What,
+    pub what: Outcome,
     /// What became of it and, where it is not possible, what to do instead.
     pub sentence: String,
 }
@@ -67,36 +67,44 @@ impl fmt::Display for Problem {
 
 /// What is said about one object while it is read.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub struct Report {
     file: String,
     document: usize,
     object: String,
+    /// What became of each field, so far.
     pub notes: Vec<Note>,
+    /// What is wrong, so far.
     pub problems: Vec<Problem>,
 }
 
 impl Report {
+    /// Nothing yet, about this object of this document.
     pub fn new(file: &str, document: usize, object: String) -> Self {
         Self { file: file.to_owned(), document, object, ..Self::default() }
     }
 
+    /// Notes a field that is written as it was.
     pub fn kept(&mut self, field: impl Into<String>, sentence: impl Into<String>) {
-        self.note(field, What::Kept, sentence);
+        self.note(field, Outcome::Kept, sentence);
     }
 
+    /// Notes a field that is written differently.
     pub fn changed(&mut self, field: impl Into<String>, sentence: impl Into<String>) {
-        self.note(field, What::Changed, sentence);
+        self.note(field, Outcome::Changed, sentence);
     }
 
+    /// Notes a field that has no counterpart.
     pub fn not_possible(&mut self, field: impl Into<String>, sentence: impl Into<String>) {
-        self.note(field, What::NotPossible, sentence);
+        self.note(field, Outcome::NotPossible, sentence);
     }
 
-    pub fn note(&mut self, field: impl Into<String>, what: What, sentence: impl Into<String>) {
+    /// Notes the outcome of a field.
+    pub fn note(&mut self, field: impl Into<String>, what: Outcome, sentence: impl Into<String>) {
         let (field, sentence) = (field.into(), sentence.into());
         self.notes.push(Note { object: self.object.clone(), field, what, sentence });
     }
 
+    /// Adds a problem, for which the document is left out.
     pub fn problem(
         &mut self,
         field: impl Into<String>,

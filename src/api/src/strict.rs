@@ -12,14 +12,13 @@ use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 
-use crate::convert::key_segment;
-use crate::error::Problem;
+use crate::problem::{FieldProblem, key_segment};
 
 /// A name this similar to a known one was probably meant to be it; from 0 (nothing in common) to 1 (equal).
 const SIMILAR: f64 = 0.75;
 
 /// Reads a `T`, or says everything that is wrong: every unknown field, and the first value of a wrong type.
-pub(crate) fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Vec<Problem>> {
+pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Vec<FieldProblem>> {
     let sink = RefCell::new(Vec::new());
     let tracked = Tracked { value, path: String::new(), sink: &sink };
     let result = T::deserialize(tracked);
@@ -29,7 +28,7 @@ pub(crate) fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Vec
         Ok(_) => Err(problems),
         Err(error) => {
             let path = error.path.unwrap_or_default();
-            problems.push(Problem::new(path, error.message, "correct the value"));
+            problems.push(FieldProblem::new(path, error.message, "correct the value"));
             Err(problems)
         }
     }
@@ -39,7 +38,7 @@ pub(crate) fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Vec
 struct Tracked<'de, 'a> {
     value: &'de Value,
     path: String,
-    sink: &'a RefCell<Vec<Problem>>,
+    sink: &'a RefCell<Vec<FieldProblem>>,
 }
 
 /// What a value of a wrong type is, and where.
@@ -179,7 +178,7 @@ impl<'de> MapAccess<'de> for Entries<'de, '_> {
         // A null says nothing, whatever its name.
         if !known && !value.is_null() {
             let hint = nearest(key, self.fields.unwrap_or_default());
-            self.parent.sink.borrow_mut().push(Problem::new(
+            self.parent.sink.borrow_mut().push(FieldProblem::new(
                 join(&self.parent.path, key),
                 "unknown field",
                 hint.map_or_else(

@@ -1,13 +1,16 @@
 //! KwokNodeClass: nodes without machines, for tests and trials.
 
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "each printer column states its type, and several are strings"
+)]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
+use poolwright_api::{DurationText, conditions_schema};
 use poolwright_terms::CapacityType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::common::conditions_schema;
-use crate::duration::DurationText;
 
 /// Nodes without machines, for tests and trials: what they look like, how fast they come, and what goes wrong.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]

@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 
 use kube::KubeSchema;
+use poolwright_api::{Amount, DurationText};
 use serde::{Deserialize, Serialize};
-
-use crate::amount::Amount;
-use crate::duration::DurationText;
 
 /// Settings of the kubelet. What is absent is as the image has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::note::Report;
+use super::report::Report;
 
 /// The fields of one object of a document.
-pub(super) struct Fields<'a> {
+pub struct Fields<'a> {
     path: String,
     left: BTreeMap<&'a str, &'a Value>,
 }
@@ -112,7 +112,7 @@ impl<'a> Fields<'a> {
 fn unknown(key: &str) -> String {
     let instead = match key {
         "kubelet" => {
-            "Set what the kubelet is to do in the node's image or its user data, as Karpenter 1.x does in the EC2NodeClass."
+            "Set what the kubelet is to do in the node's image or its user data, as Karpenter 1.x does in its node class."
         }
         _ => "Check its spelling; if Karpenter has it, do without it or keep this pool in Karpenter.",
     };
@@ -120,7 +120,7 @@ fn unknown(key: &str) -> String {
 }
 
 /// A text. Numbers and booleans without quotes are refused, as the API server does.
-pub(super) fn text(path: String, value: &Value, report: &mut Report) -> Option<String> {
+pub fn text(path: String, value: &Value, report: &mut Report) -> Option<String> {
     if let Some(text) = value.as_str() {
         return Some(text.to_owned());
     }
@@ -146,7 +146,7 @@ fn wrong(value: &Value, wanted: &str) -> String {
 }
 
 /// Whether a value says nothing.
-pub(super) fn is_empty(value: &Value) -> bool {
+pub fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(entries) => entries.is_empty(),
@@ -156,7 +156,7 @@ pub(super) fn is_empty(value: &Value) -> bool {
 }
 
 /// `spec.limits["nvidia.com/gpu"]`, `spec.limits.cpu`.
-pub(super) fn join(path: &str, key: &str) -> String {
+pub fn join(path: &str, key: &str) -> String {
     let plain =
         !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     match (plain, path.is_empty()) {

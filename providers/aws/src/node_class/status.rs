@@ -1,11 +1,11 @@
 //! What a node class was found to mean in an AWS account.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use poolwright_api::conditions_schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::selectors::{AmiFamily, InstanceMatchCriteria};
-use crate::common::conditions_schema;
 
 /// What the selectors of a class found, and whether it can be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

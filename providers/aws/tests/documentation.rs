@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kube::CustomResourceExt;
-use poolwright_api::EC2NodeClass;
+use poolwright_provider_aws::node_class::{EC2NodeClass, conditions};
 use serde_json::Value;
 
 /// The rows of the page's tables of fields: path in backquotes and default, as they are written.
@@ -64,7 +64,7 @@ fn every_field_of_a_class_is_on_its_page_with_its_default_and_no_other_is() {
 fn every_condition_and_every_part_of_the_status_is_on_the_page() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ec2nodeclass.md");
     let page = std::fs::read_to_string(file).expect("docs/ec2nodeclass.md can be read");
-    for condition in poolwright_api::names::class_conditions::ALL {
+    for condition in conditions::ALL {
         assert!(page.contains(&format!("| `{condition}`")), "no row for the condition {condition}");
     }
     for part in schema("status")["properties"].as_object().unwrap().keys() {

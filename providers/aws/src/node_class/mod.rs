@@ -4,6 +4,12 @@
 //! mean the same. What they mean to EC2 is in the reference of its API
 //! (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html>).
 
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "each printer column states its type, and several are strings"
+)]
+
+pub mod conditions;
 mod kubelet;
 mod selectors;
 mod settings;

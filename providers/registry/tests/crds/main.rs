@@ -7,11 +7,24 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use cases::{Case, Cases};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::cel::{ErrorKind, Validator};
-use poolwright_api::{crd_files, crds};
+use poolwright_api::render;
+use poolwright_provider_aws::node_class::EC2NodeClass;
+use poolwright_provider_kwok::KwokNodeClass;
+use poolwright_provider_registry::CLOUDS;
 use serde_json::Value;
+
+use cases::{Case, Cases};
+
+fn crds() -> Vec<CustomResourceDefinition> {
+    poolwright_provider_contract::crds(CLOUDS.iter().map(|cloud| cloud.node_class))
+}
+
+/// The manifests under `crds/`: file name and content.
+fn crd_files() -> Vec<(String, String)> {
+    crds().iter().map(|crd| (format!("{}.yaml", crd.spec.names.plural), render(crd))).collect()
+}
 
 /// Problems of an object, as the API server would find them: its schema's first, then its rules'.
 fn problems(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
@@ -148,10 +161,8 @@ fn an_absent_optional_field_is_left_out_and_never_null() {
     let cases = Cases::load();
     let pool: poolwright_api::NodePool = serde_json::from_value(cases.bases["NodePool"].clone()).unwrap();
     let claim: poolwright_api::NodeClaim = serde_json::from_value(cases.bases["NodeClaim"].clone()).unwrap();
-    let class: poolwright_api::KwokNodeClass =
-        serde_json::from_value(cases.bases["KwokNodeClass"].clone()).unwrap();
-    let ec2: poolwright_api::EC2NodeClass =
-        serde_json::from_value(cases.bases["EC2NodeClass"].clone()).unwrap();
+    let class: KwokNodeClass = serde_json::from_value(cases.bases["KwokNodeClass"].clone()).unwrap();
+    let ec2: EC2NodeClass = serde_json::from_value(cases.bases["EC2NodeClass"].clone()).unwrap();
     for object in [json(&pool), json(&claim), json(&class), json(&ec2)] {
         let text = object.to_string();
         assert!(!text.contains("null"), "{text}");
@@ -174,10 +185,10 @@ fn a_class_without_a_word_about_it_is_encrypted_private_and_wants_a_token_for_me
     let mut object = cases.bases["EC2NodeClass"].clone();
     object["spec"]["blockDeviceMappings"] =
         serde_json::json!([{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "100Gi"}}]);
-    let class: poolwright_api::EC2NodeClass = serde_json::from_value(object.clone()).unwrap();
+    let class: EC2NodeClass = serde_json::from_value(object.clone()).unwrap();
     let defaulted = kube::core::cel::apply_defaults(&schema("EC2NodeClass"), &object);
     assert_eq!(
-        serde_json::from_value::<poolwright_api::EC2NodeClass>(defaulted.clone()).unwrap(),
+        serde_json::from_value::<EC2NodeClass>(defaulted.clone()).unwrap(),
         class,
         "the schema's defaults are those of the types"
     );
