@@ -9,9 +9,9 @@ use poolwright_provider_aws_model::{InstanceId, ProviderId};
 use poolwright_provider_contract::{Instance, InstanceState, LaunchRequest, ProviderError};
 use poolwright_terms::{CapacityType, GROUP, NodeClassRef};
 
-use crate::class::KIND;
 use crate::error::provider_error;
 use crate::launch::{Launched, order};
+use crate::resolve::KIND;
 use crate::tags;
 
 /// How the key of an instance begins that no claim has taken yet; its id follows.
@@ -22,7 +22,7 @@ const PAGE: i32 = 1000;
 
 /// An instance of ours, and the launch it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct OwnInstance {
     pub id: InstanceId,
     /// As the rest of Poolwright knows it.
     pub instance: Instance,
@@ -34,12 +34,12 @@ pub(crate) struct Found {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
     /// What is there, terminating ones included, in order of provider ids.
-    pub found: Vec<Found>,
+    pub found: Vec<OwnInstance>,
     /// What was there: EC2 shows an instance as terminated for about an hour.
     pub gone: BTreeSet<InstanceId>,
 }
 
-impl Found {
+impl OwnInstance {
     /// The instance that a fleet answered with, which no listing shows yet.
     pub fn launched(request: &LaunchRequest, launched: &Launched, now: Timestamp) -> Self {
         let zone = launched.offering.zone.to_string();
@@ -56,19 +56,19 @@ impl Found {
     }
 
     /// Whether it was launched for several claims, and none has taken it.
-    pub fn is_untaken(&self) -> bool {
-        is_untaken(&self.instance.key)
+    pub fn is_unassigned(&self) -> bool {
+        is_unassigned(&self.instance.key)
     }
 
     /// The same instance, for this launch.
-    pub fn given_to(self, request: &LaunchRequest) -> Self {
+    pub fn assigned_to(self, request: &LaunchRequest) -> Self {
         let instance = Instance { key: request.key.clone(), claim: request.claim.clone(), ..self.instance };
         Self { instance, ..self }
     }
 }
 
 /// Whether this is the key of an instance that no claim has taken.
-pub(crate) fn is_untaken(key: &str) -> bool {
+pub(crate) fn is_unassigned(key: &str) -> bool {
     key.starts_with(OPEN)
 }
 
@@ -125,7 +125,7 @@ pub(crate) async fn in_reservation(
 
 /// What EC2 says of one instance; `None` when it is gone, or was not launched by us: whatever has our cluster's tag and neither a
 /// claim's nor that of an order was given that tag by somebody else.
-pub(crate) fn read(described: &Described) -> Option<Found> {
+pub(crate) fn read(described: &Described) -> Option<OwnInstance> {
     let state = match described.state().and_then(|state| state.name())? {
         InstanceStateName::Terminated => return None,
         InstanceStateName::ShuttingDown => InstanceState::Terminating,
@@ -164,7 +164,7 @@ pub(crate) fn read(described: &Described) -> Option<Found> {
         launched: Timestamp::from_second(launched).unwrap_or(Timestamp::UNIX_EPOCH),
         state,
     };
-    Some(Found { id, instance, open })
+    Some(OwnInstance { id, instance, open })
 }
 
 /// Puts tags on an instance. `false` when EC2 does not know it (yet).

@@ -18,37 +18,33 @@
 //! <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>). What this provider launched itself it
 //! therefore knows for two minutes, whatever a listing lacks.
 //!
-//! Beside AWS it asks the cluster for two things, each behind a trait: node classes ([`Classes`]) and bootstrap tokens ([`Tokens`]).
+//! Beside AWS it asks the cluster for two things, each behind a trait: node classes ([`NodeClassObjects`]) and bootstrap tokens ([`Tokens`]).
 
 mod bootstrap;
-mod class;
 mod clients;
+mod coalesce;
 mod connect;
+mod dns;
 mod error;
-mod facts;
-mod gather;
-mod hearing;
+mod instance_types;
 mod instances;
+mod interruptions;
 mod karpenter;
 mod launch;
 mod market;
 pub mod node_class;
 mod preflight;
 mod provider;
-mod queue;
 mod recent;
-mod reception;
 mod registration;
-mod survey;
+mod resolve;
 mod tags;
 mod tokens;
-mod unresolved;
-mod watch;
 
-pub use class::{Classes, KubeClasses};
 pub use clients::{Access, Key};
 pub use poolwright_provider_aws_model::bootstrap::BootstrapToken;
 pub use provider::{AwsProvider, Join, Settings};
 pub use registration::REGISTRATION;
+pub use resolve::{KubeNodeClassObjects, NodeClassObjects};
 
 pub use tokens::{KubeTokens, Tokens};

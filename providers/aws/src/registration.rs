@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::karpenter::Karpenter;
 use crate::node_class::{AmiFamily, EC2NodeClass, conditions};
-use crate::{class, connect, preflight, survey};
+use crate::{connect, market, preflight, resolve};
 
 /// The name of the cloud.
 pub(crate) const NAME: &str = "aws";
@@ -24,7 +24,7 @@ pub const REGISTRATION: Registration = Registration {
     enabled_by: Some(CLUSTER),
     connect: &connect::Aws,
     preflight: Some(&preflight::Aws),
-    market: Some(MarketRegistration { flags: &[REGION_OF_MARKET], reader: &survey::Reader }),
+    market: Some(MarketRegistration { flags: &[REGION_OF_MARKET], reader: &market::Reader }),
     karpenter: Some(&Karpenter),
     examples: &EXAMPLES,
 };
@@ -54,7 +54,7 @@ const EXAMPLES: [Example; 4] = [
 
 /// EC2NodeClass.
 const NODE_CLASS: NodeClass =
-    NodeClass { kind: class::NODE_CLASS, crd: EC2NodeClass::crd, conditions: &conditions::ALL, read };
+    NodeClass { kind: resolve::NODE_CLASS, crd: EC2NodeClass::crd, conditions: &conditions::ALL, read };
 
 fn read(object: &Value) -> Result<NodeClassFacts, Vec<FieldProblem>> {
     let class: EC2NodeClass = strict::read(object)?;

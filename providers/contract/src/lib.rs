@@ -6,15 +6,15 @@
 //!
 //! May not live here: the name or SDK of any cloud, any decision about what to buy, any call to an API server.
 
-mod class;
 pub mod conformance;
 mod connect;
 mod flags;
+mod interruption;
 pub mod karpenter;
 pub mod market;
 pub mod memory;
 mod node_class;
-mod notice;
+mod node_class_status;
 pub mod preflight;
 mod provider;
 mod registration;
@@ -23,11 +23,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-pub use class::{ClassCondition, ClassReport, ClassReports, Holds};
 pub use connect::{Connect, ConnectError, Connected, Site};
 pub use flags::{Check, Flag, FlagValues};
+pub use interruption::{Interruption, InterruptionMessage, instance_of};
 pub use node_class::{NodeClass, NodeClassFacts, NodeClassKind, crds};
-pub use notice::{Interruption, Notice, instance_of};
+pub use node_class_status::{ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource};
 pub use provider::{
     CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest,
     LaunchedInstance, ProviderError,

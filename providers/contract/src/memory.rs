@@ -13,8 +13,8 @@ use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_terms::NodeClassRef;
 
 use crate::{
-    Clock, CloudProvider, FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassKind, Notice, ProviderError,
+    Clock, CloudProvider, FailedOffering, Instance, InstanceState, InterruptionMessage, LaunchError,
+    LaunchRequest, LaunchedInstance, NodeClassKind, ProviderError,
 };
 
 /// The kind of node class it launches with.
@@ -22,7 +22,7 @@ pub const NODE_CLASS_KIND: &str = "MemoryNodeClass";
 
 /// What happens to a call of [`CloudProvider::launch`] instead of what should.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mishap {
+pub enum InjectedFailure {
     /// The call fails and has no effect.
     Fails(ProviderError),
     /// The call takes effect and its answer is lost: the caller gets a transient error.
@@ -46,12 +46,12 @@ struct State {
     held: BTreeSet<String>,
     out_of_stock: BTreeSet<OfferingId>,
     over_quota: BTreeSet<OfferingId>,
-    mishaps: VecDeque<Mishap>,
+    injected: VecDeque<InjectedFailure>,
     serial: u64,
     /// By receipt: what nobody gave back.
-    unheard: BTreeMap<String, Notice>,
-    /// Receipts of those that somebody was told.
-    told: BTreeSet<String>,
+    pending: BTreeMap<String, InterruptionMessage>,
+    /// Receipts that were delivered.
+    delivered: BTreeSet<String>,
     notices: u64,
     /// What goes wrong beside what is asked.
     failures: Vec<ProviderError>,
@@ -62,12 +62,12 @@ struct State {
 
 impl MemoryCloud {
     /// Something goes wrong beside what is asked: a look of its own.
-    pub fn fail_beside(&self, error: ProviderError) {
+    pub fn fail_poll(&self, error: ProviderError) {
         self.lock().failures.push(error);
     }
 
     /// A message comes that cannot be read.
-    pub fn garble(&self) {
+    pub fn send_unreadable(&self) {
         self.lock().unreadable += 1;
     }
 
@@ -92,9 +92,9 @@ impl MemoryCloud {
         self.lock().over_quota = offerings.into_iter().collect();
     }
 
-    /// What happens to the next launch that has no mishap yet; several calls queue up.
-    pub fn queue_mishap(&self, mishap: Mishap) {
-        self.lock().mishaps.push_back(mishap);
+    /// What happens to the next launch that has no failure yet; several calls queue up.
+    pub fn inject_failure(&self, failure: InjectedFailure) {
+        self.lock().injected.push_back(failure);
     }
 
     /// While held, the instance of this key stays [`InstanceState::Terminating`] once it is terminated.
@@ -113,11 +113,13 @@ impl MemoryCloud {
     }
 
     /// Sends a notice, with a receipt of its own; returns that.
-    pub fn notify(&self, notice: Notice) -> String {
+    pub fn notify(&self, notice: InterruptionMessage) -> String {
         let mut state = self.lock();
         state.notices += 1;
         let receipt = format!("receipt-{:08}", state.notices);
-        state.unheard.insert(receipt.clone(), Notice { receipt: Some(receipt.clone()), ..notice });
+        state
+            .pending
+            .insert(receipt.clone(), InterruptionMessage { receipt: Some(receipt.clone()), ..notice });
         wake(&mut state);
         receipt
     }
@@ -125,13 +127,13 @@ impl MemoryCloud {
     /// Sends those again that somebody was told and did not give back, as queues do after a while.
     pub fn redeliver(&self) {
         let mut state = self.lock();
-        state.told.clear();
+        state.delivered.clear();
         wake(&mut state);
     }
 
     /// Receipts that nobody gave back.
     pub fn unacknowledged(&self) -> Vec<String> {
-        self.lock().unheard.keys().cloned().collect()
+        self.lock().pending.keys().cloned().collect()
     }
 
     /// Every instance there is, by key.
@@ -256,9 +258,9 @@ impl CloudProvider for MemoryProvider {
 
     async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
         let mut state = self.cloud.lock();
-        match state.mishaps.pop_front() {
-            Some(Mishap::Fails(error)) => Err(error.into()),
-            Some(Mishap::AnswerLost) => {
+        match state.injected.pop_front() {
+            Some(InjectedFailure::Fails(error)) => Err(error.into()),
+            Some(InjectedFailure::AnswerLost) => {
                 let _lost = self.launch_now(&mut state, request);
                 Err(ProviderError::Transient("the connection was reset; try again".to_owned()).into())
             }
@@ -289,12 +291,12 @@ impl CloudProvider for MemoryProvider {
         Ok(true)
     }
 
-    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
         let heard = std::future::poll_fn(|context| {
             let mut state = self.cloud.lock();
-            let new = |receipt: &String| !state.told.contains(receipt);
-            let batch: Vec<Notice> = state
-                .unheard
+            let new = |receipt: &String| !state.delivered.contains(receipt);
+            let batch: Vec<InterruptionMessage> = state
+                .pending
                 .iter()
                 .filter(|(receipt, _)| new(receipt))
                 .map(|(_, one)| one.clone())
@@ -303,7 +305,7 @@ impl CloudProvider for MemoryProvider {
                 state.listeners.push(context.waker().clone());
                 return Poll::Pending;
             }
-            state.told.extend(batch.iter().filter_map(|one| one.receipt.clone()));
+            state.delivered.extend(batch.iter().filter_map(|one| one.receipt.clone()));
             Poll::Ready(batch)
         });
         Ok(heard.await)
@@ -320,8 +322,8 @@ impl CloudProvider for MemoryProvider {
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
         let mut state = self.cloud.lock();
         for receipt in receipts {
-            state.unheard.remove(receipt);
-            state.told.remove(receipt);
+            state.pending.remove(receipt);
+            state.delivered.remove(receipt);
         }
         Ok(())
     }

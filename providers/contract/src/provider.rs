@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, OfferingId, RankedOffering};
 use poolwright_terms::{NodeClassRef, Taint};
 
-use crate::class::ClassReports;
+use crate::interruption::InterruptionMessage;
 use crate::node_class::NodeClassKind;
-use crate::notice::Notice;
+use crate::node_class_status::NodeClassStatusSource;
 
 /// What to launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ pub trait CloudProvider: Send + Sync {
     /// after some twenty seconds. A notice may come twice, late and after one that was sent later; one with a receipt that is not
     /// given back comes again. Any number of callers may ask at a time, and each notice goes to one of them. Clouds that say
     /// nothing never return, which is what this does where it is not implemented.
-    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
         std::future::pending().await
     }
 
@@ -183,7 +183,7 @@ pub trait CloudProvider: Send + Sync {
 
     /// Who says what its node classes were found to mean, where it can: that is written to their status. Clouds whose classes name
     /// nothing that must be looked up say nothing.
-    fn class_reports(&self) -> Option<&dyn ClassReports> {
+    fn node_class_status_source(&self) -> Option<&dyn NodeClassStatusSource> {
         None
     }
 }

@@ -14,7 +14,7 @@ use poolwright_provider_contract::{FailedOffering, LaunchError, ProviderError};
 use poolwright_terms::CapacityType;
 
 use super::order::{Order, Pool};
-use crate::error::{code, of_pool, provider_error};
+use crate::error::{code, launch_error, provider_error};
 use crate::tags;
 
 /// What a call came to.
@@ -143,7 +143,7 @@ fn read(order: &Order, instances: &[CreateFleetInstance], errors: &[CreateFleetE
             subnet: overrides.and_then(|one| one.subnet_id()),
             zone: overrides.and_then(|one| one.availability_zone()),
         };
-        match (of_pool(code, said), place.offering(order)) {
+        match (launch_error(code, said), place.offering(order)) {
             (LaunchError::Provider(error), _) => {
                 refused.get_or_insert(error);
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, Zone};
-use poolwright_provider_aws_model::prices::{Lot, ReservationKind};
+use poolwright_provider_aws_model::prices::{ReservationKind, ReservationLot};
 use poolwright_provider_contract::{FailedOffering, LaunchError, LaunchRequest};
 use poolwright_terms::CapacityType;
 
@@ -79,14 +79,14 @@ pub(crate) struct Step<'a> {
     /// Never empty.
     pub offerings: &'a [RankedOffering],
     /// `None` for what is bought.
-    pub lot: Option<Lot>,
+    pub lot: Option<ReservationLot>,
 }
 
 /// The calls of a launch: round after round, and of what is reserved one reservation after the other. Beside them what no reservation
 /// has room for any more.
 pub(crate) fn steps(
     offerings: &[RankedOffering],
-    lots: impl Fn(&OfferingId) -> Vec<Lot>,
+    lots: impl Fn(&OfferingId) -> Vec<ReservationLot>,
 ) -> (Vec<Step<'_>>, Vec<FailedOffering>) {
     let (mut steps, mut failed) = (Vec::new(), Vec::new());
     for round in rounds(offerings) {
@@ -95,7 +95,8 @@ pub(crate) fn steps(
             steps.push(Step { offerings: round, lot: None });
             continue;
         }
-        let with_room: Vec<Lot> = lots(first).into_iter().filter(|lot| lot.available > 0).collect();
+        let with_room: Vec<ReservationLot> =
+            lots(first).into_iter().filter(|lot| lot.available > 0).collect();
         if with_room.is_empty() {
             let told = "no reservation of the node class has room for it".to_owned();
             failed.push(FailedOffering { offering: first.clone(), error: LaunchError::StockOut(told) });
@@ -283,8 +284,11 @@ mod tests {
             ranked("used-up", Reserved, None),
             ranked("bought", OnDemand, Some(1_000_000)),
         ];
-        let lot =
-            |id: &str, available| Lot { id: id.to_owned(), kind: ReservationKind::CapacityBlock, available };
+        let lot = |id: &str, available| ReservationLot {
+            id: id.to_owned(),
+            kind: ReservationKind::CapacityBlock,
+            available,
+        };
         let lots = |offering: &OfferingId| match offering.instance_type.as_str() {
             "held" => vec![lot("cr-1", 2), lot("cr-2", 0), lot("cr-3", 1)],
             _ => vec![lot("cr-4", 0)],

@@ -42,12 +42,12 @@ pub(crate) struct Template {
     pub placement: Option<PlacementGroup>,
     pub detailed_monitoring: bool,
     /// The reservation that it is had from.
-    pub reservation: Option<Held>,
+    pub reservation: Option<TargetReservation>,
 }
 
 /// A reservation that an instance is had from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Held {
+pub(crate) struct TargetReservation {
     /// Its id.
     pub id: String,
     /// Whether it is a capacity block.

@@ -1,7 +1,7 @@
 //! Listing and finding.
 
 use super::report::ensure;
-use super::setting::alike;
+use super::setting::same_instance;
 use super::{Failure, Setting};
 use crate::{InstanceState, LaunchRequest};
 
@@ -12,7 +12,7 @@ pub(super) async fn a_listed_instance_says_what_it_is_for(at: &Setting) -> Resul
     let [one] = all.as_slice() else {
         return Err(Failure(format!("one was launched and {all:?} are listed")));
     };
-    ensure!(alike(one, &launched), "listed as {one:?}, launched as {launched:?}");
+    ensure!(same_instance(one, &launched), "listed as {one:?}, launched as {launched:?}");
     ensure!(one.key == request.key, "its key is {}", one.key);
     ensure!(one.claim == request.claim, "its claim is {}", one.claim);
     ensure!(one.node_class == request.node_class, "its node class is {:?}", one.node_class);
@@ -44,7 +44,7 @@ pub(super) async fn an_instance_is_found_by_its_provider_id_until_it_is_gone(
     for one in [&launched, &other] {
         let found = at.provider.get(&one.provider_id).await?;
         ensure!(
-            found.as_ref().is_some_and(|found| alike(found, one)),
+            found.as_ref().is_some_and(|found| same_instance(found, one)),
             "launched as {one:?}, found as {found:?}"
         );
     }
@@ -59,7 +59,7 @@ pub(super) async fn a_restarted_provider_lists_what_was_launched_before(at: &Set
     at.provider.launch(&at.request("b")).await?;
     let before = at.provider.list().await?;
     let after = at.restarted().await?.list().await?;
-    let same = before.iter().zip(&after).all(|(one, two)| alike(one, two));
+    let same = before.iter().zip(&after).all(|(one, two)| same_instance(one, two));
     ensure!(
         before.len() == 2 && after.len() == 2 && same,
         "before the restart {before:?}, after it {after:?}"

@@ -4,11 +4,11 @@
 //! [`run_all`], prints the [`Report`] and fails unless [`Report::passed`]. A new promise of the trait gets a case here
 //! first.
 
+mod interruptions;
 mod invalid;
 mod inventory;
 mod launching;
 mod node;
-mod notices;
 mod report;
 mod setting;
 mod terminating;
@@ -51,7 +51,7 @@ pub trait World {
     async fn set_stock_outs(&self, offerings: &[OfferingId]) -> Result<(), Failure>;
 
     /// What the cluster shows of the node of this instance.
-    async fn node(&self, instance: &Instance) -> Result<NodeSight, Failure>;
+    async fn node(&self, instance: &Instance) -> Result<NodeView, Failure>;
 
     /// While held, the instance does not go away when it is terminated, but stays terminating. `false` when this world has
     /// no such lever; the case then ends without having looked.
@@ -69,16 +69,16 @@ pub trait World {
     }
 
     /// Lets a little time pass, in a way that the provider notices. The suite waits on conditions: it looks, pauses, and
-    /// looks again, [`LOOKS`] times at most.
+    /// looks again, [`MAX_POLLS`] times at most.
     async fn pause(&self);
 }
 
 /// How often the suite looks for a condition before a case fails.
-pub const LOOKS: usize = 600;
+pub const MAX_POLLS: usize = 600;
 
 /// What a cluster shows of an instance's node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeSight {
+pub enum NodeView {
     /// This world has no cluster to look at; what is said about nodes is not checked.
     NotVisible,
     /// There is no such node now.
@@ -87,12 +87,12 @@ pub enum NodeSight {
     Present(NodeFacts),
     /// A machine starts with the instruction to join as this. What is written on a node once it has joined, and what its kubelet counts,
     /// cannot be seen here: annotations, labels of the offering, what it has for pods.
-    Joining(Joining),
+    JoinConfig(JoinConfig),
 }
 
 /// What a machine is told to join the cluster with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Joining {
+pub struct JoinConfig {
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Taints.
@@ -153,22 +153,22 @@ cases![
     invalid::a_launch_without_offerings_is_invalid,
     node::the_node_carries_what_was_asked_for,
     node::a_node_appears_after_a_restart_between_launch_and_registration,
-    notices::an_interruption_is_told_with_the_instance_and_its_time,
-    notices::a_notice_that_is_not_given_back_comes_again_also_after_a_restart,
-    notices::a_notice_that_was_given_back_does_not_come_again,
-    notices::receipts_that_nobody_knows_are_no_error,
+    interruptions::an_interruption_names_the_instance_and_its_deadline,
+    interruptions::an_unacknowledged_message_is_redelivered_also_after_a_restart,
+    interruptions::an_acknowledged_message_is_not_redelivered,
+    interruptions::acknowledging_an_unknown_receipt_is_no_error,
 ];
 
 /// Runs every case, each in a world of its own, one after the other.
 pub async fn run_all(fixture: &dyn Fixture) -> Report {
-    run_together(fixture, 1).await
+    run_concurrently(fixture, 1).await
 }
 
 /// Runs every case, so many at a time: for worlds in which most of the time is waiting.
-pub async fn run_together(fixture: &dyn Fixture, at_a_time: usize) -> Report {
+pub async fn run_concurrently(fixture: &dyn Fixture, concurrency: usize) -> Report {
     let cases = stream::iter(CASES)
         .map(async |case| CaseResult { name: case.name, outcome: run(fixture, case).await });
-    Report { cases: cases.buffered(at_a_time).collect().await }
+    Report { cases: cases.buffered(concurrency).collect().await }
 }
 
 async fn run(fixture: &dyn Fixture, case: &Case) -> Result<(), Failure> {

@@ -8,11 +8,11 @@ use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, ResourceName};
 use poolwright_terms::keys::{NODEPOOL_LABEL, UNREGISTERED_TAINT};
 use poolwright_terms::{Taint, TaintEffect};
 
-use super::{Failure, LOOKS, NodeSight, World};
+use super::{Failure, MAX_POLLS, NodeView, World};
 use crate::{CloudProvider, Instance, LaunchRequest};
 
-/// Whether both are the same instance, told alike: the answer to a launch may have the time by another clock.
-pub(super) fn alike(one: &Instance, two: &Instance) -> bool {
+/// Whether both are the same instance, told same_instance: the answer to a launch may have the time by another clock.
+pub(super) fn same_instance(one: &Instance, two: &Instance) -> bool {
     let apart = one.launched.duration_since(two.launched).abs();
     Instance { launched: two.launched, ..one.clone() } == *two && apart <= SignedDuration::from_mins(5)
 }
@@ -81,25 +81,25 @@ impl Setting {
 
     /// Asks until the instance of this key is gone.
     pub async fn terminate(&self, provider: &dyn CloudProvider, key: &str) -> Result<(), Failure> {
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             if provider.terminate(key).await? {
                 return Ok(());
             }
             self.world.pause().await;
         }
-        Err(Failure(format!("the instance of {key} is not gone after {LOOKS} times of asking")))
+        Err(Failure(format!("the instance of {key} is not gone after {MAX_POLLS} times of asking")))
     }
 
     /// Waits for the node of an instance, or for what it joins as. `None` where nodes cannot be seen.
-    pub async fn node_of(&self, instance: &Instance) -> Result<Option<NodeSight>, Failure> {
-        for _ in 0..LOOKS {
+    pub async fn node_of(&self, instance: &Instance) -> Result<Option<NodeView>, Failure> {
+        for _ in 0..MAX_POLLS {
             match self.world.node(instance).await? {
-                NodeSight::NotVisible => return Ok(None),
-                NodeSight::Absent => self.world.pause().await,
+                NodeView::NotVisible => return Ok(None),
+                NodeView::Absent => self.world.pause().await,
                 seen => return Ok(Some(seen)),
             }
         }
-        Err(Failure(format!("the node of {} did not appear within {LOOKS} looks", instance.provider_id)))
+        Err(Failure(format!("the node of {} did not appear within {MAX_POLLS} looks", instance.provider_id)))
     }
 
     /// Gives back whatever the case left.

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
-use poolwright_provider_aws_model::events::{self, Action, Affected, EndState, Kind, Message, Scope, What};
-use poolwright_provider_aws_model::{AccountId, InstanceId, Region, seen};
-use poolwright_provider_contract::{Interruption, Notice, ProviderError};
+use poolwright_provider_aws_model::events::{
+    self, Action, Affected, EndState, EventDetail, Kind, Message, Scope,
+};
+use poolwright_provider_aws_model::{AccountId, InstanceId, Region, polled};
+use poolwright_provider_contract::{Interruption, InterruptionMessage, ProviderError};
 use poolwright_terms::InterruptionKind;
 use tokio::sync::OnceCell;
 
@@ -16,15 +18,15 @@ use crate::error::{code, provider_error};
 use crate::instances;
 
 /// SQS waits at most this long for a message: a long poll, which asks all that hold messages.
-pub(crate) const LONG: i32 = 20;
+pub(crate) const LONG_POLL_SECONDS: i32 = 20;
 /// As long as this is enough for a poll to be one, where there are messages.
-pub(crate) const SHORT: i32 = 1;
+pub(crate) const SHORT_POLL_SECONDS: i32 = 1;
 /// As many messages as one answer may have.
-const TOGETHER: i32 = 10;
+const MAX_MESSAGES: i32 = 10;
 /// For how long a message that was received is not given to anybody else: long against recording it, short against its deadline.
-const HIDDEN: i32 = 30;
+const VISIBILITY_TIMEOUT_SECONDS: i32 = 30;
 /// An answer may be as late as SQS waits, and then some.
-const ATTEMPT: Duration = Duration::from_secs(40);
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The queue.
 pub(crate) struct Queue {
@@ -32,13 +34,13 @@ pub(crate) struct Queue {
     name: String,
     url: OnceCell<String>,
     scope: OnceCell<Scope>,
-    /// Messages that could not be read or believed, and nobody has counted yet.
+    /// Messages that could not be read or cached_class, and nobody has counted yet.
     unreadable: AtomicU64,
 }
 
 /// What one answer said.
-pub(crate) struct Heard {
-    pub notices: Vec<Notice>,
+pub(crate) struct Received {
+    pub messages: Vec<InterruptionMessage>,
     /// Whether it had as many messages as it may have.
     pub is_full: bool,
 }
@@ -48,7 +50,7 @@ impl Queue {
         Self { name, url: OnceCell::new(), scope: OnceCell::new(), unreadable: AtomicU64::new(0) }
     }
 
-    /// Messages that could not be read or believed since this was asked last.
+    /// Messages that could not be read or cached_class since this was asked last.
     pub fn unreadable(&self) -> u64 {
         self.unreadable.swap(0, Ordering::Relaxed)
     }
@@ -75,7 +77,7 @@ impl Queue {
         ))
     }
 
-    /// Whose events are believed: this account's, in this region.
+    /// Whose events are cached_class: this account's, in this region.
     async fn scope(&self, clients: &Clients) -> Result<&Scope, ProviderError> {
         let scope = self.scope.get_or_try_init(async || {
             let identity = clients
@@ -96,17 +98,22 @@ impl Queue {
     }
 
     /// What is there, after at most so many seconds, and what the answer takes.
-    pub async fn receive(&self, clients: &Clients, cluster: &str, wait: i32) -> Result<Heard, ProviderError> {
+    pub async fn receive(
+        &self,
+        clients: &Clients,
+        cluster: &str,
+        wait: i32,
+    ) -> Result<Received, ProviderError> {
         let (url, scope) = futures::try_join!(self.url(clients), self.scope(clients))?;
         check_owner(url, scope)?;
-        let patient = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT).build();
+        let patient = TimeoutConfig::builder().operation_attempt_timeout(RECEIVE_TIMEOUT).build();
         let answer = clients
             .sqs
             .receive_message()
             .queue_url(url)
-            .max_number_of_messages(TOGETHER)
+            .max_number_of_messages(MAX_MESSAGES)
             .wait_time_seconds(wait)
-            .visibility_timeout(HIDDEN)
+            .visibility_timeout(VISIBILITY_TIMEOUT_SECONDS)
             .customize()
             .config_override(aws_sdk_sqs::config::Config::builder().timeout_config(patient))
             .send()
@@ -115,18 +122,18 @@ impl Queue {
                 Some(code) if is_missing(code) => self.missing(clients),
                 _ => provider_error("sqs:ReceiveMessage", error),
             })?;
-        let mut notices = Vec::new();
+        let mut messages = Vec::new();
         for message in answer.messages() {
             let Some(receipt) = message.receipt_handle() else { continue };
             let body = message.body().unwrap_or_default();
             match events::read(body.as_bytes(), scope) {
                 Ok(Message::Event(event)) => {
                     let noticed = event.at;
-                    let interruptions = match event.what {
-                        What::Instances(affected) => {
+                    let interruptions = match event.detail {
+                        EventDetail::Instances(affected) => {
                             affected.into_iter().map(|one| interruption(one, noticed)).collect()
                         }
-                        What::CapacityBlockEnds { reservation, end } => {
+                        EventDetail::CapacityBlockEnds { reservation, end } => {
                             let ids =
                                 instances::in_reservation(&clients.ec2, cluster, reservation.as_str()).await;
                             match ids {
@@ -139,27 +146,33 @@ impl Queue {
                             }
                         }
                     };
-                    notices.push(Notice { receipt: Some(receipt.to_owned()), interruptions });
+                    messages.push(InterruptionMessage { receipt: Some(receipt.to_owned()), interruptions });
                 }
                 Ok(Message::Ignored(why)) => {
                     tracing::debug!(%why, "a message of no interest");
-                    notices.push(Notice { receipt: Some(receipt.to_owned()), interruptions: Vec::new() });
+                    messages.push(InterruptionMessage {
+                        receipt: Some(receipt.to_owned()),
+                        interruptions: Vec::new(),
+                    });
                 }
                 // Left where it is: SQS moves it to the dead letters after as many deliveries as the queue says.
                 Err(error) => {
                     self.unreadable.fetch_add(1, Ordering::Relaxed);
-                    let why = "a message that cannot be read or believed stays in the queue, until it is a dead letter";
+                    let why = "a message that cannot be read or cached_class stays in the queue, until it is a dead letter";
                     tracing::warn!(queue = self.name, %error, "{why}");
                 }
             }
         }
-        Ok(Heard { notices, is_full: answer.messages().len() >= usize::try_from(TOGETHER).unwrap_or(1) })
+        Ok(Received {
+            messages,
+            is_full: answer.messages().len() >= usize::try_from(MAX_MESSAGES).unwrap_or(1),
+        })
     }
 
     /// Deletes what was received with these receipts.
     pub async fn delete(&self, clients: &Clients, receipts: &[String]) -> Result<(), ProviderError> {
         let url = self.url(clients).await?;
-        for some in receipts.chunks(usize::try_from(TOGETHER).unwrap_or(1)) {
+        for some in receipts.chunks(usize::try_from(MAX_MESSAGES).unwrap_or(1)) {
             let entries = some
                 .iter()
                 .enumerate()
@@ -190,7 +203,7 @@ fn is_missing(code: &str) -> bool {
     code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist")
 }
 
-/// Refuses a queue of another account or region: what comes through it is about somebody else, and would not be believed.
+/// Refuses a queue of another account or region: what comes through it is about somebody else, and would not be cached_class.
 /// The addresses of queues: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-message-identifiers.html>.
 fn check_owner(url: &str, scope: &Scope) -> Result<(), ProviderError> {
     let address = url.split_once("://").map_or(url, |(_, address)| address);
@@ -259,7 +272,7 @@ pub(crate) fn block_ends(
         instance: instance.to_string(),
         kind: InterruptionKind::ReservationEnd,
         noticed,
-        deadline: Some(seen::block_deadline(end)),
+        deadline: Some(polled::capacity_block_termination(end)),
         message: format!(
             "the capacity block ends at {end}, and EC2 terminates what runs in it half an hour before"
         ),

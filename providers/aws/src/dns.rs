@@ -15,7 +15,7 @@ use aws_sdk_sts::error::BoxError;
 
 /// A name that could not be looked up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unresolved {
+pub(crate) enum DnsFailure {
     /// One of the region: it may be none.
     #[error(
         "region `{region}`: {host} does not resolve ({why}): if there is no such region, correct --aws-region, AWS_REGION or the \
@@ -41,7 +41,7 @@ pub(crate) enum Unresolved {
     },
 }
 
-impl Unresolved {
+impl DnsFailure {
     /// What kind of name it is, by the name; `None` is one that was asked for on the way, for credentials.
     fn of(region: &str, host: Option<&str>, why: String) -> Self {
         match host {
@@ -76,22 +76,22 @@ fn lookup_failure(error: &(dyn Error + 'static)) -> Option<String> {
 
 /// Puts the name and the region into the errors of a client, which knows neither any more once a call has failed.
 #[derive(Debug)]
-pub(crate) struct Naming {
+pub(crate) struct DnsFailureContext {
     region: String,
     /// Where the client's calls go: all to the same place. A call that failed does not say it any more.
     host: OnceLock<String>,
 }
 
-impl Naming {
+impl DnsFailureContext {
     /// Names for a client of this region.
     pub fn new(region: impl Into<String>) -> Self {
         Self { region: region.into(), host: OnceLock::new() }
     }
 }
 
-impl Intercept for Naming {
+impl Intercept for DnsFailureContext {
     fn name(&self) -> &'static str {
-        "Naming"
+        "DnsFailureContext"
     }
 
     fn read_before_transmit(
@@ -119,7 +119,7 @@ impl Intercept for Naming {
         let Some(why) = lookup_failure(error) else { return Ok(()) };
         // Whatever failed before the call went out was asked of another address, for credentials.
         let host = self.host.get().filter(|_| error.is_connector_error()).map(String::as_str);
-        Err(Unresolved::of(&self.region, host, why).into())
+        Err(DnsFailure::of(&self.region, host, why).into())
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn credentials_that_are_asked_for_where_no_region_is_are_not_what_is_missing() {
-        let error = Unresolved::of("us-esat-1", None, "dns error".to_owned());
+        let error = DnsFailure::of("us-esat-1", None, "dns error".to_owned());
         assert!(error.to_string().starts_with("region `us-esat-1`: an address of AWS there"), "{error}");
         assert_eq!(host_of("/?Action=X"), None);
     }

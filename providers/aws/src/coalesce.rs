@@ -13,7 +13,7 @@ type Waiting<I, O> = Vec<(I, oneshot::Sender<O>)>;
 /// Collects what comes within a moment and hands it on together. What comes while as many calls are under way as may be waits for one of
 /// them to end, and is in the next: a cloud that has become slow is not asked the more for it.
 #[derive(Debug)]
-pub(crate) struct Gather<I, O> {
+pub(crate) struct Coalescer<I, O> {
     waiting: Arc<Mutex<Waiting<I, O>>>,
     /// Calls that may be under way.
     turns: Arc<Semaphore>,
@@ -23,7 +23,7 @@ pub(crate) struct Gather<I, O> {
     most: usize,
 }
 
-impl<I: Send + 'static, O: Send + 'static> Gather<I, O> {
+impl<I: Send + 'static, O: Send + 'static> Coalescer<I, O> {
     pub fn new(moment: Duration, most: usize, at_a_time: usize) -> Self {
         Self { waiting: Arc::default(), turns: Arc::new(Semaphore::new(at_a_time)), moment, most }
     }
@@ -76,11 +76,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_comes_together_is_asked_once_and_each_gets_its_own_answer() {
-        let gather = Gather::new(Duration::from_millis(30), 100, 4);
+        let coalescer = Coalescer::new(Duration::from_millis(30), 100, 4);
         let calls = Arc::new(AtomicUsize::new(0));
         let asked = (0..250).map(|number: usize| {
             let calls = Arc::clone(&calls);
-            gather.ask(number, move |items| async move {
+            coalescer.ask(number, move |items| async move {
                 calls.fetch_add(1, Ordering::Relaxed);
                 items.into_iter().map(|item| item * 2).collect()
             })
@@ -92,21 +92,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_call_goes_on_when_the_one_who_came_first_gives_up() {
-        let gather = Gather::new(Duration::from_millis(30), 100, 4);
+        let coalescer = Coalescer::new(Duration::from_millis(30), 100, 4);
         let run = |items: Vec<u32>| async move { items };
-        let impatient = tokio::time::timeout(Duration::from_millis(5), gather.ask(1, run));
-        let (gave_up, answer) = futures::join!(impatient, gather.ask(2, run));
+        let impatient = tokio::time::timeout(Duration::from_millis(5), coalescer.ask(1, run));
+        let (gave_up, answer) = futures::join!(impatient, coalescer.ask(2, run));
         assert!(gave_up.is_err());
         assert_eq!(answer, Ok(2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_comes_during_a_slow_call_waits_for_its_end_and_is_in_the_next_with_all_others() {
-        let gather = Arc::new(Gather::new(Duration::from_millis(30), usize::MAX, 1));
+        let coalescer = Arc::new(Coalescer::new(Duration::from_millis(30), usize::MAX, 1));
         let (under_way, calls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let asked = (0..100).map(|number: u64| {
-            let (gather, under_way, calls) =
-                (Arc::clone(&gather), Arc::clone(&under_way), Arc::clone(&calls));
+            let (coalescer, under_way, calls) =
+                (Arc::clone(&coalescer), Arc::clone(&under_way), Arc::clone(&calls));
             async move {
                 tokio::time::sleep(Duration::from_millis(100 * number)).await;
                 let run = move |items: Vec<u64>| async move {
@@ -116,7 +116,7 @@ mod tests {
                     calls.fetch_add(1, Ordering::Relaxed);
                     items
                 };
-                gather.ask(number, run).await
+                coalescer.ask(number, run).await
             }
         });
         let answers: Vec<_> = join_all(asked).await.into_iter().map(Result::unwrap).collect();
@@ -126,8 +126,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_ends_without_an_answer_is_transient() {
-        let gather: Gather<u32, u32> = Gather::new(Duration::from_millis(30), 100, 4);
-        let answer = gather.ask(1, |_| async { Vec::new() }).await;
+        let coalescer: Coalescer<u32, u32> = Coalescer::new(Duration::from_millis(30), 100, 4);
+        let answer = coalescer.ask(1, |_| async { Vec::new() }).await;
         assert!(matches!(answer, Err(ProviderError::Transient(_))), "{answer:?}");
     }
 }

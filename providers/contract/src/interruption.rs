@@ -20,7 +20,7 @@ pub struct Interruption {
 
 /// One message of a cloud, which may be about several machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notice {
+pub struct InterruptionMessage {
     /// What is given back when all of it is durably recorded, or is known to be about nothing of ours; `None` where the cloud wants
     /// nothing back.
     pub receipt: Option<String>,

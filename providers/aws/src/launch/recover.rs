@@ -14,14 +14,14 @@ use crate::tags;
 impl AwsProvider {
     /// Whether EC2 shows all that the order with this token launched, by a listing that was made after the order. Only then what is not
     /// there was not launched, and may be ordered with another token.
-    pub(super) async fn shows_all_of(&self, token: &str) -> Result<bool, ProviderError> {
+    pub(super) async fn lists_all_of(&self, token: &str) -> Result<bool, ProviderError> {
         let Some(launched) = launched_with(&self.clients().ec2, token).await? else { return Ok(false) };
-        Ok(shows(&*self.listed().await?, &launched))
+        Ok(shows(&*self.list_instances().await?, &launched))
     }
 }
 
 /// Why nothing is ordered although nothing is found.
-pub(super) fn unexplained(token: &str) -> ProviderError {
+pub(super) fn outcome_unknown(token: &str) -> ProviderError {
     ProviderError::Transient(format!(
         "ec2:CreateFleet was called with the token {token} before, and EC2 does not show yet what came of that: nothing is ordered \
          in its place, which might buy twice; looking again"

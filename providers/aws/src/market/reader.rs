@@ -8,12 +8,12 @@ use poolwright_catalog::{Gpu, InstanceTypeName, Zone};
 use poolwright_provider_aws_model::instance::{
     Class, GpuFacts, Selection, Settings, TypeFacts, Unusual, UsageClass, class, gpu_model,
 };
-use poolwright_provider_aws_model::prices::{self, InterruptionRates, Sold};
+use poolwright_provider_aws_model::prices::{self, InterruptionRates, MarketCatalogue};
 use poolwright_provider_contract::{FlagValues, ProviderError, market as contract};
 
+use super::Market;
 use crate::clients::{Access, Clients};
 use crate::connect;
-use crate::market::Market;
 
 /// Reads what a region of AWS sells.
 pub(crate) struct Reader;
@@ -82,7 +82,7 @@ struct Survey {
     /// Where each type is.
     zones: BTreeMap<InstanceTypeName, BTreeSet<Zone>>,
     /// What Poolwright would buy, as nodes of a class that decides nothing else.
-    sold: Sold,
+    sold: MarketCatalogue,
 }
 
 /// Asks for types, zones and prices of the region.
@@ -90,7 +90,7 @@ struct Survey {
 /// # Errors
 ///
 /// There is no region or there are no credentials, or a call is not allowed; each says what to do. On-demand prices alone may be
-/// missing: what stands in for them is said in the notes of [`Sold`].
+/// missing: what stands in for them is said in the notes of [`MarketCatalogue`].
 async fn survey(access: &Access, now: Timestamp) -> Result<Survey, ProviderError> {
     let clients = Clients::connect(access).await?;
     let region = clients.region.clone();
@@ -118,7 +118,7 @@ mod tests {
 
     /// What EC2 says of a type, as it was recorded.
     fn recorded(name: &str) -> contract::TypeFacts {
-        let lines = include_str!("../../../fixtures/aws/instance-types.jsonl").lines();
+        let lines = include_str!("../../../../fixtures/aws/instance-types.jsonl").lines();
         let mut all = lines.map(|line| from_json(line).expect("a type"));
         let facts = all.find(|facts| facts.name.as_str() == name).expect("it was recorded");
         described(&facts, BTreeSet::new(), Selection::default().leaves_out(&facts))
