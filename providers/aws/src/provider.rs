@@ -35,7 +35,7 @@ const BATCH_WINDOW: Duration = Duration::from_millis(30);
 const MAX_TERMINATIONS_PER_CALL: usize = 50;
 /// Such calls that may be under way.
 const MAX_TERMINATION_CALLS: usize = 4;
-/// For how long what a class came to is cached_class: what it selects changes rarely, and a drift check looks anyway.
+/// For how long what a class came to is believed: what it selects changes rarely, and a drift check looks anyway.
 const CLASS_CACHED_FOR: SignedDuration = SignedDuration::from_mins(1);
 
 /// Whatever was launched for several claims at once and none of them has taken after this time is nobody's.
@@ -56,7 +56,7 @@ pub struct Settings {
     /// What nodes are told so that they find the API server; `None` where their own user data says it.
     pub join: Option<Join>,
     /// Name or URL of the SQS queue to which EventBridge sends what happens to instances; with `None` EC2 is
-    /// resolution at every minute, and that is all.
+    /// looked at every minute, and that is all.
     pub queue: Option<String>,
     /// Whether AWS's cloud controller manager runs in the cluster and completes nodes: kubelets that kubeadm starts are told so.
     pub cloud_controller: bool,

@@ -8,7 +8,7 @@ use poolwright_provider_contract::InstanceState;
 
 use crate::instances::{Listing, OwnInstance, is_unassigned};
 
-/// For how long an instance that no listing shows is cached_class to be there. EC2 shows what it launched within seconds.
+/// For how long an instance that no listing shows is believed to be there. EC2 shows what it launched within seconds.
 const ASSUMED_RUNNING_FOR: SignedDuration = SignedDuration::from_mins(2);
 
 /// What was launched a moment ago.

@@ -135,7 +135,7 @@ impl Interruptions {
         self.poller.failures()
     }
 
-    /// Messages that could not be read or cached_class since this was asked last.
+    /// Messages that could not be read or believed since this was asked last.
     pub fn unreadable(&self) -> u64 {
         self.queue.as_ref().map_or(0, |(queue, _)| queue.unreadable())
     }

@@ -34,7 +34,7 @@ pub(crate) struct Queue {
     name: String,
     url: OnceCell<String>,
     scope: OnceCell<Scope>,
-    /// Messages that could not be read or cached_class, and nobody has counted yet.
+    /// Messages that could not be read or believed, and nobody has counted yet.
     unreadable: AtomicU64,
 }
 
@@ -50,7 +50,7 @@ impl Queue {
         Self { name, url: OnceCell::new(), scope: OnceCell::new(), unreadable: AtomicU64::new(0) }
     }
 
-    /// Messages that could not be read or cached_class since this was asked last.
+    /// Messages that could not be read or believed since this was asked last.
     pub fn unreadable(&self) -> u64 {
         self.unreadable.swap(0, Ordering::Relaxed)
     }
@@ -77,7 +77,7 @@ impl Queue {
         ))
     }
 
-    /// Whose events are cached_class: this account's, in this region.
+    /// Whose events are believed: this account's, in this region.
     async fn scope(&self, clients: &Clients) -> Result<&Scope, ProviderError> {
         let scope = self.scope.get_or_try_init(async || {
             let identity = clients
@@ -158,7 +158,7 @@ impl Queue {
                 // Left where it is: SQS moves it to the dead letters after as many deliveries as the queue says.
                 Err(error) => {
                     self.unreadable.fetch_add(1, Ordering::Relaxed);
-                    let why = "a message that cannot be read or cached_class stays in the queue, until it is a dead letter";
+                    let why = "a message that cannot be read or believed stays in the queue, until it is a dead letter";
                     tracing::warn!(queue = self.name, %error, "{why}");
                 }
             }
@@ -203,7 +203,7 @@ fn is_missing(code: &str) -> bool {
     code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist")
 }
 
-/// Refuses a queue of another account or region: what comes through it is about somebody else, and would not be cached_class.
+/// Refuses a queue of another account or region: what comes through it is about somebody else, and would not be believed.
 /// The addresses of queues: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-message-identifiers.html>.
 fn check_owner(url: &str, scope: &Scope) -> Result<(), ProviderError> {
     let address = url.split_once("://").map_or(url, |(_, address)| address);

@@ -40,7 +40,7 @@ fn owner(arn: &str, caller: &Caller) -> Verdict {
     if *account != caller.account {
         return Verdict::wrong(
             format!(
-                "it is of account {account}, and the nodes of {}: nothing that is in it is cached_class",
+                "it is of account {account}, and the nodes of {}: nothing that is in it is believed",
                 caller.account
             ),
             "give a queue of this account with --aws-interruption-queue",

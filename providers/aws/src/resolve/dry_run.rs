@@ -25,7 +25,7 @@ use crate::tags::{self, Tags};
 
 /// The condition.
 const KIND: &str = "Validated";
-/// How long it is cached_class that a launch is allowed. One that is refused after all is resolution at anew.
+/// How long it is believed that a launch is allowed. One that is refused after all is looked at anew.
 const ALLOWED_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// How soon one that was not is tried again: who adds a permission looks whether it was the right one.
 const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(2);

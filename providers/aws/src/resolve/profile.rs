@@ -45,7 +45,7 @@ pub(super) async fn look(
     spec: &EC2NodeClassSpec,
 ) -> Result<ProfileState, ProviderError> {
     let (None, Some(role)) = (&spec.instance_profile, &spec.role) else {
-        // A named profile is resolution at, and nothing named is an error.
+        // A named profile is looked at, and nothing named is an error.
         return Ok(ProfileState::Exists(find(iam, class, spec).await?));
     };
     let profile = own(role);

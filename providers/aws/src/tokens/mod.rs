@@ -52,7 +52,7 @@ impl SharedToken {
         let now = (self.now)();
         if let Some((outcome, at)) = &*last {
             let holds_for = if outcome.is_ok() { USED_FOR } else { FAILED_FOR };
-            // Whichever way the clock was set: what is not of a moment ago is not cached_class.
+            // Whichever way the clock was set: what is not of a moment ago is not used.
             if now.duration_since(*at).abs() < holds_for {
                 return outcome.clone();
             }

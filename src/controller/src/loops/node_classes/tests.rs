@@ -18,7 +18,7 @@ fn object() -> DynamicObject {
 }
 
 fn told(kind: &'static str, outcome: ConditionOutcome, message: &str) -> NodeClassCondition {
-    NodeClassCondition { kind, outcome, reason: format!("{holds:?}"), message: message.to_owned() }
+    NodeClassCondition { kind, outcome, reason: format!("{outcome:?}"), message: message.to_owned() }
 }
 
 fn report(fields: Value, conditions: Vec<NodeClassCondition>) -> NodeClassStatus {
