@@ -120,25 +120,25 @@ fn reason(problem: &Problem, reason: UnplacedReason) -> String {
         names.nth(at as usize).map_or_else(|| at.to_string(), Clone::clone)
     };
     match reason {
-        UnplacedReason::NothingFits => "no candidate and no node holds it, even empty".to_owned(),
+        UnplacedReason::NothingFits => "it fits no candidate and no node, even if these are empty".to_owned(),
         UnplacedReason::LimitReached(at) => {
             format!("limit `{}` is used up", name(at, &mut problem.limits.iter().map(|limit| &limit.name)))
         }
-        UnplacedReason::NoMoreAvailable => "as many nodes as can be bought are bought".to_owned(),
+        UnplacedReason::NoMoreAvailable => "no more nodes are available to buy".to_owned(),
         UnplacedReason::GangIncomplete(at) => format!(
             "gang `{}` cannot be placed whole",
             name(at, &mut problem.gangs.iter().map(|gang| &gang.name))
         ),
         UnplacedReason::Unspreadable(at) => format!(
-            "it cannot be spread as `{}` asks",
+            "the spread `{}` leaves no place for it",
             name(at, &mut problem.spreads.iter().map(|spread| &spread.name))
         ),
         UnplacedReason::Inflexible(at) => format!(
-            "no node for it could also be as many others as `{}` asks",
+            "no node for it has as many alternatives as `{}` requires",
             name(at, &mut problem.flexibility.iter().map(|flexibility| &flexibility.name))
         ),
         UnplacedReason::ShareReached(at) => format!(
-            "more nodes of one kind than `{}` allows would be needed",
+            "it would need more nodes of one kind than `{}` allows",
             name(at, &mut problem.node_shares.iter().map(|share| &share.name))
         ),
     }
