@@ -59,6 +59,6 @@ fn what_admission_would_refuse_is_refused_by_its_field() {
     );
     assert!(
         refused("overhead: {cpu: 1},")
-            .contains("spec.template.spec.overhead: it is not that of RuntimeClass")
+            .contains("spec.template.spec.overhead: it differs from that of RuntimeClass")
     );
 }
