@@ -1,8 +1,8 @@
-//! What no plan could have been cheaper than, at each moment, for the pods that had a machine then.
+//! The lower bound of the cost at each moment, for the pods that had a machine then.
 //!
-//! All pods of the replay make one problem for the solver, with nothing asked of them but resources, labels and tolerations:
-//! what is left out could only make nodes dearer. For each moment the solver then proves a bound for those of them that were
-//! on machines. The machines that were there held them all, so they cost at least that.
+//! All pods of the replay form one problem for the solver. It has only their resources, labels and tolerations, because
+//! the other rules could only raise the cost. For each moment the solver then proves a bound for the pods that were
+//! on machines. The machines of that moment held all these pods, so they cost at least the bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
