@@ -1,34 +1,34 @@
-//! What a cloud says about machines of its own accord: that it takes one back, that one is about to be serviced, that one fails.
+//! Interruptions: the events by which a cloud announces that an instance stops, fails or undergoes maintenance.
 
 use jiff::Timestamp;
 use poolwright_terms::InterruptionKind;
 
-/// What a cloud says about one machine.
+/// An interruption of one instance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Interruption {
-    /// The cloud's own id of the machine: the last part of its provider id (`i-0f3a` of `aws:///us-east-1a/i-0f3a`).
+    /// The cloud's id of the instance, which is the last part of the provider id: `i-0f3a` in `aws:///us-east-1a/i-0f3a`.
     pub instance: String,
-    /// What is going to happen.
+    /// The kind of interruption.
     pub kind: InterruptionKind,
-    /// When the cloud said so, by the cloud's clock.
+    /// The time of the announcement, by the cloud's clock.
     pub noticed: Timestamp,
-    /// When it happens; `None` where the cloud does not say.
+    /// The time at which the interruption happens; `None` if the cloud does not state one.
     pub deadline: Option<Timestamp>,
-    /// What it says, in a sentence for people.
+    /// A description for people, in one sentence.
     pub message: String,
 }
 
-/// One message of a cloud, which may be about several machines.
+/// One message of a cloud. It may contain interruptions of several instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterruptionMessage {
-    /// What is given back when all of it is durably recorded, or is known to be about nothing of ours; `None` where the cloud wants
-    /// nothing back.
+    /// The receipt that you pass to [`crate::CloudProvider::acknowledge`] after you have stored all interruptions, or have found
+    /// that none of them concerns the cluster; `None` if the message needs no acknowledgement.
     pub receipt: Option<String>,
-    /// What it says. None, where there is nothing in it that matters: then it is given back at once.
+    /// The interruptions. The list is empty if the message concerns no instance; acknowledge such a message at once.
     pub interruptions: Vec<Interruption>,
 }
 
-/// The cloud's own id of a machine, in its provider id.
+/// Returns the cloud's id of an instance, given its provider id.
 pub fn instance_of(provider_id: &str) -> &str {
     provider_id.rsplit('/').next().unwrap_or(provider_id)
 }

@@ -1,10 +1,9 @@
-//! What a cloud must do for Poolwright, and the suite that checks that it does.
+//! The contract between Poolwright and a cloud.
 //!
-//! Lives here: the [`Registration`] by which a cloud makes itself known, the [`CloudProvider`] trait with its requests, answers
-//! and typed errors, the conformance suite that every provider must pass ([`conformance`]), and a cloud that exists in memory
-//! only, for tests ([`memory`]).
+//! This crate holds the [`Registration`] that describes a cloud, the [`CloudProvider`] trait with its requests, answers and typed
+//! errors, the [`conformance`] suite that every provider must pass, and an in-memory cloud for tests ([`memory`]).
 //!
-//! May not live here: the name or SDK of any cloud, any decision about what to buy, any call to an API server.
+//! This crate names no cloud, depends on no cloud SDK, decides nothing about what to buy, and makes no calls to an API server.
 
 pub mod conformance;
 mod connect;
@@ -34,5 +33,5 @@ pub use provider::{
 };
 pub use registration::{Example, MarketRegistration, Registration};
 
-/// Where a provider reads the time: given by the edge, so that a test decides what time it is.
+/// The clock of a provider. The caller passes it in, so that tests can control the time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -1,4 +1,4 @@
-//! What the cloud says of its own accord, in worlds that can make it speak.
+//! Cases about interruption messages. They pass at once in worlds that cannot interrupt an instance.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ async fn acknowledge(at: &Setting, notice: &InterruptionMessage) -> Result<(), F
     Ok(at.provider.acknowledge(&receipts).await?)
 }
 
-/// Somebody who hears notices.
+/// A consumer of interruption messages.
 struct Consumer {
     provider: Arc<dyn CloudProvider>,
     heard: Vec<Interruption>,
@@ -85,7 +85,7 @@ impl Consumer {
         Self { provider: Arc::clone(provider), heard: Vec::new() }
     }
 
-    /// The first notice about this instance.
+    /// Waits for the first message about an instance.
     async fn wait_for(
         &mut self,
         at: &Setting,
@@ -97,7 +97,7 @@ impl Consumer {
         for _ in 0..MAX_POLLS {
             let pause = std::pin::pin!(at.world.pause());
             match select(hearing, pause).await {
-                // One that is dropped may have taken notices with it.
+                // Keep the pending call: dropping it could lose messages.
                 Either::Right(((), still)) => hearing = still,
                 Either::Left((batch, _)) => {
                     for notice in batch? {

@@ -1,4 +1,4 @@
-//! Listing and finding.
+//! Cases about listing and finding instances.
 
 use super::report::ensure;
 use super::setting::same_instance;
@@ -22,7 +22,7 @@ pub(super) async fn a_listed_instance_says_what_it_is_for(at: &Setting) -> Resul
 }
 
 pub(super) async fn the_list_is_in_order_of_provider_ids(at: &Setting) -> Result<(), Failure> {
-    // Neither in the order of the names nor all in one zone, as far as the offerings allow.
+    // Vary both the names and the zones, so that neither order is the order of the provider ids by chance.
     for (name, reverse) in [("c", false), ("a", true), ("d", false), ("b", true)] {
         let mut request: LaunchRequest = at.request(name);
         if reverse {

@@ -1,4 +1,4 @@
-//! Launching: once for each key, the first offering that is in stock.
+//! Cases about launches: one instance for each key, from the first offering that is in stock.
 
 use futures::future::join_all;
 
@@ -48,7 +48,7 @@ pub(super) async fn two_launches_with_one_key_make_one_instance(at: &Setting) ->
 pub(super) async fn launches_with_one_key_at_the_same_time_make_one_instance(
     at: &Setting,
 ) -> Result<(), Failure> {
-    // The old provider is still sending while the new one already is, as when a leader is replaced.
+    // The old provider still sends calls while the new one already does, as when the leader changes.
     let new = at.restarted().await?;
     let same = at.request("a");
     let other = LaunchRequest { offerings: vec![at.second.clone(), at.first.clone()], ..same.clone() };

@@ -1,4 +1,4 @@
-//! The node, where the world lets one see it, or what it is told to join as.
+//! Cases about the Node object of an instance, or about the configuration that it joins with.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Giving back: nothing stays that costs money, and no key comes back to life.
+//! Cases about termination: nothing that costs money is left, and no key launches a second time.
 
 use super::launching::expect_instances;
 use super::report::ensure;

@@ -118,7 +118,7 @@ async fn a_permission_that_is_missing_is_named_with_the_line_of_the_policy_and_l
     let found = report(&world.connect().await.unwrap(), &world).await;
     let (outcome, why) = condition(&found, "ImagesReady");
     assert!(
-        holds == ConditionOutcome::False && why.contains("add ec2:DescribeImages to the policy"),
+        outcome == ConditionOutcome::False && why.contains("add ec2:DescribeImages to the policy"),
         "{why}"
     );
 }
@@ -139,7 +139,7 @@ async fn what_kubelet_keeps_is_not_sold_and_a_type_that_it_keeps_whole_is_named(
     let found = report(&provider, &world).await;
     let (outcome, said) = condition(&found, "KubeletReady");
     assert!(
-        holds == ConditionOutcome::True && said.starts_with("what it keeps is counted in what nodes have"),
+        outcome == ConditionOutcome::True && said.starts_with("what it keeps is counted in what nodes have"),
         "{said}"
     );
     world.merge_class(json!({"kubelet": {"systemReserved": {"memory": "14Gi"}}}));
@@ -149,7 +149,7 @@ async fn what_kubelet_keeps_is_not_sold_and_a_type_that_it_keeps_whole_is_named(
     );
     let found = report(&provider, &world).await;
     let (outcome, said) = condition(&found, "KubeletReady");
-    assert!(holds == ConditionOutcome::True && said.contains("nothing is left for pods of"), "{said}");
+    assert!(outcome == ConditionOutcome::True && said.contains("nothing is left for pods of"), "{said}");
     assert_eq!(condition(&found, "Validated").0, ConditionOutcome::True, "the others can be had");
 }
 
@@ -217,7 +217,7 @@ async fn a_placement_group_that_nodes_cannot_be_launched_into_is_said_and_nothin
     let found = report(&world.connect().await.unwrap(), &world).await;
     let (outcome, why) = condition(&found, "PlacementGroupReady");
     assert!(
-        holds == ConditionOutcome::False && why.contains("add ec2:DescribePlacementGroups to the policy"),
+        outcome == ConditionOutcome::False && why.contains("add ec2:DescribePlacementGroups to the policy"),
         "{why}"
     );
 }

@@ -138,7 +138,7 @@ impl AwsWorld {
     /// One that reads its classes there.
     pub async fn connect_for(
         &self,
-        classes: Arc<dyn Classes>,
+        classes: Arc<dyn NodeClassObjects>,
         join: Option<Join>,
     ) -> Result<AwsProvider, ProviderError> {
         self.connect_all(classes, self.tokens.clone(), join).await
@@ -155,7 +155,7 @@ impl AwsWorld {
 
     async fn connect_all(
         &self,
-        classes: Arc<dyn Classes>,
+        classes: Arc<dyn NodeClassObjects>,
         tokens: Arc<dyn Tokens>,
         join: Option<Join>,
     ) -> Result<AwsProvider, ProviderError> {
