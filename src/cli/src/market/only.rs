@@ -60,7 +60,7 @@ impl Only {
             |wanted: &str| families.contains(wanted) || kinds().any(|kind| kind.name.as_str() == wanted);
         let missing = |flag: &str, wanted: &[String], is: &dyn Fn(&str) -> bool, has: &BTreeSet<&str>| {
             let name = wanted.iter().find(|name| !is(name))?;
-            Some(format!("{flag} {name}: there is none; there is {}", some(has)))
+            Some(format!("{flag} {name}: none found; choose from {}", some(has)))
         };
         missing("--type", &self.types, &is_type, &families)
             .or_else(|| missing("--gpu", &self.gpus, &|name| name == ANY || models.contains(name), &models))
