@@ -1,13 +1,13 @@
-//! The batch window: a burst of pods is planned together, a single one does not wait long.
+//! The batch window: when to plan, so that a burst of pods is planned together and a single pod does not wait long.
 //!
-//! Its times are those of a monotonic clock: a calendar that is set back would keep a window open for as long as it was wrong.
+//! Times are on the monotonic clock. If the wall clock were used, setting it back would keep a window open.
 
 use std::time::Duration;
 
 use crate::index::Change;
 
-/// When to plan. It opens with the first change that matters, is extended while demand keeps coming, and closes at the
-/// latest after its ceiling.
+/// The batch window. It opens with the first change that matters, stays open while demand keeps coming, and closes after a
+/// maximum at the latest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchWindow {
     idle: Duration,
@@ -48,7 +48,7 @@ impl BatchWindow {
         Self { idle, max, open: None }
     }
 
-    /// Takes note of a change of the cluster.
+    /// Registers a change of the cluster.
     pub fn on(&mut self, change: Change, now: Duration) {
         if change < Change::Room {
             return;
@@ -63,13 +63,13 @@ impl BatchWindow {
         }
     }
 
-    /// A plan is wanted at once, without waiting for more pods: an order failed, and its pods have waited already.
+    /// Makes a plan due at once: a launch failed, and its pods have waited already.
     pub fn urgent(&mut self, now: Duration) {
         let window = self.open.get_or_insert(Window::at(now));
         window.urgent = true;
     }
 
-    /// A plan is wanted as soon as a burst is over: instances are taken away, and those on them have little time.
+    /// Makes a plan due when the burst of interruptions is over: pods on interrupted instances have little time.
     fn on_interruption(&mut self, now: Duration) {
         let window = self.open.get_or_insert(Window::at(now));
         let first = window.interruption.map_or(now, |(first, _)| first);
@@ -94,7 +94,7 @@ impl BatchWindow {
         self.next_deadline().is_some_and(|deadline| deadline <= now)
     }
 
-    /// Closes the window: planning starts. What comes from now on opens the next one.
+    /// Closes the window because planning starts. Later changes open the next one.
     pub fn close(&mut self) {
         self.open = None;
     }

@@ -1,4 +1,4 @@
-//! Pods that a controller by itself is about to make: a Job, a ReplicaSet, or a StatefulSet that makes all its pods at once.
+//! Controllers as a demand source: pods that a Job, ReplicaSet or parallel StatefulSet outside a gang is about to create.
 
 use jiff::Timestamp;
 

@@ -1,4 +1,4 @@
-//! The cluster ahead: the cluster as it is, and what each source adds to it.
+//! The forecast: the cluster as it is, plus the pods and nodes that each demand source expects.
 
 use crate::demand::copied_volumes::copied;
 use crate::model::PodKey;
@@ -14,33 +14,33 @@ use crate::demand::successors::moving::{LeavingPod, Successor, moving};
 use crate::demand::units::{Unit, families};
 use crate::model::{ClaimName, OwnerKey, Pod, Snapshot, Uid, Workload};
 
-/// What sources are told besides the cluster.
+/// Inputs of demand sources besides the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct ForecastOptions<'o> {
     /// The time.
     pub now: Timestamp,
-    /// The priority of pods that give way to all others.
+    /// The lowest priority: pods with it give way to all others.
     pub lowest_priority: i32,
-    /// The name of the scheduler that places pods of no other one.
+    /// The name of the default scheduler.
     pub scheduler: &'o str,
 }
 
-/// What sources know: the cluster as it is, and who is about to make pods there.
+/// Inputs that all sources share: the cluster, and the owners that are about to create pods.
 pub struct ForecastInput<'a> {
     /// The cluster as it is.
     pub(super) snapshot: &'a Snapshot,
     pub(super) outlook: ForecastOptions<'a>,
-    /// Pods that controllers and gangs are about to make.
+    /// Pods that controllers and gangs are about to create.
     pub(super) coming: Vec<ExpectedPods<'a>>,
-    /// Pods whose nodes are emptied.
+    /// Pods on disrupted nodes.
     pub(super) going: Vec<LeavingPod<'a>>,
-    /// Everything that makes expected pods, or for whose pods a claim keeps a place: gangs first.
+    /// Units that create expected pods, or whose pods have places on claims; gangs first.
     pub(super) units: Vec<Unit<'a>>,
     /// Unfinished pods of those units, by controller.
     pub(super) owned: BTreeMap<&'a Uid, Vec<&'a Pod>>,
 }
 
-/// The cluster ahead, as sources add to it.
+/// A forecast under construction: sources add to it.
 pub struct ForecastBuilder<'a> {
     pub(super) snapshot: Cow<'a, Snapshot>,
     pub(super) successors: Vec<Successor>,
@@ -48,31 +48,31 @@ pub struct ForecastBuilder<'a> {
     kept: Kept<'a>,
 }
 
-/// The cluster ahead, when all sources were asked.
+/// The finished forecast.
 pub struct Forecast<'a> {
-    /// The cluster with every pod that is foreseen. Pods whose nodes are emptied are gone, and their successors wait.
+    /// The cluster with all expected pods. Pods on disrupted nodes are replaced by their successors, which are pending.
     pub snapshot: Cow<'a, Snapshot>,
-    /// Until when the first source believes what it added.
+    /// When the first of the expectations ends.
     pub believed_until: Option<Timestamp>,
     /// Pods whose nodes are emptied.
     pub(crate) successors: Vec<Successor>,
-    /// Nodes that pools want whoever waits.
+    /// Nodes that static pools lack.
     pub nodes: Vec<NodesWanted>,
 }
 
 type Kept<'a> = BTreeMap<Arc<OwnerKey>, KeptPlaces<'a>>;
 
-/// Places that claims keep for the expected pods of one owner. No ordinal is given twice.
+/// Places that claims keep for expected pods of one owner. No ordinal is used twice.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeptPlaces<'a> {
-    /// Places that no pod has taken: the ordinal of each and its claim, ascending.
+    /// Free places: ordinal and claim, ascending.
     pub free: VecDeque<(u64, &'a ClaimName)>,
-    /// No claim lists this ordinal, nor a higher one.
+    /// The first ordinal above all that claims list.
     next: u64,
 }
 
 impl KeptPlaces<'_> {
-    /// The ordinal of the next expected pod: that of a kept place as long as one is free.
+    /// The ordinal of the next expected pod: that of a free place, if there is one.
     pub fn next_ordinal(&mut self) -> u64 {
         self.free.pop_front().map_or_else(
             || {
@@ -105,7 +105,7 @@ impl<'a> ForecastInput<'a> {
         known
     }
 
-    /// The pods that a unit is about to make.
+    /// The pods that a unit is about to create.
     pub(super) fn coming_of(&self, unit: &Unit<'_>) -> Option<&ExpectedPods<'a>> {
         self.coming.iter().find(|expected| expected.owner == unit.owner)
     }
@@ -118,7 +118,7 @@ impl<'a> ForecastInput<'a> {
 }
 
 impl<'a> ForecastBuilder<'a> {
-    /// What is known of a cluster, and the cluster ahead before any source has added to it.
+    /// The shared inputs, and an empty forecast.
     pub(super) fn begin(snapshot: &'a Snapshot, outlook: &ForecastOptions<'a>) -> (ForecastInput<'a>, Self) {
         let kept = kept_places(snapshot);
         let known = ForecastInput::new(snapshot, outlook, &kept);
@@ -126,7 +126,7 @@ impl<'a> ForecastBuilder<'a> {
         (known, Self { snapshot, successors: Vec::new(), nodes: Vec::new(), kept })
     }
 
-    /// The places that are kept for the pods of a unit.
+    /// The places that claims keep for pods of a unit.
     pub(super) fn places_of(&mut self, unit: &Unit<'_>) -> &mut KeptPlaces<'a> {
         self.kept.entry(unit.owner.clone()).or_default()
     }
@@ -156,13 +156,13 @@ fn kept_places(snapshot: &Snapshot) -> Kept<'_> {
 pub struct NodesWanted {
     /// The pool.
     pub pool: Arc<Pool>,
-    /// How many it has. Nodes that leave do not count: their replacements are ordered while they are still there.
+    /// How many nodes it has. Disrupted nodes do not count, because their replacements are launched first.
     pub there: u64,
-    /// How many more it wants.
+    /// How many more it needs.
     pub lacking: u64,
 }
 
-/// Puts the pods that these units are about to make into the cluster ahead. Returns until when the first are believed in.
+/// Adds the pods that these units are about to create to the forecast. Returns when the first expectation ends.
 pub(super) fn put_in<'a>(
     known: &ForecastInput<'a>,
     ahead: &mut ForecastBuilder<'a>,
@@ -180,7 +180,7 @@ pub(super) fn put_in<'a>(
     until
 }
 
-/// Puts one expected pod into the cluster ahead, with the volume claims that will be made for it.
+/// Adds one expected pod to the forecast, with the volume claims that will be created for it.
 pub(crate) fn put_copy(
     changed: &mut Snapshot,
     snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! Pods that a gang is about to have: a JobSet or a LeaderWorkerSet says how many, and what they will be like.
+//! Gangs as a demand source: pods that a JobSet or LeaderWorkerSet is about to create.
 
 use jiff::Timestamp;
 

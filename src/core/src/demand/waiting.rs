@@ -1,7 +1,7 @@
-//! Waiting pods. They are in the cluster already; this source adds where the new ones among them belong.
+//! Pending pods as a demand source. They are in the cluster already; this source assigns new pods to places that claims keep.
 //!
-//! A pod that its controller has just made takes a place that a claim keeps for it. Where none is free and another pod of the
-//! controller found no node, the scheduler need not try it first.
+//! A new pod takes a place that a claim keeps for its controller's pods. If none is free and another pod of the controller is
+//! unschedulable, the new pod counts as unschedulable too, before the scheduler has tried it.
 
 use jiff::Timestamp;
 
@@ -37,8 +37,7 @@ impl DemandSource for Waiting {
     }
 }
 
-/// The pods of a unit that no claim was bought for by their names, the oldest first. Those that took a kept place before take
-/// it again.
+/// The pods of a unit that no claim lists by name, oldest first. Pods that took a place before keep it.
 fn without_place<'a>(
     known: &ForecastInput<'a>,
     ahead: &mut ForecastBuilder<'a>,
@@ -61,7 +60,7 @@ fn without_place<'a>(
     unplanned
 }
 
-/// The claim that the pod is on, or is planned for.
+/// The claim that the pod runs on or is planned for.
 fn home<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Option<&'a ClaimName> {
     let claim = match &pod.phase {
         PodPhase::Bound { node } => snapshot.claims.named_node(node),
@@ -70,7 +69,7 @@ fn home<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Option<&'a ClaimName> {
     claim.map(|claim| &claim.name)
 }
 
-/// Says what the scheduler is about to say.
+/// Marks a pod as unschedulable before the scheduler does.
 fn find_no_node(snapshot: &mut Snapshot, pod: &Pod) {
     snapshot.pods.change(&pod.key, |pod| {
         pod.phase = PodPhase::Unschedulable { since: pod.created, message: String::new() };

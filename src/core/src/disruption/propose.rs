@@ -1,4 +1,4 @@
-//! Which nodes are emptied next: those that must go, then those whose work costs less elsewhere.
+//! Proposes nodes to empty: required disruptions first, then consolidation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use crate::model::plan::Plan;
 use crate::model::{ClaimName, PlanOptions, Snapshot, Window};
 use crate::supply::commitments;
 
-/// Chooses nodes to empty: those that must go first, by cause and age; then those whose work costs less elsewhere. `current` is a
-/// plan of the same snapshot that buys nothing, `moves` what was moved before.
+/// Proposes nodes to empty: required disruptions by cause and age, then consolidation. `current` is a plan for the same
+/// snapshot that buys nothing, `moves` are past moves.
 pub fn propose(
     snapshot: &Snapshot,
     current: &Plan,
@@ -47,7 +47,7 @@ pub fn propose(
     SearchResult { proposal, actions, together, alone, more }
 }
 
-/// Claims that others count on: their nodes stay.
+/// Claims that pods are planned for: their nodes stay.
 fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
     let moves = snapshot
         .claims
@@ -60,7 +60,7 @@ fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
     moves.map(|claim| claim.name.clone()).chain(rooms).collect()
 }
 
-/// Says which budgets make no sense, and so allow nothing.
+/// Events about invalid budgets, which allow nothing.
 fn unreadable_budgets(snapshot: &Snapshot) -> Vec<Action> {
     let mut actions = Vec::new();
     for pool in snapshot.pools.values() {

@@ -1,8 +1,8 @@
-//! Which nodes the solver would empty, by a model of the whole cluster that leaves out some rules of pods.
+//! Candidates for consolidation from the solver, by a model of the whole cluster that leaves out some scheduling rules.
 //!
-//! What a plan would ask it if all of these nodes left is asked again with the nodes put back as ones that can be emptied: each with
-//! its price, its pods and what moving them loses. What comes back is a proposal, and is planned with every rule before anything
-//! comes of it.
+//! The model is the problem of a plan in which all these nodes are disrupted. The nodes are added to it as existing nodes that
+//! the solver may empty, each with its price, its pods and the loss of moving them. The solver's answers are only candidates:
+//! each is then planned with every rule.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::plan::plan;
 use crate::rules;
 use crate::supply::commitments;
 
-/// More nodes are not looked at together.
+/// The most nodes in one model.
 const MOST: usize = 400;
 
-/// Sets of nodes to empty, in the order in which that saves most for each pod moved.
+/// Candidate sets of nodes to empty, by saving for each moved pod.
 pub(crate) fn candidate_sets<'a>(
     search: &mut Search<'a>,
     candidates: &[&'a Claim],
@@ -41,7 +41,7 @@ pub(crate) fn candidate_sets<'a>(
         return Vec::new();
     }
     let set: Vec<(&Claim, Cause)> = nodes.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
-    // What is asked is wanted, not a good answer.
+    // Only the problem is needed, not a good solution.
     let quick = poolwright_solver::Options { work: 1, ..search.options.solver };
     let options =
         PlanOptions { keep_solves: true, baselines: false, solver: quick, ..search.options.clone() };
@@ -68,12 +68,12 @@ pub(crate) fn candidate_sets<'a>(
             keys.iter().filter_map(of).collect()
         })
         .collect();
-    // What is asked adds up what nodes cost, so each has its own part of what is paid beforehand.
+    // The model adds up prices of nodes, so each node has its own part of the commitments.
     let paid = commitments::shares(&search.options.commitments, &search.staying);
     let first = problem.existing.len();
     let mut there: Vec<&Claim> = Vec::new();
     for claim in nodes {
-        // Nodes whose pods were not asked about, all or in part, are not to be emptied by this.
+        // Nodes with pods that are not in the problem cannot be emptied.
         let of_class = |pods: &Vec<(&Pod, &crate::model::ClaimName)>| {
             pods.iter().filter(|(_, from)| **from == claim.name).count()
         };
@@ -96,7 +96,7 @@ pub(crate) fn candidate_sets<'a>(
         return Vec::new();
     }
     put_back(search, &mut problem, &classes, first, &there);
-    // Those that stay go on using what they use: the question was asked as if none did.
+    // Staying nodes keep using commitments, which the problem does not contain.
     let left = commitments::left(&search.options.commitments, &search.staying);
     for (commitment, left) in problem.commitments.iter_mut().zip(left) {
         commitment.left = commitment.left.min(left);
@@ -108,7 +108,7 @@ pub(crate) fn candidate_sets<'a>(
     steps.filter(|set| !set.is_empty()).collect()
 }
 
-/// A claim's node as the solver sees it; commitments pay a part of it.
+/// A claim's node in the solver's form; commitments pay part of its price.
 fn existing(
     search: &Search<'_>,
     claim: &Claim,
@@ -135,7 +135,7 @@ fn existing(
     })
 }
 
-/// Their pods are there and do not wait; others may come to them.
+/// Adds the nodes to the problem, with their pods in place. Other pods may move to them.
 fn put_back(
     search: &Search<'_>,
     problem: &mut Problem,

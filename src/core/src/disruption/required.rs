@@ -1,4 +1,4 @@
-//! Nodes that must go: the cloud is about to service their machines, they have drifted, or they are older than their pool allows.
+//! Required disruption: nodes with upcoming maintenance, drifted nodes and expired nodes.
 
 use jiff::Timestamp;
 use poolwright_solver::StopSignal;
@@ -11,7 +11,7 @@ use crate::disruption::search::{Search, places};
 use crate::model::{Cause, Claim};
 
 impl Search<'_> {
-    /// Nodes whose machines are about to be serviced, that have drifted or are too old.
+    /// The next nodes with upcoming maintenance, drift or expiry, if any.
     pub(crate) fn required(&mut self, stop: &mut dyn StopSignal) -> Option<Proposal> {
         let mut wanted: Vec<(Cause, Timestamp, &Claim, String)> = Vec::new();
         for claim in self.settled() {
@@ -91,7 +91,7 @@ impl Search<'_> {
     }
 }
 
-/// The condition `Drifted`, where it is not recorded so.
+/// The condition `Drifted`, if it is not recorded yet.
 fn drifted_condition(claim: &Claim, drifted: Option<&str>) -> Option<Action> {
     let recorded = claim.conditions.get(&ConditionType::Drifted);
     let update = match drifted {

@@ -1,4 +1,4 @@
-//! What is asked of the planner about nodes that may leave.
+//! One search for nodes to empty: keeps track of budgets, and tries plans without a set of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::model::{Cause, Claim, ClaimName, Condition, PlanOptions, PodKey, Pool
 use crate::plan::plan;
 use crate::supply::commitments;
 
-/// One search.
+/// One search for nodes to empty.
 pub(crate) struct Search<'a> {
     pub facts: Facts<'a>,
     pub(crate) current: &'a Plan,
     pub moves: &'a Moves,
     pub options: &'a PlanOptions,
-    /// Claims whose nodes stay so far, and use what is paid beforehand.
+    /// Claims whose nodes stay so far and use commitments.
     pub staying: Vec<&'a Claim>,
-    /// How many more nodes of a pool may be disturbed, and what allows no more.
+    /// What is left of the disruption budgets of each pool.
     pub(crate) left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
-    /// How many more nodes of all pools may be.
+    /// What is left of the disruption budgets over all pools.
     pub(crate) over_all: BTreeMap<Cause, allowance::Allowance>,
     pub(crate) targets: BTreeSet<ClaimName>,
     pub(crate) actions: Vec<Action>,
@@ -35,16 +35,16 @@ pub(crate) struct Search<'a> {
     pub(crate) more: bool,
 }
 
-/// A set of nodes that may leave together.
+/// The result of trying to empty a set of nodes.
 pub(crate) struct TrialPlan {
     pub(crate) plan: Plan,
     pub(crate) before: UsdPerHour,
-    /// Those of the set whose pods have no other place, and why.
+    /// The claims of the set whose pods have no other place, and why.
     pub(crate) stuck: BTreeMap<ClaimName, String>,
 }
 
 impl<'a> Search<'a> {
-    /// Claims that may be looked at: open nodes that stay so far and that nobody is about to come to.
+    /// Claims that may be considered: open nodes that stay so far and that no pod is planned for.
     pub(crate) fn settled(&self) -> impl Iterator<Item = &'a Claim> + use<'a> {
         let claims = self.facts.snapshot.claims.values().map(AsRef::as_ref);
         claims.filter(|claim| {
@@ -54,7 +54,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// How many more nodes of the pool may be disturbed for this.
+    /// How many more nodes of the pool may be disrupted for this cause.
     pub(crate) fn left(&mut self, pool: &PoolName, cause: Cause) -> u64 {
         let facts = &self.facts;
         let entry = self.left.entry((pool.clone(), cause)).or_insert_with(|| {
@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
         entry.left
     }
 
-    /// How many more nodes of all pools may be disturbed for this.
+    /// How many more nodes of all pools may be disrupted for this cause.
     pub(crate) fn left_over_all(&mut self, cause: Cause) -> u64 {
         let facts = &self.facts;
         let work_out = || allowance::allowance_over_all(facts.snapshot, cause, facts.now);
@@ -87,7 +87,7 @@ impl<'a> Search<'a> {
         self.actions.push(Action::RecordEvent(event));
     }
 
-    /// The cluster in which these leave.
+    /// A snapshot in which these claims are disrupted.
     pub fn without(&self, set: &[(&Claim, Cause)]) -> Snapshot {
         let mut snapshot = self.facts.snapshot.clone();
         for (claim, cause) in set {
@@ -104,12 +104,13 @@ impl<'a> Search<'a> {
         snapshot
     }
 
-    /// What is paid less when these are gone: where a commitment pays them and nothing else could use it, that is nothing.
+    /// The saving if these nodes are removed. A node that a commitment pays saves nothing, unless other nodes can use the
+    /// commitment.
     fn worth(&self, gone: &[&Claim]) -> UsdPerHour {
         commitments::worth(&self.options.commitments, &self.staying, gone)
     }
 
-    /// Plans for the cluster in which these leave; `None` where somebody else would be worse off for it.
+    /// Plans without these nodes; `None` if other pods would be worse off.
     pub(crate) fn attempt(&self, set: &[(&Claim, Cause)], stop: &mut dyn StopSignal) -> Option<TrialPlan> {
         let plan = plan(&self.without(set), self.facts.now, self.options, stop);
         let names: BTreeSet<&ClaimName> = set.iter().map(|(claim, _)| &claim.name).collect();
@@ -139,7 +140,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Where the pods of a claim go, in words.
+/// Where the pods of a claim would go, in words.
 pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
     let (mut rooms, mut new): (BTreeSet<&str>, BTreeSet<&ClaimName>) = (BTreeSet::new(), BTreeSet::new());
     for moved in plan.moved.iter().filter(|moved| moved.from == *from) {

@@ -1,8 +1,7 @@
-//! Nodes that are kept for the room that their pool keeps free.
+//! Nodes that are kept for the buffers of their pool.
 //!
-//! Units go to the first node that has room for them, in an order that does not change while nothing changes: nodes with work first.
-//! Where all have their place, nodes without any may go. What remains then still holds them all, so that the planner buys nothing
-//! for what is given back here.
+//! Units go to the first node with room, in a stable order that starts with nodes that run pods. Nodes without units may be
+//! terminated once all units have a place. The remaining nodes hold all units, so the planner buys no replacement.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,13 +14,13 @@ use crate::demand::{uses_buffers, wants_buffer};
 use crate::lifecycle::context::{LifecycleContext, after};
 use crate::model::{Claim, ClaimName, Pool};
 
-/// How often it is looked at whether a schedule begins or ends.
+/// How often to check whether a schedule begins or ends.
 const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
 /// The claims whose nodes are kept.
 pub(crate) fn kept(context: &mut LifecycleContext<'_>) -> BTreeSet<ClaimName> {
     let mut kept = BTreeSet::new();
-    // Whoever is there comes first: what is kept free counts against the limits that others wait for.
+    // Pods come first: buffers count against the limits that pods wait for.
     if !uses_buffers(context.snapshot) || context.snapshot.short_of_capacity {
         return kept;
     }
@@ -43,7 +42,7 @@ pub(crate) fn kept(context: &mut LifecycleContext<'_>) -> BTreeSet<ClaimName> {
     kept
 }
 
-/// What is free on the nodes of a pool, those first that stay anyway.
+/// The free capacity of the nodes of a pool; nodes that stay in any case come first.
 fn rooms<'a>(context: &LifecycleContext<'a>, pool: &Pool) -> Vec<(&'a Claim, ResourceList)> {
     let claims = context.snapshot.claims.values().map(Arc::as_ref).filter(|claim| {
         claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
@@ -62,7 +61,7 @@ fn rooms<'a>(context: &LifecycleContext<'a>, pool: &Pool) -> Vec<(&'a Claim, Res
     rooms.into_iter().map(|(_, claim, free)| (claim, free)).collect()
 }
 
-/// What pods leave of a claim's node, or of what it promises; `None` where no pod can come.
+/// The free capacity of a claim's node, or of what it promises; `None` if pods cannot use it.
 fn free(context: &LifecycleContext<'_>, claim: &Claim) -> Option<ResourceList> {
     if claim.since(ConditionType::Initialized).is_none() {
         return Some(claim.current_offering().allocatable.clone());

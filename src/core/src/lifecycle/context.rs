@@ -1,4 +1,4 @@
-//! The snapshot as decisions about claims ask it, and the decision so far.
+//! The context of lifecycle decisions: indexed views of the snapshot, and the decision so far.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,54 +14,54 @@ use crate::model::{
     Claim, ClaimName, Node, ObjectKey, OwnerKey, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot,
 };
 
-/// How long to wait before an order is repeated whose outcome is not recorded.
+/// How long to wait before an action without a recorded effect is repeated.
 pub(crate) const REPEAT: SignedDuration = SignedDuration::from_secs(5);
 
-/// How it is made sure that pods come to the nodes that they were planned for.
+/// How pods are directed to the nodes that they were planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// New nodes are reserved for their pods. Where pods may not be changed ([`crate::model::Snapshot::unpatchable`]), pods are
+    /// New nodes are reserved for their pods. If pods may not be changed ([`crate::model::Snapshot::unpatchable`]), pods are
     /// nominated.
     #[default]
     Reserve,
-    /// Pods are nominated to their nodes, which open one by one.
+    /// Pods are nominated to their nodes, which open in groups.
     Nominate,
 }
 
-/// What to do now, and when to look again although nothing changed.
+/// The actions to take, and when to decide again even if nothing changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What to do, in this order.
+    /// The actions, in order.
     pub actions: Vec<Action>,
-    /// When a deadline or a timer ends; `None` when there is none.
+    /// When the next deadline or timer ends; `None` if there is none.
     pub wake_at: Option<Timestamp>,
 }
 
-/// The snapshot, by what decisions ask of it, and the decision so far.
+/// Indexed views of the snapshot, and the decision so far.
 pub(crate) struct LifecycleContext<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) now: Timestamp,
     pub(crate) placement: Placement,
-    /// The claim whose node was asked for last, and that node: each is asked for several times in a row. Claims of the snapshot
-    /// stay where they are.
+    /// The last lookup of a claim's node, because the same claim is looked up several times in a row. Claims do not move within
+    /// a snapshot.
     pub(crate) last: Cell<(*const Claim, Option<&'a Node>)>,
     /// Waiting workload pods, by the claim they are planned for.
     pub(crate) expected: BTreeMap<&'a str, Vec<&'a Pod>>,
-    /// Since when all nodes are open that the waiting pods of a gang are planned for; `None` while one is not.
+    /// Since when all nodes that a gang's waiting pods are planned for are open; `None` while one is not.
     pub(crate) gangs: BTreeMap<ObjectKey, Option<Timestamp>>,
-    /// Claims that pods are planned for whose gang has no room as a whole, with the gang.
+    /// Claims that pods of incomplete gangs are planned for, with the gang.
     pub(crate) lacking: BTreeMap<&'a str, ObjectKey>,
-    /// Waiting workload pods that no plan placed.
+    /// Waiting workload pods without a planned place.
     pub(crate) unplanned: Vec<&'a Pod>,
-    /// Pods that are still to come.
+    /// Expected pods.
     pub(crate) coming: Vec<ExpectedPods<'a>>,
-    /// The owners of pods that will be made in place of those on nodes that leave.
+    /// The owners of successors of pods on disrupted nodes.
     pub(crate) successors: BTreeSet<Arc<OwnerKey>>,
-    /// Claims whose nodes are kept for the room that their pool keeps free.
+    /// Claims whose nodes are kept for buffers.
     pub(crate) buffered: BTreeSet<ClaimName>,
-    /// How many nodes of each pool this decision closes for want of work.
+    /// How many empty nodes of each pool this decision closes.
     pub(crate) closing: BTreeMap<PoolName, u64>,
-    /// How many nodes of a pool are sick, and of how many, where that was asked.
+    /// The number of unhealthy nodes and of all nodes, by pool; filled on demand.
     pub(crate) sick: BTreeMap<PoolName, (u64, u64)>,
     pub(crate) decision: Decision,
 }
@@ -70,7 +70,7 @@ impl<'a> LifecycleContext<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, now: Timestamp, placement: Placement) -> Self {
         let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         let (mut unplanned, mut lacking) = (Vec::new(), BTreeMap::new());
-        // Whoever waits for a gang that is not whole may wait for ever.
+        // Pods of an incomplete gang may wait for ever.
         let held = demand::incomplete_gangs(snapshot);
         let held_of = |pod: &Pod| pod.group_key().and_then(|key| Some((*held.get(&key)?, key)));
         for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
@@ -111,7 +111,7 @@ impl<'a> LifecycleContext<'a> {
         }
     }
 
-    /// The claim's node, if it is there.
+    /// The claim's node, if it exists.
     pub(crate) fn node(&self, claim: &Claim) -> Option<&'a Node> {
         let (last, node) = self.last.get();
         if std::ptr::eq(last, claim) {
@@ -125,7 +125,7 @@ impl<'a> LifecycleContext<'a> {
         node
     }
 
-    /// Whether a claim is kept for pods that are made when a node that leaves is drained.
+    /// Whether a claim is kept for successors of pods on disrupted nodes.
     pub(crate) fn awaits_successors(&self, claim: &Claim) -> bool {
         let mut owners = claim.planned_pods.iter().filter_map(PodKey::owner);
         !self.successors.is_empty() && owners.any(|owner| self.successors.contains(owner))
@@ -144,16 +144,16 @@ impl<'a> LifecycleContext<'a> {
         self.expected.get(claim.name.0.as_str()).map_or(&[], Vec::as_slice)
     }
 
-    /// Since when the pods that are planned for the claim can come: since its node is open, and for those of a gang, which the
-    /// scheduler places together or not at all, since all nodes of the gang are.
+    /// Since when the pods that are planned for the claim can be scheduled: since its node is open or, for pods of a gang,
+    /// since all nodes of the gang are open.
     pub(crate) fn ready_since(&self, claim: &Claim) -> Option<Timestamp> {
         let own = claim.since(ConditionType::Initialized);
         let gangs = self.expected(claim).iter().filter_map(|pod| self.gangs.get(&pod.group_key()?));
         gangs.fold(own, |since, gang| Some(since?.max((*gang)?)))
     }
 
-    /// Whether the providers do not know the claim's instance any more, by a listing that had to show it. One that is of later
-    /// than now was made before the calendar was set back: whether the instance was there then, its time does not say.
+    /// Whether the claim's instance is missing in a listing that had to contain it. A listing with a time in the future was
+    /// made before the wall clock was set back, so it proves nothing.
     pub(crate) fn instance_is_gone(&self, claim: &Claim) -> bool {
         let Some(launched) = &claim.launched else { return false };
         let Some(instances) = &self.snapshot.instances else { return false };
@@ -173,7 +173,7 @@ impl<'a> LifecycleContext<'a> {
         *wake_at = Some(wake_at.map_or(at, |before| before.min(at)));
     }
 
-    /// Whether a timer that ends at `at` has ended; if not, decisions wake then.
+    /// Whether a timer that ends at `at` has ended. If not, schedules the next decision for then.
     pub(crate) fn ended(&mut self, at: Timestamp) -> bool {
         if at <= self.now {
             return true;
@@ -182,7 +182,7 @@ impl<'a> LifecycleContext<'a> {
         false
     }
 
-    /// Records those conditions of a claim that differ from what is recorded.
+    /// Writes the conditions of a claim that differ from the recorded ones.
     pub(crate) fn conditions(&mut self, claim: &Claim, updates: impl IntoIterator<Item = ConditionUpdate>) {
         let differs = |update: &ConditionUpdate| {
             claim.conditions.get(&update.kind).is_none_or(|recorded| {
@@ -214,7 +214,7 @@ impl<'a> LifecycleContext<'a> {
     }
 }
 
-/// Since when all nodes of each gang are open, by the claims of pods that wait.
+/// Since when all nodes of each gang are open, for the claims of waiting pods.
 fn open_since(
     snapshot: &Snapshot,
     expected: &BTreeMap<&str, Vec<&Pod>>,

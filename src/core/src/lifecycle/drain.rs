@@ -1,9 +1,9 @@
-//! Emptying the node of a deleted claim: who is asked to go when, and who is made to when time is up.
+//! Drain: evicts the pods of a deleted claim's node, tier by tier, and force-deletes pods when the deadline is near.
 //!
-//! Pods go by the Eviction API, so that budgets hold, tier by tier: plain work, more important work, DaemonSets, what is critical
-//! to the system. A pod that is protected is left alone. Only `deadlines.termination` of its pool ends all of this, where it is set,
-//! and the time at which its cloud takes the instance: what still runs is told to go so long before it that each pod has the grace
-//! that it asks for.
+//! Pods are evicted with the Eviction API, so that PodDisruptionBudgets hold. The tiers are: low-priority pods, other pods,
+//! DaemonSet pods, system-critical pods. Protected pods are left alone. Two deadlines override this: `deadlines.termination` of
+//! the pool, and the time at which the cloud reclaims the instance. Before a deadline, each remaining pod is deleted early
+//! enough for its grace period.
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::keys::DISRUPTED_TAINT;
@@ -14,22 +14,22 @@ use crate::lifecycle::context::{LifecycleContext, after, is, is_not, some_pods};
 use crate::model::{Claim, Pod, PodPhase, PodRole};
 use crate::rules;
 
-/// From this priority on a pod is critical to the system (`system-cluster-critical`).
+/// The least priority of system-critical pods (`system-cluster-critical`).
 const CRITICAL: i32 = 2_000_000_000;
-/// A pod that should have ended this long ago will not: its finalizers, or its kubelet, hold its object alone.
+/// A pod that should have ended this long ago is ignored: only its finalizers or its kubelet keep the object.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
 
-/// How far it is.
+/// The state of a drain.
 pub(crate) enum Drain {
-    /// Somebody is still there.
+    /// Pods are still running.
     Waiting,
-    /// Nobody is left to wait for.
+    /// No pod is left to wait for.
     Done,
-    /// Time is up: whoever is left is lost.
+    /// The deadline has passed: remaining pods are lost.
     TimeIsUp,
 }
 
-/// When a pod's turn comes.
+/// The order in which pods are evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Tier {
     Plain,
@@ -95,15 +95,15 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &s
     Drain::Waiting
 }
 
-/// Whether a pod keeps a node from being given back that was closed at a time: one that follows its node, or came to it by a
-/// toleration of everything when it was closed, does not, and neither does one that should have ended long ago.
+/// Whether a drain waits for a pod on a node that was closed at `closed`. It does not wait for DaemonSet and mirror pods, for
+/// pods that tolerate everything and came after the node was closed, and for pods that should have ended long ago.
 pub fn is_waited_for(pod: &Pod, closed: Timestamp, now: Timestamp) -> bool {
     let stuck = pod.deleting_since.is_some_and(|until| after(until, STUCK) <= now);
     let bound = matches!(pod.phase, PodPhase::Bound { .. });
     bound && !stuck && pod.role != PodRole::Mirror && !comes_back(pod, closed)
 }
 
-/// Whether evicting a pod would bring the next one of its kind to the closed node.
+/// Whether an evicted pod's successor could come to the closed node.
 fn comes_back(pod: &Pod, closed: Timestamp) -> bool {
     let taint =
         Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
@@ -125,8 +125,8 @@ fn tier(pod: &Pod) -> Tier {
     }
 }
 
-/// Tells a pod to end, whatever protects it, when just the grace is left that it asks for; one that is ending already, to end by
-/// the deadline. Whether it is told so now.
+/// Deletes a pod, regardless of protection, when only its grace period is left before the deadline. A pod that is terminating
+/// already gets a shorter grace period if needed. Returns whether it does so now.
 fn force(context: &mut LifecycleContext<'_>, pod: &Pod, deadline: Timestamp) -> bool {
     let late = match pod.deleting_since {
         Some(until) => until > deadline,
@@ -140,7 +140,7 @@ fn force(context: &mut LifecycleContext<'_>, pod: &Pod, deadline: Timestamp) -> 
     late
 }
 
-/// Tells everybody on a node to end whose instance is going or gone: nobody is waited for, and what makes them makes them anew at once.
+/// Deletes all pods on a node whose instance is ending, so that their controllers recreate them at once.
 pub(crate) fn abandon(context: &mut LifecycleContext<'_>, claim: &Claim, node: &str) {
     let Some(begun) = claim.deleting_since else { return };
     let there: Vec<&Pod> =

@@ -1,4 +1,4 @@
-//! Nodes without work: noticed, closed, looked at once more, given back.
+//! Empty nodes: closes them, checks them once more, and deletes their claims.
 
 use crate::lifecycle::gang::{PATIENCE, lacking};
 use crate::lifecycle::waiting::{UNPLANNED, waits_since};
@@ -16,10 +16,10 @@ use crate::lifecycle::reserve::unreserved;
 use crate::model::{Cause, Claim, Node, Pod};
 use crate::rules;
 
-/// Between closing a node and giving it back: what the scheduler bound meanwhile must have shown by then.
+/// The time between closing a node and deleting its claim: by then, watches show pods that the scheduler bound meanwhile.
 const SETTLE: SignedDuration = SignedDuration::from_secs(5);
 
-/// How soon to look again whether a budget allows more nodes to go.
+/// How soon to check again whether a disruption budget allows more.
 const BUDGET: SignedDuration = SignedDuration::from_secs(15);
 
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) {
@@ -41,7 +41,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
                 context.conditions(claim, [is_not(ConditionType::Disrupting, reason, message)]);
             }
         }
-        // Pods come and go without anybody caring which: only the change matters.
+        // Only the change of the condition matters, not which pods there were.
         if claim.since(ConditionType::Empty).is_some() {
             context.conditions(claim, [is_not(ConditionType::Empty, reason, message)]);
         }
@@ -80,7 +80,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
         if kept_by(claim, node, pool).is_some() {
             return;
         }
-        // Actions of this decision are not in the snapshot yet.
+        // Nodes that this decision closes are not in the snapshot yet.
         let chosen = context.closing.get(&claim.pool).copied().unwrap_or(0);
         let over_all = allowance_over_all(context.snapshot, Cause::Empty, context.now).left;
         if allowance(context.snapshot, pool, Cause::Empty, context.now).left <= chosen
@@ -98,7 +98,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
     context.wake(after(context.now, SETTLE));
 }
 
-/// Why a node is kept that nothing runs on, if it is.
+/// Why an empty node is kept, if it is.
 pub(crate) fn needed(
     context: &mut LifecycleContext<'_>,
     claim: &Claim,
@@ -122,7 +122,7 @@ pub(crate) fn needed(
     }
 }
 
-/// Whether its pool has nodes whoever waits.
+/// Whether its pool is static.
 fn is_static(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
     context.snapshot.pools.get(&claim.pool).is_some_and(|pool| pool.replicas.is_some())
 }
@@ -133,7 +133,7 @@ fn is_disrupted(taint: &Taint) -> bool {
 
 /// Closes a node to pods.
 pub(crate) fn close(context: &mut LifecycleContext<'_>, node: &Node) {
-    // A reservation that has just been lifted must not come back.
+    // A reservation that was just removed must not come back.
     let mut taints = unreserved(node);
     taints.push(Taint {
         key: DISRUPTED_TAINT.to_owned(),
@@ -152,7 +152,7 @@ fn may_use(pod: &Pod, node: &Node) -> bool {
     pod.spec.requests.fits(&node.allocatable) && rules::admits(&pod.spec, &node.labels, &node.taints).is_ok()
 }
 
-/// Gives a claim back whose node is not open yet, unless somebody else needs it. Whether it is so far.
+/// Deletes a claim whose node is not open yet and that is no longer needed. Returns whether it does so.
 pub(crate) fn release(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let held = lacking(context, claim).cloned();
     let Some(gang) = held.filter(|_| needed(context, claim, "its node").is_none()) else {

@@ -1,4 +1,4 @@
-//! From a deleted claim to an instance that is gone: the node is closed, drained, given back.
+//! Termination of a deleted claim: closes and drains its node, and terminates its instance.
 
 use poolwright_terms::{ConditionType, Reason};
 
@@ -19,7 +19,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) {
         interruption::record_event(context, claim, interruption);
     }
     let name = node.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
-    // On an instance that is gone nothing runs, whatever is still bound to its node; on a node that is lost nobody hears.
+    // Nothing runs on an instance that is gone, even if pods are still bound to its node. A lost node does not react.
     let lost = repair::is_lost(context, claim);
     let gone = context.instance_is_gone(claim);
     let ending = claim.is_ending() && !gone;

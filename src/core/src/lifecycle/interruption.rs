@@ -1,8 +1,9 @@
-//! Instances that their clouds take back, or say something else of.
+//! Reactions to interruptions of instances.
 //!
-//! What is certain and soon is acted on at once: the node is closed, and its claim says that it leaves, so that what its pods need
-//! elsewhere is demand of the next plan. That plan deletes the claim ([`crate::disruption::follow`]) when what it buys is ordered; where
-//! none is made in time the claim goes all the same. What is only likely is told, and nothing is moved for it.
+//! An imminent interruption is handled at once: the node is closed, and its claim is marked as disrupted, so that the
+//! successors of its pods are demand of the next plan. After that plan has launched replacements, the claim is deleted
+//! ([`crate::disruption::follow`]). If no plan is made in time, the claim is deleted anyway. For an interruption that is only
+//! likely, an event is written, and no pod is moved.
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, Reason};
@@ -12,10 +13,10 @@ use crate::lifecycle::context::{LifecycleContext, after, is};
 use crate::lifecycle::empty;
 use crate::model::{Cause, Claim, Interruption};
 
-/// For how long the plan is waited for that orders what its pods need; an eighth of what is left where that is less.
+/// How long to wait for the plan that launches replacements; at most an eighth of the remaining time.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
-/// What a claim is to say of an interruption, and, where that is soon, of leaving for it.
+/// The conditions of a claim for an interruption: `Interrupted`, and `Disrupting` if it is imminent.
 pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> Vec<ConditionUpdate> {
     let likely = interruption.kind == InterruptionKind::Rebalance;
     let status = if likely { ConditionStatus::Unknown } else { ConditionStatus::True };
@@ -28,7 +29,7 @@ pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> V
     all
 }
 
-/// What happens, and what is done about it.
+/// What happens, and what Poolwright does about it, in words.
 fn told(interruption: &Interruption, now: Timestamp) -> String {
     let what = interruption.words();
     let done = match (interruption.kind, interruption.usable_until()) {
@@ -55,7 +56,7 @@ fn told(interruption: &Interruption, now: Timestamp) -> String {
     format!("{what}: {done}")
 }
 
-/// Looks at a claim of whose instance its cloud has said something. Whether its node goes now.
+/// Handles a claim with an interruption. Returns whether its node is removed now.
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let Some(interruption) = &claim.interruption else { return false };
     context.conditions(claim, interruption_conditions(interruption, context.now));
@@ -82,7 +83,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool 
     true
 }
 
-/// Says on the claim and on its node what happens, and what is done about it.
+/// Records events on the claim and its node.
 pub(crate) fn record_event(context: &mut LifecycleContext<'_>, claim: &Claim, interruption: &Interruption) {
     let likely = interruption.kind == InterruptionKind::Rebalance;
     let kind = if likely { EventType::Normal } else { EventType::Warning };

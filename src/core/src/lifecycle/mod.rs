@@ -1,4 +1,5 @@
-//! The life of claims: launch, register, reserve or nominate, open, give back. One stage, one file.
+//! The lifecycle of claims: launch, register, reserve or nominate, open, drain, terminate. Each step has its own file; the
+//! stages (states) are defined in `model/stage.rs`.
 
 pub(crate) mod advertised;
 pub(crate) mod allowance;
@@ -34,8 +35,8 @@ use crate::model::Snapshot;
 
 /// Decides about every claim, node and instance of the snapshot.
 ///
-/// Everything is decided anew from what is recorded: an action is repeated until its outcome shows in the snapshot, and
-/// whoever carries actions out leaves out what is still under way. `Launch` and `Terminate` wake again after 5 s.
+/// Every call decides from the recorded state alone. So an action is repeated until its effect shows in the snapshot, and the
+/// executor skips actions that are still in progress. After `Launch` and `Terminate`, `wake_at` is at most 5 s later.
 pub fn decide(snapshot: &Snapshot, now: Timestamp, placement: Placement) -> Decision {
     let mut context = LifecycleContext::new(snapshot, now, placement);
     let opening = opening::choose(&mut context);

@@ -1,9 +1,9 @@
-//! Which waiting pods to nominate to the node of a claim.
+//! Nominations: which waiting pods to nominate to a claim's node.
 
 use crate::lifecycle::context::LifecycleContext;
 use crate::model::{Claim, ObjectKey, Pod, Uid};
 
-/// Of these waiting pods those that are planned for the claim and not nominated to its node.
+/// Of these pods, those that are not nominated to the node yet.
 pub(crate) fn to_nominate(
     context: &LifecycleContext<'_>,
     claim: &Claim,
@@ -19,8 +19,7 @@ pub(crate) fn to_nominate(
         .collect()
 }
 
-/// Waiting pods that are planned for the claim, those aside for which the scheduler preempts on a node that is not ours:
-/// that is its decision.
+/// Waiting pods that are planned for the claim, without pods for which the scheduler preempts others on foreign nodes.
 pub(crate) fn nominable<'s>(
     context: &'s LifecycleContext<'_>,
     claim: &'s Claim,

@@ -1,4 +1,4 @@
-//! Instances that no claim explains.
+//! The reaper: terminates instances without a claim (garbage collection).
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::action::Action;
 use crate::lifecycle::context::{LifecycleContext, after};
 use crate::model::Uid;
 
-/// An instance is not reaped before this age: its claim may have been written a moment ago.
+/// The least age of a reaped instance: its claim may have been created just now.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 pub(crate) fn decide(context: &mut LifecycleContext<'_>) {

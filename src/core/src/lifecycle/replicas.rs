@@ -1,4 +1,4 @@
-//! Static pools that have more nodes than they say: who goes.
+//! Static pools with too many nodes: which claims to delete.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::demand::is_replica;
 use crate::lifecycle::context::LifecycleContext;
 use crate::model::{Claim, Pool};
 
-/// Deletes what is too much: those first that are not there yet, then those without work, then the newest. Their pods are asked to
-/// go as those of every deleted claim.
+/// Deletes surplus claims: first those without a node, then empty nodes, then the newest. Their nodes are drained like those of
+/// every deleted claim.
 pub(crate) fn decide(context: &mut LifecycleContext<'_>) {
     let pools = context.snapshot.pools.values().map(Arc::as_ref);
     for pool in pools.filter(|pool| pool.replicas.is_some() && !pool.deleting && pool.problem.is_none()) {

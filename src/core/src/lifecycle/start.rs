@@ -1,4 +1,4 @@
-//! From intent to a node that is open to pods.
+//! The start of a claim: launch, registration and initialization, until its node is open to pods.
 
 use crate::lifecycle::advertised::missing;
 use crate::lifecycle::empty::release;
@@ -18,7 +18,7 @@ use crate::lifecycle::opening::Opening;
 use crate::lifecycle::{empty, interruption, repair, reserve};
 use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
 
-/// How long the scheduler may take to place a pod on the open node that was bought for it.
+/// How long the scheduler may take to bind a pod to the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, opening: &Opening<'_>) {
@@ -86,7 +86,7 @@ fn register(context: &mut LifecycleContext<'_>, claim: &Claim) {
 }
 
 fn registration(context: &LifecycleContext<'_>, claim: &Claim, node: &Node) -> Action {
-    // What the plan counted on, where the cloud did not say it; then the template's; then ours.
+    // Labels that the plan relied on and the cloud did not set, then the template's, then ours.
     let mut labels: BTreeMap<String, String> = BTreeMap::new();
     if let Some(Ok(catalogue)) = context.snapshot.catalogues.get(&claim.node_class)
         && let Some(offering) = catalogue.offering(&claim.current_offering().offering)
@@ -100,7 +100,7 @@ fn registration(context: &LifecycleContext<'_>, claim: &Claim, node: &Node) -> A
     labels.insert(REGISTERED_LABEL.to_owned(), "true".to_owned());
     let mut annotations = claim.annotations.clone();
     annotations.insert(GATE_ANNOTATION.to_owned(), GATE_UNTIL_INITIALIZED.to_owned());
-    // Startup taints are left as they are: whoever lifts them may have done so already.
+    // Startup taints are left as they are: they may have been removed already.
     let mut taints: Vec<Taint> =
         node.taints.iter().filter(|taint| taint.key != UNREGISTERED_TAINT).cloned().collect();
     for taint in &claim.taints {
@@ -111,7 +111,7 @@ fn registration(context: &LifecycleContext<'_>, claim: &Claim, node: &Node) -> A
     Action::Register { claim: claim.name.clone(), node: node.name.clone(), labels, annotations, taints }
 }
 
-/// Tells the scheduler where the plan put pods that still wait.
+/// Nominates waiting pods to their planned nodes.
 fn nominate(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str) {
     for (pod, uid) in to_nominate(context, claim, |_| true) {
         context.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
@@ -125,7 +125,7 @@ fn initialize(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str
     };
     let reserve = reserve::holds(context, claim);
     if reserve {
-        // Also while the node still starts, so that they can come the moment it opens.
+        // Also while the node still starts, so that pods can be scheduled as soon as it opens.
         reserve::let_in(context, claim);
     }
     let Some((reason, message)) = missing else {
@@ -139,7 +139,7 @@ fn initialize(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str
             return;
         }
         if !reserve {
-            // Once more, in the last moment: a nomination that was cleared since costs a place, one that stands nothing.
+            // Nominate once more at the last moment: a cleared nomination would cost the pod its place.
             let key = |pod: &Pod| Some((pod.key.existing()?.clone(), pod.uid.clone()));
             let pods: Vec<_> = nominable(context, claim).filter_map(key).collect();
             for (pod, uid) in pods {
@@ -202,7 +202,7 @@ fn initialized(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &st
     }
 }
 
-/// Says when the scheduler does not put pods where they were planned: they hold a paid node that does nothing.
+/// Records an event if the scheduler does not bind pods to their planned node, which then idles.
 fn refused(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) {
     let Some(open_since) = context.ready_since(claim) else { return };
     let waiting: Vec<(ObjectKey, Timestamp, String)> = context
@@ -228,7 +228,7 @@ fn refused(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) {
     }
 }
 
-/// A stage took too long: the offering is not tried again for a while, and the pods become demand again.
+/// A stage took too long: avoids the offering for a while and deletes the claim, so that its pods are demand again.
 fn give_up(context: &mut LifecycleContext<'_>, claim: &Claim, reason: Reason, why: String) {
     let offering = &claim.current_offering().offering;
     let message = format!("{offering}: {why}");

@@ -1,4 +1,4 @@
-//! The cluster as decisions see it. Everything here was converted and checked at the edge.
+//! The cluster as decisions see it: plain data, converted and validated by `intake`.
 
 pub(crate) mod budget;
 pub(crate) mod buffer;

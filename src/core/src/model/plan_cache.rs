@@ -1,8 +1,7 @@
-//! What plans worked out about nodes and offerings, for the next plan: almost all of it is the same then.
+//! The plan cache: results about nodes and offerings that the next plan can reuse, because most of them do not change.
 //!
-//! Everything is kept beside the objects that it was worked out from, and holds only while a snapshot has these very
-//! objects. So nothing here can be out of date, and a plan without it is the same plan, a little later.
-//! `supply::cached` reads and fills it.
+//! Each result is kept with the objects that it was computed from, and is valid only while a snapshot holds the same objects.
+//! So no result can be stale, and a plan without the cache is the same plan, only slower. `supply::cached` reads and fills it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,12 +14,11 @@ use poolwright_terms::Taint;
 use crate::model::plan::Target;
 use crate::model::{Claim, Claims, DaemonSet, Node, Nodes, ObjectKey, OnNode, Pods, Pool, Shared};
 
-/// What plans from a snapshot, and from others made from it, tell each other. It saves time and changes no plan. Clones share
-/// one content.
+/// A cache that plans share, from a snapshot and its clones. It saves time and changes no plan.
 #[derive(Clone, Default)]
 pub struct PlanCache(Arc<Mutex<Content>>);
 
-/// Two snapshots do not differ by what was worked out from them.
+/// The cache is no part of a snapshot's value: all caches are equal.
 impl PartialEq for PlanCache {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -40,7 +38,7 @@ impl PlanCache {
     }
 }
 
-/// All that is known.
+/// The contents of the cache.
 #[derive(Default)]
 pub(crate) struct Content {
     pub rooms: CachedRooms,
@@ -48,17 +46,17 @@ pub(crate) struct Content {
     pub meeting: Vec<CachedMatches>,
 }
 
-/// Rooms, by name.
+/// Cached rooms, by name.
 #[derive(Default)]
 pub(crate) struct CachedRooms {
     pub daemonsets: Shared<ObjectKey, Arc<DaemonSet>>,
-    /// What all of them were worked out from, when they were the last time.
+    /// The inputs of all of them, at the last plan.
     pub basis: Option<Basis>,
     pub claims: Vec<CacheEntry>,
     pub nodes: Vec<CacheEntry>,
 }
 
-/// All that rooms depend on besides DaemonSets.
+/// All inputs of rooms besides DaemonSets.
 pub(crate) struct Basis {
     pub claims: Claims,
     pub nodes: Nodes,
@@ -66,7 +64,7 @@ pub(crate) struct Basis {
     pub catalogues: Vec<Option<Arc<Catalogue>>>,
 }
 
-/// A room, or that there is none, and what that was worked out from.
+/// A room, or `None` if there is none, and its inputs.
 pub(crate) type CacheEntry = (Origin, Option<CachedRoom>);
 
 /// The labels of nodes by offering.
@@ -77,25 +75,25 @@ pub(crate) type CachedLabels = (Arc<Catalogue>, OfferingLabels);
 /// Which offerings of a catalogue meet the requirements of a pool, ascending.
 pub(crate) type CachedMatches = (Arc<Catalogue>, Arc<Pool>, Arc<Vec<usize>>);
 
-/// What does not change about a room as long as its claim, its node, the pods there and the DaemonSets are the same.
+/// The part of a room that depends only on its claim, its node, the pods there and the DaemonSets.
 #[derive(Debug)]
 pub(crate) struct CachedRoom {
     pub(crate) site: Arc<NodeFacts>,
     pub(crate) free: Arc<ResourceList>,
     pub(crate) leaving: ResourceList,
     pub(crate) left_by: Option<Timestamp>,
-    /// DaemonSets whose pods are still to come, as `DaemonSets` of `supply` numbers them.
+    /// DaemonSets whose pods are not there yet: indices into `supply`'s `DaemonSets`.
     pub(crate) outstanding: Vec<u16>,
 }
 
-/// What a room is worked out from. What is equal here is one and the same object.
+/// The inputs of a room. They are compared by identity.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
     pub(crate) claim: Option<Arc<Claim>>,
     pub(crate) node: Option<Arc<Node>>,
     pub(crate) pods: Option<Arc<OnNode>>,
     pub(crate) catalogue: Option<Arc<Catalogue>>,
-    /// What nodes of its type had.
+    /// What nodes of its type lacked ([`crate::model::Snapshot::measured`]).
     pub(crate) measured: Option<Arc<ResourceList>>,
 }
 
@@ -121,7 +119,7 @@ impl Origin {
     }
 }
 
-/// What a node is to those who ask whether they may be there.
+/// The properties of a node that scheduling rules look at.
 #[derive(Debug)]
 pub(crate) struct NodeFacts {
     pub target: Target,

@@ -1,5 +1,4 @@
-//! What a pod asks about other pods: ports that it shares with none, pods that it keeps away from or is spread
-//! evenly with.
+//! Rules about other pods: host ports, pod affinity and anti-affinity terms, and topology spread constraints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,29 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::rules::Requirement;
 
-/// A port of the node that a pod takes.
+/// A host port that a pod uses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HostPort {
     /// The port.
     pub port: u16,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: String,
-    /// The address of the node that it listens on; `None` for all of them (`0.0.0.0`).
+    /// The host IP that it listens on; `None` for all (`0.0.0.0`).
     pub ip: Option<String>,
 }
 
-/// One term of a required pod affinity or anti-affinity: which pods, and how near.
+/// One term of pod affinity or anti-affinity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodTerm {
-    /// Nodes with one and the same value of this label are near each other.
+    /// The topology key: nodes with the same value of this label form one domain.
     pub topology_key: String,
-    /// Where those pods live.
+    /// The namespaces of the selected pods.
     pub namespaces: Namespaces,
-    /// What labels they have, AND-ed: an empty list is every pod, `None` is none.
+    /// The label selector, AND-ed. An empty list selects every pod, `None` selects none.
     pub selector: Option<Vec<Requirement>>,
 }
 
-/// A namespace, as far as rules about pods choose by it.
+/// A namespace and its labels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     /// Its name.
@@ -43,44 +42,45 @@ pub struct Namespace {
 pub type NamespaceLabels = BTreeMap<String, BTreeMap<String, String>>;
 
 impl Namespace {
-    /// Many of them, as a [`crate::model::snapshot::Snapshot`] has them.
+    /// The labels of many namespaces, as a [`crate::model::snapshot::Snapshot`] holds them.
     pub fn labels_by_name(all: impl IntoIterator<Item = Self>) -> Arc<NamespaceLabels> {
         Arc::new(all.into_iter().map(|namespace| (namespace.name, namespace.labels)).collect())
     }
 }
 
-/// Some namespaces, or all.
+/// Namespaces that a term selects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Namespaces {
     /// Every namespace.
     All,
-    /// These.
+    /// The namespaces with these names.
     Of(BTreeSet<String>),
-    /// These, and those whose labels meet all requirements.
+    /// The namespaces with these names, and those whose labels meet all requirements.
     Chosen(BTreeSet<String>, Vec<Requirement>),
 }
 
-/// A topology spread constraint that must be kept (`DoNotSchedule`).
+/// A topology spread constraint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SpreadRule {
-    /// The label over whose values pods are spread.
+    /// The topology key.
     pub topology_key: String,
-    /// How many more pods a value may have than the one with fewest; at least 1.
+    /// `maxSkew`; at least 1.
     pub max_skew: u32,
-    /// Which pods of its own namespace count, AND-ed: an empty list is none, as `None` is (unlike in [`PodTerm`]).
+    /// The label selector for pods of its own namespace, AND-ed. An empty list selects none, as `None` does (unlike in
+    /// [`PodTerm`]).
     pub selector: Option<Vec<Requirement>>,
-    /// With fewer values than this, the least count is taken for zero.
+    /// `minDomains`: with fewer domains, the least count is taken as zero.
     pub min_domains: Option<u32>,
-    /// Nodes count that its node selector and node affinity exclude (`nodeAffinityPolicy: Ignore`).
+    /// `nodeAffinityPolicy: Ignore`: nodes count even if the pod's node selector or node affinity excludes them.
     pub any_affinity: bool,
-    /// Nodes do not count whose taints it does not tolerate (`nodeTaintsPolicy: Honor`).
+    /// `nodeTaintsPolicy: Honor`: nodes whose taints the pod does not tolerate do not count.
     pub honor_taints: bool,
-    /// The file of a scheduler's configuration whose default it is; `None` for a rule of the pod itself.
+    /// The scheduler's configuration file, if this is a default constraint; `None` for a constraint of the pod.
     pub default_of: Option<String>,
 }
 
 impl SpreadRule {
-    /// What to say after it where it is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
+    /// A suffix for messages if it is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
     pub fn origin(&self) -> String {
         self.default_of
             .as_ref()

@@ -1,4 +1,4 @@
-//! Preferences that a plan does not meet, and why.
+//! Relaxed preferences: preferences that a plan does not meet, and why.
 
 use std::fmt;
 
@@ -6,54 +6,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::pod_key::PodKey;
 
-/// What becomes of preferences.
+/// How a plan treats preferences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreferencePolicy {
-    /// They steer what is bought.
+    /// They influence what is bought.
     #[default]
     Respect,
-    /// They are not weighed.
+    /// They are ignored.
     Ignore,
 }
 
-/// A preference that is not met on nodes to buy. What runs where room is left is the scheduler's choice, and is not
-/// mentioned.
+/// A preference that a new node does not meet. Pods on existing nodes are not listed: the scheduler chooses among those nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RelaxedPreference {
-    /// Which, in words: ``preferred node affinity `gpu=h100` (weight 50)``.
+    /// The preference, in words: ``preferred node affinity `gpu=h100` (weight 50)``.
     pub preference: String,
-    /// Why, for machines.
+    /// The reason, for programs.
     pub reason: RelaxedReason,
-    /// Whose; sorted, never empty.
+    /// The pods with this preference; sorted, never empty.
     pub pods: Vec<PodKey>,
 }
 
 /// Why a preference is not met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RelaxedReason {
-    /// It cannot be evaluated.
+    /// It is invalid.
     Senseless,
-    /// Preferences are not weighed at all.
+    /// All preferences are ignored.
     Ignored,
-    /// It is about single nodes.
+    /// Its topology key is the host name.
     OverHosts,
-    /// Nothing on offer meets it.
+    /// No offering meets it.
     NotOffered,
-    /// What the pod requires leaves nothing that meets it.
+    /// No offering that meets the pod's requirements meets it.
     Required,
-    /// What meets it failed lately.
+    /// The offerings that meet it failed lately.
     HeldBack,
-    /// Something meets it, but not together with preferences that come before it.
+    /// Offerings meet it, but not together with stronger preferences.
     Contradicted,
-    /// The pods that it wants to be near are nowhere yet.
+    /// The pods that it wants to be near have no place yet.
     NoSuchPod,
-    /// The pods that it keeps away from are everywhere.
+    /// The pods that it wants to avoid are in every domain.
     Crowded,
     /// It would cost too much.
     TooDear,
-    /// With it, limits or stock would leave pods over.
+    /// With it, limits or stock would leave pods unplaced.
     LimitReached,
-    /// The pod goes where a pod is that it must be with.
+    /// The pod must share a node with another pod.
     SharedNode,
 }
 

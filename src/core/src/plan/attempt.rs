@@ -1,4 +1,4 @@
-//! One attempt at a plan: place, prefer, pack, make claims, and say why pods are left over.
+//! One attempt at a plan: places pods, chooses preferences, packs, creates claims, and explains unplaced pods.
 
 use std::borrow::Cow;
 
@@ -19,28 +19,28 @@ use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
 use crate::supply::{limits, offerings, rooms};
 
-/// One attempt at a plan. Another may follow that knows what this one taught.
+/// One attempt at a plan. Another may follow that uses what this one has shown.
 pub(crate) struct Attempt {
     pub plan: Plan,
-    /// Pods that were pinned to a place and are left over there, and why.
+    /// Pods that were pinned to a place and did not fit there, and why.
     pub left: Vec<(PodKey, Pin, String)>,
     pub limits_reached: Vec<(PoolName, String)>,
-    /// Rules about hosts, zones and other parts of the cluster that it does not keep.
+    /// Rules about hosts, zones and other domains that it violates.
     pub violations: Vec<audit_topology::Violation>,
-    /// What became of preferences before anything was packed.
+    /// The preferences that were decided before packing.
     pub preferences: preferences::Record,
-    /// No plan without preferences costs less; `None` where that is not known.
+    /// A lower bound for the cost of a plan without preferences; `None` if unknown.
     pub floor: Option<UsdPerHour>,
 }
 
-/// Pods with a place, and pods that want one.
+/// Pods with a place, and open pods.
 struct Placed<'a> {
     settled: Settled<'a>,
     assigned: topology::Assigned<'a>,
     unplaced: Vec<UnplacedPod>,
 }
 
-/// What was packed onto rooms and new nodes, and what it was packed with.
+/// The result of packing, and the inputs that later steps need.
 struct Packed<'a> {
     colocation: Cow<'a, Colocation<'a>>,
     classes: classes::PodClasses<'a>,
@@ -52,7 +52,7 @@ struct Packed<'a> {
 }
 
 impl PlanContext<'_> {
-    /// One attempt. The steps are below, in this order.
+    /// One attempt. Its steps are below, in this order.
     pub fn attempt(
         &self,
         supply: &offerings::Supply<'_>,
@@ -91,7 +91,7 @@ impl PlanContext<'_> {
         }
     }
 
-    /// Places pods: where an earlier plan put them, or where a rule about other pods pins them.
+    /// Places pods: at the place of an earlier plan, or pinned to a place by a rule about other pods.
     fn place<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
@@ -100,7 +100,7 @@ impl PlanContext<'_> {
     ) -> Placed<'s> {
         let Self { snapshot, now, options, colocation, relations, daemons, .. } = self;
         let mut unplaced = self.demand.unplaced.clone();
-        // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
+        // Earlier places are kept, so that no order of events and no restart buys twice for the same pod.
         let pending = self.demand.pending.clone();
         let mut settled = sticky::settle(pending, snapshot, rooms, colocation, *now, &lessons.unsettled);
         groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
@@ -119,7 +119,7 @@ impl PlanContext<'_> {
             lessons,
         });
         for (pod, message) in &assigned.unplaced {
-            // Where nothing more can be had, that is the reason; the rule only says why it is not elsewhere.
+            // If a place has no more capacity, that is the reason. The rule only explains why the pod cannot go elsewhere.
             let had = lessons.bans.get(pod).and_then(|pins| pins.values().next());
             let (reason, message) = match had {
                 Some(limit) => (UnplacedReason::LimitReached, format!("{limit}; elsewhere it {message}")),
@@ -130,7 +130,7 @@ impl PlanContext<'_> {
         Placed { settled, assigned, unplaced }
     }
 
-    /// Chooses which preferences of pods new nodes should meet.
+    /// Chooses the preferences that new nodes should meet.
     fn prefer<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
@@ -151,7 +151,7 @@ impl PlanContext<'_> {
         })
     }
 
-    /// Packs the open pods onto rooms and new nodes: the solver chooses.
+    /// Packs open pods onto rooms and new nodes, with the solver.
     fn pack<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
@@ -181,7 +181,7 @@ impl PlanContext<'_> {
         Packed { colocation, classes, admissions, limits, outcome, floor }
     }
 
-    /// Makes claims of the new nodes.
+    /// Creates claims for the new nodes.
     fn make_claims<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
@@ -204,7 +204,7 @@ impl PlanContext<'_> {
         maker.claims(&packed.outcome.new)
     }
 
-    /// Says of each pod that packing leaves over why. Returns pods that were pinned to a place and may be had elsewhere.
+    /// Explains each unplaced pod. Returns pods that were pinned to a place and may fit elsewhere.
     fn leave_over<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
@@ -234,7 +234,7 @@ impl PlanContext<'_> {
 }
 
 impl Packed<'_> {
-    /// A plan with what the solves say, and nothing else.
+    /// A plan with the figures of the solver calls, and nothing else.
     fn figures(&mut self) -> Plan {
         let outcome = &mut self.outcome;
         Plan {
@@ -250,7 +250,7 @@ impl Packed<'_> {
         }
     }
 
-    /// Limits of pools that kept a pod out of the pools it would have gone to. A limit over all pools is no pool's condition.
+    /// Reached limits by pool. Limits over all pools are left out: they are no condition of a single pool.
     fn limits_reached(&self, supply: &offerings::Supply<'_>) -> Vec<(PoolName, String)> {
         let of_pool = |limit: &u32| {
             let pool = self.limits.all[*limit as usize].pool?;
@@ -260,7 +260,7 @@ impl Packed<'_> {
     }
 }
 
-/// Where the plan puts pods on nodes that are there or on their way.
+/// The pods that the plan places on existing nodes and claims.
 fn placements(on_rooms: &[(usize, &Pod)], rooms: &rooms::Rooms<'_>) -> Vec<PlacedPod> {
     let placement = |(room, pod): &(usize, &Pod)| PlacedPod {
         pod: pod.key.clone(),

@@ -1,4 +1,4 @@
-//! Attempts at a plan: what one attempt shows about rules, limits and gangs, the next one knows.
+//! Repeated attempts at a plan: each uses what earlier attempts have shown about rules, limits and gangs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,17 +14,17 @@ use crate::plan::context::PlanContext;
 use crate::plan::place::topology;
 use crate::supply::offerings;
 
-/// How often a plan is made anew because rules about other pods turned out otherwise than expected.
+/// The most attempts because of rules about other pods.
 const ATTEMPTS: usize = 12;
 
-/// A plan that leaves pods over for such rules is made anew at most so often, those first; of many pods less often: with so many
-/// the last time.
+/// If such rules leave pods unplaced, planning is repeated at most this often with these pods first; less often with many pods,
+/// and never beyond this number of pods.
 const REORDERINGS: usize = 3;
 const REORDERED_PODS: usize = 3_000;
 
 impl PlanContext<'_> {
-    /// Places are chosen one after the other, and in another order there may be one for each pod: pods that found none choose
-    /// first, as long as that leaves fewer over.
+    /// The best attempt. Places are chosen pod by pod, so another order may place more pods: unplaced pods choose first in the
+    /// next attempt, as long as that leaves fewer pods unplaced.
     pub fn best_attempt(
         &self,
         supply: &offerings::Supply<'_>,
@@ -52,7 +52,7 @@ impl PlanContext<'_> {
         best
     }
 
-    /// How many pods are left over, by priority, the highest first.
+    /// The number of unplaced pods by priority, the highest first.
     pub fn left_over(&self, plan: &Plan) -> Vec<(Reverse<i32>, usize)> {
         let mut counts: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
         for want in &self.demand.pending {
@@ -65,7 +65,7 @@ impl PlanContext<'_> {
         counts.into_iter().collect()
     }
 
-    /// Plans until nothing new is learnt.
+    /// Repeats attempts until nothing new is learned.
     fn settled_attempt(
         &self,
         supply: &offerings::Supply<'_>,
@@ -85,8 +85,8 @@ impl PlanContext<'_> {
         }
     }
 
-    /// Gangs that the plan has no room for as a whole are left out of the next: the less important half, for the others may
-    /// have room then. Whether there were any.
+    /// Excludes incomplete gangs from the next attempt: only the less important half, because the others may then fit. Returns
+    /// whether there were any.
     fn leave_gangs_out(&self, lessons: &mut topology::Lessons, plan: &Plan, half: bool) -> bool {
         if !plan.refused.is_empty() {
             return false;
@@ -97,7 +97,7 @@ impl PlanContext<'_> {
         count > 0
     }
 
-    /// Whether a plan shows something that the next attempt should know.
+    /// Learns from an attempt. Returns whether the next attempt may be better.
     fn learn(
         &self,
         lessons: &mut topology::Lessons,
@@ -114,12 +114,12 @@ impl PlanContext<'_> {
                 let placed = |key: &PodKey| plan.placements.iter().any(|placement| placement.pod == *key);
                 let mut left = Vec::new();
                 for violation in violations {
-                    // Where it was planned before, it may do better elsewhere.
+                    // It had its place from an earlier plan, and may fit better elsewhere.
                     if !(placed(&violation.pod) && lessons.unsettled.insert(violation.pod.clone())) {
                         left.push(violation);
                     }
                 }
-                // Without one of them the others may do: the least important goes first, of many a part.
+                // Without some of these pods, the others may fit: the least important ones are given up first.
                 let priority = |violation: &audit_topology::Violation| {
                     self.snapshot.pods.get(&violation.pod).map_or(0, |pod| pod.priority)
                 };

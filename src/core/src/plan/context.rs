@@ -1,4 +1,4 @@
-//! What all attempts at one plan share.
+//! The context of a plan: inputs that all attempts share.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use crate::plan::{audit, groups, pending};
 use crate::rules::colocation::Colocation;
 use crate::supply::{daemonsets, offerings, rooms};
 
-/// What all attempts at a plan share.
+/// Inputs that all attempts at a plan share.
 pub(crate) struct PlanContext<'a> {
     pub snapshot: &'a Snapshot,
     pub volumes: &'a Volumes,
@@ -28,7 +28,7 @@ pub(crate) struct PlanContext<'a> {
 }
 
 impl<'a> PlanContext<'a> {
-    /// What is there to place, and what may be bought for the rest.
+    /// The context and the supply for prepared inputs.
     pub fn new(prepared: &'a Prepared<'a>) -> (Self, offerings::Supply<'a>) {
         let Prepared { now, volumes, .. } = prepared;
         let (snapshot, options) = (prepared.snapshot.as_ref(), prepared.options.as_ref());
@@ -48,7 +48,7 @@ impl<'a> PlanContext<'a> {
 }
 
 impl PlanContext<'_> {
-    /// Checks the plan, unless an attempt has refused it already.
+    /// Audits the plan, unless an attempt has refused it already.
     pub fn audit(&self, plan: &mut Plan, violations: &[Violation]) {
         if plan.refused.is_empty() {
             plan.refused =

@@ -1,8 +1,8 @@
-//! Planning: which pods want a node, what room there is, what is bought for the rest.
+//! The planner: finds places for pending pods on existing nodes, and buys nodes for the rest.
 //!
-//! [`plan()`] is the table of contents. `prepare` lists the steps from the cluster as it is to the cluster that is planned for;
-//! `attempt` lists those of one attempt: it places pods, packs the rest, and makes claims; `attempts` tries again with what an attempt
-//! has shown; `audit` checks; `report` adds up.
+//! Start reading at [`plan()`]. `prepare` lists the steps from the current cluster to the cluster to plan for. `attempt` lists
+//! the steps of one attempt: place pods, pack the rest, create claims. `attempts` repeats attempts with what earlier ones have
+//! shown. `audit` checks the plan, and `report` computes its figures.
 
 pub(crate) mod attempt;
 pub(crate) mod attempts;
@@ -36,11 +36,11 @@ use crate::model::Snapshot;
 use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
 
-/// Plans. Same snapshot, time and options: same plan, unless `stop` stops the solver early.
+/// Makes a plan. The same snapshot, time and options give the same plan, unless `stop` ends the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &mut dyn StopSignal) -> Plan {
     let prepared = prepare::prepare(snapshot, now, options);
     let (context, mut supply) = PlanContext::new(&prepared);
-    // Each attempt places pods, packs the rest onto new nodes, and makes claims of those nodes.
+    // Each attempt places pods, packs the rest onto new nodes, and creates claims for these nodes.
     let Attempt { mut plan, limits_reached, violations, .. } = context.weigh(&supply, stop);
     context.audit(&mut plan, &violations);
     report::limits_reached(&mut supply, limits_reached.into_iter().chain(prepared.ordered.limits.clone()));

@@ -1,4 +1,4 @@
-//! The report: what a finished plan says of itself.
+//! Completes a plan: costs, counts, limits and nominations.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::plan::prepare::Prepared;
 use crate::supply::offerings::Supply;
 use crate::supply::{interruption_backoff, interruption_risk};
 
-/// Writes the limits that forbid more into what is found about pools.
+/// Adds reached limits to the findings about pools.
 pub(crate) fn limits_reached(supply: &mut Supply<'_>, reached: impl IntoIterator<Item = (PoolName, String)>) {
     for (pool, sentence) in reached {
         if let Some(findings) = supply.findings.get_mut(&pool) {
@@ -24,7 +24,7 @@ pub(crate) fn limits_reached(supply: &mut Supply<'_>, reached: impl IntoIterator
     }
 }
 
-/// Completes a plan: what static pools get, what all of it costs, and where each pod goes.
+/// Completes a plan: adds claims of static pools, and computes costs, counts and nominations.
 pub(crate) fn complete(
     plan: &mut Plan,
     prepared: &Prepared<'_>,
@@ -32,7 +32,7 @@ pub(crate) fn complete(
     supply: Supply<'_>,
 ) {
     plan.again_at = [plan.again_at, prepared.believed_until].into_iter().flatten().min();
-    // Before the risk of claims is counted: nothing is lost with the room that is kept free.
+    // Before risk is computed: an interruption of free capacity costs nothing.
     for claim in &mut plan.claims {
         claim.planned_pods.retain(|key| mentions(key) != Mentions::Nowhere);
     }
@@ -50,7 +50,7 @@ pub(crate) fn complete(
     count(plan);
 }
 
-/// Adds what is ordered for static pools. They get it whatever becomes of the rest.
+/// Adds the claims of static pools. They are bought even if the plan is refused.
 fn add_ordered(plan: &mut Plan, context: &PlanContext<'_>, ordered: &Ordered) {
     plan.bound += order_replicas::cost(&ordered.claims);
     let caution = |claim| interruption_backoff::of_claim(context.snapshot, context.now, claim);
@@ -59,7 +59,7 @@ fn add_ordered(plan: &mut Plan, context: &PlanContext<'_>, ordered: &Ordered) {
     plan.claims.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
-/// Adds up costs and risks, and says what is proven of them.
+/// Adds up costs and risks, and sets the bound and its proof.
 fn sum(plan: &mut Plan, context: &PlanContext<'_>) {
     let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
     plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
@@ -72,13 +72,13 @@ fn sum(plan: &mut Plan, context: &PlanContext<'_>) {
     plan.proof = if plan.bound == plan.cost + plan.risk {
         Proof::Exact
     } else {
-        // What adds to the cost alone is no solve's to prove.
+        // Costs outside of solver calls need no proof.
         plan.proof.max(Proof::Complete)
     };
     plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
 }
 
-/// Takes out what is said about pods that do not exist. Claims go on listing those that are expected.
+/// Removes pods that do not exist from the plan. Claims still list expected pods.
 fn mention_existing_pods(plan: &mut Plan) {
     let is_mentioned = |key: &PodKey| mentions(key) == Mentions::Everywhere;
     plan.placements.retain(|placement| is_mentioned(&placement.pod));

@@ -1,4 +1,4 @@
-//! Node affinity that the scheduler's configuration adds to that of every pod (`NodeAffinityArgs.addedAffinity`).
+//! Node affinity that the scheduler's configuration adds to every pod (`NodeAffinityArgs.addedAffinity`).
 
 use crate::model::EnforcedAffinity;
 use crate::rules::affinity::check as check_affinity;

@@ -1,17 +1,17 @@
-//! Whether a node has what was promised of it.
+//! Tolerances between the allocatable resources that a catalogue promises and those that a node reports.
 
 use poolwright_catalog::ResourceName;
 
-/// Of what a catalogue can only estimate, a node may advertise this much less than was promised, in percent: how much memory a
-/// machine's firmware and kernel leave differs from type to type.
+/// How much less than promised a node may report of an estimated resource, in percent. How much memory a machine's firmware and
+/// kernel leave free differs by type.
 const LESS: u128 = 5;
 
-/// And this much more. Beyond that it is another machine than was ordered.
+/// How much more it may report, in percent. Beyond that, it is not the machine that was launched.
 const MORE: u128 = 10;
 
-/// Whether what a node advertises of a resource is what was promised: exactly, for devices, which are there or are broken; nearly,
-/// for what every machine has. A pod that does not fit for the difference is planned anew, by what the node really has, and so
-/// are pods on nodes of its type from then on (`index/measured.rs`).
+/// Whether a node reports the promised amount of a resource: exactly for devices, approximately for estimated resources. A pod
+/// that does not fit because of the difference is planned again with the real amount; so are later pods for nodes of this type
+/// (`index/measured.rs`).
 pub(crate) fn is_kept(name: &ResourceName, promised: u64, advertised: u64) -> bool {
     if !is_estimated(name) {
         return advertised == promised;
@@ -21,7 +21,7 @@ pub(crate) fn is_kept(name: &ResourceName, promised: u64, advertised: u64) -> bo
     (promised - LESS * percent..=promised + MORE * percent).contains(&advertised)
 }
 
-/// Whether a catalogue only estimates how much of it a node will have.
+/// Whether a catalogue only estimates this resource.
 pub(crate) fn is_estimated(name: &ResourceName) -> bool {
     let known =
         [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS];

@@ -1,5 +1,5 @@
-//! PodDisruptionBudgets that can never be met: nothing that they select may ever be evicted, so that their nodes can never be
-//! drained, by anybody. Pods are served all the same; their owners are told what to change.
+//! PodDisruptionBudgets that can never be met. The pods that they select can never be evicted, so nobody can drain their nodes.
+//! Such pods get nodes nevertheless, and events tell their owners what to change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,9 +14,9 @@ use crate::rules::requirement::matches;
 pub struct UnmeetableBudget {
     /// The budget.
     pub budget: ObjectKey,
-    /// The field that is wrong, and what it says: the same as long as nobody changes it.
+    /// The field that is wrong, with its value.
     pub field: String,
-    /// What follows, and what to do.
+    /// The consequence, and what to do.
     pub message: String,
     /// The pods that may never be evicted; sorted.
     pub pods: Vec<PodKey>,
@@ -28,7 +28,7 @@ impl fmt::Display for UnmeetableBudget {
     }
 }
 
-/// Every budget that can never be met. Budgets about no pods that are there are not looked at, unless they cannot be read.
+/// Every budget that can never be met. Budgets that select no pods are skipped, unless they are invalid.
 pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
     let mut by_namespace: BTreeMap<&str, Vec<&Budget>> = BTreeMap::new();
     for budget in snapshot.budgets.values() {
@@ -44,7 +44,7 @@ pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
         .collect()
 }
 
-/// Those of a namespace's budgets that can never be met and are about this pod.
+/// The budgets that select this pod and can never be met.
 pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<UnmeetableBudget> {
     let namespace = pod.key.namespace();
     let budgets: Vec<&Budget> = snapshot
@@ -123,7 +123,7 @@ fn in_namespace(
     found
 }
 
-/// What keeps a budget from ever being met, whatever other budgets there are: the field as it is, and the sentence.
+/// Why a budget by itself can never be met: the field with its value, and the message.
 fn by_itself(
     budget: &Budget,
     chosen: &[&Pod],
@@ -160,7 +160,7 @@ fn by_itself(
     Some((field, message))
 }
 
-/// How many pods must be healthy.
+/// How many pods must stay healthy.
 fn at_least(share: Share, expected: u64) -> u64 {
     match share {
         Share::Count(count) => count,
@@ -186,7 +186,7 @@ fn said(share: Share) -> String {
     }
 }
 
-/// How many pods there will be: as many as their controllers want, those that are there without one besides.
+/// How many pods the budget will select: the replicas of their controllers, plus pods without one.
 fn expected(chosen: &[&Pod], workloads: &BTreeMap<&Uid, &Workload>) -> u64 {
     let mut there: BTreeMap<Option<&Uid>, u64> = BTreeMap::new();
     for pod in chosen {

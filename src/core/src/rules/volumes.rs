@@ -1,5 +1,4 @@
-//! Volumes: a node must be where every volume of the pod can be used (the kube-scheduler's `VolumeBinding` and
-//! `VolumeZone`).
+//! Volume topology: every volume of the pod must be usable on the node (the kube-scheduler's `VolumeBinding` and `VolumeZone`).
 
 use crate::model::NodeTerm;
 use crate::rules::affinity::check as check_affinity;

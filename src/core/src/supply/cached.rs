@@ -1,4 +1,4 @@
-//! What plans worked out about rooms and offerings, looked up for the next plan and kept for the one after it.
+//! Reads and fills the plan cache: results about rooms and offerings that the next plan can reuse.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ impl Basis {
 }
 
 impl PlanCache {
-    /// Takes what is known of rooms, and whether all of it still holds: then nothing has changed since but pods without a
-    /// node. Another plan at the same time starts from nothing.
+    /// Takes the cached rooms out, and says whether all of them are still valid: then only pending pods have changed since. A
+    /// concurrent plan starts with an empty cache.
     pub(crate) fn rooms(&self, snapshot: &Snapshot) -> (CachedRooms, bool) {
         let mut known = self.with(|content| std::mem::take(&mut content.rooms));
         if !known.daemonsets.is_same(&snapshot.daemonsets) {
@@ -43,15 +43,15 @@ impl PlanCache {
         (known, all)
     }
 
-    /// Keeps it for the next plan.
+    /// Puts the rooms back for the next plan.
     pub(crate) fn keep_rooms(&self, rooms: CachedRooms) {
         self.with(|content| content.rooms = rooms);
     }
 
-    /// The labels that nodes of each offering get.
+    /// The labels of nodes of each offering.
     pub(crate) fn labels(&self, catalogue: &Arc<Catalogue>) -> OfferingLabels {
         self.with(|content| {
-            // Catalogues that nobody sells from any more.
+            // Drops catalogues that are no longer used.
             content.tables.retain(|(known, _)| Arc::strong_count(known) > 1 || Arc::ptr_eq(known, catalogue));
             if let Some((_, labels)) = content.tables.iter().find(|(known, _)| Arc::ptr_eq(known, catalogue))
             {
@@ -76,7 +76,7 @@ impl PlanCache {
             if let Some((.., meeting)) = content.meeting.iter().find(|one| same(one)) {
                 return meeting.clone();
             }
-            // Pools and catalogues that are not there any more.
+            // Drops pools and catalogues that no longer exist.
             content.meeting.retain(|(catalogue, pool, _)| {
                 Arc::strong_count(catalogue) > 1 && Arc::strong_count(pool) > 1
             });
@@ -87,7 +87,7 @@ impl PlanCache {
     }
 }
 
-/// Goes through what is known beside what there is, both by name.
+/// A cursor over cached rooms, for lookups in ascending order of names.
 pub(crate) struct CacheWalk<'k> {
     known: &'k mut Vec<CacheEntry>,
     at: usize,
@@ -98,7 +98,7 @@ impl<'k> CacheWalk<'k> {
         Self { known, at: 0 }
     }
 
-    /// The next one: what is known of it, or what is worked out now.
+    /// The room with these inputs: cached, or computed now.
     pub fn next(
         &mut self,
         origin: Origin,
@@ -121,7 +121,7 @@ impl<'k> CacheWalk<'k> {
         self.known[at].1.as_ref()
     }
 
-    /// Forgets the rest.
+    /// Drops the remaining entries.
     pub fn end(self) {
         self.known.truncate(self.at);
     }

@@ -1,4 +1,4 @@
-//! Supply: what pods can use. Free room on nodes and claims, offers of the pools, limits, commitments, and what interruptions add to a price.
+//! Supply: free capacity of nodes and claims, offerings of pools, limits, commitments, and interruption risk.
 
 pub(crate) mod cached;
 pub(crate) mod commitments;

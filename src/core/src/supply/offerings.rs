@@ -1,4 +1,4 @@
-//! Supply: what each pool may buy now.
+//! The offerings that each pool may buy now.
 
 use crate::supply::interruption_backoff::remembered;
 use poolwright_terms::keys::NODEPOOL_LABEL;
@@ -24,11 +24,11 @@ use crate::rules::pin::Pin;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::interruption_backoff;
 
-/// What a node class sells, with the labels its nodes get.
+/// The catalogue of a node class, with the labels of its nodes.
 #[derive(Debug)]
 pub(crate) struct ClassOfferings<'a> {
     pub catalogue: &'a Catalogue,
-    /// By offering.
+    /// Labels by offering.
     pub labels: OfferingLabels,
 }
 
@@ -37,18 +37,18 @@ pub(crate) struct ClassOfferings<'a> {
 pub(crate) enum Availability {
     /// Yes, at this price.
     Priced(UsdPerHour),
-    /// Yes, at this price, where all else is much dearer: the cloud takes instances of it back, which counts until then.
+    /// Yes, at this price, but it counts with a higher one: the cloud has reclaimed instances of it lately.
     TakenBack(UsdPerHour, TakenBack),
-    /// Yes, although the price is unknown: the pool names the type.
+    /// Yes, although the price is unknown: the pool allows this type by name.
     Unpriced,
     /// No: the price is unknown.
     PriceUnknown,
-    /// No: it failed lately, until then.
+    /// No: it failed lately, and is held back until this time.
     HeldBack(Timestamp),
 }
 
 impl Availability {
-    /// What it costs, where that is known and it may be bought.
+    /// Its price, if known and it may be bought.
     pub const fn price(self) -> Option<UsdPerHour> {
         match self {
             Self::Priced(price) | Self::TakenBack(price, _) => Some(price),
@@ -56,7 +56,7 @@ impl Availability {
         }
     }
 
-    /// What its price counts as where offerings are compared.
+    /// The price that it counts with in comparisons.
     pub fn weighed(self) -> Option<UsdPerHour> {
         match self {
             Self::TakenBack(price, taken_back) => Some(interruption_backoff::weighed(price, taken_back)),
@@ -76,30 +76,30 @@ pub(crate) struct PoolOffering {
     /// Index into the catalogue's offerings.
     pub offering: usize,
     pub availability: Availability,
-    /// Index into [`Supply::capacities`]: the room for pods on such a node.
+    /// Index into [`Supply::capacities`]: the capacity for pods of such a node.
     pub capacity: usize,
-    /// Index into [`Supply::residents`]: whom pods meet on such a node.
+    /// Index into [`Supply::residents`]: the DaemonSet pods on such a node.
     pub residents: usize,
 }
 
-/// A pool that can be used, and what it may buy.
+/// A usable pool and its offerings.
 #[derive(Debug)]
 pub(crate) struct PoolSupply<'a> {
     pub pool: &'a Pool,
     /// Index into [`Supply::tables`].
     pub table: usize,
-    /// By offering, ascending.
+    /// Its offerings, ascending.
     pub offers: Vec<PoolOffering>,
 }
 
-/// What all pools may buy.
+/// The offerings of all pools.
 #[derive(Debug, Default)]
 pub(crate) struct Supply<'a> {
     pub tables: Vec<ClassOfferings<'a>>,
     pub pools: Vec<PoolSupply<'a>>,
-    /// Room for pods on new nodes, DaemonSets taken off; once for each instance type and what DaemonSets take of it.
+    /// Capacities of new nodes without what DaemonSets take; one for each instance type and set of DaemonSets.
     pub capacities: Vec<ResourceList>,
-    /// Whom DaemonSets put on new nodes, where other pods care.
+    /// DaemonSet pods on new nodes that colocation rules count.
     pub residents: Vec<Present>,
     known_capacities: BTreeMap<(usize, &'a str, ResourceList), usize>,
     pub findings: BTreeMap<PoolName, PoolFindings>,
@@ -115,7 +115,7 @@ impl<'a> Supply<'a> {
         &catalogue.types()[&catalogue.offerings()[offering].id.instance_type]
     }
 
-    /// Whether another pool than this sells nodes that admit a pod.
+    /// Whether another pool has offerings that admit a pod.
     pub fn others_sell(&self, pool: usize, spec: &PodSpec) -> bool {
         let buyable = |offer: &&PoolOffering| offer.availability.is_sold();
         let admits = |at: usize| {
@@ -129,7 +129,7 @@ impl<'a> Supply<'a> {
         (0..self.pools.len()).any(|at| at != pool && admits(at))
     }
 
-    /// The GPUs on offer that can be cut.
+    /// The GPU models on offer that can be partitioned with MIG.
     pub fn mig_models(&self) -> Vec<&'static MigModel> {
         let kinds = self.tables.iter().flat_map(|table| table.catalogue.types().values());
         let mut models: Vec<&'static MigModel> = Vec::new();
@@ -141,7 +141,7 @@ impl<'a> Supply<'a> {
         models
     }
 
-    /// The labels a node will have.
+    /// The labels of a new node.
     pub fn labels(&self, pool: usize, offering: usize) -> NewNodeLabels<'_> {
         let supply = &self.pools[pool];
         NewNodeLabels {
@@ -152,7 +152,7 @@ impl<'a> Supply<'a> {
     }
 }
 
-/// Looks at every pool.
+/// Collects the offerings of every pool.
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,
     daemons: &DaemonSets<'_>,
@@ -205,7 +205,7 @@ pub(crate) fn collect<'a>(
                     ),
                 ));
             } else if pool.replicas.is_none() {
-                // A static pool buys nothing for pods.
+                // A static pool buys no nodes for pods.
                 supply.pools.push(PoolSupply { pool, table, offers });
             }
         }
@@ -239,7 +239,7 @@ fn unknown_key(pool: &Pool, table: &ClassOfferings<'_>) -> String {
         .map_or_else(String::new, |requirement| format!(" (no offering has a label `{}`)", requirement.key))
 }
 
-/// What offers depend on besides their pool.
+/// Inputs of offerings besides their pool.
 struct OfferContext<'t, 'a> {
     snapshot: &'a Snapshot,
     daemons: &'t DaemonSets<'t>,
@@ -258,7 +258,7 @@ pub(crate) fn meeting(pool: &Pool, labels: &[BTreeMap<String, String>]) -> Vec<u
     (0..labels.len()).filter(meets).collect()
 }
 
-/// What new nodes of a type have: what was promised, less what others of it lacked.
+/// The allocatable resources of new nodes of a type: the promise, minus what earlier nodes of the type lacked.
 pub(crate) fn as_measured(
     snapshot: &Snapshot,
     node_class: &NodeClassRef,
@@ -272,7 +272,7 @@ pub(crate) fn as_measured(
     room
 }
 
-/// What becomes of the offerings `meeting` the requirements of a pool.
+/// The pool's offerings, for those that meet its requirements (`meeting`).
 fn offers<'a>(
     terms: &OfferContext<'_, 'a>,
     supply: &mut Supply<'a>,
@@ -295,14 +295,14 @@ fn offers<'a>(
         };
         let held = remembered(&snapshot.held_back, pool, offering).copied().filter(|until| *until > now);
         let taken_back = interruption_backoff::of(snapshot, pool, offering, now);
-        // A money limit cannot be kept with prices that nobody knows.
+        // A limit on cost cannot be enforced with unknown prices.
         let may_guess = !money_limit && pool.allow_unknown_price.contains(&offering.id.instance_type);
         let availability = match (held, offering.price.known(), taken_back) {
             (Some(until), ..) => Availability::HeldBack(until),
             (None, Some(price), Some(taken_back)) if price > UsdPerHour::ZERO => {
                 Availability::TakenBack(price, taken_back)
             }
-            // No multiple of nothing, or of what nobody knows, says that something else is to be preferred.
+            // A zero or unknown price cannot be raised, so the offering is held back instead.
             (None, Some(_), Some(taken_back)) => Availability::HeldBack(taken_back.until),
             (None, None, Some(taken_back)) if may_guess => Availability::HeldBack(taken_back.until),
             (None, Some(price), None) => Availability::Priced(price),
@@ -330,23 +330,23 @@ fn offers<'a>(
     offers
 }
 
-/// Which of the offers of which pools admit which signatures, room aside.
+/// Which offerings of which pools admit which pod signatures, ignoring capacity.
 #[derive(Debug)]
 pub(crate) struct Admissions {
-    /// By pool and signature: an index into `sets`; `None` when the pool's taints keep the pods away.
+    /// Index into `sets` by pool and signature; `None` if the pods do not tolerate the pool's taints.
     matrix: Vec<Vec<Option<usize>>>,
-    /// Bits by offering of the pool's table.
+    /// Bit sets of offerings.
     sets: Vec<BitSet>,
 }
 
 impl Admissions {
     pub fn new(supply: &Supply<'_>, signatures: &[(&PodSpec, &Pin)]) -> Self {
         let mut sets = Vec::new();
-        // Most pods ask for nothing that a pool's template decides: then all pools of a node class share one answer.
+        // Most pods do not select on template labels. Then all pools of a node class share one answer.
         let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let keys: Vec<BTreeSet<&str>> = signatures.iter().map(|(spec, pin)| keys(spec, pin)).collect();
         let mut matrix = Vec::with_capacity(supply.pools.len());
-        // By table what any pool buys.
+        // The offerings that any pool buys, by node class.
         let mut bought: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); supply.tables.len()];
         for offered in &supply.pools {
             bought[offered.table].extend(offered.offers.iter().map(|offer| offer.offering));
@@ -394,13 +394,13 @@ impl Admissions {
         self.matrix[pool][signature].is_some_and(|set| self.sets[set].contains(offering))
     }
 
-    /// Whether the pool's taints let the pods in.
+    /// Whether the pods tolerate the pool's taints.
     pub fn tolerated(&self, pool: usize, signature: usize) -> bool {
         self.matrix[pool][signature].is_some()
     }
 }
 
-/// Whether the node selector alone rules out all nodes of the pool, by labels that no offering decides.
+/// Whether the node selector excludes all nodes of the pool by template labels.
 fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
     spec.node_selector.iter().any(|(key, value)| match key.as_str() {
         NODEPOOL_LABEL => *value != pool.name.0,
@@ -408,7 +408,7 @@ fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
     })
 }
 
-/// The labels that a spec and what it is pinned to ask about.
+/// The label keys that a spec and its pin refer to.
 fn keys<'s>(spec: &'s PodSpec, pin: &'s Pin) -> BTreeSet<&'s str> {
     let enforced = spec.enforced.iter().flat_map(|enforced| &enforced.terms);
     let terms = spec.node_affinity.iter().flatten().chain(enforced).chain(spec.volumes.iter().flatten());

@@ -1,4 +1,4 @@
-//! Why a pod went where it did, or nowhere.
+//! Explanations of pods: why a pod got its place, or none.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,12 +15,12 @@ use crate::rules::budgets::never_met_of;
 use crate::rules::format::{gist, list};
 use crate::why::rulings::{Candidacy, Ruling, rulings};
 
-/// No story is longer.
+/// The most lines of an explanation.
 pub const MOST_LINES: usize = 6;
-/// Groups of offerings that are listed with what ruled them out.
+/// How many groups of excluded offerings are listed.
 const SHOWN: usize = 4;
 
-/// The whole story of a pod; `None` when there is no such pod.
+/// The explanation of a pod; `None` if it does not exist.
 pub fn pod(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -31,7 +31,7 @@ pub fn pod(
     pods(snapshot, now, options, plan, &[key]).pop()?
 }
 
-/// The stories of many pods, in their order; `None` for those that are not there.
+/// The explanations of many pods, in order; `None` for those that do not exist.
 pub fn pods(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -59,7 +59,7 @@ pub fn pods(
         lines.extend(left(&rulings));
         let relaxed = relaxed(plan, key);
         lines.extend(budgets(snapshot, pod));
-        // How it ends is told in any case.
+        // The result is always included.
         lines.truncate(MOST_LINES - 1 - usize::from(relaxed.is_some()));
         lines.push(outcome(plan, key));
         lines.extend(relaxed);
@@ -107,7 +107,7 @@ fn asks(spec: &PodSpec) -> String {
     parts.join("; ")
 }
 
-/// OR-ed terms on nodes.
+/// Formats OR-ed node terms.
 fn terms(all: &[NodeTerm]) -> String {
     let one = |term: &NodeTerm| {
         let all: Vec<String> = term.requirements.iter().map(|one| format!("`{one}`")).collect();
@@ -116,7 +116,7 @@ fn terms(all: &[NodeTerm]) -> String {
     list(&all.iter().map(one).collect::<Vec<_>>(), 3).replace(", ", " or ")
 }
 
-/// What to say of a pod for which nothing is bought whatever is on offer.
+/// The message for a pod that never gets a new node, whatever is on offer.
 fn not_ours(pod: &Pod) -> Option<String> {
     match (&pod.phase, pod.role) {
         (PodPhase::Bound { node }, _) => {
@@ -131,7 +131,7 @@ fn not_ours(pod: &Pod) -> Option<String> {
     }
 }
 
-/// Budgets that never let it be evicted.
+/// The budgets that never allow to evict the pod.
 fn budgets(snapshot: &Snapshot, pod: &Pod) -> Option<String> {
     let found = never_met_of(snapshot, pod);
     let (first, more) = found.split_first()?;
@@ -152,7 +152,7 @@ fn considered(snapshot: &Snapshot, rulings: &[Candidacy]) -> String {
     format!("Considered {} offerings, by pool: {}.", rulings.len(), list(&named, 6))
 }
 
-/// What ruled out most, by reason.
+/// The offerings that are excluded, by reason, the most frequent first.
 fn ruled_out(rulings: &[Candidacy]) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for candidacy in rulings {
@@ -166,7 +166,7 @@ fn ruled_out(rulings: &[Candidacy]) -> Option<String> {
     (!said.is_empty()).then(|| format!("Ruled out: {}.", list(&said, SHOWN)))
 }
 
-/// What could hold it, or came nearest.
+/// The offerings that fit, or that come closest.
 fn left(rulings: &[Candidacy]) -> Option<String> {
     let open: Vec<&Candidacy> = rulings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
     let price = |one: &Candidacy| match &one.ruling {
@@ -191,7 +191,7 @@ fn left(rulings: &[Candidacy]) -> Option<String> {
     Some(format!("Nearest: {} of pool {}, but for this: {reason}.{remedy}", nearest.offering, nearest.pool))
 }
 
-/// Its preferences that are not met.
+/// Its relaxed preferences.
 fn relaxed(plan: &Plan, key: &PodKey) -> Option<String> {
     let own = plan.relaxed.iter().filter(|relaxed| relaxed.pods.binary_search(key).is_ok());
     let own: Vec<String> = own.map(ToString::to_string).collect();
@@ -201,7 +201,7 @@ fn relaxed(plan: &Plan, key: &PodKey) -> Option<String> {
     (!own.is_empty()).then(|| format!("Relaxed: {shown}{more}."))
 }
 
-/// Whether a line of a story is the one that says what came of the pod.
+/// Whether a line of an explanation is the result.
 pub(crate) fn is_outcome(line: &str) -> bool {
     line.starts_with("Planned on ") || line.starts_with("Not planned")
 }
@@ -214,7 +214,7 @@ fn outcome(plan: &Plan, key: &PodKey) -> String {
             1 => "with 1 other pod".to_owned(),
             others => format!("with {others} other pods"),
         };
-        // What others of its node would have liked is their story.
+        // Relaxed preferences of other pods on the node do not belong here.
         let reason = claim.reason.split(RELAXED).next().unwrap_or_default();
         return format!("Planned on a new node of pool {} {others}: {reason}.", claim.pool);
     }

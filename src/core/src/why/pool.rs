@@ -1,4 +1,4 @@
-//! What a pool may buy, has bought, and is held back by.
+//! Explanations of pools: what a pool may buy, has bought, and what limits it.
 
 use poolwright_catalog::UsdPerHour;
 
@@ -6,7 +6,7 @@ use crate::model::plan::Plan;
 use crate::model::{PoolName, Snapshot};
 use crate::why::claim::price;
 
-/// The story of a pool; `None` when there is no such pool.
+/// The explanation of a pool; `None` if it does not exist.
 pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<String>> {
     let pool = snapshot.pools.get(name)?;
     let findings = plan.pools.get(name);

@@ -1,4 +1,4 @@
-//! What each offering has against a pod: for explanations.
+//! Rulings: why each offering fits a pod or not, for explanations.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,34 +18,34 @@ use crate::supply::daemonsets::DaemonSets;
 use crate::supply::offerings::{Availability, Supply};
 use crate::supply::{offerings, rooms};
 
-/// An offering of a pool, and what was found about it for one pod.
+/// An offering of a pool, and the ruling about it for one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidacy {
     /// The pool.
     pub pool: PoolName,
     /// The offering.
     pub offering: OfferingId,
-    /// How far it came: the number of rules that did not rule it out.
+    /// How many rules it passed.
     pub stage: u8,
-    /// How much of what the pod asks for is not there, of the resource that lacks most, in thousandths.
+    /// The largest missing part of a requested resource, in thousandths.
     pub lacks: u16,
-    /// What to change so that this rule is passed; empty where nothing the pod or the pool says would do.
+    /// What to change so that the rule passes; empty if no change of the pod or the pool would help.
     pub remedy: String,
-    /// What was found.
+    /// The ruling.
     pub ruling: Ruling,
 }
 
-/// What was found about an offering.
+/// Whether an offering fits a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// A new node of it could hold the pod alone, at this price; `None` where the price is unknown and the pool allows that.
+    /// A new node could hold the pod, at this price; `None` if the price is unknown and the pool allows that.
     Fits(Option<UsdPerHour>),
-    /// It is ruled out, and by what.
+    /// It is excluded, with the reason.
     Out(String),
 }
 
-/// For each of these pods every offering that meets the requirements of a pool, in the order of pools and catalogues; `None`
-/// for pods that are not there. Pods that ask for the same are looked at once.
+/// For each pod, the rulings on every offering that meets the requirements of a pool, in the order of pools and catalogues;
+/// `None` for pods that do not exist. Equal pods share their rulings.
 pub fn rulings(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -63,7 +63,7 @@ pub fn rulings(
     spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
     let mut known: BTreeMap<(&PodSpec, usize), Rc<[Candidacy]>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
-        // With what its volumes ask.
+        // The spec with the requirements of its volumes.
         let (spec, profile) = (&snapshot.pods.get(key)?.spec, colocation.of(key));
         let fresh = || judge(&supply, &colocation, options, spec, profile).into();
         Some(known.entry((spec, profile)).or_insert_with(fresh).clone())
@@ -140,7 +140,7 @@ fn lacks(requests: &ResourceList, room: &ResourceList) -> u16 {
     requests.iter().map(|(name, wanted)| of(wanted, room.get(name.as_str()))).max().unwrap_or(0)
 }
 
-/// What its user can change so that the rule is passed.
+/// What the user can change so that the rule passes.
 fn remedy(rejection: &Rejection) -> String {
     match rejection {
         Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
@@ -165,7 +165,7 @@ fn remedy(rejection: &Rejection) -> String {
     }
 }
 
-/// A rejection without what differs from offering to offering, so that equal ones can be counted.
+/// A rejection without details of the offering, so that equal rejections can be counted.
 fn short(rejection: &Rejection) -> String {
     match rejection {
         Rejection::Taint(taint) => format!("taint `{taint}`"),

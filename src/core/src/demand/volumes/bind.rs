@@ -1,5 +1,4 @@
-//! Claims and the volumes that they are bound to, or will be: the kube-scheduler's `VolumeBinding` and
-//! `VolumeRestrictions`.
+//! Binding of PersistentVolumeClaims to volumes: the kube-scheduler's `VolumeBinding` and `VolumeRestrictions`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +12,14 @@ use crate::rules::requirement::matches;
 
 const ONE_POD: &str = "ReadWriteOncePod";
 
-/// A volume that a pod can be planned with.
+/// A volume that a pod can use.
 #[derive(Clone, Debug)]
 pub(crate) struct UsableVolume {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub words: String,
     /// Where it can be used: AND-ed lists of OR-ed terms.
     pub topology: Vec<Vec<NodeTerm>>,
-    /// The driver that attaches it, and which it is.
+    /// The CSI driver that attaches it, and its handle.
     pub attached: Option<(String, String)>,
 }
 
@@ -38,26 +37,26 @@ fn pending(message: String) -> VolumeWait {
     VolumeWait { reason: UnplacedReason::VolumePending, message }
 }
 
-/// Gives each pod its volumes, in the order in which it is asked.
+/// Assigns volumes to pods, in the order of the calls.
 pub(crate) struct Binder<'a> {
     snapshot: &'a Snapshot,
-    /// The class of claims that name none.
+    /// The default StorageClass.
     default_class: Option<&'a str>,
-    /// Claims for one pod at a time that a pod on a node has.
+    /// `ReadWriteOncePod` claims that a bound pod uses.
     in_use: BTreeMap<ObjectKey, &'a PodKey>,
-    /// Unbound claims, and claims for one pod at a time: the pod that comes first.
+    /// Unbound claims and `ReadWriteOncePod` claims, with the first pod that uses each.
     first: BTreeMap<ObjectKey, &'a PodKey>,
-    /// Volumes that more than one waiting claim could be bound to.
+    /// Volumes that several unbound claims could be bound to.
     contested: BTreeSet<&'a str>,
-    /// Those that are given away.
+    /// Contested volumes that are assigned.
     given: BTreeSet<&'a str>,
 }
 
 impl<'a> Binder<'a> {
-    /// For pods that are asked about in this order.
+    /// A binder for these pods, which will be asked about in this order.
     pub fn new(snapshot: &'a Snapshot, waiting: &[&'a Pod]) -> Self {
         let default = snapshot.storage_classes.values().filter(|class| class.default_since.is_some());
-        // Of several the youngest counts, as in admission.
+        // Of several, the newest counts, as in admission.
         let default = default.max_by(|a, b| (a.default_since, &b.name).cmp(&(b.default_since, &a.name)));
         let mut binder = Self {
             snapshot,
@@ -103,7 +102,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// What the pod's volumes need, or why it must wait.
+    /// The pod's volumes, or why it must wait.
     pub fn bind(&mut self, pod: &'a Pod) -> Result<Vec<UsableVolume>, VolumeWait> {
         pod.volumes.iter().map(|volume| self.bind_one(pod, volume)).collect()
     }
@@ -236,7 +235,7 @@ impl<'a> Binder<'a> {
                 )));
             }
             if candidates.iter().any(|volume| self.contested.contains(volume.name.as_str())) {
-                // Several claims could get the same volume: each is planned with one of its own.
+                // Several claims could get the same volume, so each is planned with its own.
                 candidates.retain(|volume| !self.given.contains(volume.name.as_str()));
                 candidates.truncate(1);
                 let Some(own) = candidates.first() else {
@@ -251,7 +250,7 @@ impl<'a> Binder<'a> {
         Ok(UsableVolume { words, topology: places(class, &candidates), attached })
     }
 
-    /// Volumes that are there and that an unbound claim could be bound to, the smallest first.
+    /// Existing volumes that an unbound claim could be bound to, the smallest first.
     fn candidates(&self, claim: &VolumeClaim, class: &StorageClass) -> Vec<&'a Volume> {
         let suits = |volume: &&'a Volume| {
             let kept = volume.claim.as_ref() == Some(&claim.key);
@@ -273,7 +272,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Where a claim can get a volume: one of these, or a new one of the class.
+/// Where a claim can get a volume: an existing candidate, or a new one of the class.
 fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeTerm>> {
     let mut anywhere: Vec<NodeTerm> = Vec::new();
     if class.provisioner.is_some() {
@@ -282,7 +281,7 @@ fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeTerm>> {
             Some(allowed) => anywhere.extend(allowed.iter().cloned()),
         }
     }
-    // One volume alone may have several lists of terms; of several, each has at most one that is worth a message.
+    // A single volume may have several lists of terms. Of several volumes, each contributes the conjunction of its lists.
     if let ([only], true) = (candidates, class.provisioner.is_none()) {
         return only.topology.clone();
     }
@@ -295,7 +294,7 @@ fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeTerm>> {
     vec![anywhere]
 }
 
-/// AND-ed lists of OR-ed terms as one list of OR-ed terms; `None` when nothing is asked.
+/// Combines AND-ed lists of OR-ed terms to one list of OR-ed terms; `None` if there is no requirement.
 fn conjunction(lists: &[Vec<NodeTerm>]) -> Option<Vec<NodeTerm>> {
     let (first, rest) = lists.split_first()?;
     let mut terms = first.clone();
@@ -303,7 +302,7 @@ fn conjunction(lists: &[Vec<NodeTerm>]) -> Option<Vec<NodeTerm>> {
         let both = |one: &NodeTerm, other: &NodeTerm| NodeTerm {
             requirements: one.requirements.iter().chain(&other.requirements).cloned().collect(),
         };
-        // A term that asks nothing matches nothing.
+        // An empty term matches nothing.
         let asks = |term: &&NodeTerm| !term.requirements.is_empty();
         terms = terms
             .iter()

@@ -1,4 +1,4 @@
-//! The last look at the layouts of shared and cut GPUs: from the pods' own words and the placement tables.
+//! The audit of GPU layouts: checks shared and partitioned GPUs against pod specs and MIG placement tables.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::model::plan::{PlannedClaim, PlannedGpu, PlannedInstance};
 use crate::model::{Pod, PodKey};
 use crate::rules::gpus::MIG_PREFIX;
 
-/// What one pod was given.
+/// What one pod was assigned.
 #[derive(Default)]
 struct Given<'c> {
     whole: u64,
@@ -17,7 +17,7 @@ struct Given<'c> {
     instances: Vec<&'c PlannedInstance>,
 }
 
-/// Checks the layouts of a claim; takes what they grant off `wanted`, the sum of what the pods request.
+/// Checks the layouts of a claim, and subtracts what they grant from `wanted`, the sum of the pods' requests.
 pub(crate) fn audit(
     sharing: Sharing,
     claim: &PlannedClaim,
@@ -82,7 +82,7 @@ pub(crate) fn audit(
     }
 }
 
-/// Whether instances can be where they are, side by side.
+/// Whether MIG instances can be placed like this on one GPU.
 fn possible(model: &MigModel, instances: &[PlannedInstance]) -> Result<(), String> {
     let (mut taken, mut compute) = (0u32, 0);
     for instance in instances {

@@ -1,5 +1,5 @@
-//! The last look at a plan, pod by pod and by the rules themselves: it shares nothing with grouping and solving but the
-//! rules. What does not pass is not bought.
+//! The audit: checks a finished plan pod by pod. It shares only the scheduling rules with the code that made the plan. A plan
+//! that fails is not carried out.
 
 pub(crate) mod colocation;
 pub(crate) mod gpus;
@@ -17,7 +17,7 @@ use crate::rules;
 use crate::rules::new_node::NewNodeLabels;
 use crate::supply::daemonsets::DaemonSets;
 
-/// What is wrong with the plan, in sentences. What several nodes decide together is [`crate::plan::audit::topology`]'s.
+/// The violations of a plan, as messages. Rules over several nodes are checked by [`crate::plan::audit::topology`].
 pub(crate) fn audit(
     snapshot: &Snapshot,
     volumes: &Volumes,
@@ -108,8 +108,8 @@ fn audit_claim(
     Ok(())
 }
 
-/// No limit may be passed by what is bought, whichever alternative is taken. A limit that was passed before (it was
-/// lowered) is not held against a plan that buys nothing more.
+/// No purchase may exceed a limit, whichever alternative is launched. A limit that was exceeded before (because it was lowered)
+/// is no violation if the plan buys nothing.
 fn audit_limits(
     snapshot: &Snapshot,
     options: &PlanOptions,
@@ -131,7 +131,7 @@ fn audit_limits(
     problems.extend(passed("all pools", &options.limits, &all, &claims.iter().collect::<Vec<_>>()));
 }
 
-/// Offerings of which more are planned than can be had.
+/// Offerings that are planned more often than available.
 fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
     let mut planned: BTreeMap<_, u64> = BTreeMap::new();
     for claim in claims {
@@ -145,7 +145,7 @@ fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
     planned.into_iter().filter_map(too_many).collect()
 }
 
-/// The limits that are passed by what is there and what is planned.
+/// The limits that existing and planned claims exceed.
 fn passed(whose: &str, limits: &PoolLimits, there: &[&Claim], planned: &[&PlannedClaim]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut check = |what: &str, ceiling: u64, of: &dyn Fn(&RankedOffering) -> u64| {

@@ -1,5 +1,5 @@
-//! The last look at hosts, zones and other parts of the cluster: with everything in place that is planned, by the rules of
-//! every planned pod. It shares nothing with [`crate::plan::place::topology`], which chose the places.
+//! The audit of topology: checks the rules of every planned pod about hosts, zones and other domains, with all planned pods in
+//! place. It shares no code with [`crate::plan::place::topology`], which chose the places.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +19,11 @@ use crate::rules::spread::constraint::{CountsAlike, includes};
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::rooms::labels_of_claim;
 
-/// A planned pod whose rule is not kept.
+/// A violated rule of a planned pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
     pub pod: PodKey,
-    /// Which rule, in words.
+    /// The message.
     pub sentence: String,
 }
 
@@ -33,13 +33,13 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A node, there or planned.
+/// An existing or planned node.
 struct AuditedNode<'a> {
-    /// Its name, where it is there.
+    /// Its name, if it exists.
     name: Option<&'a str>,
     labels: LabelSource<'a>,
     taints: &'a [Taint],
-    /// Pods by [`AuditedCluster::identities`]: all, and those that are not being deleted.
+    /// Counts of pods by index into [`AuditedCluster::identities`]: all pods, and those that are not being deleted.
     pods: BTreeMap<usize, (u64, u64)>,
 }
 
@@ -49,17 +49,17 @@ impl<'a> AuditedNode<'a> {
     }
 }
 
-/// The labels of a spot.
+/// The labels of a node.
 enum LabelSource<'a> {
-    /// Of a node that is there.
+    /// An existing node.
     Node(&'a BTreeMap<String, String>),
-    /// The same, and those that its claim promises besides.
+    /// An existing node, with labels that its claim promises in addition.
     ClaimLabels(&'a BTreeMap<String, String>, ClaimLabels<'a>),
-    /// Of one that is yet to come.
+    /// A planned node.
     Planned(BTreeMap<String, String>),
 }
 
-/// What a claim promises, worked out where a label is missing.
+/// The labels that a claim promises; computed only if a label is missing on the node.
 struct ClaimLabels<'a> {
     snapshot: &'a Snapshot,
     claim: &'a Claim,
@@ -79,7 +79,7 @@ impl Labels for LabelSource<'_> {
     }
 }
 
-/// What makes pods equal to the rules of others: namespace, labels, and whom they keep away.
+/// The traits of pods that rules of other pods use: namespace, labels and anti-affinity terms.
 type PodTraits<'a> = (&'a str, &'a BTreeMap<String, String>, &'a Vec<PodTerm>);
 
 /// A pod that is planned.
@@ -89,13 +89,14 @@ struct Newcomer<'a> {
     spot: usize,
 }
 
-/// Which pods matter to those that are planned: those that a rule of theirs counts, seeks or avoids, or that avoid them.
+/// Filters the pods that are relevant to planned pods: those that a rule of a planned pod selects, or that exclude a planned
+/// pod.
 struct RelevantPods<'a> {
-    /// One for each sort of planned pod.
+    /// One identity for each distinct kind of planned pod.
     newcomers: Vec<Identity<'a>>,
 }
 
-/// With more sorts of planned pods than this all others are taken to matter.
+/// With more kinds of planned pods than this, all pods count as relevant.
 const MOST_SORTS: usize = 64;
 
 impl<'a> RelevantPods<'a> {
@@ -131,14 +132,14 @@ struct AuditedCluster<'a> {
     newcomers: Vec<Newcomer<'a>>,
 }
 
-/// Terms of affinity of pods that wait, on a spot, and which pods they are.
+/// Affinity terms of pods that wait, their node, and their identity.
 type WaitingAffinity<'a> = (&'a [PodTerm], usize, usize);
 
-/// Which values have pods that affinities are about.
+/// The domains that hold pods selected by affinity terms.
 struct Arrived<'w, 'a> {
     world: &'w AuditedCluster<'a>,
     about: &'w BTreeMap<&'w [PodTerm], BTreeSet<usize>>,
-    /// By terms and which of them.
+    /// By terms and index of the term.
     values: BTreeMap<(&'w [PodTerm], usize), BTreeSet<&'w str>>,
 }
 
@@ -152,7 +153,7 @@ impl<'w> Arrived<'w, '_> {
         }
     }
 
-    /// Whether those that it must be with are there.
+    /// Whether the pods that it requires are there.
     fn meets(&self, (terms, spot, _): &WaitingAffinity<'w>) -> bool {
         terms.iter().enumerate().all(|(at, term)| {
             let value = self.world.value(*spot, &term.topology_key);
@@ -161,7 +162,7 @@ impl<'w> Arrived<'w, '_> {
         })
     }
 
-    /// Whether it may be the first of those that must be together.
+    /// Whether it may be the first pod of its group.
     fn begins(&self, (terms, spot, identity): &WaitingAffinity<'w>) -> bool {
         let nowhere = |at| self.values.get(&(*terms, at)).is_none_or(BTreeSet::is_empty);
         self.about[terms].contains(identity)
@@ -170,7 +171,7 @@ impl<'w> Arrived<'w, '_> {
     }
 }
 
-/// Every planned pod whose rule is not kept in the end.
+/// All violations of a plan.
 pub(crate) fn violations(
     snapshot: &Snapshot,
     claims: &[PlannedClaim],
@@ -195,7 +196,7 @@ pub(crate) fn violations(
     found
 }
 
-/// A claim may be launched as any of its offerings: they must be in the same place as far as its pods care.
+/// Any offering of a claim may be launched, so all must be in the same domains for its pods' rules.
 fn alternatives(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<Violation> {
     let mut found = Vec::new();
     for claim in claims.iter().filter(|claim| claim.offerings.len() > 1) {
@@ -218,7 +219,7 @@ fn alternatives(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<Violation> 
     found
 }
 
-/// Where a key is in a list that is sorted by it.
+/// Looks up a key in a sorted list.
 fn spot_of<K: Ord + Copy>(spots: &[(K, usize)], key: K) -> Option<usize> {
     spots.binary_search_by_key(&key, |(known, _)| *known).ok().map(|at| spots[at].1)
 }
@@ -227,7 +228,7 @@ impl<'a> AuditedCluster<'a> {
     fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [PlacedPod]) -> Self {
         let mut world = Self::default();
         let matter = RelevantPods::new(snapshot, claims, placements);
-        // By name, and by the number that the pods there have.
+        // By name, and by the node's number.
         let mut by_node: Vec<(&str, usize)> = Vec::with_capacity(snapshot.nodes.len());
         let mut by_number: Vec<(u32, usize)> = Vec::with_capacity(snapshot.nodes.len());
         let mut by_claim: BTreeMap<&str, usize> = BTreeMap::new();
@@ -310,7 +311,7 @@ impl<'a> AuditedCluster<'a> {
         }
     }
 
-    /// Pods that DaemonSets will put on nodes.
+    /// Adds pods that DaemonSets will create.
     fn arrivals(&mut self, snapshot: &'a Snapshot, matter: &RelevantPods<'_>) {
         let identity = |set| Identity::of_daemonset(set, &snapshot.namespaces);
         if !snapshot.daemonsets.values().any(|set| matter.matters(identity(set))) {
@@ -382,7 +383,7 @@ impl<'a> AuditedCluster<'a> {
         broken.into_iter().map(|(pod, sentence)| Violation { pod, sentence }).collect()
     }
 
-    /// Pods that must be with others, in the order in which they can come.
+    /// Checks pod affinity, in an order in which the pods can be scheduled.
     fn affinities(&self) -> Vec<Violation> {
         let bound: Vec<&Newcomer<'_>> =
             self.newcomers.iter().filter(|newcomer| !newcomer.pod.spec.affinity.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! The nodes that topology spread over nodes looks at: those that are there, on their way, or to be bought.
+//! Topology spread over nodes: computes the least count of each constraint over existing and new nodes.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::supply::daemonsets::DaemonSets;
 use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 
-/// Works out the least count of every constraint over nodes.
+/// Sets the least count of every constraint over nodes.
 pub(crate) fn set_least(
     colocation: &mut Colocation<'_>,
     snapshot: &Snapshot,
@@ -35,7 +35,7 @@ pub(crate) fn set_least(
     colocation.set_least(least);
 }
 
-/// All nodes that are hosts, also those that nobody may come to now.
+/// All nodes with a host name, including those that are closed to pods.
 fn hosts<'s>(
     colocation: &Colocation<'_>,
     snapshot: &'s Snapshot,

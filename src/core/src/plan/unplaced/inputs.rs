@@ -1,4 +1,4 @@
-//! What is known when a plan says why it leaves pods unplaced.
+//! Inputs for explaining unplaced pods.
 
 use crate::demand::volumes::Volumes;
 use crate::model::{Sharing, Snapshot};
@@ -7,7 +7,7 @@ use crate::supply::daemonsets::DaemonSets;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Admissions, Supply};
 
-/// What the planner had to choose from.
+/// What the planner could choose from.
 #[derive(Clone, Copy)]
 pub(crate) struct UnplacedInputs<'s, 'a> {
     pub snapshot: &'s Snapshot,
@@ -27,5 +27,5 @@ pub(crate) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     if all.len() > SHOWN { format!("{shown} and {} more", all.len() - SHOWN) } else { shown }
 }
 
-/// Values listed in a message.
+/// How many values a message lists.
 pub(crate) const SHOWN: usize = 6;

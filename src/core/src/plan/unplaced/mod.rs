@@ -1,4 +1,4 @@
-//! Why a plan leaves pods unplaced (unschedulable): the rule that blocks them, at the pool that gets furthest, and what to do about it.
+//! Unplaced (unschedulable) pods: which rule blocks them at the closest pool, and what to do about it.
 
 pub(crate) mod inputs;
 pub(crate) mod left_over;
@@ -27,7 +27,7 @@ use crate::supply::offerings::{Admissions, Availability, PoolOffering, PoolSuppl
 use crate::supply::rooms::Rooms;
 
 impl UnplacedInputs<'_, '_> {
-    /// Why the pods of a class that are left over get no node.
+    /// Why the unplaced pods of a class get no node.
     pub fn explain(&self, class: &PodClass<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
         explain(self, class, limit)
     }
@@ -37,7 +37,7 @@ impl UnplacedInputs<'_, '_> {
         rules::may_share(Identity::of_pod(pod, namespaces), Identity::of_daemonset(set, namespaces))
     }
 
-    /// The DaemonSet that keeps the pods off every node which has room for them, at the first pool with such nodes.
+    /// The DaemonSet that excludes the pods from every node that would fit, at the first pool with such nodes.
     fn unwelcome(&self, class: &PodClass<'_>) -> Option<String> {
         let pod = class.pods.first()?;
         for (at, pool) in self.supply.pools.iter().enumerate() {
@@ -61,7 +61,7 @@ impl UnplacedInputs<'_, '_> {
     }
 }
 
-/// The first node that would hold pods of a class but for rules about other pods, and what the rule is.
+/// The first node that would fit pods of a class without rules about other pods, and the rule.
 pub(crate) fn kept_off(
     class: &PodClass<'_>,
     pin: &Pin,
@@ -127,7 +127,7 @@ fn explain(
         })
     };
     if holding(|availability| availability.is_sold()).is_some() {
-        // The solver left it out without naming a limit: nothing more can be bought.
+        // The solver left the pod unplaced without naming a limit: nothing more can be bought.
         let message =
             "offerings hold it, but as many as can be bought are; it is planned again with the next change";
         return (UnplacedReason::LimitReached, message.to_owned());
@@ -163,7 +163,7 @@ fn explain(
     (UnplacedReason::NoOfferingFits, nearest(inputs, class, wanted))
 }
 
-/// What to say when no GPU that the pods may use can be shared or cut as they want; `None` when one can.
+/// The message if no GPU can be shared or partitioned as requested; `None` if one can.
 fn no_gpu(
     class: &PodClass<'_>,
     supply: &Supply<'_>,
@@ -207,7 +207,7 @@ fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
     })
 }
 
-/// What is wrong with the first of these pools that cannot be used.
+/// The problem of the first unusable pool.
 fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool) -> Option<String> {
     supply.findings.iter().filter(|(name, _)| is_meant(name)).find_map(|(name, findings)| {
         let (_, message) = findings.node_class.as_ref().or(findings.invalid.as_ref())?;
@@ -215,8 +215,8 @@ fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool) -> Option
     })
 }
 
-/// Whether the pod's rules on the pool's label let it be on nodes of this pool: users of several pools name the one that
-/// they mean, and a message about another would lead them astray.
+/// Whether the pod's rules on the pool label allow this pool. Users of several pools name the one that they mean, and a message
+/// about another pool would mislead them.
 fn may_be_in(spec: &PodSpec, pool: &PoolName) -> bool {
     let meets = |requirement: &Requirement| match &requirement.operator {
         Operator::In(names) => names.contains(&pool.0),
@@ -258,13 +258,13 @@ fn held_back(
     )
 }
 
-/// The pool and rule that block, where a pod gets furthest: among the wanted pools, or all when there is none.
+/// The closest pool, and the rule that blocks there: among the wanted pools, or all if none is wanted.
 fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Vec<usize>) -> String {
     let UnplacedInputs { supply, admissions, .. } = *inputs;
     if wanted.is_empty() {
         wanted.extend(0..supply.pools.len());
     }
-    // How far each pool gets: to its taints, to its labels, to its room. Of equals the heaviest, then the first.
+    // How far each pool gets: taints, labels, capacity. Of equals, the highest weight, then the first.
     let stage = |at: usize| {
         if !admissions.tolerated(at, class.signature) {
             0
@@ -295,7 +295,7 @@ fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Ve
     }
 }
 
-/// What to say when the pods' own rules would let them in, and what their scheduler adds keeps them out.
+/// The message if the pods' own rules match, but the affinity that their scheduler adds does not.
 fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<String> {
     let enforced = spec.enforced.as_deref()?;
     let pool = &supply.pools[at];
@@ -321,7 +321,7 @@ fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<Strin
     ))
 }
 
-/// What a pod wants of one label.
+/// The requirements of a pod on one label.
 struct Want<'a> {
     key: &'a str,
     words: String,
@@ -420,7 +420,7 @@ fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &
                 (room, &supply.offering(at, offer.offering).id.instance_type)
             })
     };
-    // Extended resources first: they are what people think of first.
+    // Extended resources first: people think of them first.
     let mut names: Vec<(&ResourceName, u64)> = requests.iter().collect();
     names.sort_by_key(|(name, _)| !format::is_extended(name));
     for (resource, wanted) in names {
@@ -439,7 +439,7 @@ fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &
             format::quantity(resource, room)
         );
     }
-    // Each resource alone would do. The offering that lacks least: the fewest resources short.
+    // Each resource alone fits some offering. Names the offering with the fewest missing resources.
     let short = |offer: &PoolOffering| {
         let room = &supply.capacities[offer.capacity];
         requests.iter().filter(|(name, wanted)| *wanted > room.get(name.as_str())).count()
@@ -459,10 +459,10 @@ fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &
     }
 }
 
-/// What to say of a pool that sells each thing that is wanted, and nothing that has all.
+/// The message for a pool that has offerings for each requirement, but none for all.
 fn none_has(pool: &PoolName, wanted: &[Want<'_>]) -> String {
     if wanted.is_empty() {
-        // It asks for nothing itself: what rules about other pods leave of places is the reason.
+        // The pod has no requirements itself: rules about other pods are the reason.
         return format!(
             "no offering of pool `{pool}` that it may use is where its rules about other pods leave it a place; let the pool buy there, or change those rules"
         );

@@ -1,4 +1,4 @@
-//! Why a volume keeps pods off everything that can be bought.
+//! Unplaced pods whose volume cannot be used on any new node.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::rules::Rejection;
 use crate::rules::labels::Labels;
 use crate::supply::offerings::PoolOffering;
 
-/// What to say when the pods' own rules would let them in, and a volume keeps them out.
+/// The message if the pods' own rules match, but a volume cannot be used.
 pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> Option<String> {
     let supply = inputs.supply;
     let pool = &supply.pools[at];

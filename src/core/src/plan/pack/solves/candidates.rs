@@ -1,5 +1,5 @@
-//! What could be bought: offerings that differ in nothing that pods or limits ask about are one candidate, and which classes of
-//! pods each holds.
+//! Candidates: the kinds of nodes that can be bought, and which classes of pods fit each. Offerings that are equal for pods and
+//! limits are one candidate.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,42 +14,43 @@ use crate::supply::interruption_risk;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Availability, PoolOffering, Supply};
 
-/// A thing to buy: of all offerings that are equal to the pods and to the limits, the cheapest.
+/// A candidate: the cheapest of all offerings that are equal for pods and limits.
 pub(crate) struct NodeCandidate {
     pub pool: usize,
     pub offer: PoolOffering,
     pub form: GpuForm,
-    /// What it counts as.
+    /// The price that it counts with.
     pub price: UsdPerHour,
     pub interruptions: u32,
     pub weight: u32,
     pub signatures: BitSet,
     pub uses: Vec<(u32, u64)>,
-    /// Whether the cloud takes such instances back: then `price` is what theirs counts as, and lighter pools are looked at too.
+    /// Whether the cloud has reclaimed such instances lately. Then `price` is the raised price, and pools with lower weight are
+    /// considered too.
     pub taken_back: bool,
 }
 
-/// Of offerings that are equal in this, only the cheapest is a candidate.
+/// The key of a candidate: of offerings with equal keys, only the cheapest is used.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct CandidateKey {
     weight: std::cmp::Reverse<u32>,
     capacity: usize,
     residents: usize,
     form: GpuForm,
-    /// The pool, where it has limits.
+    /// The pool, if it has limits.
     limited: Option<usize>,
-    /// The offering, where only so many can be had or a commitment covers it.
+    /// The offering, if its number is limited or a commitment covers it.
     own_terms: Option<usize>,
     interruptions: u32,
     taken_back: bool,
     signatures: BitSet,
 }
 
-/// Which classes fit on which capacities, empty.
+/// Which classes fit on which empty nodes.
 pub(crate) struct Fits {
-    /// By class: which of the different requests are its own.
+    /// Index of the requests, by class.
     requests: Vec<usize>,
-    /// By capacity, the requests that fit.
+    /// The requests that fit, by capacity.
     fit: Vec<BitSet>,
 }
 
@@ -73,8 +74,7 @@ impl Fits {
         Self { requests, fit: supply.capacities.iter().map(of).collect() }
     }
 
-    /// By class, for each signature that is asked of it, its own last: the candidates that are its homes, ascending. Classes that
-    /// are equal in what matters here share their answer.
+    /// The candidates that fit each class, for each of its signatures, its own signature last. Equal classes share the result.
     pub fn holding(
         &self,
         candidates: &[NodeCandidate],
@@ -99,7 +99,7 @@ impl Fits {
         all
     }
 
-    /// Whether a candidate is a home for a class of which this signature is asked.
+    /// Whether a class with this signature fits a candidate.
     fn holds(
         &self,
         candidate: &NodeCandidate,
@@ -119,14 +119,14 @@ impl Fits {
     }
 }
 
-/// Everything that could be bought at some price: of offerings that are equal, the cheapest.
+/// All candidates: the cheapest of equal offerings.
 pub(crate) fn candidates(
     inputs: &SolveInputs<'_, '_>,
     limits: &Limits,
     price: impl Fn(Availability) -> Option<UsdPerHour>,
 ) -> Vec<NodeCandidate> {
     let SolveInputs { supply, admissions, classes, options, .. } = *inputs;
-    // Where nobody wants a part of a GPU, none is cut or shared.
+    // Without requests for parts of GPUs, no GPU is partitioned or shared.
     let gpu_needs = classes.classes.iter().any(|class| class.gpu_need.is_some());
     let forms =
         |kind: &InstanceType| if gpu_needs { GpuForm::all(options.sharing, kind) } else { &[GpuForm::Plain] };

@@ -1,4 +1,4 @@
-//! Which of the nodes that are there or bought by now the solver is asked about.
+//! The existing nodes that a solver call includes.
 
 use crate::plan::pack::solves::inputs::ExistingNodes;
 use std::collections::BTreeSet;
@@ -10,11 +10,11 @@ use crate::plan::pack::solves::Run;
 use crate::rules::colocation::Present;
 
 impl Run<'_, '_, '_, '_> {
-    /// Every node that holds a pod of these classes; where that is more nodes than there are pods, for each class as many
-    /// as there are pods, the fullest.
+    /// All nodes that fit a pod of these classes. If there are more nodes than pods, each class gets as many nodes as it has
+    /// pods: the fullest.
     ///
-    /// Nothing is lost by that: what is there costs nothing, and a pod that some plan puts on another node finds one of
-    /// those of its class that no other pod is on.
+    /// That loses nothing: existing nodes cost nothing, and a pod that a plan places on an excluded node finds a free one among
+    /// those of its class.
     pub(crate) fn there(&self, classes: &[usize]) -> ExistingNodes {
         let rooms = self.rooms.all.len();
         let pods: usize = classes.iter().map(|class| self.queues[*class].len()).sum();
@@ -37,7 +37,7 @@ impl Run<'_, '_, '_, '_> {
         ExistingNodes { nodes, homes }
     }
 
-    /// What is free on a node.
+    /// The free resources of a node.
     pub(crate) fn free(&self, at: usize) -> &ResourceList {
         match self.rooms.all.get(at) {
             Some(room) => &room.free,
@@ -45,7 +45,7 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// Who is on a node, or will be.
+    /// The pods on a node, as colocation rules count them.
     pub(crate) fn present(&self, at: usize) -> &Present {
         match self.rooms.all.get(at) {
             Some(room) => &room.present,
@@ -54,7 +54,7 @@ impl Run<'_, '_, '_, '_> {
     }
 }
 
-/// How many pods of a class there is room for.
+/// How many pods of a class fit.
 fn room_for(class: &PodClass<'_>, free: &ResourceList) -> u64 {
     let amounts = class.on_whole().iter().filter(|(_, amount)| *amount > 0);
     amounts.map(|(name, amount)| free.get(name.as_str()) / amount).min().unwrap_or(u64::MAX)

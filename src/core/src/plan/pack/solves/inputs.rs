@@ -1,4 +1,4 @@
-//! What the solves work with.
+//! Inputs of the solver calls.
 
 use crate::model::PlanOptions;
 use crate::plan::pack::classes::PodClasses;
@@ -13,11 +13,11 @@ pub(crate) struct SolveInputs<'s, 'a> {
     pub options: &'s PlanOptions,
 }
 
-/// What is there, as the solver numbers it.
+/// Existing nodes, in the solver's numbering.
 #[derive(Debug, Default)]
 pub(crate) struct ExistingNodes {
-    /// Rooms; from the number of rooms on, nodes that were bought by now.
+    /// Indices of rooms; indices above those are nodes bought so far.
     pub nodes: Vec<usize>,
-    /// By class that takes part: which of them hold a pod of it.
+    /// The existing nodes that fit each participating class.
     pub homes: Vec<Vec<u32>>,
 }

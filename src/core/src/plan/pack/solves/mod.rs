@@ -1,7 +1,7 @@
-//! The solves: one for each tier of pools, the heaviest first, then one for offerings with unknown prices.
+//! Solver calls: one for each tier of pools, highest weight first, then one for offerings with unknown prices.
 //!
-//! A pod sees only the heaviest pools that can hold it at all; what limits leave over goes on to the next tier. Every
-//! answer of the solver is checked before it is used.
+//! A pod is offered only the pools with the highest weight that fit it. Pods that limits leave unplaced go on to the next tier.
+//! Every solution is verified before it is used.
 
 pub(crate) mod candidates;
 pub(crate) mod existing;
@@ -32,7 +32,7 @@ use crate::supply::limits::Limits;
 use crate::supply::offerings::{Availability, PoolOffering};
 use crate::supply::rooms::Rooms;
 
-/// What each of equally unknown prices is taken for: only the number of nodes can be made small.
+/// The value used for every unknown price, so that the number of nodes is minimized.
 const NOMINAL: UsdPerHour = UsdPerHour::from_micros(UsdPerHour::MICROS_PER_USD);
 
 /// One node to buy.
@@ -41,7 +41,7 @@ pub(crate) struct NewNode<'a> {
     /// Index into [`Supply::pools`].
     pub pool: usize,
     pub offer: PoolOffering,
-    /// How many pods of each class.
+    /// The number of pods by class.
     pub content: BTreeMap<usize, u32>,
     pub pods: Vec<&'a Pod>,
     pub form: GpuForm,
@@ -50,33 +50,33 @@ pub(crate) struct NewNode<'a> {
     present: Present,
 }
 
-/// What the solves came to.
+/// The result of packing.
 #[derive(Debug, Default)]
 pub(crate) struct Packing<'a> {
     pub new: Vec<NewNode<'a>>,
-    /// Pods on rooms: index into [`Rooms::all`].
+    /// Pods on existing nodes: index into [`Rooms::all`].
     pub on_rooms: Vec<(usize, &'a Pod)>,
-    /// Pods left over, by class.
+    /// Unplaced pods, by class.
     pub left: Vec<Vec<&'a Pod>>,
-    /// By class: the limit that kept the last of them out.
+    /// The limit that excluded the last unplaced pod, by class.
     pub limit: Vec<Option<u32>>,
     /// Limits that kept a pod out of its preferred pools.
     pub limits_reached: BTreeSet<u32>,
     pub bound: UsdPerHour,
-    /// The weakest that a solve says which adds to the bound; `None` where there was none.
+    /// The weakest proof of the solver calls that add to the bound; `None` if there were none.
     pub proof: Option<Proof>,
     pub baselines: Baselines,
     pub refused: Vec<String>,
     pub stopped_early: bool,
     pub solves: Vec<Solve>,
-    /// What commitments pay.
+    /// The amount that commitments pay.
     pub covered: UsdPerHour,
-    /// What is used of each.
+    /// The use of each commitment.
     pub commitments: Vec<CommitmentUse>,
 }
 
 impl<'a> Packing<'a> {
-    /// Puts pods that share the node of another where that other is.
+    /// Places bundled pods on the node of their leader.
     pub fn unite(&mut self, assigned: &Assigned<'a>) {
         if assigned.bundles.is_empty() {
             return;
@@ -114,19 +114,20 @@ pub(crate) fn run<'a>(
     });
     let fits = Fits::new(supply, classes);
     let holding = fits.holding(&priced, inputs);
-    // What new nodes should meet, and the weight of pools: all preferences first, at last none.
+    // Signatures and weights of pools, by tier: first with all preferences, last with none.
     let tiers: Vec<Vec<(usize, u32)>> = holding
         .iter()
         .map(|asked| {
             let of_signature = |(signature, candidates): &(usize, Rc<[usize]>)| {
-                // The heaviest candidates come first. No pool is preferred for the sake of what is taken back, unless nothing else is sold.
+                // Candidates with the highest weight come first. Reclaimed offerings do not make a pool preferred, unless
+                // nothing else is on offer.
                 let of = |taken_back: bool| {
                     let some =
                         candidates.iter().map(|at| &priced[*at]).filter(|one| taken_back || !one.taken_back);
                     some.map(|candidate| candidate.weight).collect::<Vec<u32>>()
                 };
                 let mut weights = of(false);
-                // What only lighter pools have of it comes after all else.
+                // Reclaimed offerings of pools with lower weight come after all else.
                 let lightest = weights.last().copied();
                 weights
                     .extend(of(true).into_iter().filter(|weight| lightest.is_none_or(|last| *weight < last)));
@@ -173,7 +174,7 @@ pub(crate) fn run<'a>(
             };
             homes.iter().copied().filter(now).collect()
         };
-        // In the first round every pod may use what is there; later only those with another tier to go to.
+        // In the first round, every pod may use existing nodes; in later rounds, only pods with another tier.
         let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
         if !run.tier(&priced, takes_part, admitted, true, stop) {
             return run.outcome;
@@ -181,7 +182,7 @@ pub(crate) fn run<'a>(
     }
     if !unpriced.is_empty() {
         let holding = fits.holding(&unpriced, inputs);
-        // What it asks itself comes last.
+        // Its own signature comes last.
         let admitted =
             |class: usize| holding[class].last().map_or_else(Vec::new, |(_, candidates)| candidates.to_vec());
         if !run.tier(&unpriced, |_| true, admitted, false, stop) {
@@ -197,11 +198,11 @@ struct Run<'r, 's, 'a, 'n> {
     inputs: &'r SolveInputs<'s, 'a>,
     rooms: &'r mut Rooms<'n>,
     limits: &'r mut Limits,
-    /// By room: the signatures it admits.
+    /// The signatures that each room admits.
     room_admits: Vec<BitSet>,
     /// Pods not placed yet, by class.
     queues: Vec<VecDeque<&'a Pod>>,
-    /// The candidates each class could use so far, where naive planning is asked for.
+    /// The candidates that each class could use so far, for the baselines.
     used: Vec<BTreeSet<usize>>,
     outcome: Packing<'a>,
 }
@@ -223,8 +224,8 @@ impl Run<'_, '_, '_, '_> {
         self.room_admits = self.rooms.all.iter().map(admits).collect();
     }
 
-    /// Pods that ask for GPU instances by name go where nodes have such instances free, first of all: these cost nothing
-    /// more, and the solver is not asked about them.
+    /// Places pods that request MIG instances by name on existing nodes with free instances. They cost nothing, so the solver
+    /// is not needed.
     fn instances_that_are_there(&mut self) {
         for (class, wanted) in self.inputs.classes.classes.iter().enumerate() {
             if !wanted.spec.requests.iter().any(|(name, _)| name.as_str().starts_with(gpus::MIG_PREFIX)) {
@@ -243,10 +244,10 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// Plans one tier until nothing more can be placed; false when an answer did not pass the check.
+    /// Solves one tier until nothing more can be placed. False if a solution failed verification.
     ///
-    /// A solve that found a cheaper plan for the pods that its limits let in may leave room for more, under the limits or
-    /// on nodes. Only the first one adds to the bound: it alone says something about all plans.
+    /// A solution may leave room for more pods, under the limits or on nodes, so the tier is solved again. Only the first solve
+    /// adds to the bound, because only its problem covers all plans.
     fn tier(
         &mut self,
         candidates: &[NodeCandidate],
@@ -282,7 +283,7 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// One solve; false when its answer did not pass the check.
+    /// One solver call. False if its solution failed verification.
     fn round(
         &mut self,
         candidates: &[NodeCandidate],
@@ -339,15 +340,15 @@ impl Run<'_, '_, '_, '_> {
         true
     }
 
-    /// How many pods are not placed.
+    /// The number of unplaced pods.
     fn waiting(&self) -> usize {
         self.queues.iter().map(VecDeque::len).sum()
     }
 
-    /// Rooms that hold a pod of the class.
+    /// Rooms that fit a pod of the class.
     fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
         let class = &self.inputs.classes.classes[class];
-        // How the GPUs of a node that is there could be shared or cut anew nobody knows: it gives whole ones.
+        // How an existing node could share or repartition its GPUs is unknown, so it gives only whole ones.
         let possible = matches!(class.gpu_need, None | Some(GpuNeed::Whole(_)));
         (0..self.rooms.all.len()).filter(move |room| {
             possible
@@ -358,7 +359,7 @@ impl Run<'_, '_, '_, '_> {
         })
     }
 
-    /// Nodes bought by now that hold another pod of the class.
+    /// Nodes bought so far that fit another pod of the class.
     fn on_new(&self, class: usize) -> impl Iterator<Item = usize> {
         let class = &self.inputs.classes.classes[class];
         (0..self.outcome.new.len()).filter(move |at| {

@@ -1,4 +1,4 @@
-//! What simpler planning would pay for the same pods.
+//! Baselines: the cost of naive planning for the same pods.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,8 +10,8 @@ use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 
 impl Run<'_, '_, '_, '_> {
-    /// What naive planning may buy for a class: nothing that is paid for beforehand, of which there is only so much, or
-    /// whose interruptions are counted, as long as there is anything else.
+    /// The candidates for naive planning of a class: no prepaid, limited or interruptible offerings, unless there is nothing
+    /// else.
     fn naively(&self, priced: &[NodeCandidate], class: usize) -> Vec<usize> {
         let plain = |at: &&usize| {
             let candidate = &priced[**at];
@@ -26,7 +26,7 @@ impl Run<'_, '_, '_, '_> {
         if plain.is_empty() { all.iter().copied().collect() } else { plain }
     }
 
-    /// What naive planning would pay for the pods that nodes with known prices are bought for.
+    /// Computes the cost of naive planning for the pods on new nodes with known prices.
     pub(crate) fn baselines(&mut self, priced: &[NodeCandidate]) {
         if !self.inputs.options.baselines || self.outcome.new.is_empty() {
             return;
@@ -41,7 +41,7 @@ impl Run<'_, '_, '_, '_> {
         let homes: Vec<Vec<usize>> = classes.iter().map(|class| self.naively(priced, *class)).collect();
         let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
         let wanted: Vec<usize> = wanted.into_iter().collect();
-        // The queues hold what is left over; the problem is about what was bought.
+        // The queues hold unplaced pods, but the problem is about placed ones.
         let left = std::mem::take(&mut self.queues);
         self.queues = vec![VecDeque::new(); left.len()];
         for (class, count) in &bought {

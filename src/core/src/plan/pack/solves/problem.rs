@@ -1,4 +1,4 @@
-//! What the solver is asked in one solve.
+//! Builds the solver's problem.
 
 use crate::plan::pack::class_risk::of_class;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::rules::gpus;
 use crate::rules::gpus::{GpuForm, GpuNeed};
 
-/// Names what a spread counts, among resources.
+/// The prefix of resources that represent spread constraints.
 const SPREAD: &str = "poolwright.dev/spread-";
 
 fn with(mut amounts: Vec<u64>, more: impl Iterator<Item = u64>) -> Vec<u64> {
@@ -48,7 +48,7 @@ impl Run<'_, '_, '_, '_> {
         let shared = classes.iter().any(|class| all[*class].gpu_need.is_some());
         let project =
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
-        // What a spread lets a node hold is counted like a resource, where one number for each class does not say it.
+        // A spread constraint is a resource if a maximum per class cannot express it.
         let residents = |at: usize| &self.inputs.supply.residents[candidates[at].offer.residents];
         let present = nodes.iter().map(|at| self.present(*at));
         let present = present.chain(wanted.iter().map(|at| residents(*at)));
@@ -123,10 +123,10 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// Pairs of these classes whose pods keep away from each other.
+    /// Pairs of classes whose pods must not share a node.
     fn conflicts(&self, classes: &[usize]) -> Vec<(u32, u32)> {
         let colocation = self.inputs.colocation;
-        // Profiles are few where classes are many: each pair of them is asked about once.
+        // There are few profiles but many classes, so each pair of profiles is checked once.
         let mut profiles: BTreeMap<usize, usize> = BTreeMap::new();
         let mut careful: Vec<(u32, usize)> = Vec::new();
         for (at, class) in (0..).zip(classes) {
@@ -153,7 +153,7 @@ impl Run<'_, '_, '_, '_> {
         pairs
     }
 
-    /// What is left of the commitments, for the solver.
+    /// What is left of commitments, in the solver's form.
     fn commitments(
         &self,
         candidates: &[NodeCandidate],

@@ -1,5 +1,5 @@
-//! What preferences cost in the end: no pod is left over for them, and a plan with them costs at most [`DEARER`] times what
-//! it would cost without.
+//! Compares plans with and without preferences: preferences leave no pod unplaced, and a plan with them costs at most
+//! [`DEARER`] times as much.
 
 use crate::plan::pack::solves::inputs::SolveInputs;
 use std::cmp::Ordering;
@@ -18,8 +18,8 @@ use crate::plan::place::preferences::kept::{Chosen, DEARER};
 use crate::supply::offerings::Supply;
 
 impl Chosen<'_> {
-    /// What the pods that nodes are bought for cost at least without preferences; `None` where that is not known or not of
-    /// interest: where pods are in room that is there, others could be without preferences, and commitments pay a part.
+    /// A lower bound for the cost of new nodes without preferences; `None` if unknown or not needed. Existing nodes and
+    /// commitments make it unknown.
     pub fn floor(&self, inputs: &SolveInputs<'_, '_>, outcome: &Packing<'_>) -> Option<UsdPerHour> {
         if !self.narrows() || !outcome.on_rooms.is_empty() || !inputs.options.commitments.is_empty() {
             return None;
@@ -36,7 +36,7 @@ impl Chosen<'_> {
 }
 
 impl PlanContext<'_> {
-    /// Plans with preferences, and without where these leave pods over or cost too much.
+    /// Makes a plan with preferences, or without them if they leave pods unplaced or cost too much.
     pub(crate) fn weigh(&self, supply: &Supply<'_>, stop: &mut dyn StopSignal) -> Attempt {
         let mut made = self.best_attempt(supply, self.options.preferences, stop);
         let preferences = std::mem::take(&mut made.preferences);
@@ -52,7 +52,7 @@ impl PlanContext<'_> {
                     _ if refused => Some(RelaxedReason::LimitReached),
                     Ordering::Greater => Some(RelaxedReason::LimitReached),
                     Ordering::Equal if !within(self::cost(&plain.plan)) => Some(RelaxedReason::TooDear),
-                    // Where it places fewer, what it costs says nothing.
+                    // A plan that places fewer pods cannot be compared by cost.
                     Ordering::Equal | Ordering::Less => None,
                 };
                 if let Some(reason) = better.filter(|_| plain.plan.refused.is_empty()) {
@@ -66,7 +66,7 @@ impl PlanContext<'_> {
     }
 }
 
-/// Whether a pod may be left over because others, or it itself, got what they prefer.
+/// Whether preferences may be the reason why a pod is unplaced.
 fn may_be_for_preferences(reason: UnplacedReason) -> bool {
     matches!(
         reason,

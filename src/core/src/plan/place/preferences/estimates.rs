@@ -1,4 +1,4 @@
-//! What new nodes with certain properties cost, roughly: to weigh preferences before anything is packed.
+//! Price estimates for new nodes that meet certain requirements, to weigh preferences before packing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,45 +10,45 @@ use crate::rules;
 use crate::rules::labels::Labels;
 use crate::supply::offerings::{Admissions, Availability, Supply};
 
-/// PodLabels wants nodes.
+/// The pods that an estimate is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buyers<'d> {
     /// Index into the signatures that the estimates were made for.
     pub signature: usize,
-    /// What one pod takes.
+    /// The requests of one pod.
     pub one: &'d ResourceList,
     pub count: u64,
-    /// What all take together that could share such nodes: few pods pay for a node that they do not fill.
+    /// The requests of all pods that could share such nodes. If they do not fill a node, they pay for the whole node.
     pub crowd: &'d ResourceList,
 }
 
-/// What is on offer under some requirements.
+/// The offerings that meet some requirements.
 #[derive(Debug, Default)]
 struct Offered {
-    /// By weight of the pools and capacity (index into [`Supply::capacities`]): the cheapest price.
+    /// The lowest price by weight of the pool and capacity (index into [`Supply::capacities`]).
     prices: BTreeMap<Reverse<u32>, BTreeMap<usize, UsdPerHour>>,
-    /// Capacities of offerings that cannot be had now.
+    /// Capacities of offerings that are held back.
     held_back: BTreeSet<usize>,
-    /// How many offerings with a price there are.
+    /// The number of offerings with a price.
     size: usize,
 }
 
-/// What there is to be bought for some signatures.
+/// Price estimates for some signatures, computed on demand.
 #[derive(Debug)]
 pub(crate) struct PriceEstimates<'s, 'a> {
     supply: &'s Supply<'a>,
     admissions: Admissions,
-    stalls: BTreeMap<(usize, Vec<Requirement>), Offered>,
+    offered: BTreeMap<(usize, Vec<Requirement>), Offered>,
 }
 
 impl<'s, 'a> PriceEstimates<'s, 'a> {
     pub fn new(supply: &'s Supply<'a>, admissions: Admissions) -> Self {
-        Self { supply, admissions, stalls: BTreeMap::new() }
+        Self { supply, admissions, offered: BTreeMap::new() }
     }
 
     fn offered(&mut self, signature: usize, wanted: &[Requirement]) -> &Offered {
         let key = (signature, wanted.to_vec());
-        if !self.stalls.contains_key(&key) {
+        if !self.offered.contains_key(&key) {
             let mut found = Offered::default();
             for (pool, offered) in self.supply.pools.iter().enumerate() {
                 if !self.admissions.tolerated(pool, signature) {
@@ -65,7 +65,7 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
                         Availability::Priced(_) | Availability::TakenBack(..) => {
                             let Some(price) = offer.availability.weighed() else { continue };
                             found.size += 1;
-                            // No pool is preferred for what is taken back.
+                            // Reclaimed offerings do not make a pool preferred.
                             let is_taken_back = matches!(offer.availability, Availability::TakenBack(..));
                             let weight = if is_taken_back { Reverse(0) } else { weight };
                             let known = found.prices.entry(weight).or_default();
@@ -79,13 +79,13 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
                     }
                 }
             }
-            self.stalls.insert(key.clone(), found);
+            self.offered.insert(key.clone(), found);
         }
-        &self.stalls[&key]
+        &self.offered[&key]
     }
 
-    /// What they pay in millionths of micro-dollars per hour where nodes meet these requirements, in the heaviest pools
-    /// that hold one of them; `None` where nothing does that can be had now.
+    /// The estimated cost on nodes that meet these requirements, in millionths of micro-dollars per hour, in the pools with the
+    /// highest weight that fit; `None` if nothing is available now.
     pub fn cost(&mut self, who: Buyers<'_>, wanted: &[Requirement]) -> Option<u128> {
         let capacities = &self.supply.capacities;
         let found = self.offered(who.signature, wanted);
@@ -100,18 +100,18 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
         })
     }
 
-    /// Whether nodes that meet these requirements are sold, but cannot be had now.
+    /// Whether nodes that meet these requirements are held back.
     pub fn is_held_back(&mut self, who: Buyers<'_>, wanted: &[Requirement]) -> bool {
         let capacities = &self.supply.capacities;
         self.offered(who.signature, wanted).held_back.iter().any(|at| who.one.fits(&capacities[*at]))
     }
 
-    /// Whether more requirements exclude nothing that these do not exclude.
+    /// Whether the additional requirements exclude no further offerings.
     pub fn is_same(&mut self, signature: usize, wanted: &[Requirement], more: &[Requirement]) -> bool {
         self.offered(signature, wanted).size == self.offered(signature, more).size
     }
 
-    /// The values of a label that new nodes for them can have.
+    /// The label values that new nodes for these pods can have.
     pub fn values(&self, who: Buyers<'_>, wanted: &[Requirement], key: &str) -> BTreeSet<String> {
         let mut values = BTreeSet::new();
         for (pool, offered) in self.supply.pools.iter().enumerate() {
@@ -134,7 +134,7 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
 
 const MILLION: u128 = 1_000_000;
 
-/// How much of a capacity some requests take of what they need most of it, in millionths.
+/// The part of a capacity that requests use, by the resource that they use most, in millionths.
 fn share(requests: &ResourceList, capacity: &ResourceList) -> u128 {
     let of = |(name, amount): (&ResourceName, u64)| {
         u128::from(amount) * MILLION / u128::from(capacity.get(name.as_str()).max(1))
@@ -142,8 +142,8 @@ fn share(requests: &ResourceList, capacity: &ResourceList) -> u128 {
     requests.iter().map(of).max().unwrap_or(0)
 }
 
-/// No nodes for these pods cost less together, whatever they are: of each resource, what it costs where it is cheapest.
-/// In micro-dollars per hour. Each is a signature, what one pod takes, and how many there are.
+/// A lower bound for the cost of nodes for these pods, in micro-dollars per hour: each resource at its lowest unit price. Each
+/// entry is a signature, the requests of one pod, and the number of pods.
 pub(crate) fn floor(
     supply: &Supply<'_>,
     admissions: &Admissions,
@@ -164,7 +164,7 @@ pub(crate) fn floor(
     u64::try_from(most / (MILLION * MILLION)).unwrap_or(u64::MAX)
 }
 
-/// Micro-dollars for one unit of a resource, in millionths of millionths, rounded down.
+/// The lowest price of one unit of a resource, in millionths of millionths of micro-dollars, rounded down.
 fn cheapest_unit(supply: &Supply<'_>, admissions: &Admissions, signature: usize, name: &str) -> u128 {
     let mut least = u128::MAX;
     for (pool, offered) in supply.pools.iter().enumerate() {

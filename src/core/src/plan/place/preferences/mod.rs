@@ -1,11 +1,10 @@
-//! Preferences: what new nodes should be like for the pods they are bought for, besides what they must.
+//! Preferences of pods: chooses which of them new nodes should meet.
 //!
-//! Before anything is packed, the preferences of each pod are gone through, the strongest first: taints that it would
-//! rather keep off, preferred node affinity, preferred pod affinity and anti-affinity, spread that is a preference. Each is
-//! kept if, together with those kept before, something on offer meets it that costs no more than [`DEARER`] times what the
-//! pod would cost without it. What is kept narrows what is bought for the pod, and nothing else: room that is there is used
-//! as if there were no preferences. What limits leave over is tried with one preference less, the weakest first, and at last
-//! without any.
+//! Before packing, the preferences of each pod are considered, strongest first: `PreferNoSchedule` taints, preferred node
+//! affinity, preferred pod affinity and anti-affinity, and `ScheduleAnyway` constraints. A preference is kept if some offering
+//! meets it together with those kept before, at no more than [`DEARER`] times the cost without it. Kept preferences restrict
+//! only new nodes: existing nodes are used as if there were no preferences. Pods that limits leave unplaced are tried again
+//! without the weakest preference, and finally without any.
 
 pub(crate) mod compare;
 pub(crate) mod estimates;
@@ -36,10 +35,10 @@ use crate::rules::gpus;
 use crate::rules::pin::Pin;
 use crate::supply::offerings::{Admissions, Supply};
 
-/// Priority, spec, what it is pinned to, namespace and labels.
+/// The key of a group: priority, spec, pin, namespace and labels.
 type Like<'a> = (Reverse<i32>, &'a PodSpec, &'a Pin, &'a str, &'a BTreeMap<String, String>);
 
-/// Chooses what new nodes should be like for each open pod that has preferences.
+/// Chooses the preferences that new nodes should meet, for each open pod.
 pub(crate) fn choose<'a>(inputs: &PreferenceInputs<'_, 'a>) -> Chosen<'a> {
     let taints = soft_taints(inputs.supply);
     let mut chosen = Chosen::default();
@@ -89,7 +88,7 @@ pub(crate) fn choose<'a>(inputs: &PreferenceInputs<'_, 'a>) -> Chosen<'a> {
     chosen
 }
 
-/// Names what is relaxed whatever is on offer.
+/// Relaxes preferences that can never be kept.
 fn name_what_is_never_kept<'a>(
     chosen: &mut Chosen<'a>,
     policy: PreferencePolicy,
@@ -115,7 +114,7 @@ fn name_what_is_never_kept<'a>(
     }
 }
 
-/// Taints of pools that pods would rather keep off, and the pools that have them.
+/// `PreferNoSchedule` taints, and the pools that have them.
 fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>> {
     let mut taints: BTreeMap<&'a Taint, BTreeSet<String>> = BTreeMap::new();
     for offered in &supply.pools {
@@ -128,7 +127,7 @@ fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>>
     taints
 }
 
-/// Preferences about the node itself, the strongest first: in words, and as requirements.
+/// Preferences about the node itself, strongest first: in words, and as requirements.
 fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<(String, Vec<Requirement>)> {
     let kept_off = taints
         .iter()
@@ -138,7 +137,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
                 Requirement { key: NODEPOOL_LABEL.to_owned(), operator: Operator::NotIn(pools.clone()) };
             (messages::taint(taint), vec![elsewhere])
         });
-    // The scheduler adds the scores of its own to those of the pod's.
+    // The scheduler adds the scores of its profile to those of the pod.
     let preferences = spec.preferences.as_deref();
     let own =
         preferences.iter().flat_map(|preferences| &preferences.nodes).map(|preference| (preference, ""));
@@ -154,7 +153,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
     kept_off.chain(terms).collect()
 }
 
-/// Keeps what can be kept of preferences about nodes.
+/// Keeps preferences about nodes where possible.
 fn about_nodes<'a>(
     chosen: &mut Chosen<'a>,
     estimates: &mut PriceEstimates<'_, 'a>,
@@ -163,7 +162,7 @@ fn about_nodes<'a>(
 ) {
     let preferences: Vec<Vec<(String, Vec<Requirement>)>> =
         groups.iter().map(|group| of_nodes(group.spec(), taints)).collect();
-    // Pods that preference for the same share its nodes.
+    // Pods with the same preference can share its nodes.
     let mut crowds: BTreeMap<&Vec<Requirement>, ResourceList> = BTreeMap::new();
     for (group, preferences) in groups.iter().zip(&preferences) {
         for (_, wanted) in preferences {
@@ -189,7 +188,7 @@ fn about_nodes<'a>(
     }
 }
 
-/// Whether a preference can be kept beside those before it; the requirements are those before, its own, and all together.
+/// Whether a preference can be kept with those before it. The requirements are those before it, its own, and both together.
 fn judge(
     estimates: &mut PriceEstimates<'_, '_>,
     who: Buyers<'_>,
@@ -209,7 +208,7 @@ fn judge(
     }
 }
 
-/// Gives every pod what is kept for it.
+/// Assigns the kept preferences to each pod.
 fn settle<'a>(chosen: &mut Chosen<'a>, groups: &[Group<'a>], mut places: BTreeMap<&'a PodKey, Vec<Kept>>) {
     let mut known: BTreeMap<(&Pin, Vec<Kept>), usize> = BTreeMap::new();
     for group in groups {

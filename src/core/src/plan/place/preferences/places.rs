@@ -1,4 +1,4 @@
-//! Preferences about other pods, over zones and other parts of the cluster: a place for each pod that has any.
+//! Preferences about other pods, over zones and other domains: chooses a domain for each pod.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use crate::plan::place::preferences::neighbours::{About, Neighbours};
 use crate::rules::spread::domains::DomainCounts;
 use crate::rules::spread::messages as spread_messages;
 
-/// What is preferred.
+/// The aim of a preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aim {
-    /// To be where they are.
+    /// Pod affinity: be in a domain with such pods.
     Near,
-    /// To be where they are not.
+    /// Pod anti-affinity: be in a domain without such pods.
     Apart,
-    /// To be where no more of them are than this many more than where fewest are.
+    /// Topology spread, with this maximum skew.
     Even(u32),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct PodPreference<'a> {
     aim: Aim,
 }
 
-/// The preferences of a pod in this namespace about other pods, the strongest first.
+/// The preferences of a pod in this namespace about other pods, strongest first.
 pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPreference<'a>> {
     let Some(preferences) = spec.preferences.as_deref() else { return Vec::new() };
     let near = preferences.affinity.iter().map(|preference| (preference, Aim::Near));
@@ -51,7 +51,7 @@ pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPrefe
     terms.chain(spreads).collect()
 }
 
-/// The preferences of a group, but those over hosts.
+/// The preferences of a group, without those over hosts.
 fn of_group<'a>(group: &Group<'a>) -> Vec<PodPreference<'a>> {
     let first: &'a Pod = group.pods[0];
     let mut preferences = of_pods(&first.spec, first.key.namespace());
@@ -59,7 +59,7 @@ fn of_group<'a>(group: &Group<'a>) -> Vec<PodPreference<'a>> {
     preferences
 }
 
-/// Chooses a place for each pod with such preferences.
+/// Chooses a domain for each pod with such preferences.
 pub(crate) fn choose<'a>(
     inputs: &PreferenceInputs<'_, 'a>,
     chosen: &mut Chosen<'a>,
@@ -79,7 +79,7 @@ pub(crate) fn choose<'a>(
         preferring.iter().flat_map(|(_, preferences)| preferences.iter().map(|preference| preference.about));
     let mut neighbours = Neighbours::new(&inputs.snapshot.namespaces, wanted);
     populate(inputs, groups, &mut neighbours);
-    // PodLabels would like to be near others comes when these have a place.
+    // Pods that prefer to be near others come after those.
     preferring
         .sort_by_key(|(_, preferences)| preferences.iter().any(|preference| preference.aim == Aim::Near));
     for (group, preferences) in &preferring {
@@ -101,7 +101,7 @@ pub(crate) fn choose<'a>(
     found
 }
 
-/// Counts the pods whose places are known.
+/// Counts the pods with known places.
 fn populate<'a>(inputs: &PreferenceInputs<'_, 'a>, groups: &[Group<'a>], neighbours: &mut Neighbours<'a>) {
     for pod in inputs.snapshot.pods.values().filter(|pod| pod.deleting_since.is_none()) {
         if let PodPhase::Bound { node } = &pod.phase
@@ -127,7 +127,7 @@ fn populate<'a>(inputs: &PreferenceInputs<'_, 'a>, groups: &[Group<'a>], neighbo
     }
 }
 
-/// The one value of a label that a requirement leaves.
+/// The only value of a label that a requirement allows, if there is one.
 fn fixed(requirement: &Requirement, key: &str) -> Option<String> {
     match &requirement.operator {
         Operator::In(values) if requirement.key == key && values.len() == 1 => values.first().cloned(),
@@ -135,7 +135,7 @@ fn fixed(requirement: &Requirement, key: &str) -> Option<String> {
     }
 }
 
-/// The places of one kind, say zones, and a group of pods that would like to be in some of them.
+/// The choice of domains of one topology key, such as zones, for a group of pods.
 struct DomainSearch<'t, 'a> {
     chosen: &'t mut Chosen<'a>,
     neighbours: &'t mut Neighbours<'a>,
@@ -144,7 +144,7 @@ struct DomainSearch<'t, 'a> {
     preferences: Vec<&'t PodPreference<'a>>,
 }
 
-/// A value that pods can go to, and what they pay there.
+/// A domain, and the cost of the pods there.
 struct Domain {
     value: String,
     cost: u128,
@@ -163,7 +163,7 @@ impl<'a> DomainSearch<'_, 'a> {
         Requirement { key: self.key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
     }
 
-    /// The values where the pods cost no more than so many times as much as in the cheapest.
+    /// The domains where the pods cost at most [`DEARER`] times as much as in the cheapest.
     fn domains(&self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<Domain> {
         let none = Buyers {
             signature: self.group.signature,
@@ -182,7 +182,7 @@ impl<'a> DomainSearch<'_, 'a> {
         domains
     }
 
-    /// A value for each pod for which one matters.
+    /// Chooses a domain for each pod that needs one.
     fn choose(&mut self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<(&'a Pod, Kept)> {
         let (group, preferences) = (self.group, self.preferences.clone());
         let domains = self.domains(estimates);
@@ -220,7 +220,7 @@ impl<'a> DomainSearch<'_, 'a> {
                 rules.iter().map(|rule| self.neighbours.count(*rule, &domains[domain].value)).sum()
             };
             let near = preferences.iter().any(|preference| preference.aim == Aim::Near);
-            // Those that are spread go where fewest are, among equals in price; those that gather do not care.
+            // Spread pods go to the domain with the fewest; affinity has no such rule.
             let Some(best) = left
                 .iter()
                 .copied()
@@ -233,7 +233,7 @@ impl<'a> DomainSearch<'_, 'a> {
             parts[best] += 1;
             placed.push((pod, best, met));
         }
-        // Pods that share nodes no more may need many more of them.
+        // Pods that no longer share nodes may need many more of them.
         let count = placed.len() as u64;
         let apart = parts.iter().zip(&domains).filter(|(part, _)| **part > 0);
         let apart: Option<u128> =
@@ -257,7 +257,7 @@ impl<'a> DomainSearch<'_, 'a> {
         placed.into_iter().map(kept).collect()
     }
 
-    /// Whether the pods are spread evenly enough wherever they go.
+    /// Whether the pods keep the skew in any distribution.
     fn is_even_anyway(&self, domains: &[Domain], rules: &[usize]) -> bool {
         let even = |(preference, rule): (&&PodPreference<'a>, &usize)| {
             let Aim::Even(skew) = preference.aim else { return false };
@@ -268,7 +268,7 @@ impl<'a> DomainSearch<'_, 'a> {
             || self.preferences.iter().zip(rules).all(even)
     }
 
-    /// Those of the places left where a preference is met; why there are none.
+    /// The remaining domains where a preference is met, or why there are none.
     fn meeting(
         &self,
         aim: Aim,
@@ -296,7 +296,7 @@ impl<'a> DomainSearch<'_, 'a> {
                 let why = if elsewhere(&there) {
                     RelaxedReason::Contradicted
                 } else {
-                    // Where they are, nothing is sold, or only what is too dear.
+                    // The domains with such pods have no offerings, or only too expensive ones.
                     RelaxedReason::NotOffered
                 };
                 some(among(&there), why)

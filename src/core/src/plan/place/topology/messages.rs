@@ -1,4 +1,4 @@
-//! Why a pod finds no place, in a sentence.
+//! Messages about pods without a place.
 
 use poolwright_terms::labels::HOSTNAME;
 
@@ -8,10 +8,10 @@ use crate::plan::place::topology::tally::{Refusal, Tally};
 use crate::rules::spread::domains::DomainSpread;
 use crate::rules::spread::messages;
 
-/// Values listed in a message.
+/// How many values a message lists.
 const SHOWN: usize = 6;
 
-/// The sentence for refusals at every place that could hold a pod.
+/// The message if every place that could hold a pod refuses it.
 pub(crate) fn refused(
     relations: &Relations<'_>,
     places: &Places<'_>,

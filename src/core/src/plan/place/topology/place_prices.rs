@@ -1,4 +1,4 @@
-//! What can be bought at each place, and roughly for how much: to choose among places before anything is packed.
+//! Price estimates by place, to choose among places before packing.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use poolwright_catalog::{ResourceList, UsdPerHour};
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::supply::offerings::{Admissions, Availability, Supply};
 
-/// The places that differ to pods which care for the same keys.
+/// The layout places for pods with rules over the same keys.
 #[derive(Debug)]
-pub(crate) struct Cells {
+pub(crate) struct PlaceLayout {
     /// Values by key; [`NONE`] for keys that do not matter.
     pub cells: Vec<Place>,
-    /// By room.
+    /// The cell of each room.
     pub of_room: Vec<usize>,
-    /// By pool and offer.
+    /// The cell of each offering, by pool.
     of_offer: Vec<Vec<usize>>,
 }
 
-impl Cells {
+impl PlaceLayout {
     pub fn new(keys: &[usize], places: &Places<'_>) -> Self {
         let mut known: BTreeMap<Place, usize> = BTreeMap::new();
         let mut cell = |place: &Place| {
@@ -37,33 +37,33 @@ impl Cells {
     }
 }
 
-/// What pods of one signature can buy in each cell of a frame.
+/// What pods of one signature can buy in each cell.
 #[derive(Debug)]
 pub(crate) struct PlacePrices {
-    /// By cell.
+    /// Prices by cell.
     cells: Vec<PriceList>,
-    /// Whether all cells that sell anything sell the same.
+    /// Whether all cells with offerings have the same offerings.
     alike: bool,
     known: BTreeMap<ResourceList, Vec<u128>>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PriceList {
-    /// The cheapest price by capacity (index into [`Supply::capacities`]).
+    /// The lowest price by capacity (index into [`Supply::capacities`]).
     prices: BTreeMap<usize, UsdPerHour>,
-    /// Capacities of which none is as large as another.
+    /// The largest capacities: none of them contains another.
     largest: Vec<usize>,
 }
 
 impl PlacePrices {
     pub fn new(
-        frame: &Cells,
+        layout: &PlaceLayout,
         supply: &Supply<'_>,
         admissions: &Admissions,
         signature: usize,
         welcome: impl Fn(usize) -> bool,
     ) -> Self {
-        let mut cells: Vec<PriceList> = frame.cells.iter().map(|_| PriceList::default()).collect();
+        let mut cells: Vec<PriceList> = layout.cells.iter().map(|_| PriceList::default()).collect();
         for (pool, offered) in supply.pools.iter().enumerate() {
             if !admissions.tolerated(pool, signature) {
                 continue;
@@ -77,7 +77,8 @@ impl PlacePrices {
                     },
                 };
                 if admissions.admits(pool, signature, offer.offering) && welcome(offer.residents) {
-                    let known = cells[frame.of_offer[pool][at]].prices.entry(offer.capacity).or_insert(price);
+                    let known =
+                        cells[layout.of_offer[pool][at]].prices.entry(offer.capacity).or_insert(price);
                     *known = price.min(*known);
                 }
             }
@@ -98,13 +99,13 @@ impl PlacePrices {
         Self { cells, alike, known: BTreeMap::new() }
     }
 
-    /// Whether something is sold in a cell that holds these requests.
+    /// Whether a cell has an offering that fits these requests.
     pub fn sells(&self, cell: usize, requests: &ResourceList, supply: &Supply<'_>) -> bool {
         self.cells[cell].largest.iter().any(|at| requests.fits(&supply.capacities[*at]))
     }
 
-    /// What a pod costs in a cell, roughly: the part of a node that it takes of what it needs most, in millionths of
-    /// micro-dollars per hour. Only good for comparing cells.
+    /// The estimated cost of a pod in a cell, in millionths of micro-dollars per hour: the node's price times the pod's largest
+    /// part of a resource. Use it only to compare cells.
     pub fn cost(&mut self, cell: usize, requests: &ResourceList, supply: &Supply<'_>) -> u128 {
         if self.alike {
             return 0;
@@ -132,7 +133,7 @@ impl PriceList {
     }
 }
 
-/// Requests rounded down to two digits in base two, so that few differ.
+/// Requests rounded down to two binary digits, so that few are layout.
 fn rough(requests: &ResourceList) -> ResourceList {
     let round = |amount: u64| {
         let unit = 1u64 << amount.checked_ilog2().unwrap_or(0).saturating_sub(1);

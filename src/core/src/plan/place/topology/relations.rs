@@ -1,7 +1,7 @@
-//! What pods say about each other over zones and other parts of the cluster, reduced to small numbers.
+//! Relations between pods: rules about other pods over zones and other domains, indexed by small numbers.
 //!
-//! Rules about one node alone (`kubernetes.io/hostname`) are in [`crate::rules::colocation`], but for affinity: who must be
-//! with others must be with them on their node too.
+//! Rules about single nodes (`kubernetes.io/hostname`) are in [`crate::rules::colocation`], except for affinity, which is
+//! handled here for nodes too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,36 +13,36 @@ use crate::rules::identity::Identity;
 use crate::rules::spread::constraint::CountsAlike;
 use crate::rules::spread::domains::DomainSpread;
 
-/// The required affinity of a pod: all its terms together.
+/// The required pod affinity of a pod: all its terms.
 #[derive(Debug)]
 pub(crate) struct Affinity<'a> {
     pub terms: &'a [PodTerm],
-    /// The keys of the terms.
+    /// The topology keys of the terms.
     pub keys: Vec<usize>,
-    /// Whether a term is about the node itself.
+    /// Whether a term is about single nodes.
     pub on_node: bool,
 }
 
-/// A term of required anti-affinity.
+/// A required anti-affinity term.
 #[derive(Debug)]
 pub(crate) struct Anti<'a> {
     pub term: &'a PodTerm,
     pub key: usize,
 }
 
-/// What a pod says about others, and others about it: indices into the lists of [`Relations`], ascending.
+/// The rules of a pod about others, and of others about it: indices into the lists of [`Relations`], ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PodRelations {
     pub spreads: Vec<usize>,
     pub affinity: Option<usize>,
     pub antis: Vec<usize>,
-    /// Spreads that count it.
+    /// Spread constraints that count it.
     pub counted: Vec<usize>,
-    /// Affinities all of whose terms are about it.
+    /// Affinities whose terms all select it.
     pub chosen: Vec<usize>,
-    /// Terms of anti-affinity that are about it.
+    /// Anti-affinity terms that select it.
     pub subject: Vec<usize>,
-    /// The keys of all these.
+    /// The topology keys of all these.
     pub keys: Vec<usize>,
 }
 
@@ -52,13 +52,13 @@ impl PodRelations {
         !self.spreads.is_empty() || self.affinity.is_some() || !self.antis.is_empty()
     }
 
-    /// Whether the first of its like may go anywhere: its affinity is to such as itself.
+    /// Whether its affinity selects itself: then the first pod of its group may go anywhere.
     pub fn is_seed(&self) -> bool {
         self.affinity.is_some_and(|own| self.chosen.contains(&own))
     }
 }
 
-/// All rules, and who they concern.
+/// All rules, and the pods that they affect.
 #[derive(Debug, Default)]
 pub(crate) struct Relations<'a> {
     pub(crate) keys: Vec<&'a str>,
@@ -67,12 +67,12 @@ pub(crate) struct Relations<'a> {
     pub(crate) antis: Vec<Anti<'a>>,
     pub(crate) kinds: Vec<PodRelations>,
     of: BTreeMap<&'a PodKey, usize>,
-    /// Kinds of bound pods, in the order of [`crate::model::Pods::alike`].
+    /// Relations of bound pods, in the order of [`crate::model::Pods::alike`].
     of_alike: Vec<usize>,
     of_daemonset: BTreeMap<&'a ObjectKey, usize>,
 }
 
-/// Whether it waits for a node, or may yet.
+/// Whether it waits for a node.
 fn waits(pod: &Pod) -> bool {
     matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. })
         && pod.role == PodRole::Workload
@@ -81,7 +81,7 @@ fn waits(pod: &Pod) -> bool {
 
 impl<'a> Relations<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        // Bound pods that look alike are one: of all their rules only anti-affinity still does something.
+        // Bound pods with equal traits are treated as one. Of their rules, only anti-affinity still matters.
         let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
         let others = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
         let mut found = Found::default();
@@ -143,22 +143,22 @@ impl<'a> Relations<'a> {
         relations
     }
 
-    /// Which kinds bound pods are, in the order of [`crate::model::Pods::alike`].
+    /// Relations of bound pods, in the order of [`crate::model::Pods::alike`].
     pub fn of_alike(&self) -> impl Iterator<Item = usize> {
         self.of_alike.iter().copied()
     }
 
-    /// Which kind a pod without a node is; 0 for one that nothing of this concerns.
+    /// The index of the relations of a pod without a node; 0 for a pod without any.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.of.get(pod).copied().unwrap_or(0)
     }
 
-    /// Whether rules concern the pods of any DaemonSet.
+    /// Whether rules affect the pods of any DaemonSet.
     pub fn concern_daemonsets(&self) -> bool {
         !self.of_daemonset.is_empty()
     }
 
-    /// Which kind the pods of a DaemonSet are.
+    /// The index of the relations of a DaemonSet's pods.
     pub fn of_daemonset(&self, set: &ObjectKey) -> usize {
         self.of_daemonset.get(set).copied().unwrap_or(0)
     }
@@ -193,14 +193,14 @@ fn sorted(mut all: Vec<usize>) -> Vec<usize> {
     all
 }
 
-/// What the rules say about pods with one set of labels in one namespace.
+/// The rules that match pods with one set of labels in one namespace.
 struct MatchingRules {
     counted: Vec<usize>,
     chosen: Vec<usize>,
     subject: Vec<usize>,
 }
 
-/// The rules as they are come upon, each once.
+/// Collects rules, each once.
 #[derive(Default)]
 struct Found<'a> {
     spreads: BTreeMap<CountsAlike<'a>, (usize, &'a PodSpec)>,
@@ -211,7 +211,7 @@ struct Found<'a> {
 impl<'a> Found<'a> {
     fn rules_of(&mut self, pod: &'a Pod) {
         let spec = &pod.spec;
-        // Of a pod that is bound, spread and affinity have done their work: they keep no newcomer away.
+        // Spread and affinity of bound pods do not restrict newcomers.
         if waits(pod) {
             for rule in spec.spreads.iter().filter(|rule| rule.topology_key != HOSTNAME) {
                 let next = self.spreads.len();
