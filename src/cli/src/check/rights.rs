@@ -163,7 +163,7 @@ pub fn verdicts(
         missing.entry(format!("{}{of}", right.resource)).or_default().push(&right.verb);
     }
     if missing.is_empty() {
-        let all = format!("{who} has all {} rights of deploy/rbac.yaml", rights.len());
+        let all = format!("all {} rights of deploy/rbac.yaml are granted to {who}", rights.len());
         return vec![("rights".to_owned(), Verdict::fine(all))];
     }
     let wrong = |(resource, verbs): (String, Vec<&str>)| {

@@ -159,8 +159,8 @@ mod tests {
         let said = work("a,1,1,0,100,500,100\n", 86_400, 3600).unwrap_err();
         assert_eq!(
             said,
-            "1 problem\n  pods.csv: no pod is there between 1d and 1d1h; the first comes at 1m40s and the last goes at \
-             8m20s: choose with --from and --for"
+            "1 problem\n  pods.csv: no pod exists between 1d and 1d1h; the first starts at 1m40s and the last ends at \
+             8m20s: change --from or --for"
         );
     }
 

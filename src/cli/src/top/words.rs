@@ -129,7 +129,7 @@ mod tests {
         let one = Leader { holder: Some("a".into()), renewed_at, leads: true };
         assert_eq!(leader(&one, now), "a leads, renewed 3s ago");
         let late = Leader { leads: false, ..one };
-        assert_eq!(leader(&late, now), "nobody leads: a renewed the Lease last, 3s ago");
+        assert_eq!(leader(&late, now), "no leader: a renewed the Lease last, 3s ago");
         assert_eq!(leader(&Leader::default(), now), "no leader: no controller has run yet");
     }
 }

@@ -83,5 +83,5 @@ fn a_controller_does_not_start_with_a_wrong_file_of_commitments() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(started(name).contains("there is no such file"), "it is gone");
-    assert!(started("-").contains("give the path of one"));
+    assert!(started("-").contains("pass the path of a file"));
 }
