@@ -260,7 +260,7 @@ fn a_tiny_screen_shows_the_part_in_focus() {
     let nodes = screen(&view, &ViewState::default(), None, (40, 8)).join("\n");
     assert!(nodes.contains("Nodes (8)") && !nodes.contains("Pools"), "{nodes}");
     let events = screen(&view, &pressed(&view, &[KeyCode::Tab]), None, (40, 8)).join("\n");
-    assert!(events.contains("What happened"), "{events}");
+    assert!(events.contains("Recent events"), "{events}");
     for size in [(1, 1), (3, 2), (10, 4), (40, 3), (300, 5), (5, 60)] {
         for help in [KeyCode::Null, KeyCode::Char('?')] {
             screen(&view, &pressed(&view, &[help]), Some("no route"), size);

@@ -93,7 +93,7 @@ fn what_one_may_not_list_is_said_in_its_place_and_the_rest_is_shown() {
         "{text}"
     );
     assert!(
-        text.contains("\nnodepools are not known to the cluster; install them: poolwright crds |"),
+        text.contains("\nthe cluster has no nodepools; install the custom resources: poolwright crds |"),
         "{text}"
     );
     assert!(text.contains("\nPoolwright has no nodes.\n"), "{text}");
