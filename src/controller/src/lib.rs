@@ -143,7 +143,7 @@ pub async fn run_in(
         // None of these ends by itself: one that does has panicked, and a controller with a part missing must not go on.
         ended = loops.join_next() => ended.and_then(Result::err),
     };
-    info!("stopping: no new work; calls on their way are finished");
+    info!("stopping: taking no new work, finishing running calls");
     stop.cancel();
     executor.drain(config.drain).await;
     loops.abort_all();

@@ -70,7 +70,7 @@ impl PlanEvents {
                 }
             } else {
                 // The sentences are as true without them.
-                error!("telling the stories of pods panicked; this is a bug");
+                error!("explaining pods panicked; this is a bug");
             }
         }
         for event in events {

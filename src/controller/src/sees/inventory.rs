@@ -121,7 +121,7 @@ impl Inventory {
         };
         let labels = [provider.name(), "catalogue", error_label(&error)];
         self.sight.metrics.provider_errors.with_label_values(&labels).inc();
-        warn!(%class, %error, "what this node class sells could not be read; asking again");
+        warn!(%class, %error, "the offerings of this node class could not be read; trying again");
         // Prices of some minutes ago are better than none.
         Err(self.sight.world.catalogue(class).ok_or_else(|| error.to_string()))
     }
@@ -137,10 +137,10 @@ impl Inventory {
                     self.sight.world.set_instances(at, instances);
                 }
                 // A listing that is not complete is none: what is missing from it must not count as gone.
-                Err(error) if failing => debug!(%error, "instances could not be listed again; asking again"),
+                Err(error) if failing => debug!(%error, "instances could not be listed again; trying again"),
                 Err(error) => {
                     failing = true;
-                    warn!(%error, "instances could not be listed; asking again");
+                    warn!(%error, "instances could not be listed; trying again");
                 }
             }
             sleep(self.list_interval).await;
