@@ -1,4 +1,4 @@
-//! The figures that users read: what a plan, a pool, a simulation or a solution comes to.
+//! Reports: the figures of plans, pools, simulations and solutions that users read.
 //!
 //! Lives here: each figure, computed once, and the documents that carry it. A plan's [`plan::Document`] feeds the table,
 //! JSON and YAML. A pool's [`PoolSums`] feed its status and the metrics. A simulation's [`replay::Report`] feeds text,

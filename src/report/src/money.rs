@@ -51,7 +51,7 @@ impl fmt::Display for Cost {
 pub struct Usd(pub u128);
 
 impl Usd {
-    /// What a price comes to over a time: by the millisecond, rounded up to the micro-dollar. An unknown price adds nothing.
+    /// The cost of a price over a time, by the millisecond, rounded up to the micro-dollar. An unknown price adds nothing.
     pub fn of(price: Option<UsdPerHour>, time: Duration) -> Self {
         let price = price.map_or(0, |price| u128::from(price.micros()));
         Self((price * time.as_millis()).div_ceil(HOUR))

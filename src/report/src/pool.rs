@@ -1,4 +1,4 @@
-//! What the nodes of a pool come to together: its status and the metrics show these sums.
+//! Sums over the nodes of a pool, for its status and the metrics.
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{PoolName, Snapshot};
@@ -8,13 +8,13 @@ use crate::Cost;
 /// The sums of one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolSums {
-    /// How many nodes it has; those that are starting count.
+    /// The number of nodes, including those that are starting.
     pub nodes: i64,
-    /// What its nodes promise pods.
+    /// The allocatable resources of its nodes.
     pub resources: ResourceList,
-    /// What its nodes cost.
+    /// The cost of its nodes.
     pub cost: Cost,
-    /// What its nodes were to cost by the plans that bought them.
+    /// The cost that the plans expected for its nodes.
     pub planned: Cost,
 }
 
@@ -27,12 +27,12 @@ impl PoolSums {
             sums.nodes += 1;
             sums.resources.add(&ranked.allocatable);
             sums.cost.add(ranked.price);
-            // An earlier plan counted the pods of a node that is bought again: it did not foresee this node.
+            // A node that is bought again was not expected: an earlier plan counted its pods elsewhere.
             if !claim.bought_again {
                 sums.planned.add(claim.offerings[0].price);
             }
         }
-        // The number of pods that fit is no sum that helps anybody.
+        // The sum of the numbers of pods that fit is not useful.
         sums.resources.set(ResourceName::PODS, 0);
         sums
     }

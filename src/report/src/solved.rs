@@ -1,4 +1,4 @@
-//! Solutions of saved problems, with their figures.
+//! Reports about solutions of saved problems.
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::{Problem, Proof, Solution, Stopped, UnplacedReason};
@@ -38,18 +38,18 @@ pub struct Figures {
     pub candidates: usize,
     /// How many nodes are there.
     pub existing: usize,
-    /// What is paid.
+    /// The cost of the solution.
     #[serde(serialize_with = "usd")]
     pub cost_usd_per_hour: UsdPerHour,
-    /// What is counted and not paid: interruptions, preferences, disruption.
+    /// Amounts that are counted but not paid: interruptions, preferences, disruption.
     #[serde(serialize_with = "usd")]
     pub charges_usd_per_hour: UsdPerHour,
-    /// No plan that places the same pods has less of cost and charges together.
+    /// A lower bound for cost and charges of any solution that places the same pods.
     #[serde(serialize_with = "usd")]
     pub lower_bound_usd_per_hour: UsdPerHour,
     /// How far cost and charges are above the bound.
     pub gap: f64,
-    /// What the bound rests on.
+    /// The strength of the proof of the bound.
     pub proof: Proof,
     /// Why the search ended.
     pub stopped: Stopped,
@@ -59,19 +59,19 @@ pub struct Figures {
     pub removed: usize,
     /// In how many steps.
     pub steps: usize,
-    /// How many pods are left out.
+    /// How many pods are unplaced.
     pub unplaced_pods: u64,
-    /// Which, and why.
+    /// The unplaced pods, and why.
     pub unplaced: Vec<LeftOut>,
     /// How long it took.
     pub elapsed_seconds: f64,
-    /// When the first plan was there.
+    /// When the first solution was found.
     pub first_plan_seconds: f64,
-    /// Everything, by indices into the problem.
+    /// The solution, by indices into the problem.
     pub solution: Solution,
 }
 
-/// Pods of one class that are left out.
+/// Unplaced pods of one class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct LeftOut {
     /// The class.
@@ -83,7 +83,7 @@ pub struct LeftOut {
 }
 
 impl Figures {
-    /// Of this solution.
+    /// The figures of a solution.
     pub fn of(problem: &Problem, solution: Solution, times: Times) -> Self {
         let unplaced = solution.unplaced.iter().map(|left| LeftOut {
             class: problem.classes[left.class as usize].name.clone(),
@@ -114,7 +114,7 @@ impl Figures {
     }
 }
 
-/// Why pods are left out, in the words of the problem. Indices are those of a solution that passed the check.
+/// Why pods are unplaced, with names from the problem. The solution must have passed the check.
 fn reason(problem: &Problem, reason: UnplacedReason) -> String {
     let name = |at: u32, names: &mut dyn Iterator<Item = &String>| {
         names.nth(at as usize).map_or_else(|| at.to_string(), Clone::clone)

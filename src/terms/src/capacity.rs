@@ -1,4 +1,4 @@
-//! How capacity is bought.
+//! Capacity types: reserved, spot and on-demand.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Reserved, spot or on-demand.
+/// How capacity is bought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityType {
-    /// Paid for beforehand.
+    /// Prepaid.
     Reserved,
-    /// Cheaper, and may be taken back at any time.
+    /// Cheaper; may be reclaimed at any time.
     Spot,
-    /// Listed price, kept until given back.
+    /// At list price, kept until terminated.
     OnDemand,
 }
 

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// True, False or Unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
@@ -25,7 +25,7 @@ impl ConditionStatus {
         }
     }
 
-    /// The status that has this name in the API; a name that is none of them says nothing for certain.
+    /// The status with this name in the API; `Unknown` for any other name.
     pub fn named(name: &str) -> Self {
         match name {
             "True" => Self::True,
@@ -46,23 +46,23 @@ pub enum ConditionType {
     Initialized,
     /// Claim: no workload pod is on its node or planned for it.
     Empty,
-    /// Claim: it is not what its pool would make now.
+    /// Claim: it no longer matches its pool.
     Drifted,
-    /// Claim: its node has a condition that its pool does not bear for long.
+    /// Claim: its node has an unhealthy condition for which the pool replaces nodes.
     Unhealthy,
-    /// Claim: its cloud takes the instance back, or says that something else is about to happen to it.
+    /// Claim: its cloud reclaims the instance or has announced another interruption.
     Interrupted,
-    /// Claim: its node is closed to pods because it will be given back.
+    /// Claim: its node is closed to pods and will be terminated.
     Disrupting,
-    /// Claim: its node goes, and no pod is left on it that is waited for.
+    /// Claim: its node is drained.
     Drained,
-    /// Claim: its node goes, and no volume of the work that was there is attached to it any more.
+    /// Claim: the volumes of its node's pods are detached.
     VolumesDetached,
-    /// Claim: its instance is being given back.
+    /// Claim: its instance is being terminated.
     InstanceTerminating,
-    /// Pool or node class: usable, all in all.
+    /// Pool or node class: usable.
     Ready,
-    /// Pool: its spec makes sense.
+    /// Pool: its spec is valid.
     ValidationSucceeded,
     /// Pool: its node class exists and can buy.
     NodeClassReady,
@@ -90,7 +90,7 @@ impl ConditionType {
         Self::LimitReached,
     ];
 
-    /// The type that has this name in the API.
+    /// The type with this name in the API.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }

@@ -1,4 +1,4 @@
-//! What a cloud may say about an instance of its own accord.
+//! Kinds of interruptions that clouds announce.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use crate::Reason;
 
 /// What happens to an instance.
 ///
-/// The order is that of certainty: of two notices about one instance the greater counts.
+/// Ordered by certainty: of two notices about one instance, the greater counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum InterruptionKind {
-    /// It is likely to be taken back.
+    /// It is likely to be reclaimed.
     Rebalance,
-    /// It is serviced at the deadline, and away or gone then.
+    /// It has maintenance at the deadline.
     Maintenance,
-    /// The cloud's own checks of it fail.
+    /// It fails the cloud's own checks.
     Unhealthy,
-    /// The reservation that it runs in ends.
+    /// Its capacity reservation ends.
     ReservationEnd,
-    /// Who lent the reservation that it runs in takes it back.
+    /// The owner of its capacity reservation reclaims it.
     ReservationReclaim,
-    /// Spot capacity is taken back.
+    /// Its spot capacity is reclaimed.
     Reclaim,
     /// It is being stopped or terminated now.
     Ending,
@@ -58,12 +58,12 @@ impl InterruptionKind {
         self.reason().as_str()
     }
 
-    /// Whether it will happen, whatever anybody does.
+    /// Whether it is certain to happen.
     pub const fn is_certain(self) -> bool {
         !matches!(self, Self::Rebalance)
     }
 
-    /// Whether more instances of the same offering are likely to be lost soon.
+    /// Whether more instances of the same offering are likely to be reclaimed soon.
     pub const fn tells_of_the_offering(self) -> bool {
         matches!(self, Self::Rebalance | Self::ReservationEnd | Self::ReservationReclaim | Self::Reclaim)
     }

@@ -1,4 +1,4 @@
-//! Keys and names that clusters see: labels, annotations, taints, finalizers, the API group, field managers.
+//! Keys and names in the Kubernetes API: labels, annotations, taints, finalizers, the API group, field managers.
 //!
 //! Labels that describe an offering have [a module of their own](crate::labels).
 
@@ -21,39 +21,36 @@ pub const REGISTERED_LABEL: &str = "poolwright.dev/registered";
 /// Label on nodes, `true` once the node is initialized.
 pub const INITIALIZED_LABEL: &str = "poolwright.dev/initialized";
 
-/// Annotation on a node whose cordon is Poolwright's and is lifted when its claim is initialized; its value is
-/// [`GATE_UNTIL_INITIALIZED`].
+/// Annotation on a node that Poolwright has cordoned until its claim is initialized; its value is [`GATE_UNTIL_INITIALIZED`].
 pub const GATE_ANNOTATION: &str = "poolwright.dev/cordoned-until";
 /// The value of [`GATE_ANNOTATION`].
 pub const GATE_UNTIL_INITIALIZED: &str = "initialization";
 
-/// Annotation on NodeClaims that were bought because pods lost the place that an earlier plan gave them: those pods.
+/// Annotation on NodeClaims that were bought because pods lost an earlier place: those pods.
 pub const BOUGHT_AGAIN_ANNOTATION: &str = "poolwright.dev/bought-again";
-/// Annotation on NodeClaims: why this node, in a sentence.
+/// Annotation on NodeClaims: why the node was bought, in a sentence.
 pub const REASON_ANNOTATION: &str = "poolwright.dev/reason";
-/// Annotation on NodeClaims of one plan that are alike, so that a cloud may be asked for all of them in one call: what they
-/// have in common, a slash, and how many they are.
+/// Annotation on NodeClaims that are launched in one call: the id of the batch, a slash, and the number of claims.
 pub const LAUNCH_BATCH_ANNOTATION: &str = "poolwright.dev/launch-batch";
 
-/// Annotation on pods that are not to be disturbed: `true`, or for how long after their start (`4h`).
+/// Annotation on pods, nodes, NodeClaims and NodePools that must not be disrupted: `true`, or how long after the start (`4h`).
 pub const DO_NOT_DISRUPT_ANNOTATION: &str = "poolwright.dev/do-not-disrupt";
-/// Karpenter's annotation of the same meaning. Poolwright honours it.
+/// Karpenter's equivalent. Poolwright honors it.
 pub const KARPENTER_DO_NOT_DISRUPT_ANNOTATION: &str = "karpenter.sh/do-not-disrupt";
 
-/// Key of the taint (`NoExecute`) that a new node carries until its claim has recognised it, so that nothing runs on a node
-/// that no claim vouches for.
+/// Key of the taint (`NoExecute`) on a new node until it is registered, so that no pods run on a node without a claim.
 pub const UNREGISTERED_TAINT: &str = "poolwright.dev/unregistered";
-/// Key of the taint (`NoSchedule`, the NodeClaim's name as value) on an open node that waits for the pods it was bought
-/// for: no other pod may take their room.
+/// Key of the taint (`NoSchedule`, value: the NodeClaim's name) on an open node that is reserved for the pods it was bought
+/// for.
 pub const RESERVED_TAINT: &str = "poolwright.dev/reserved";
-/// Key of the taint (`NoSchedule`) on a node that will be given back.
+/// Key of the taint (`NoSchedule`) on a node that will be terminated.
 pub const DISRUPTED_TAINT: &str = "poolwright.dev/disrupted";
 
 /// Key of the taint that Kubernetes puts on a cordoned node.
 pub const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
 /// Key of the taint of a node that is not ready.
 pub const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
-/// Key of the taint of a node whose kubelet reports nothing any more.
+/// Key of the taint of a node whose kubelet does not respond.
 pub const UNREACHABLE_TAINT: &str = "node.kubernetes.io/unreachable";
 /// Key of the taint of a node that is short of disk.
 pub const DISK_PRESSURE_TAINT: &str = "node.kubernetes.io/disk-pressure";
@@ -64,12 +61,12 @@ pub const PID_PRESSURE_TAINT: &str = "node.kubernetes.io/pid-pressure";
 /// Key of the taint of a node whose network is not set up.
 pub const NETWORK_UNAVAILABLE_TAINT: &str = "node.kubernetes.io/network-unavailable";
 
-/// Finalizer on NodeClaims: removed when the provider has confirmed that the instance is gone.
+/// Finalizer on NodeClaims: removed after the provider confirms that the instance is terminated.
 pub const TERMINATION_FINALIZER: &str = "poolwright.dev/termination";
 
 /// Field manager of the controller's writes.
 pub const FIELD_MANAGER: &str = "poolwright-controller";
 /// Name of the leader's Lease.
 pub const LEASE: &str = "poolwright-controller";
-/// Who reports the controller's events.
+/// Reporting controller of events.
 pub const REPORTING_CONTROLLER: &str = "poolwright.dev/controller";

@@ -1,4 +1,4 @@
-//! The registry of reasons: every reason of an event or a condition that Poolwright writes, what has happened, and what to do.
+//! The registry of reasons: every reason of Poolwright's events and conditions, with what has happened and what to do.
 //!
 //! A reason that is not here cannot be written, because events and conditions carry a [`Reason`]. `docs/reasons.md` is
 //! [made from this table](Reason::markdown). Providers keep the reasons of their own node classes.

@@ -8,11 +8,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// What a taint does to pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum TaintEffect {
-    /// They are not scheduled there.
+    /// Such pods are not scheduled there.
     NoSchedule,
-    /// They are scheduled there only if nothing else will do.
+    /// Such pods are scheduled there only if no other node fits.
     PreferNoSchedule,
-    /// They are not scheduled there, and those running are evicted.
+    /// Such pods are not scheduled there, and running ones are evicted.
     NoExecute,
 }
 

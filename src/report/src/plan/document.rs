@@ -1,4 +1,4 @@
-//! The plan as it is published: `docs/plan.schema.json` describes it field by field.
+//! The document of a plan, as `poolwright plan` writes it. `docs/plan.schema.json` describes it field by field.
 
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_solver::Proof;
@@ -15,102 +15,102 @@ pub struct Document {
     pub api_version: &'static str,
     /// `Plan`.
     pub kind: &'static str,
-    /// What all new nodes cost: the sum of their known prices, less what commitments pay.
+    /// The cost of all new nodes: the sum of their known prices, without what commitments pay.
     #[serde(serialize_with = "usd")]
     pub cost_usd_per_hour: UsdPerHour,
-    /// What interruptions of spot nodes are expected to lose; absent unless it is counted.
+    /// The expected cost of spot interruptions; absent unless counted.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
     pub risk_usd_per_hour: Option<UsdPerHour>,
-    /// No plan that places the same pods has less of cost and risk together.
+    /// A lower bound for cost and risk of any plan that places the same pods.
     #[serde(serialize_with = "usd")]
     pub lower_bound_usd_per_hour: UsdPerHour,
     /// `(cost - bound) / bound`.
     pub gap: f64,
-    /// How many pods were given a place by rules about other pods first; the bound holds with these places. Absent when none.
+    /// How many pods got a place from rules about other pods; the bound holds for these places. Absent if none.
     #[serde(skip_serializing_if = "is_zero")]
     pub pinned_pods: usize,
-    /// How many pods have what is bought for them steered by preferences; the bound holds with these. Absent when none.
+    /// How many pods have preferences that influence what is bought; the bound holds for these. Absent if none.
     #[serde(skip_serializing_if = "is_zero")]
     pub steered_pods: usize,
-    /// What the bound rests on.
+    /// The strength of the proof of the bound.
     pub proof: Proof,
     /// How long planning took.
     pub elapsed_seconds: f64,
-    /// When the first plan was there; the same as `elapsed_seconds` when there was nothing to improve.
+    /// When the first plan was found; equal to `elapsed_seconds` if nothing was improved.
     pub first_plan_seconds: f64,
-    /// How many pods.
+    /// Counts of pods.
     pub pods: PodCounts,
     /// Every node to buy, with its pods.
     pub nodes: Vec<NewNode>,
-    /// Pods that go on nodes that are there or on their way.
+    /// Existing nodes and claims, with the pods that go there.
     pub existing_nodes: Vec<ExistingNode>,
-    /// Pods left out, and why.
+    /// Pods without a place, and why.
     pub unplaced: Vec<UnplacedPod>,
-    /// Preferences that are not met, and why; absent where there is none.
+    /// Relaxed preferences, and why; absent if none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub relaxed_preferences: Vec<RelaxedPreference>,
-    /// What simpler ways to buy would cost.
+    /// The cost of naive plans.
     pub baselines: Baselines,
-    /// What is used of commitments; absent where there is none.
+    /// The use of commitments; absent if none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commitments: Vec<CommitmentUse>,
-    /// Why one pod went where it did; absent unless asked for.
+    /// The explanation of one pod; absent unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explained>,
-    /// What was chosen from.
+    /// A summary of the catalogue.
     pub catalogue: CatalogueSummary,
-    /// What the reader should know about how the input was understood.
+    /// Notes about how the input was read.
     pub notes: Vec<String>,
 }
 
-/// A preference that is not met on the nodes to buy.
+/// A relaxed preference: new nodes do not meet it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RelaxedPreference {
-    /// Which, in words.
+    /// The preference, in words.
     pub preference: String,
-    /// Why, for machines.
+    /// The reason, for programs.
     pub reason: String,
-    /// Why, in words.
+    /// The reason, in words.
     pub message: String,
-    /// Whose.
+    /// The pods.
     pub pods: Vec<String>,
 }
 
-/// What is used of a commitment.
+/// The use of a commitment.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitmentUse {
     /// Its name.
     pub name: String,
-    /// What there is of it.
+    /// The available amount.
     #[serde(serialize_with = "usd")]
     pub usd_per_hour: UsdPerHour,
-    /// What the plan uses.
+    /// The amount that the plan uses.
     #[serde(serialize_with = "usd")]
     pub used_usd_per_hour: UsdPerHour,
 }
 
-/// Why one pod went where it did.
+/// The explanation of one pod.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explained {
-    /// Which pod.
+    /// The pod.
     pub pod: String,
-    /// In words.
+    /// The explanation in words.
     pub text: String,
-    /// In numbers, as `poolwright_solver::explain` gives them.
+    /// The explanation in numbers, as `poolwright_solver::explain` returns it.
     pub details: poolwright_solver::Explanation,
 }
 
 /// How many pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PodCounts {
-    /// That wait for a node.
+    /// Pending pods.
     pub total: usize,
-    /// That the plan places.
+    /// Pods with a place.
     pub placed: usize,
-    /// That it leaves out.
+    /// Pods without a place.
     pub unplaced: usize,
 }
 
@@ -124,38 +124,38 @@ pub struct NewNode {
     pub zone: String,
     /// Capacity type.
     pub capacity_type: CapacityType,
-    /// Its price; `None` (JSON null) when it is unknown and the pool allows the type by name.
+    /// Its price; `None` (JSON null) if unknown.
     #[serde(serialize_with = "maybe_usd")]
     pub usd_per_hour: Option<UsdPerHour>,
-    /// The NodePool; absent when the plan was made without one.
+    /// The NodePool; absent if the plan was made without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// The pods it is for.
     pub pods: Vec<String>,
-    /// What each of its GPUs is used as; absent where GPUs are only given whole.
+    /// The use of each GPU; absent if GPUs are only given whole.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuUse>,
 }
 
-/// What one GPU is used as.
+/// The use of one GPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase", tag = "use")]
 pub enum GpuUse {
     /// Nothing.
     Idle,
-    /// One pod has it whole.
+    /// One pod uses it exclusively.
     Whole {
-        /// The pod; it may have others too.
+        /// The pod; it may use other GPUs too.
         pod: String,
     },
     /// Pods share it.
     Shared {
-        /// Which, and how much of it.
+        /// The pods and their shares.
         pods: Vec<GpuShare>,
     },
-    /// It is cut into instances.
+    /// It is partitioned into MIG instances.
     Mig {
-        /// Which, by first memory slice.
+        /// The instances, by first memory slice.
         instances: Vec<GpuInstance>,
     },
 }
@@ -165,7 +165,7 @@ pub enum GpuUse {
 pub struct GpuShare {
     /// Whose.
     pub pod: String,
-    /// Thousandths.
+    /// The share in thousandths.
     pub milli: u32,
 }
 
@@ -174,13 +174,13 @@ pub struct GpuShare {
 pub struct GpuInstance {
     /// Its first memory slice.
     pub start: u8,
-    /// What it is called: `1g.10gb`.
+    /// The profile's name: `1g.10gb`.
     pub profile: String,
-    /// Who uses it.
+    /// The pod that uses it.
     pub pod: String,
 }
 
-/// A node that is there or on its way, and the waiting pods that go there.
+/// An existing node or claim, and the pending pods that go there.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExistingNode {
     /// Name of the Node or NodeClaim.
@@ -189,25 +189,26 @@ pub struct ExistingNode {
     pub pods: Vec<String>,
 }
 
-/// A pod left out.
+/// A pod without a place.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnplacedPod {
     /// Which.
     pub pod: String,
-    /// Stable reason.
+    /// The reason, for programs.
     pub reason: String,
-    /// A sentence, with the nearest miss.
+    /// The message, with the closest alternative.
     pub message: String,
 }
 
-/// What simpler ways to buy would cost for the same pods.
+/// The cost of naive plans for the same pods.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Baselines {
-    /// A node of its own for every pod that is bought for.
+    /// A node of its own for every pod on a new node.
     #[serde(serialize_with = "usd")]
     pub one_pod_per_node_usd_per_hour: UsdPerHour,
-    /// Pods one after the other onto an open node that some type still holds; the cheapest such type is bought at the end.
+    /// First fit: each pod goes to the first open node that some instance type still fits; the cheapest such type is bought at
+    /// the end.
     #[serde(serialize_with = "usd")]
     pub first_fit_usd_per_hour: UsdPerHour,
 }
@@ -216,18 +217,18 @@ pub struct Baselines {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogueSummary {
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
-    /// The oldest day any of its prices was quoted; `None` (JSON null) when none is dated.
+    /// The oldest date of its prices; `None` (JSON null) if none is dated.
     pub as_of: Option<String>,
-    /// How many offerings could be chosen from.
+    /// The number of offerings.
     pub offerings: usize,
-    /// How many of them have no known price.
+    /// The number of offerings without a known price.
     pub unknown_prices: usize,
 }
 
 impl CatalogueSummary {
-    /// Of this catalogue.
+    /// The summary of a catalogue.
     pub fn of(catalogue: &Catalogue) -> Self {
         Self {
             source: catalogue.origin().source.clone(),

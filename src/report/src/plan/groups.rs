@@ -9,7 +9,7 @@ use poolwright_terms::CapacityType;
 use super::document::{Document, GpuUse, NewNode, RelaxedPreference};
 use crate::Cost;
 
-/// Equal nodes to buy: the same offering for the same pool.
+/// A group of equal nodes to buy: the same offering for the same pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purchase<'a> {
     /// Instance type.
@@ -18,26 +18,26 @@ pub struct Purchase<'a> {
     pub zone: &'a str,
     /// Capacity type.
     pub capacity_type: CapacityType,
-    /// The pool, where the plan buys for several.
+    /// The pool, if the plan buys for several.
     pub pool: Option<&'a str>,
     /// How many nodes.
     pub nodes: usize,
     /// How many pods they are for.
     pub pods: usize,
-    /// The price of each; `None` when it is unknown.
+    /// The price of each; `None` if unknown.
     pub each: Option<UsdPerHour>,
-    /// What they cost together.
+    /// Their total cost.
     pub cost: Cost,
 }
 
-/// What several purchases come to.
+/// The sum of several purchases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PurchaseSum {
     /// How many nodes.
     pub nodes: usize,
     /// How many pods they are for.
     pub pods: usize,
-    /// What they cost.
+    /// Their cost.
     pub cost: Cost,
 }
 
@@ -66,19 +66,19 @@ pub struct Layout<'a> {
     pub gpus: usize,
 }
 
-/// Pods that are left out for one reason.
+/// Unplaced pods with the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut<'a> {
     /// Stable reason.
     pub reason: &'a str,
-    /// A sentence, with the nearest miss.
+    /// The message, with the closest alternative.
     pub message: &'a str,
     /// The pods.
     pub pods: Vec<&'a str>,
 }
 
 impl Document {
-    /// How many pods go on nodes that exist or are on their way.
+    /// The number of pods on existing nodes and claims.
     pub fn pods_on_existing(&self) -> usize {
         self.existing_nodes.iter().map(|node| node.pods.len()).sum()
     }
@@ -93,7 +93,7 @@ impl Document {
         self.nodes.iter().map(|node| &node.pool).collect::<BTreeSet<_>>().len() > 1
     }
 
-    /// The nodes to buy in groups of equal ones, the dearest first.
+    /// The nodes to buy in groups of equal ones, the most expensive first.
     pub fn purchases(&self) -> Vec<Purchase<'_>> {
         let several = self.has_several_pools();
         let mut groups: BTreeMap<(&str, &str, &str, &str), Purchase<'_>> = BTreeMap::new();
@@ -122,7 +122,7 @@ impl Document {
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// The uses of GPUs that are shared or cut, the most frequent first.
+    /// The uses of shared or partitioned GPUs, the most frequent first.
     pub fn layouts(&self) -> Vec<Layout<'_>> {
         let mut groups: BTreeMap<(&str, String), usize> = BTreeMap::new();
         for node in &self.nodes {
@@ -141,7 +141,7 @@ impl Document {
         groups
     }
 
-    /// The pods that are left out, by reason; the reason of most pods first.
+    /// The unplaced pods by reason, the most frequent reason first.
     pub fn left_out(&self) -> Vec<LeftOut<'_>> {
         let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
         for pod in &self.unplaced {
@@ -153,15 +153,14 @@ impl Document {
         groups
     }
 
-    /// The preferences that are not met; those of most pods first.
+    /// The relaxed preferences; those of most pods first.
     pub fn relaxed_by_pods(&self) -> Vec<&RelaxedPreference> {
         let mut all: Vec<_> = self.relaxed_preferences.iter().collect();
         all.sort_by_key(|one| Reverse(one.pods.len()));
         all
     }
 
-    /// How much more another way to buy costs, as a part of this plan's cost; `None` when it costs no more, or this plan
-    /// costs nothing.
+    /// How much more another plan costs, relative to this plan's cost; `None` if it costs no more, or this plan costs nothing.
     pub fn excess_of(&self, other: UsdPerHour) -> Option<f64> {
         let cost = self.cost_usd_per_hour.micros();
         (cost > 0 && other.micros() > cost).then(|| (other.micros() - cost) as f64 / cost as f64)

@@ -1,4 +1,4 @@
-//! A plan: the document that is published, and the groups that tables show of it.
+//! Reports about plans: the document, and groups for tables.
 
 mod document;
 mod groups;

@@ -1,4 +1,4 @@
-//! From a plan to its document.
+//! Converts a plan to its document.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,24 +34,24 @@ impl PodNames {
     }
 }
 
-/// What the document says besides the plan: how the input was read.
+/// Inputs of the document besides the plan.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
     /// The snapshot that was planned for.
     pub snapshot: &'a Snapshot,
-    /// The offerings that could be chosen.
+    /// The summary of the catalogue.
     pub catalogue: CatalogueSummary,
     /// Notes on how the input was understood.
     pub notes: Vec<String>,
     /// How to name pods.
     pub names: PodNames,
-    /// The user gave no pool, so one was made up; the document does not mention it.
+    /// Whether the user gave no pool, so that an implicit one was used; the document does not mention it.
     pub implicit_pool: bool,
-    /// The plan weighs interruptions of spot nodes.
+    /// Whether the plan counts spot interruptions.
     pub counts_risk: bool,
 }
 
-/// The independent check refused the plan; says which rules it breaks.
+/// The error if the independent check refused the plan, with the violations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(pub Vec<String>);
 
@@ -72,7 +72,7 @@ impl std::error::Error for Refused {}
 ///
 /// # Errors
 ///
-/// When the independent check refused the plan.
+/// If the independent check refused the plan.
 pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, Refused> {
     if !plan.refused.is_empty() {
         return Err(Refused(plan.refused));
@@ -121,7 +121,7 @@ pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, 
         ));
     }
     notes.extend(arm(&plan, asked.snapshot).filter(|_| asked.implicit_pool));
-    // Limits that are reached are told by the pods they leave out.
+    // Reached limits are reported with the pods that they leave unplaced.
     for (name, findings) in &plan.pools {
         let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
         notes.extend(problems.map(|(reason, message)| format!("pool {name}: {reason}: {message}")));
@@ -200,7 +200,7 @@ fn gpu_use(gpu: &PlannedGpu, name: &impl Fn(&PodKey) -> String) -> GpuUse {
     }
 }
 
-/// Pods seldom say which processors their images are for; without a pool nobody else does.
+/// Pods seldom specify the architecture of their images, and without a pool nothing else does.
 fn arm(plan: &Plan, snapshot: &Snapshot) -> Option<String> {
     let is_arm = |claim: &&PlannedClaim| {
         let kinds =

@@ -10,7 +10,7 @@ use crate::money::Usd;
 /// What happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// How much was played: less than was asked for when somebody stopped it.
+    /// The simulated time: less than requested if it was stopped.
     pub played: Duration,
     /// Every machine, in the order of launches.
     pub machines: Vec<Machine>,
@@ -40,12 +40,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// How long it was paid for, by `played`.
+    /// How long it was paid for, until `played`.
     pub fn lasted(&self, played: Duration) -> Duration {
         self.gone.map_or(played, |gone| gone.min(played)).saturating_sub(self.launched)
     }
 
-    /// What it cost by `played`. A machine with an unknown price adds nothing.
+    /// Its cost until `played`; zero if its price is unknown.
     pub fn cost(&self, played: Duration) -> Usd {
         Usd::of(self.price, self.lasted(played))
     }
@@ -56,18 +56,18 @@ impl Machine {
 pub struct Pod {
     /// Its name and its requests.
     pub model: Arc<poolwright_core::Pod>,
-    /// When it was made.
+    /// When it was created.
     pub made: Duration,
-    /// When it got a node, and the index of that machine.
+    /// When it was bound, and the index of the machine.
     pub bound: Option<(Duration, usize)>,
-    /// When its containers began to work.
+    /// When its containers started.
     pub started: Option<Duration>,
     /// When it ended, and how.
     pub ended: Option<(Duration, End)>,
 }
 
 impl Pod {
-    /// How long it waited for its containers to run, by `played`.
+    /// How long it waited for its containers to run, until `played`.
     pub fn waited(&self, played: Duration) -> Duration {
         let until = self.started.or(self.ended.map(|(at, _)| at)).unwrap_or(played);
         until.saturating_sub(self.made)
@@ -77,10 +77,10 @@ impl Pod {
 /// How a pod ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It did its work.
+    /// It finished.
     Finished,
     /// It lost its machine.
     MachineLost,
-    /// Somebody deleted it before it was done: it had to make room, or its node was to go.
+    /// It was deleted before it finished: preempted, or its node was drained.
     Evicted,
 }

@@ -1,4 +1,4 @@
-//! A simulation: what happened to machines and pods, and the figures that follow.
+//! Reports about simulations: the history of machines and pods, and the figures.
 
 mod bound;
 mod figures;
