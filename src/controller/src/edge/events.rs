@@ -1,6 +1,6 @@
 //! The queue of Kubernetes events: removes repetitions and floods.
 //!
-//! Here they are queued, without repetitions and floods. `executor/event_writer.rs` writes them.
+//! `executor/event_writer.rs` writes the queued events.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

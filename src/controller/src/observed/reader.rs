@@ -1,6 +1,6 @@
 //! The API server, for reading: the only holder of a client besides the elector.
 //!
-//! The client is private: neither a [`Reader`] nor its [`Objects`] have methods that write. Writing needs a [`Permit`] , which
+//! The client is private: neither a [`Reader`] nor its [`Objects`] have methods that write. Writing needs a [`Permit`], which
 //! only the [writer](crate::leader::writer) creates.
 
 use std::fmt::Debug;
