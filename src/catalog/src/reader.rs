@@ -1,6 +1,6 @@
-//! Reads a catalogue from CSV: the one built in, and the ones users write. Every problem of every file is reported at once.
+//! Reads catalogues from CSV, built in or written by users. It reports all problems of all files at once.
 //!
-//! The format, for users: `docs/catalogue.md`.
+//! `docs/catalogue.md` describes the format for users.
 
 mod columns;
 mod lines;
@@ -23,7 +23,7 @@ pub use row::{DEFAULT_EPHEMERAL_STORAGE_MIB, UNSPECIFIED_PROVIDER};
 
 /// Reads one catalogue out of one or more CSV files, each given as its name (for messages) and its text.
 ///
-/// Implausible prices are no errors: they are put in quarantine, see [`crate::sanity`].
+/// Implausible prices are not errors. They go into quarantine, see [`crate::sanity`].
 ///
 /// # Errors
 ///
@@ -173,7 +173,7 @@ impl<'a> Read<'a> {
         first.kind.as_ref().filter(|same| *same != kind).map(|_| {
             (
                 format!("\"{name}\" is another machine than at {place}"),
-                "rows of one instance type differ in zone, capacity type, prices, availability and interruptions only",
+                "rows of one instance type may differ only in zone, capacity type, prices, availability and interruptions",
             )
         })
     }

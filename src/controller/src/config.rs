@@ -25,7 +25,7 @@ pub fn unfit(file: &Commitments) -> Vec<String> {
     let mut problems = file.problems();
     problems.extend(file.first_reservation().map(|at| {
         format!(
-            "{at}: the controller takes reservations from node classes; name it in \
+            "{at}: the controller reads reservations from node classes; name this one in \
              spec.capacityReservationSelectorTerms of the node class, and keep `commitments` alone here"
         )
     }));
@@ -123,11 +123,11 @@ impl Config {
         );
         anyhow::ensure!(
             self.create_concurrency > 0 && self.act_concurrency > 0,
-            "concurrency must be at least 1: with 0 nothing would ever be done"
+            "concurrency must be at least 1: with 0 the controller would do nothing"
         );
         anyhow::ensure!(
             self.list_interval >= Duration::from_secs(1) && self.catalogue_interval >= Duration::from_secs(1),
-            "providers are asked at most once a second"
+            "the intervals at which providers are asked must be at least a second"
         );
         Ok(())
     }

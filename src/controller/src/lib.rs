@@ -142,7 +142,7 @@ pub async fn run_in(
         // None of these loops ends by itself. If one does, it has panicked, and the controller must not go on without it.
         ended = loops.join_next() => ended.and_then(Result::err),
     };
-    info!("stopping: no new work; calls on their way are finished");
+    info!("stopping: taking no new work, finishing running calls");
     stop.cancel();
     executor.drain(config.drain).await;
     loops.abort_all();

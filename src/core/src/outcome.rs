@@ -77,9 +77,7 @@ pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -
                 return Vec::new();
             }
             let message = format!(
-                "a toleration cannot be added to pods of namespace {}, so nodes cannot be reserved for them, and others \
-                 may take their place; they are nominated instead. Grant `patch` on pods (deploy/rbac.yaml), or run with \
-                 --placement nominate: {why}",
+                "Poolwright may not add a toleration to pods of namespace {}, so it cannot reserve nodes for them; it nominates them instead, and other pods may take their places. Grant `patch` on pods (deploy/rbac.yaml), or run with --placement nominate: {why}",
                 pod.namespace
             );
             vec![event(Subject::Pod(pod.clone()), Reason::ReservationRefused, message)]
@@ -96,7 +94,7 @@ fn fail(claim: &Claim, unavailable: &[Unavailable], setbacks: &mut Setbacks, now
 /// The claim is deleted, and its pods are planned again at once, without the offerings that failed.
 fn none_available(claim: &Claim, unavailable: &[Unavailable]) -> Vec<Action> {
     let list: Vec<String> = unavailable.iter().map(|one| format!("{} ({})", one.offering, one.why)).collect();
-    let message = format!("none of its offerings can be had now: {}", list.join(", "));
+    let message = format!("none of its offerings is available now: {}", list.join(", "));
     vec![
         event(Subject::Claim(claim.name.clone()), Reason::StockOut, message.clone()),
         event(Subject::Pool(claim.pool.clone()), Reason::StockOut, message.clone()),

@@ -11,7 +11,7 @@ use poolwright_core::{
 
 use crate::rules::operator;
 
-/// A namespace as decisions see it.
+/// Converts a namespace.
 pub fn namespace(from: &k8s::Namespace) -> Namespace {
     let meta = &from.metadata;
     Namespace { name: meta.name.clone().unwrap_or_default(), labels: meta.labels.clone().unwrap_or_default() }
@@ -114,7 +114,7 @@ pub(crate) fn term_of(
     unmodelled: &mut Vec<UnmodelledRule>,
 ) -> Option<PodTerm> {
     let mut add = |field: &str| {
-        let rule = "a rule about other pods with an expression that makes no sense".to_owned();
+        let rule = "a rule about other pods with an invalid expression".to_owned();
         unmodelled.push(UnmodelledRule { field: format!("{path}{field}"), rule });
     };
     let (same, other) = (term.match_label_keys.as_deref(), term.mismatch_label_keys.as_deref());
@@ -195,7 +195,7 @@ pub(crate) fn spread_of(
     };
     let same = spread.match_label_keys.as_deref();
     let Ok(selector) = selector(owner, spread.label_selector.as_ref(), same, None) else {
-        add(".labelSelector", "topology spread with an expression that makes no sense".to_owned());
+        add(".labelSelector", "topology spread with an invalid expression".to_owned());
         return None;
     };
     Some(SpreadRule {

@@ -1,4 +1,4 @@
-//! Services, as far as a scheduler's default spread goes by them.
+//! Services, as far as a scheduler's default spread uses them.
 
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_api::FieldProblem;

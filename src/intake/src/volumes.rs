@@ -1,4 +1,4 @@
-//! Volumes: what pods use, claims, volumes, classes and the limits of nodes.
+//! Volumes of pods, PersistentVolumeClaims, PersistentVolumes, StorageClasses, and the volume limits of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,17 +66,17 @@ pub(crate) fn of_pod(pod: &str, spec: &k8s::PodSpec) -> Vec<PodVolume> {
     spec.volumes.iter().flatten().filter_map(convert).collect()
 }
 
-/// A PersistentVolumeClaim as decisions see it.
+/// Converts a PersistentVolumeClaim.
 pub fn volume_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, IntakeError> {
     convert_claim(from).map_err(|problem| problem.of(named("PersistentVolumeClaim", &from.metadata, true)))
 }
 
-/// A PersistentVolume as decisions see it.
+/// Converts a PersistentVolume.
 pub fn volume(from: &k8s::PersistentVolume) -> Result<Volume, IntakeError> {
     convert_volume(from).map_err(|problem| problem.of(named("PersistentVolume", &from.metadata, false)))
 }
 
-/// A StorageClass as decisions see it.
+/// Converts a StorageClass.
 pub fn storage_class(from: &storage::StorageClass) -> StorageClass {
     let meta = &from.metadata;
     let is_true = |key: &&str| annotation(meta, key) == Some("true");
@@ -108,7 +108,7 @@ pub fn attachment(from: &storage::VolumeAttachment) -> Attachment {
     }
 }
 
-/// How many volumes a node takes.
+/// The number of volumes that a node can attach.
 pub fn node_drivers(from: &storage::CSINode) -> NodeDrivers {
     let limit = |driver: &storage::CSINodeDriver| {
         let count = driver.allocatable.as_ref()?.count?;
@@ -131,7 +131,7 @@ pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeC
         Some(selector) => requirements(selector).ok_or_else(|| {
             FieldProblem::new(
                 "spec.selector",
-                "an expression in it makes no sense",
+                "it has an invalid expression",
                 "use In, NotIn, Exists or DoesNotExist with values that fit",
             )
         })?,

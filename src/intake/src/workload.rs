@@ -1,4 +1,4 @@
-//! Workloads as the pods that their controllers would make of them.
+//! Expands workloads into the pods that their controllers would create.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::runtime_class::{RuntimeClasses, admit};
 use crate::volumes;
 use crate::workloads;
 
-/// A workload that asks for more pods than this is refused: it is a slip of the keyboard more often than a plan, and
+/// The most pods of a workload. A larger number is an error, because it is usually a typing mistake, and
 /// each pod takes memory.
 pub const MAX_PODS: i64 = 200_000;
 

@@ -1,4 +1,4 @@
-//! Sums over the nodes of a pool, for its status and the metrics.
+//! The sums over the nodes of a pool. Its status and the metrics show them.
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{PoolName, Snapshot};
@@ -8,13 +8,13 @@ use crate::Cost;
 /// The sums of one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolSums {
-    /// The number of nodes, including those that are starting.
+    /// The number of its nodes, including starting ones.
     pub nodes: i64,
-    /// The allocatable resources of its nodes.
+    /// The resources that its nodes promise to pods.
     pub resources: ResourceList,
     /// The cost of its nodes.
     pub cost: Cost,
-    /// The cost that the plans expected for its nodes.
+    /// The planned cost of its nodes.
     pub planned: Cost,
 }
 
@@ -27,12 +27,12 @@ impl PoolSums {
             sums.nodes += 1;
             sums.resources.add(&ranked.allocatable);
             sums.cost.add(ranked.price);
-            // A node that is bought again was not expected: an earlier plan counted its pods elsewhere.
+            // An earlier plan counted the pods of a node that is bought again: it did not foresee this node.
             if !claim.bought_again {
                 sums.planned.add(claim.offerings[0].price);
             }
         }
-        // The sum of the numbers of pods that fit is not useful.
+        // The number of pods that fit is no sum that helps anybody.
         sums.resources.set(ResourceName::PODS, 0);
         sums
     }

@@ -1,4 +1,4 @@
-//! Capacity types: reserved, spot and on-demand.
+//! Capacity types: the ways to buy capacity.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How capacity is bought.
+/// Reserved, spot or on-demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityType {
-    /// Prepaid.
+    /// Capacity that you reserved and pay for anyway.
     Reserved,
-    /// Cheaper; may be reclaimed at any time.
+    /// Cheaper capacity that the cloud may take back at any time.
     Spot,
-    /// At list price, kept until terminated.
+    /// Capacity at the list price, until you terminate it.
     OnDemand,
 }
 

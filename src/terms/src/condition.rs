@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// True, False or Unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ConditionStatus {
-    /// The condition holds.
+    /// It holds.
     True,
-    /// The condition does not hold.
+    /// It does not hold.
     False,
-    /// Unknown.
+    /// Not known.
     Unknown,
 }
 
@@ -25,7 +25,7 @@ impl ConditionStatus {
         }
     }
 
-    /// The status with this name in the API; `Unknown` for any other name.
+    /// The status with this name in the API. Any other name counts as `Unknown`.
     pub fn named(name: &str) -> Self {
         match name {
             "True" => Self::True,
@@ -42,31 +42,31 @@ pub enum ConditionType {
     Launched,
     /// Claim: its node joined the cluster.
     Registered,
-    /// Claim: its node is ready and advertises what was promised; pods may use it.
+    /// Claim: its node is ready and advertises the promised resources; pods may use it.
     Initialized,
     /// Claim: no workload pod is on its node or planned for it.
     Empty,
-    /// Claim: it no longer matches its pool.
+    /// Claim: it differs from what its pool would create now.
     Drifted,
-    /// Claim: its node has an unhealthy condition for which the pool replaces nodes.
+    /// Claim: its node has a condition that its pool repairs after a while.
     Unhealthy,
-    /// Claim: its cloud reclaims the instance or has announced another interruption.
+    /// Claim: its cloud announced an interruption of its instance.
     Interrupted,
-    /// Claim: its node is closed to pods and will be terminated.
+    /// Claim: its node is closed to pods because it will be terminated.
     Disrupting,
-    /// Claim: its node is drained.
+    /// Claim: it is deleted, and its node has no pod left to wait for.
     Drained,
-    /// Claim: the volumes of its node's pods are detached.
+    /// Claim: it is deleted, and no volume of its pods is attached to its node any more.
     VolumesDetached,
     /// Claim: its instance is being terminated.
     InstanceTerminating,
-    /// Pool or node class: usable.
+    /// Pool or node class: the summary of its other conditions.
     Ready,
     /// Pool: its spec is valid.
     ValidationSucceeded,
-    /// Pool: its node class exists and can buy.
+    /// Pool: its node class exists and is ready.
     NodeClassReady,
-    /// Pool: a limit keeps it from buying what pods need.
+    /// Pool: a limit leaves pods waiting.
     LimitReached,
 }
 
@@ -90,7 +90,7 @@ impl ConditionType {
         Self::LimitReached,
     ];
 
-    /// The type with this name in the API.
+    /// The type that has this name in the API.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }

@@ -1,4 +1,4 @@
-//! Kinds of interruptions that clouds announce.
+//! Interruptions that a cloud may announce for an instance.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::Reason;
 
-/// What happens to an instance.
+/// The kind of an interruption.
 ///
-/// Ordered by certainty: of two notices about one instance, the greater counts.
+/// The order is by certainty. If a cloud announces two kinds for one instance, the greater counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum InterruptionKind {
-    /// It is likely to be reclaimed.
+    /// The cloud will probably take the instance back.
     Rebalance,
-    /// It has maintenance at the deadline.
+    /// The cloud will maintain its machine at the deadline; the instance is then unavailable or gone.
     Maintenance,
-    /// It fails the cloud's own checks.
+    /// The instance fails the cloud's own checks.
     Unhealthy,
-    /// Its capacity reservation ends.
+    /// The capacity reservation of the instance ends.
     ReservationEnd,
-    /// The owner of its capacity reservation reclaims it.
+    /// The owner of its capacity reservation takes the capacity back.
     ReservationReclaim,
-    /// Its spot capacity is reclaimed.
+    /// The cloud takes the spot instance back.
     Reclaim,
-    /// It is being stopped or terminated now.
+    /// The cloud is stopping or terminating the instance now.
     Ending,
 }
 
@@ -58,17 +58,17 @@ impl InterruptionKind {
         self.reason().as_str()
     }
 
-    /// Whether it is certain to happen.
+    /// Whether it will certainly happen.
     pub const fn is_certain(self) -> bool {
         !matches!(self, Self::Rebalance)
     }
 
-    /// Whether more instances of the same offering are likely to be reclaimed soon.
+    /// Whether more instances of the same offering are likely to be lost soon.
     pub const fn tells_of_the_offering(self) -> bool {
         matches!(self, Self::Rebalance | Self::ReservationEnd | Self::ReservationReclaim | Self::Reclaim)
     }
 
-    /// What happens, in words: `spot capacity is taken back`.
+    /// The interruption in words, such as `spot capacity is taken back`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Rebalance => "spot capacity is likely to be taken back",

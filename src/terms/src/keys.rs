@@ -1,4 +1,4 @@
-//! Keys and names in the Kubernetes API: labels, annotations, taints, finalizers, the API group, field managers.
+//! Keys and names that clusters see: labels, annotations, taints, finalizers, the API group, field managers.
 //!
 //! Labels that describe an offering have [a module of their own](crate::labels).
 
@@ -21,27 +21,30 @@ pub const REGISTERED_LABEL: &str = "poolwright.dev/registered";
 /// Label on nodes, `true` once the node is initialized.
 pub const INITIALIZED_LABEL: &str = "poolwright.dev/initialized";
 
-/// Annotation on a node that Poolwright has cordoned until its claim is initialized; its value is [`GATE_UNTIL_INITIALIZED`].
+/// Annotation on a node whose cordon is Poolwright's and is lifted when its claim is initialized; its value is
+/// [`GATE_UNTIL_INITIALIZED`].
 pub const GATE_ANNOTATION: &str = "poolwright.dev/cordoned-until";
 /// The value of [`GATE_ANNOTATION`].
 pub const GATE_UNTIL_INITIALIZED: &str = "initialization";
 
-/// Annotation on NodeClaims that were bought because pods lost an earlier place: those pods.
+/// Annotation on NodeClaims that Poolwright bought because pods lost the place that an earlier plan gave them. It names these pods.
 pub const BOUGHT_AGAIN_ANNOTATION: &str = "poolwright.dev/bought-again";
-/// Annotation on NodeClaims: why the node was bought, in a sentence.
+/// Annotation on NodeClaims: a sentence that says why this node was bought.
 pub const REASON_ANNOTATION: &str = "poolwright.dev/reason";
-/// Annotation on NodeClaims that are launched in one call: the id of the batch, a slash, and the number of claims.
+/// Annotation on NodeClaims of one plan that look the same to a cloud, so that one call may launch them all. Its value is the
+/// name of their batch, a slash, and the number of claims.
 pub const LAUNCH_BATCH_ANNOTATION: &str = "poolwright.dev/launch-batch";
 
-/// Annotation on pods, nodes, NodeClaims and NodePools that must not be disrupted: `true`, or how long after the start (`4h`).
+/// Annotation on pods that Poolwright must not disrupt: `true`, or a duration after their start (`4h`).
 pub const DO_NOT_DISRUPT_ANNOTATION: &str = "poolwright.dev/do-not-disrupt";
-/// Karpenter's equivalent. Poolwright honors it.
+/// Karpenter's annotation with the same meaning. Poolwright respects it.
 pub const KARPENTER_DO_NOT_DISRUPT_ANNOTATION: &str = "karpenter.sh/do-not-disrupt";
 
-/// Key of the taint (`NoExecute`) on a new node until it is registered, so that no pods run on a node without a claim.
+/// Key of the taint (`NoExecute`) that a new node has until its claim recognises it. So no pod runs on a node
+/// without a claim.
 pub const UNREGISTERED_TAINT: &str = "poolwright.dev/unregistered";
-/// Key of the taint (`NoSchedule`, value: the NodeClaim's name) on an open node that is reserved for the pods it was bought
-/// for.
+/// Key of the taint (`NoSchedule`, the NodeClaim's name as value) on an open node that is reserved for the pods it was bought
+/// for. No other pod may take their room.
 pub const RESERVED_TAINT: &str = "poolwright.dev/reserved";
 /// Key of the taint (`NoSchedule`) on a node that will be terminated.
 pub const DISRUPTED_TAINT: &str = "poolwright.dev/disrupted";
@@ -50,7 +53,7 @@ pub const DISRUPTED_TAINT: &str = "poolwright.dev/disrupted";
 pub const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
 /// Key of the taint of a node that is not ready.
 pub const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
-/// Key of the taint of a node whose kubelet does not respond.
+/// Key of the taint of a node whose kubelet no longer reports.
 pub const UNREACHABLE_TAINT: &str = "node.kubernetes.io/unreachable";
 /// Key of the taint of a node that is short of disk.
 pub const DISK_PRESSURE_TAINT: &str = "node.kubernetes.io/disk-pressure";
@@ -61,12 +64,12 @@ pub const PID_PRESSURE_TAINT: &str = "node.kubernetes.io/pid-pressure";
 /// Key of the taint of a node whose network is not set up.
 pub const NETWORK_UNAVAILABLE_TAINT: &str = "node.kubernetes.io/network-unavailable";
 
-/// Finalizer on NodeClaims: removed after the provider confirms that the instance is terminated.
+/// Finalizer on NodeClaims: removed when the provider has confirmed that the instance is gone.
 pub const TERMINATION_FINALIZER: &str = "poolwright.dev/termination";
 
 /// Field manager of the controller's writes.
 pub const FIELD_MANAGER: &str = "poolwright-controller";
 /// Name of the leader's Lease.
 pub const LEASE: &str = "poolwright-controller";
-/// Reporting controller of events.
+/// Who reports the controller's events.
 pub const REPORTING_CONTROLLER: &str = "poolwright.dev/controller";

@@ -90,7 +90,10 @@ async fn what_is_there_and_what_is_being_done_is_said_while_a_node_comes_and_goe
         let node = find(&shown["nodes"], "name", &claim)?;
         ensure!(node["stage"] == "Disrupting", "{node}");
         let why = node["doing"].as_str().unwrap_or_default();
-        ensure!(why.contains("it is closed to pods and given back unless one got in"), "{why}");
+        ensure!(
+            why.contains("its node is closed, and terminated unless a pod was bound to it before"),
+            "{why}"
+        );
         let pool = find(&shown["pools"], "name", &name)?;
         ensure!(pool["nodesLeaving"] == 1, "{pool}");
         Ok(())

@@ -82,7 +82,7 @@ impl Columns {
             let name = known().find(|name| *name == cell);
             match name {
                 Some(name) if names.contains(&Some(name)) => {
-                    let cause = "the column is there twice".to_owned();
+                    let cause = "the column is listed twice".to_owned();
                     problems.push(CsvProblem::of_column(file, line, name, cause, "keep one of the two"));
                     names.push(None);
                     continue;

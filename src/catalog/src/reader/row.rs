@@ -201,7 +201,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
             "spot" => Some(CapacityType::Spot),
             other => {
                 let cause = format!("\"{other}\" is not a capacity type that has a price");
-                let remedy = "use on-demand or spot, or leave the cell empty for both; reservations are no part of a catalogue";
+                let remedy = "use on-demand or spot, or leave the cell empty for both; a catalogue lists no reservations";
                 self.problem(column::CAPACITY_TYPE, cause, remedy);
                 None
             }
@@ -250,7 +250,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         let listed = self.cell(column::ZONES);
         if !self.cell(column::ZONE).is_empty() {
             if !listed.is_empty() {
-                let cause = "the row has zones and a zone".to_owned();
+                let cause = "the row has both zones and zone".to_owned();
                 self.problem(column::ZONE, cause, "keep one of the two cells");
             }
             return self.label_value(column::ZONE).map(Zone::from).into_iter().collect();

@@ -40,7 +40,7 @@ impl Endpoints {
         let serving = axum::serve(listener, self.router())
             .with_graceful_shutdown(async move { shutdown.cancelled().await });
         if let Err(error) = serving.await {
-            tracing::error!(%error, "metrics and health are not served any more");
+            tracing::error!(%error, "metrics and health are no longer served");
         }
     }
 }
@@ -48,9 +48,9 @@ impl Endpoints {
 /// Binds the port, so that the controller does not start without it.
 pub async fn bind(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
     let Some(address) = address else { return Ok(None) };
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("the address {address} for metrics and health cannot be bound"))?;
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!("cannot bind the address {address} for metrics and health; set another with --bind")
+    })?;
     info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "serving metrics and health");
     Ok(Some(listener))
 }

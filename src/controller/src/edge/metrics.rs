@@ -150,7 +150,7 @@ impl Metrics {
         let pool_cost = GaugeVec::new(
             Opts::new(
                 "poolwright_nodepool_cost_usd_per_hour",
-                "What the pool's nodes cost, known prices only.",
+                "Cost of the pool's nodes, known prices only.",
             ),
             &["nodepool"],
         )?;
@@ -158,13 +158,13 @@ impl Metrics {
         let pool_planned_cost = GaugeVec::new(
             Opts::new(
                 "poolwright_nodepool_planned_cost_usd_per_hour",
-                "What the pool's nodes were to cost by the plans that bought them, known prices only.",
+                "Planned cost of the pool's nodes, known prices only.",
             ),
             &["nodepool"],
         )?;
         r.register(Box::new(pool_planned_cost.clone()))?;
         let plan_duration = Histogram::with_opts(
-            HistogramOpts::new("poolwright_plan_duration_seconds", "From snapshot to checked plan.")
+            HistogramOpts::new("poolwright_plan_duration_seconds", "Time from snapshot to checked plan.")
                 .buckets(vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0]),
         )?;
         r.register(Box::new(plan_duration.clone()))?;
@@ -172,7 +172,7 @@ impl Metrics {
         let index_duration = Histogram::with_opts(
             HistogramOpts::new(
                 "poolwright_index_duration_seconds",
-                "From the arrival of a changed object to its place in the index.",
+                "Time from the arrival of a changed object to the updated index.",
             )
             .buckets(quick.clone()),
         )?;
@@ -180,7 +180,7 @@ impl Metrics {
         let decision_duration = Histogram::with_opts(
             HistogramOpts::new(
                 "poolwright_decision_duration_seconds",
-                "From snapshot to decisions about claims, nodes and instances.",
+                "Time from snapshot to decisions about claims, nodes and instances.",
             )
             .buckets(quick),
         )?;
@@ -197,7 +197,7 @@ impl Metrics {
         let interruption_age = Histogram::with_opts(
             HistogramOpts::new(
                 "poolwright_interruption_record_seconds",
-                "From the time at which a cloud said that an instance is interrupted to its record.",
+                "Time from a cloud's announcement of an interruption to its record.",
             )
             .buckets(vec![0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0]),
         )?;
@@ -207,13 +207,13 @@ impl Metrics {
             interruptions: counters(
                 r,
                 "interruptions_total",
-                "What clouds said of instances, by what became of it.",
+                "Announcements of clouds about instances, by outcome.",
                 &["provider", "kind", "outcome"],
             )?,
             unreadable: counters(
                 r,
                 "interruption_messages_unreadable_total",
-                "Messages of clouds about instances that cannot be read or believed, each time they come.",
+                "Deliveries of cloud messages that are unreadable, or from another account or region.",
                 &["provider"],
             )?,
             stage_duration,
@@ -224,10 +224,10 @@ impl Metrics {
             writes_dropped: counters(
                 r,
                 "writes_dropped_total",
-                "Mutations dropped because this process does not lead.",
+                "Writes dropped because this process does not lead.",
                 &["kind"],
             )?,
-            writes_in_flight: int_gauge(r, "writes_in_flight", "Mutations that wait for their answer.")?,
+            writes_in_flight: int_gauge(r, "writes_in_flight", "Writes that wait for an answer.")?,
             watch_events: counters(r, "watch_events_total", "Objects seen through watches.", &["kind"])?,
             watch_errors: counters(r, "watch_errors_total", "Watch failures; each is retried.", &["kind"])?,
             malformed_objects: counters(
@@ -246,17 +246,17 @@ impl Metrics {
             pods_unplaced: int_gauges(r, "pods_unplaced", "Pods the last plan left out.", &["reason"])?,
             plans: counters(r, "plans_total", "Plans, by outcome.", &["outcome"])?,
             plan_duration,
-            plan_cost: gauge(r, "plan_cost_usd_per_hour", "What the last plan buys.")?,
+            plan_cost: gauge(r, "plan_cost_usd_per_hour", "Cost of the nodes that the last plan buys.")?,
             plan_bound: gauge(
                 r,
                 "plan_lower_bound_usd_per_hour",
-                "What any plan for the pods of the last plan costs at least.",
+                "Lower bound on the cost of any plan for the pods of the last plan.",
             )?,
             plan_gap: gauge(r, "plan_gap_ratio", "(cost - bound) / bound of the last plan.")?,
             commitments_failures: counter(
                 r,
                 "commitments_failures_total",
-                "Looks at the file of commitments that found nothing that could be used.",
+                "Reads of the commitments file that found it invalid.",
             )?,
             plans_refused: counter(
                 r,
@@ -270,18 +270,18 @@ impl Metrics {
             offerings_failed: counters(
                 r,
                 "offerings_failed_total",
-                "Offerings that could not be had.",
+                "Offerings that failed.",
                 &["instance_type", "reason"],
             )?,
             offerings_held_back: int_gauge(
                 r,
                 "offerings_held_back",
-                "Offerings not bought now: they failed lately.",
+                "Offerings not bought now because they failed recently.",
             )?,
             offerings_taken_back: int_gauge(
                 r,
                 "offerings_taken_back",
-                "Offerings that count as dearer now: the cloud took instances of them back lately.",
+                "Offerings that count as more expensive now because the cloud recently took instances back.",
             )?,
             terminations: counters(
                 r,
@@ -292,26 +292,26 @@ impl Metrics {
             evictions: counters(
                 r,
                 "evictions_total",
-                "Pods of nodes that go: asked to end, refused by a budget, told to end; and why their node goes.",
+                "Pods of leaving nodes: evicted, refused, forced or failed, with the reason of their node.",
                 &["result", "reason"],
             )?,
             disruptions: counters(
                 r,
                 "disruptions_total",
-                "Nodes that are well and are emptied: begun, draining, called off.",
+                "Disrupted nodes, by cause: begun, draining, called off.",
                 &["cause", "result"],
             )?,
             saving_promised: money_counter(
                 r,
                 "saving_promised_usd_per_hour_total",
-                "What moves of work were to save, added up.",
+                "Sum of the savings that consolidation promised.",
             )?,
             saving_realised: money_counter(
                 r,
                 "saving_realised_usd_per_hour_total",
-                "What moves of work that were carried out save, added up.",
+                "Sum of the savings of completed moves.",
             )?,
-            reaped: counter(r, "instances_reaped_total", "Instances without a claim that were given back.")?,
+            reaped: counter(r, "instances_reaped_total", "Terminated instances without a claim.")?,
             provider_errors: counters(
                 r,
                 "provider_errors_total",

@@ -84,7 +84,7 @@ impl Executor {
                         Ok(None) => return Created::No,
                         Err(error) => {
                             unknown = true;
-                            warn!(claim = %planned.name, %error, "the claim exists and cannot be read");
+                            warn!(claim = %planned.name, %error, "the NodeClaim exists but cannot be read");
                         }
                     }
                 }
@@ -95,7 +95,7 @@ impl Executor {
                 }
                 Err(error) => {
                     unknown = true;
-                    warn!(claim = %planned.name, %error, "whether the claim was created is not known; asking again");
+                    warn!(claim = %planned.name, %error, "it is unknown whether the NodeClaim was created; reading it again");
                 }
             }
             sleep(Duration::from_millis(200 << attempt)).await;
@@ -105,7 +105,7 @@ impl Executor {
 
     fn created(&self, planned: &PlannedClaim, object: &NodeClaim) -> Created {
         if let Err(why) = self.context.world.claim_created(object) {
-            warn!(claim = %planned.name, why, "our own claim cannot be read");
+            warn!(claim = %planned.name, why, "a NodeClaim that Poolwright wrote cannot be read");
         }
         let price = planned.price().map_or_else(|| "unknown".to_owned(), |price| price.to_string());
         info!(claim = %planned.name, pool = %planned.pool, offering = %planned.offering(), usd_per_hour = %price,

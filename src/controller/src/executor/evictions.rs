@@ -37,12 +37,12 @@ impl Executor {
         {
             Ok(_) => {
                 count("evicted");
-                info!(pod = %key, "evicted: its node goes");
+                info!(pod = %key, "evicted: its node will be terminated");
                 self.record_event(
                     &subject(key),
                     EventType::Normal,
                     Reason::Evicted,
-                    "its node goes: it was asked to end",
+                    "its node will be terminated, so the pod is evicted",
                 );
                 Progress::Again(ASK_AGAIN)
             }
@@ -51,7 +51,10 @@ impl Executor {
             // A budget refused, or the API server is busy: the status is the same.
             Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 429 => {
                 count("refused");
-                let message = format!("its node goes, and it stays for now: {}", status.message);
+                let message = format!(
+                    "its node will be terminated, but the API server refuses to evict the pod now: {}",
+                    status.message
+                );
                 self.record_event(&subject(key), EventType::Warning, Reason::EvictionRefused, &message);
                 Progress::Again(ASK_AGAIN)
             }
@@ -83,8 +86,10 @@ impl Executor {
                     self.context.world.pod_seen(&pod);
                 }
                 self.context.metrics.evictions.with_label_values(&["forced", reason]).inc();
-                warn!(pod = %key, seconds, "told to end: the time of its node is up");
-                let message = format!("the time of its node is up: it was told to end within {seconds} s");
+                warn!(pod = %key, seconds, "deleted: its node must end soon");
+                let message = format!(
+                    "its node must end soon, so the pod is deleted with a grace period of {seconds} s"
+                );
                 self.record_event(&subject(key), EventType::Warning, Reason::Ended, &message);
                 Progress::Done
             }

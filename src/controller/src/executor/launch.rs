@@ -157,7 +157,7 @@ impl Executor {
             let reason = if matches!(one.error, LaunchError::Quota(_)) { "quota" } else { "stock-out" };
             let labels = [one.offering.instance_type.as_str(), reason];
             self.context.metrics.offerings_failed.with_label_values(&labels).inc();
-            info!(claim = %claim.name, offering = %one.offering, error = %one.error, "an offering could not be had");
+            info!(claim = %claim.name, offering = %one.offering, error = %one.error, "an offering was not available");
             core::Unavailable { offering: one.offering.clone(), why: one.error.to_string() }
         };
         failed.iter().map(count).collect()
@@ -166,7 +166,7 @@ impl Executor {
     /// Handles a claim without available offerings.
     async fn none_available(&self, claim: &Claim, failed: &[FailedOffering]) -> Progress {
         let unavailable = self.count_unavailable(claim, failed);
-        warn!(claim = %claim.name, pool = %claim.pool, "not launched: none of its offerings can be had now");
+        warn!(claim = %claim.name, pool = %claim.pool, "not launched: none of its offerings is available now");
         self.learn(&core::Outcome::NoneAvailable { claim, unavailable: &unavailable }).await
     }
 
@@ -217,7 +217,7 @@ fn instead_of(failed: &[FailedOffering]) -> String {
         return String::new();
     }
     let list: Vec<String> = failed.iter().map(|one| format!("{} ({})", one.offering, one.error)).collect();
-    format!("; could not be had before it: {}", list.join(", "))
+    format!("; not available before it: {}", list.join(", "))
 }
 
 fn is(one: &ClaimOffering, offering: &OfferingRef) -> bool {

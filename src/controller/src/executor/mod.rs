@@ -109,10 +109,7 @@ impl Executor {
         self.slots.close();
         self.tasks.close();
         if tokio::time::timeout(limit, self.tasks.wait()).await.is_err() {
-            warn!(
-                lanes = self.lanes.busy(),
-                "calls on their way are abandoned; they are repeated by who leads next"
-            );
+            warn!(lanes = self.lanes.busy(), "running calls are abandoned; the next leader repeats them");
         }
     }
 

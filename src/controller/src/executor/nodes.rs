@@ -66,7 +66,7 @@ impl Executor {
                 Err(error) => return failed("writing the node", error),
             }
         }
-        Progress::retry("the node is being changed by somebody else all the time")
+        Progress::retry("somebody else keeps changing the node")
     }
 
     pub(super) async fn register(

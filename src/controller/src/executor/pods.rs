@@ -101,7 +101,7 @@ impl Executor {
                 Err(error) => return failed("adding a toleration to a pod", error),
             }
         }
-        Progress::retry("the pod is being changed by somebody else all the time")
+        Progress::retry("somebody else keeps changing the pod")
     }
 
     /// Permissions, a policy or a webhook forbid it, probably for the whole namespace. Its pods are nominated instead.

@@ -82,7 +82,7 @@ impl Executor {
             match self.work_on(node, None).await {
                 Ok(0) => {}
                 Ok(pods) => {
-                    info!(claim = %claim.name, node, pods, "not given back: pods have come");
+                    info!(claim = %claim.name, node, pods, "not terminated: pods were bound to its node");
                     return Progress::Again(ASK_AGAIN);
                 }
                 Err(error) => return refused("listing the node's pods", &error),
@@ -105,7 +105,7 @@ impl Executor {
         match self.node_is_news(claim).await {
             Ok(false) => None,
             Ok(true) => {
-                info!(claim = %claim.name, "not given up: its node is not as the watch has shown it");
+                info!(claim = %claim.name, "not deleted: the watch was late, and its node is further than it showed");
                 Some(Progress::Again(LOOK_AGAIN))
             }
             Err(error) => Some(refused("looking for the node", &error)),
@@ -307,7 +307,7 @@ impl Executor {
                         duration.observe(took.as_secs_f64());
                     }
                 }
-                info!(claim = %claim.name, pool = %claim.pool, "instance gone, claim forgotten");
+                info!(claim = %claim.name, pool = %claim.pool, "the instance is gone, and so is the NodeClaim");
                 Progress::Done
             }
             Err(error) => failed("removing the finalizer", error),
@@ -334,7 +334,7 @@ impl Executor {
         if let Some(node) = &node
             && let Some(outcome) = self.kept_by_work(&provider, Some(provider_id), node, None).await
         {
-            let message = "its NodeClaim is gone, but pods still run here; the instance is given back when they have ended";
+            let message = "its NodeClaim is gone, but pods still run here; the instance is terminated when they have ended";
             self.record_event(&Subject::Node(node.clone()), EventType::Warning, Reason::NoNodeClaim, message);
             return outcome;
         }
@@ -348,7 +348,7 @@ impl Executor {
         }
         self.context.world.instance_gone(provider_id);
         self.context.metrics.reaped.inc();
-        warn!(provider_id, claim_uid = %claim_uid.0, "an instance without a NodeClaim was given back");
+        warn!(provider_id, claim_uid = %claim_uid.0, "terminated an instance without a NodeClaim");
         Progress::Done
     }
 }

@@ -115,7 +115,7 @@ where
         }
     }
     let why = last.map(|error| error.to_string()).unwrap_or_default();
-    Changed::Not(Progress::retry(format!("the status is being changed by somebody else all the time: {why}")))
+    Changed::Not(Progress::retry(format!("somebody else keeps changing the status: {why}")))
 }
 
 /// Whether the object does not exist.

@@ -149,7 +149,7 @@ impl Elector {
                 self.metrics.lease_errors.inc();
                 let now = self.clock.moment();
                 if !self.term.view(|term| term.is_some_and(|term| term.is_current(now))) {
-                    self.end_term("it ended without being renewed");
+                    self.end_term("the lease expired before it was renewed");
                 }
                 self.settings.renew / 4
             }
@@ -161,9 +161,9 @@ impl Elector {
         let before = self.trouble.replace(trouble.clone());
         match trouble {
             Some(error) if before.as_ref() == Some(&error) => {
-                debug!(error, "the lease could not be kept, again");
+                debug!(error, "the lease could not be read or renewed, again");
             }
-            Some(error) => warn!(error, "the lease could not be kept; trying again"),
+            Some(error) => warn!(error, "the lease could not be read or renewed; trying again"),
             None if before.is_some() => info!("the API server answers again"),
             None => {}
         }
@@ -194,7 +194,7 @@ impl Elector {
             Err(kube::Error::Api(status))
                 if status.is_conflict() || status.is_already_exists() || status.is_not_found() =>
             {
-                debug!("the lease changed under our hands; looking again");
+                debug!("somebody else changed the lease; reading it again");
                 // The state of the Lease is unknown now, so it must be read before the next write.
                 self.observed = None;
                 Ok(Step::LookAgain)
@@ -242,7 +242,7 @@ impl Elector {
         self.metrics.leader.set(0);
         let had = self.term.replace(None);
         if had.is_some() {
-            warn!(lease = %self.settings.name, why, "not leading any more");
+            warn!(lease = %self.settings.name, why, "no longer leading");
         }
     }
 
@@ -260,7 +260,7 @@ impl Elector {
         let written = timeout(self.settings.renew, self.api.replace(&self.settings.name, &params, &lease));
         match written.await {
             Ok(Ok(_)) => info!(lease = %self.settings.name, "lease released"),
-            other => debug!(?other, "the lease was not released; it ends by itself"),
+            other => debug!(?other, "the lease was not released; it expires by itself"),
         }
     }
 }

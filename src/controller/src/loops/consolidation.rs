@@ -127,7 +127,7 @@ impl Consolidation {
         self.moves.record(snapshot, proposal, self.context.clock.now());
         for leave in &proposal.leave {
             if !self.executor.record_leaving(&leave.claim, &leave.uid, &leave.condition).await {
-                warn!(claim = %leave.claim, "that its node leaves could not be recorded; nothing is bought for it");
+                warn!(claim = %leave.claim, "could not record that its node leaves, so nothing is bought for its pods");
                 return;
             }
             let condition = &leave.condition;

@@ -130,7 +130,7 @@ impl Interruptions {
 
     fn failed(&self, provider: &Cloud, call: &str, error: &ProviderError) {
         self.count(provider, call, error);
-        warn!(provider = provider.name(), call, %error, "what the cloud says of instances is not heard; asking again");
+        warn!(provider = provider.name(), call, %error, "cannot receive or acknowledge interruptions from the cloud; trying again");
     }
 
     /// Handles a notice. Returns its receipt if it can be acknowledged.
@@ -192,7 +192,7 @@ impl Interruptions {
             provider = provider.name(),
             instance = told.instance,
             kind = told.kind.as_str(),
-            "the cloud speaks of an instance that no NodeClaim has"
+            "the cloud announced an interruption of an instance that no NodeClaim has"
         );
         Handled::Unknown
     }

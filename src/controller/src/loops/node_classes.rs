@@ -134,7 +134,7 @@ impl NodeClasses {
             Err(error) => {
                 let labels = [provider.name(), "class", error_label(&error)];
                 self.context.metrics.provider_errors.with_label_values(&labels).inc();
-                warn!(kind = resource.kind, class = name, %error, "a node class could not be looked at; trying again");
+                warn!(kind = resource.kind, class = name, %error, "a node class could not be resolved; trying again");
                 return false;
             }
         };
@@ -159,11 +159,7 @@ impl NodeClasses {
             }
             Changed::Unchanged(_) => {}
             Changed::Not(outcome) => {
-                debug!(
-                    class = name,
-                    ?outcome,
-                    "the status of a node class was not written; it is tried again"
-                );
+                debug!(class = name, ?outcome, "the status of a node class was not written; trying again");
                 return false;
             }
         }
@@ -307,7 +303,7 @@ fn summary(all: &[Condition], known: &[Condition], generation: Option<i64>, now:
         (Some(against), _) => (FALSE, (against.reason.clone(), against.message.clone())),
         (None, Some(open)) => (UNKNOWN, (open.reason.clone(), open.message.clone())),
         (None, None) => {
-            (TRUE, (READY.to_owned(), "everything that it names was found and may be used".to_owned()))
+            (TRUE, (READY.to_owned(), "everything that it names exists and is usable".to_owned()))
         }
     };
     made(READY, status, words, before, generation, now)

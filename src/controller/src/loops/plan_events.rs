@@ -70,7 +70,7 @@ impl PlanEvents {
                 }
             } else {
                 // The messages are correct without explanations.
-                error!("telling the stories of pods panicked; this is a bug");
+                error!("explaining pods panicked; this is a bug");
             }
         }
         for event in events {

@@ -103,7 +103,7 @@ impl LeaderLoop for Planner {
         if self.context.world.are_claims_doubtful()
             && let Err(error) = self.read_claims().await
         {
-            warn!(%error, "the claims there are cannot be read; nothing is planned until they are");
+            warn!(%error, "the existing NodeClaims cannot be read; nothing is planned until they can");
             sleep(PAUSE_AFTER_FAILURE).await;
         } else if !self.plan_once().await {
             sleep(PAUSE_AFTER_FAILURE).await;

@@ -38,7 +38,7 @@ impl PoolStatus {
             *status != before
         });
         if let Changed::Not(outcome) = changed.await {
-            debug!(pool = %pool, ?outcome, "the status was not written; it is when something changes next");
+            debug!(pool = %pool, ?outcome, "the status was not written; it is written with the next change");
         }
     }
 }

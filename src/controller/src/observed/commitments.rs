@@ -98,9 +98,9 @@ impl Committed {
     fn look(&self, name: &str, text: Result<&str, &String>, metrics: &Metrics) {
         let read = match text {
             Ok(text) => commitments(name, text).map_err(|problem| vec![problem]),
-            Err(error) => Err(vec![format!(
-                "{name}: {error}; put the file there again, or start without --commitments"
-            )]),
+            Err(error) => {
+                Err(vec![format!("{name}: {error}; restore the file, or start without --commitments")])
+            }
         };
         let usable = read.and_then(|read| match unfit(&read) {
             problems if problems.is_empty() => Ok(read),
@@ -110,18 +110,18 @@ impl Committed {
         match usable {
             Ok(said) if state.said.as_ref() == Some(&said) => {
                 if state.failed.take().is_some() {
-                    info!(file = name, "the commitments can be read again, and say what they did");
+                    info!(file = name, "the commitments file is valid again, and unchanged");
                 }
             }
             Ok(said) => {
-                info!(file = name, "the commitments have changed: the next plan counts with them");
+                info!(file = name, "the commitments have changed; the next plan uses them");
                 *state = State { said: Some(said), ..State::default() };
             }
             Err(problems) => {
                 metrics.commitments_failures.inc();
                 let problem = problems.join("; ");
                 if state.failed.as_ref() != Some(&problem) {
-                    warn!(file = name, %problem, "the commitments cannot be used as they are now; what they said before stays in force");
+                    warn!(file = name, %problem, "the commitments file is invalid; its last valid content stays in force");
                 }
                 state.failed = Some(problem);
             }

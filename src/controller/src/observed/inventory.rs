@@ -120,7 +120,7 @@ impl Inventory {
         };
         let labels = [provider.name(), "catalogue", error_label(&error)];
         self.sight.metrics.provider_errors.with_label_values(&labels).inc();
-        warn!(%class, %error, "what this node class sells could not be read; asking again");
+        warn!(%class, %error, "the offerings of this node class could not be read; trying again");
         // Old prices are better than none.
         Err(self.sight.world.catalogue(class).ok_or_else(|| error.to_string()))
     }
@@ -136,10 +136,10 @@ impl Inventory {
                     self.sight.world.set_instances(at, instances);
                 }
                 // An incomplete listing is not used, because missing instances would count as terminated.
-                Err(error) if failing => debug!(%error, "instances could not be listed again; asking again"),
+                Err(error) if failing => debug!(%error, "instances could not be listed again; trying again"),
                 Err(error) => {
                     failing = true;
-                    warn!(%error, "instances could not be listed; asking again");
+                    warn!(%error, "instances could not be listed; trying again");
                 }
             }
             sleep(self.list_interval).await;

@@ -34,7 +34,7 @@ where
                 && is_refusal(error)
                 && let Some((api, config, backoff)) = in_pages.take()
             {
-                debug!(%error, "lists are not streamed here; they are read in pages");
+                debug!(%error, "the API server does not stream lists; reading them in pages");
                 events = watcher(api, config).backoff(backoff).boxed();
                 continue;
             }

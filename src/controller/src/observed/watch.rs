@@ -84,7 +84,7 @@ pub async fn run<K: Kind>(sight: Sight) {
             Ok(true) => intake.watch(&reader).await,
             Ok(false) => debug!(kind = K::NAME, "not installed"),
             Err(error) => {
-                debug!(kind = K::NAME, %error, "whether it is installed cannot be told; asked again");
+                debug!(kind = K::NAME, %error, "it is unknown whether this kind is installed; checking again");
             }
         }
         intake.absent();
@@ -138,7 +138,7 @@ impl<K: Kind> Intake<K> {
             let now = self.sight.clock.now();
             self.sight.world.change(|state| K::reset(state, Vec::new(), now));
             self.sight.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
-            info!(kind = K::NAME, "not installed any more");
+            info!(kind = K::NAME, "no longer installed");
         }
         if self.wait_no_longer() {
             self.sight.world.poke();

@@ -17,7 +17,7 @@ pub fn drift(snapshot: &Snapshot, pool: &Pool, claim: &Claim) -> Option<String> 
     changes.extend(taints("taint", &claim.taints, &pool.taints));
     changes.extend(taints("startup taint", &claim.startup_taints, &pool.startup_taints));
     if claim.node_class != pool.node_class {
-        changes.push(format!("its node class was {} and is {} now", claim.node_class, pool.node_class));
+        changes.push(format!("its node class was {} and is now {}", claim.node_class, pool.node_class));
     }
     let labels = labels_of_claim(snapshot, claim, None);
     let fails = |requirement: &&crate::model::Requirement| !rules::matches(requirement, &labels);
@@ -25,7 +25,7 @@ pub fn drift(snapshot: &Snapshot, pool: &Pool, claim: &Claim) -> Option<String> 
     let known = matches!(snapshot.catalogues.get(&claim.node_class), Some(Ok(catalogue)) if catalogue.offering(&claim.current_offering().offering).is_some());
     if let Some(requirement) = pool.requirements.iter().find(fails).filter(|_| known) {
         let value = labels.get(&requirement.key).map_or("none".to_owned(), |value| format!("`{value}`"));
-        changes.push(format!("the requirement on {} does not admit its value, {value}", requirement.key));
+        changes.push(format!("the requirement on {} does not allow its value, {value}", requirement.key));
     }
     (!changes.is_empty()).then(|| changes.join("; "))
 }
@@ -33,7 +33,7 @@ pub fn drift(snapshot: &Snapshot, pool: &Pool, claim: &Claim) -> Option<String> 
 fn maps(what: &str, had: &BTreeMap<String, String>, has: &BTreeMap<String, String>) -> Vec<String> {
     let gone = had.iter().filter(|(key, value)| has.get(*key) != Some(value));
     let gone = gone.map(|(key, value)| match has.get(key) {
-        Some(now) => format!("{what} {key} was `{value}` and is `{now}` now"),
+        Some(now) => format!("{what} {key} was `{value}` and is now `{now}`"),
         None => format!("{what} {key}=`{value}` was removed"),
     });
     let new = has.iter().filter(|(key, _)| !had.contains_key(*key));

@@ -44,9 +44,9 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
             Progress::Ready => {
                 let (name, uid) = (claim.name.clone(), claim.uid.clone());
                 let message = if claim.ends_soon(now) {
-                    "what its pods need is on its way, as far as it can be had: it is drained and given back"
+                    "the available room for its pods is on its way; its node is drained and terminated"
                 } else {
-                    "what its pods need is there: it is drained and given back"
+                    "its pods have room on other nodes; its node is drained and terminated"
                 };
                 let message = message.to_owned();
                 followed.actions.push(event(&claim.name, EventType::Normal, Reason::Draining, message));
@@ -58,7 +58,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
             Progress::Waits => {}
             Progress::Off { why, bought } => {
                 followed.obsolete |= bought;
-                let message = format!("it stays: {why}");
+                let message = format!("the node stays: {why}");
                 followed.actions.push(event(
                     &claim.name,
                     EventType::Normal,
@@ -118,10 +118,10 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
         MovedTo::Nowhere(why) => Some((&moved.pod, why)),
         _ => None,
     }) {
-        return Progress::Off { why: format!("there is no other place for pod {pod}: {why}"), bought: buys };
+        return Progress::Off { why: format!("pod {pod} has no other place: {why}"), bought: buys };
     }
     if buys {
-        let why = "what was bought for its pods, or the room they counted on, is gone".to_owned();
+        let why = "the room for its pods on other nodes is gone".to_owned();
         return if cause == Cause::Underutilized {
             Progress::Off { why, bought: true }
         } else {

@@ -70,7 +70,9 @@ fn unreadable_budgets(snapshot: &Snapshot) -> Vec<Action> {
                     subject: Subject::Pool(pool.name.clone()),
                     kind: EventType::Warning,
                     reason: Reason::DisruptionBudgetUnreadable,
-                    message: format!("{why}; until it is corrected, nothing it is about is disrupted"),
+                    message: format!(
+                        "{why}; until you correct the budget, it allows no disruption for its reasons"
+                    ),
                 }));
             }
         }

@@ -26,18 +26,13 @@ impl Search<'_> {
             if let Some(interruption) = claim.interruption.as_ref().filter(|one| one.kind.is_certain()) {
                 wanted.push((Cause::Interrupted, claim.created, claim, interruption.words()));
             } else if let Some(what) = drifted {
-                wanted.push((
-                    Cause::Drifted,
-                    claim.created,
-                    claim,
-                    format!("it is not as its pool says any more: {what}"),
-                ));
+                wanted.push((Cause::Drifted, claim.created, claim, format!("it has drifted: {what}")));
             } else if let Some(at) = expiry.filter(|at| *at <= self.facts.now) {
                 wanted.push((
                     Cause::Expired,
                     claim.created,
                     claim,
-                    format!("its time ended at {at} (expireAfter)"),
+                    format!("it expired at {at} (expireAfter)"),
                 ));
             }
         }
@@ -105,7 +100,7 @@ fn drifted_condition(claim: &Claim, drifted: Option<&str>) -> Option<Action> {
             kind: ConditionType::Drifted,
             status: ConditionStatus::False,
             reason: Reason::AsPoolSays,
-            message: "it is what its pool would make now".to_owned(),
+            message: "it matches what its pool would create now".to_owned(),
         },
     };
     let same = match recorded {

@@ -75,7 +75,7 @@ impl<'a> Search<'a> {
     pub(crate) fn blocked(&mut self, claim: &Claim, cause: Cause, why: &str) {
         let what = match cause {
             Cause::Drifted => "it has drifted and is not replaced yet",
-            Cause::Interrupted => "its machine is about to be serviced and it is not replaced yet",
+            Cause::Interrupted => "the cloud is about to maintain its machine, and it is not replaced yet",
             _ => "it is older than its pool allows and is not replaced yet",
         };
         let event = Event {
@@ -121,7 +121,7 @@ impl<'a> Search<'a> {
         for moved in &plan.moved {
             match &moved.to {
                 MovedTo::Nowhere(why) if names.contains(&moved.from) => {
-                    let why = format!("there is no other place for pod {}: {why}", moved.pod);
+                    let why = format!("pod {} has no other place: {why}", moved.pod);
                     stuck.entry(moved.from.clone()).or_insert(why);
                 }
                 MovedTo::Nowhere(_) | MovedTo::New(_) if !names.contains(&moved.from) => return None,
@@ -166,5 +166,9 @@ pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
     if more > 0 {
         words.push(format!("{more} more"));
     }
-    if words.is_empty() { "nowhere: none is left that comes back".to_owned() } else { words.join(", ") }
+    if words.is_empty() {
+        "no other node, because none would be recreated".to_owned()
+    } else {
+        words.join(", ")
+    }
 }

@@ -65,7 +65,7 @@ pub(crate) fn closed(node: &Node, gate: &str) -> Option<String> {
         return None;
     }
     let Some(reported) = node.condition(gate) else {
-        return Some(format!("nobody has reported the condition {gate}"));
+        return Some(format!("it does not have the condition {gate} yet"));
     };
     (reported.status != "True").then(|| format!("condition {reported} since {}", reported.since))
 }

@@ -27,7 +27,7 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
     let name = &pool.name;
     let mut least = least(budgets, nodes, cause, now, |at, budget, allowed| match &budget.window {
         Some(Window::Unreadable(why)) => {
-            format!("a budget of pool `{name}` makes no sense and so allows nothing: {why}")
+            format!("a budget of pool `{name}` is invalid and allows nothing: {why}")
         }
         _ => format!(
             "spec.disruption.budgets[{at}] of pool `{name}` allows {allowed} of {nodes} nodes at a time"
@@ -37,7 +37,7 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
         let percent = Disruption::DEFAULT_PERCENT;
         let allowed = (u128::from(nodes) * u128::from(percent)).div_ceil(100);
         let why = format!(
-            "pool `{name}` has no budgets, so that {percent} % of its {nodes} nodes are disturbed at a time"
+            "pool `{name}` has no budgets, so at most {percent} % of its {nodes} nodes are disrupted at a time"
         );
         least = Some((u64::try_from(allowed).unwrap_or(u64::MAX), why));
     }
@@ -90,5 +90,8 @@ fn least(
 
 fn left(least: Option<(u64, String)>, disturbed: u64) -> Allowance {
     let (allowed, why) = least.unwrap_or((u64::MAX, String::new()));
-    Allowance { left: allowed.saturating_sub(disturbed), why: format!("{why}, and {disturbed} are now") }
+    Allowance {
+        left: allowed.saturating_sub(disturbed),
+        why: format!("{why}, and {disturbed} are disrupted now"),
+    }
 }

@@ -39,11 +39,10 @@ pub(crate) fn waits(context: &mut LifecycleContext<'_>, claim: &Claim, node: &st
     let what = format!("still attached to node {node}: {shown}{more}");
     let waits = !context.ended(until);
     let update = if waits {
-        let message = format!("{what}; that is waited for until {until} at the latest");
+        let message = format!("{what}; Poolwright waits for that until {until} at the latest");
         is_not(ConditionType::VolumesDetached, Reason::VolumesAttached, message)
     } else {
-        let message =
-            format!("{what}, for too long: its instance ends all the same, and detaches what is left");
+        let message = format!("{what}, for too long; its instance is terminated anyway");
         is_not(ConditionType::VolumesDetached, Reason::NotDetachedInTime, message)
     };
     context.conditions(claim, [update]);

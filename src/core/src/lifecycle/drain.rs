@@ -44,15 +44,15 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &s
     let there: Vec<&Pod> =
         on_node(context, node).filter(|pod| is_waited_for(pod, begun, context.now)).collect();
     if there.is_empty() {
-        context.conditions(
-            claim,
-            [is(ConditionType::Drained, Reason::Drained, "no pod is left that it waits for")],
-        );
+        context
+            .conditions(claim, [is(ConditionType::Drained, Reason::Drained, "no pod is left to wait for")]);
         return Drain::Done;
     }
     if deadline.is_some_and(|deadline| deadline <= context.now) {
-        let message =
-            format!("time is up, and node {node} still runs {}: it goes with them", some_pods(&there));
+        let message = format!(
+            "the deadline has passed, and node {node} still runs {}; its instance is terminated with them",
+            some_pods(&there)
+        );
         context.conditions(claim, [is_not(ConditionType::Drained, Reason::TimeIsUp, message)]);
         return Drain::TimeIsUp;
     }
@@ -77,14 +77,14 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &s
     }
     let update = match protected.first() {
         None => {
-            let message = format!("node {node} still runs {}, which are asked to go", some_pods(&there));
+            let message = format!("node {node} still runs {}; eviction is under way", some_pods(&there));
             is_not(ConditionType::Drained, Reason::Draining, message)
         }
         Some(first) => {
             let held = held_by(first);
             let end = deadline.map_or_else(
-                || "wait, delete them, or take it away".to_owned(),
-                |deadline| format!("they are told to end in time for {deadline}"),
+                || "wait, delete the pods, or remove the annotation".to_owned(),
+                |deadline| format!("they are deleted in time to end by {deadline}"),
             );
             let message =
                 format!("node {node} still runs {}, protected by {held}: {end}", some_pods(&protected));

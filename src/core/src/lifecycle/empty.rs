@@ -37,7 +37,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
                 context.act(Action::SetTaints { node: node.name.clone(), taints });
             }
             if disrupting.is_some() {
-                let message = format!("it stays: {message}");
+                let message = format!("the node stays: {message}");
                 context.conditions(claim, [is_not(ConditionType::Disrupting, reason, message)]);
             }
         }
@@ -61,7 +61,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
             close(context, node);
             context.wake(after(context.now, SETTLE));
         } else if context.ended(after(since, SETTLE)) {
-            let message = format!("node {} had no work for {}: it is given back", node.name, words(keep));
+            let message = format!("node {} had no work for {}, so it is terminated", node.name, words(keep));
             context.record_event(&claim.name, EventType::Normal, Reason::ScaledDown, message);
             context.delete(claim, true);
         }
@@ -92,8 +92,10 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
         *context.closing.entry(claim.pool.clone()).or_default() += 1;
     }
     close(context, node);
-    let message =
-        format!("no work for {}: it is closed to pods and given back unless one got in", words(keep));
+    let message = format!(
+        "no work for {}: its node is closed, and terminated unless a pod was bound to it before",
+        words(keep)
+    );
     context.conditions(claim, [is(ConditionType::Disrupting, Reason::Empty, message)]);
     context.wake(after(context.now, SETTLE));
 }
@@ -106,15 +108,15 @@ pub(crate) fn needed(
 ) -> Option<(Reason, String)> {
     if let Some(until) = kept_until(claim, &context.coming) {
         context.wake(until);
-        return Some((Reason::PodsExpected, format!("{node} is kept for pods that are still to come")));
+        return Some((Reason::PodsExpected, format!("{node} is kept for pods that do not exist yet")));
     }
     let expected = context.expected(claim);
     if !expected.is_empty() {
-        Some((Reason::PodsExpected, format!("{} will come to {node}", some_pods(expected))))
+        Some((Reason::PodsExpected, format!("{node} is kept for {}", some_pods(expected))))
     } else if context.awaits_successors(claim) {
-        Some((Reason::PodsExpected, format!("{node} is kept for pods of a node that is emptied")))
+        Some((Reason::PodsExpected, format!("{node} is kept for the pods of a node that is being emptied")))
     } else if context.buffered.contains(&claim.name) {
-        Some((Reason::BufferKept, format!("{node} is kept as the room that its pool keeps free")))
+        Some((Reason::BufferKept, format!("{node} is kept as free room for its pool's buffer")))
     } else if is_static(context, claim) {
         Some((Reason::Replica, format!("{node} is one of the replicas of its pool")))
     } else {
@@ -157,14 +159,14 @@ pub(crate) fn release(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool
     let held = lacking(context, claim).cloned();
     let Some(gang) = held.filter(|_| needed(context, claim, "its node").is_none()) else {
         if claim.since(ConditionType::Empty).is_some() {
-            let message = "pods will come to its node";
+            let message = "pods are planned for its node";
             context.conditions(claim, [is_not(ConditionType::Empty, Reason::PodsExpected, message)]);
         }
         return false;
     };
     let Some(since) = claim.since(ConditionType::Empty) else {
         if context.ended(after(claim.created, PATIENCE)) {
-            let message = format!("not all pods of PodGroup {gang} that start together can have room");
+            let message = format!("not all pods of PodGroup {gang} that must start together find room");
             context.conditions(claim, [is(ConditionType::Empty, Reason::GangIncomplete, message)]);
             context.wake(after(context.now, PATIENCE));
         }
@@ -174,7 +176,7 @@ pub(crate) fn release(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool
         return false;
     }
     let message = format!(
-        "not all pods of PodGroup {gang} that start together could have room for {}: what was bought for it is given back",
+        "not all pods of PodGroup {gang} that must start together found room within {}, so this claim is deleted",
         words(PATIENCE)
     );
     context.record_event(&claim.name, EventType::Normal, Reason::GangReleased, message);

@@ -38,13 +38,15 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) {
     }
     let (message, forced) = match drained {
         Drain::Waiting => return,
-        Drain::Done if ending => ("its instance is being stopped or terminated: it is given back", true),
+        Drain::Done if ending => {
+            ("the cloud is stopping or terminating its instance, so Poolwright terminates it too", true)
+        }
         Drain::Done if lost => (
-            "its node is not ready for too long, and nobody there can be asked to go: its instance is given back",
+            "its node has been not ready for too long, so pods cannot be evicted; its instance is being terminated",
             true,
         ),
-        Drain::Done => ("no work is on it: its instance is being given back", false),
-        Drain::TimeIsUp => ("its time is up: its instance is being given back", true),
+        Drain::Done => ("no work is left on its node; its instance is being terminated", false),
+        Drain::TimeIsUp => ("its deadline has passed; its instance is being terminated", true),
     };
     context.conditions(claim, [is(ConditionType::InstanceTerminating, Reason::Terminating, message)]);
     context.act(Action::Terminate { claim: claim.name.clone(), forced });

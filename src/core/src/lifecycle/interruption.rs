@@ -23,7 +23,7 @@ pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> V
     let (reason, message) = (interruption.kind.reason(), told(interruption, now));
     let mut all = vec![ConditionUpdate { kind: ConditionType::Interrupted, status, reason, message }];
     if interruption.is_imminent(now) {
-        let message = format!("{}: its pods go elsewhere", interruption.words());
+        let message = format!("{}: its pods move to other nodes", interruption.words());
         all.push(is(ConditionType::Disrupting, Cause::Interrupted.reason(), message));
     }
     all
@@ -34,23 +34,22 @@ fn told(interruption: &Interruption, now: Timestamp) -> String {
     let what = interruption.words();
     let done = match (interruption.kind, interruption.usable_until()) {
         (InterruptionKind::Rebalance, _) => {
-            "its offering is avoided for a while, and nothing is moved".to_owned()
+            "Poolwright avoids its offering for a while, and moves no pods".to_owned()
         }
         (InterruptionKind::Ending, _) => {
-            "whoever is there is lost, what they need is bought elsewhere, and the instance is given back"
-                .to_owned()
+            "its pods are deleted and planned again, and the instance is terminated".to_owned()
         }
         (InterruptionKind::Maintenance, _) if !interruption.is_imminent(now) => {
             let from = interruption
                 .imminent_from()
-                .map(|from| format!(", and from {from} on without regard to disruption budgets of pools"));
-            format!("its pods are moved as one that has drifted{}", from.unwrap_or_default())
+                .map(|from| format!("; from {from} on, disruption budgets no longer delay that"));
+            format!("its pods are moved as from a drifted node{}", from.unwrap_or_default())
         }
         (_, Some(until)) => format!(
-            "it is closed, what its pods need is bought elsewhere, and they are asked to go; who is left is told to end by {until}"
+            "its node is closed, room for its pods is bought elsewhere, and they are evicted; pods that remain are deleted in time to end by {until}"
         ),
         (_, None) => {
-            "it is closed, what its pods need is bought elsewhere, and they are asked to go".to_owned()
+            "its node is closed, room for its pods is bought elsewhere, and they are evicted".to_owned()
         }
     };
     format!("{what}: {done}")

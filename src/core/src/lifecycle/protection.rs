@@ -65,14 +65,16 @@ impl<'a> Facts<'a> {
     /// Why the claim's node may not be emptied for this cause, in words; `None` if it may.
     pub fn obstacle(&self, claim: &Claim, cause: Cause) -> Option<String> {
         let Some(pool) = self.pool(claim) else {
-            return Some(format!("its pool `{}` is gone", claim.pool));
+            return Some(format!("its pool `{}` no longer exists", claim.pool));
         };
-        let Some(node) = self.node(claim) else { return Some("its node is not there".to_owned()) };
+        let Some(node) = self.node(claim) else { return Some("its node does not exist".to_owned()) };
         if let Some(kind) = kept_by(claim, node, pool) {
             return Some(format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it"));
         }
         if cause == Cause::Underutilized && !pool.disruption.moves_work {
-            return Some("its pool does not move work (disruption.consolidationPolicy)".to_owned());
+            return Some(
+                "its pool does not consolidate nodes with pods (disruption.consolidationPolicy)".to_owned(),
+            );
         }
         self.work(claim).find_map(|pod| self.pod_obstacle(pod, cause))
     }
@@ -95,20 +97,20 @@ impl<'a> Facts<'a> {
         }
         let Some(maker) = self.maker(pod) else {
             let why = if pod.owner.is_some() {
-                "its controller is of a kind that is not watched"
+                "Poolwright does not know its controller"
             } else {
                 "it has no controller"
             };
-            return Some(format!("nobody is known to make pod {key} anew: {why}"));
+            return Some(format!("pod {key} would not be recreated: {why}"));
         };
         if maker.held && cause == Cause::Underutilized {
-            return Some(format!("what is made in place of pod {key} is held by scheduling gates"));
+            return Some(format!("the successor of pod {key} would have scheduling gates"));
         }
         let together = pod.group.is_some()
             || maker.kind == "Job" && maker.total > 1
             || self.in_gangs.contains(&(maker.kind.as_str(), maker.key.clone()));
         if together {
-            return Some(format!("pod {key} is one of a gang, which is not moved in parts"));
+            return Some(format!("pod {key} belongs to a gang, and gangs are not moved in parts"));
         }
         None
     }

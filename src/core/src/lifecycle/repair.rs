@@ -22,12 +22,12 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
         if claim.since(ConditionType::Unhealthy).is_some() {
             context.conditions(
                 claim,
-                [is_not(ConditionType::Unhealthy, Reason::Recovered, "its node is well again")],
+                [is_not(ConditionType::Unhealthy, Reason::Recovered, "its node is healthy again")],
             );
         }
         return false;
     };
-    let what = format!("condition {condition} of node {} holds since {}", node.name, condition.since);
+    let what = format!("node {} has had the condition {condition} since {}", node.name, condition.since);
     let kept = kept_by(claim, node, pool);
     let snapshot = context.snapshot;
     let counts = context.sick.entry(pool.name.clone()).or_insert_with(|| sick_of_pool(snapshot, pool));
@@ -37,12 +37,11 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
         format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it")
     } else if sick > most {
         format!(
-            "it stays as long as {sick} of the {nodes} nodes of pool `{}` are sick, for more than {BREAKER_PERCENT} % at a time \
-             are not replaced: look for what they have in common",
+            "it is not replaced while {sick} of the {nodes} nodes of pool `{}` are unhealthy: more than {BREAKER_PERCENT} % at a time point to a common cause, such as a network or an image; find that first",
             pool.name
         )
     } else {
-        format!("it is replaced at {due} unless that passes")
+        format!("it is replaced at {due} unless it recovers")
     };
     context
         .conditions(claim, [is(ConditionType::Unhealthy, Reason::NodeUnhealthy, format!("{what}; {then}"))]);
@@ -50,7 +49,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
         return false;
     }
     let message =
-        format!("{what}, longer than the {} that its pool bears: it is replaced", words(rule.after));
+        format!("{what}, longer than the {} that its pool allows, so it is replaced", words(rule.after));
     context.record_event(&claim.name, EventType::Warning, Reason::NodeUnhealthy, message);
     context.delete(claim, false);
     true

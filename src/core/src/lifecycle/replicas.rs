@@ -35,8 +35,10 @@ fn surplus(context: &mut LifecycleContext<'_>, pool: &Pool) {
     });
     let surplus = (there.len() + kept).saturating_sub(wanted);
     for claim in there.into_iter().take(surplus) {
-        let message =
-            format!("pool `{}` has more nodes than its {wanted} replicas: it is given back", pool.name);
+        let message = format!(
+            "pool `{}` has more nodes than its {wanted} replicas, so this one is terminated",
+            pool.name
+        );
         context.record_event(&claim.name, EventType::Normal, Reason::ScaledDown, message);
         context.delete(claim, false);
     }

@@ -31,7 +31,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, opening:
     };
     if context.instance_is_gone(claim) {
         let message = format!(
-            "instance {} does not exist any more: something other than Poolwright ended it; its pods are planned anew",
+            "instance {} no longer exists, and Poolwright did not terminate it; its pods are planned again",
             launched.provider_id
         );
         context.record_event(&claim.name, EventType::Warning, Reason::InstanceGone, message);
@@ -78,7 +78,7 @@ fn register(context: &mut LifecycleContext<'_>, claim: &Claim) {
     let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
     if context.ended(after(since, claim.deadlines.registration)) {
         let why = format!(
-            "its node did not join the cluster within {} after launch; look at the instance's boot log, network and join token",
+            "its node did not join the cluster within {} after launch; check the instance's boot log, network and join token",
             words(claim.deadlines.registration)
         );
         give_up(context, claim, Reason::RegistrationTimeout, why);
@@ -120,7 +120,7 @@ fn nominate(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str) 
 
 fn initialize(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str, opening: &Opening<'_>) {
     let missing = match context.node(claim) {
-        None => Some((Reason::NodeGone, format!("node {node_name} does not exist any more"))),
+        None => Some((Reason::NodeGone, format!("node {node_name} no longer exists"))),
         Some(node) => missing(claim, node),
     };
     let reserve = reserve::holds(context, claim);
@@ -148,8 +148,8 @@ fn initialize(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str
         }
         let reserve_for = reserve.then(|| claim.name.clone());
         context.act(Action::Open { node: node_name.to_owned(), reserve_for });
-        let message = format!("node {node_name} is ready and advertises what was promised");
-        let to = if reserve { "the pods that are planned for it, then to any" } else { "pods" };
+        let message = format!("node {node_name} is ready and advertises the promised resources");
+        let to = if reserve { "the pods planned for it, and later to all pods" } else { "all pods" };
         context.record_event(
             &claim.name,
             EventType::Normal,
@@ -172,7 +172,7 @@ fn initialize(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str
 
 fn initialized(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str) {
     let Some(node) = context.node(claim) else {
-        let message = format!("node {node_name} does not exist any more; its instance is given back");
+        let message = format!("node {node_name} no longer exists; its instance is terminated");
         context.record_event(&claim.name, EventType::Warning, Reason::NodeGone, message);
         return context.delete(claim, true);
     };
@@ -218,8 +218,7 @@ fn refused(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) {
     for (pod, since, said) in waiting {
         if context.ended(after(since.max(open_since), PATIENCE)) {
             let message = format!(
-                "was planned for node {}, which is open, but the scheduler does not place it there ({said}); \
-                 the node waits for it: correct the pod, or delete it",
+                "is planned for node {}, which is open, but the scheduler does not place it there ({said}); the node is kept for it: correct or delete the pod",
                 node.name
             );
             let (subject, reason) = (Subject::Pod(pod), Reason::NotScheduledAsPlanned);
@@ -237,7 +236,7 @@ fn give_up(context: &mut LifecycleContext<'_>, claim: &Claim, reason: Reason, wh
         &claim.name,
         EventType::Warning,
         reason,
-        format!("{message}. The claim is deleted, the offering is not bought for a while, and its pods are planned anew"),
+        format!("{message}. The claim is deleted, the offering is not bought for a while, and its pods are planned again"),
     );
     context.delete(claim, false);
 }

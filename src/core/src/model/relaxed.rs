@@ -78,18 +78,18 @@ impl RelaxedReason {
     /// Why, in words.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Senseless => "it makes no sense; correct or remove it",
-            Self::Ignored => "preferences are not weighed (--preferences ignore)",
+            Self::Senseless => "it is invalid; correct or remove it",
+            Self::Ignored => "preferences are ignored (--preferences ignore)",
             Self::OverHosts => "no node is bought for a preference about single nodes",
             Self::NotOffered => "no pool offers it",
-            Self::Required => "what its rules require leaves nothing that meets it",
-            Self::HeldBack => "what offers it failed lately and is tried again later",
-            Self::Contradicted => "nothing meets it together with those before it",
+            Self::Required => "its required rules leave nothing that meets it",
+            Self::HeldBack => "the offerings that meet it failed recently and are tried again later",
+            Self::Contradicted => "nothing meets it together with the preferences before it",
             Self::NoSuchPod => "no such pod has a place yet",
             Self::Crowded => "every place has such a pod",
             Self::TooDear => "it would cost more than twice as much",
             Self::LimitReached => "limits or stock leave nothing that meets it",
-            Self::SharedNode => "the node is that of a pod which it must be with",
+            Self::SharedNode => "the pod must share the node of another pod",
         }
     }
 }

@@ -122,7 +122,9 @@ impl PlanContext<'_> {
             // If a place has no more capacity, that is the reason. The rule only explains why the pod cannot go elsewhere.
             let had = lessons.bans.get(pod).and_then(|pins| pins.values().next());
             let (reason, message) = match had {
-                Some(limit) => (UnplacedReason::LimitReached, format!("{limit}; elsewhere it {message}")),
+                Some(limit) => {
+                    (UnplacedReason::LimitReached, format!("{limit}; in other places it {message}"))
+                }
                 None => (UnplacedReason::TopologyRule, message.clone()),
             };
             unplaced.push(UnplacedPod { pod: (*pod).clone(), reason, message });

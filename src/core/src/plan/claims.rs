@@ -80,7 +80,7 @@ impl ClaimBuilder<'_, '_> {
             planned_pods.sort();
             let name = names.next(&pool.name.0, &planned_pods, &order.offerings[0].offering, index);
             let kept = kept_in_words(&planned_pods);
-            let kept = kept.map(|words| format!("room is kept for {words}"));
+            let kept = kept.map(|words| format!("it keeps room for {words}"));
             let buffered = buffered_in_words(&planned_pods);
             let reason: Vec<String> = [Some(order.reason), kept, buffered].into_iter().flatten().collect();
             claims.push(PlannedClaim {
@@ -345,7 +345,7 @@ fn holds(chosen: &RankedOffering, pods: usize, requests: &ResourceList, pool: &s
     let pods = format!("{} ({})", format::count(pods, "pod"), format::gist(requests));
     let Some(price) = chosen.price else {
         return format!(
-            "{instance_type} {capacity_type} in {zone} at an unknown price, which pool `{pool}` allows, holds {pods} that nothing with a known price holds"
+            "{instance_type} {capacity_type} in {zone} at an unknown price, which pool `{pool}` allows, holds {pods}, because no offering with a known price does"
         );
     };
     format!("{instance_type} {capacity_type} in {zone} at {price} $/h holds {pods}")
@@ -409,5 +409,5 @@ fn kept_in_words(pods: &[PodKey]) -> Option<String> {
 fn buffered_in_words(pods: &[PodKey]) -> Option<String> {
     let units = pods.iter().filter(|key| key.is_buffer()).count();
     let verb = if units == 1 { "is" } else { "are" };
-    (units > 0).then(|| format!("{units} of these {verb} room that its pool keeps free"))
+    (units > 0).then(|| format!("{units} of these {verb} free room for the pool's buffer"))
 }

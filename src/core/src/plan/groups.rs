@@ -34,14 +34,13 @@ impl<'a> Groups<'a> {
         let state = self.by_key.get(&key)?;
         let Some(group) = state.group else {
             let message = format!(
-                "belongs to PodGroup {key} (`spec.schedulingGroup.podGroupName`), which is not there, and the scheduler holds it until it is; \
-                 create it, or if it is there let Poolwright list podgroups of scheduling.k8s.io/v1alpha2"
+                "belongs to PodGroup {key} (`spec.schedulingGroup.podGroupName`), which does not exist, so the scheduler does not try the pod; create the PodGroup. If it exists, allow Poolwright to list podgroups of scheduling.k8s.io/v1alpha2"
             );
             return Some((UnplacedReason::PodGroupMissing, message));
         };
         if let Some(rule) = group.unmodelled.first() {
             let message = format!(
-                "its PodGroup {key} uses {} (`{}`), which Poolwright cannot follow, so it buys no node for it; remove the rule, or add nodes by hand",
+                "its PodGroup {key} uses {} (`{}`), which Poolwright does not model, so it buys no node for the pod; remove the rule, or add nodes by hand",
                 rule.rule, rule.field
             );
             return Some((UnplacedReason::UnmodelledRule, message));
@@ -155,7 +154,7 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     for key in gangs {
         let state = group_state(snapshot, &key);
         if state.group.is_none() {
-            problems.push(format!("PodGroup {key} is not there, and a node is bought for its pods"));
+            problems.push(format!("PodGroup {key} does not exist, but a node is bought for its pods"));
         }
         let room = state.bound + placed.get(&key).copied().unwrap_or_default();
         if let Some(least) = state.least().filter(|least| room < *least) {

@@ -35,7 +35,7 @@ mod tests {
         let rejection = check(Some(&enforced), &node).expect_err("another team's");
         assert_eq!(
             rejection.to_string(),
-            "is kept by the scheduler's addedAffinity (scheduler.yaml) on nodes with `team In [ml]`, but the node has `team=web`"
+            "may only use nodes with `team In [ml]` (the scheduler's addedAffinity, from scheduler.yaml), but the node has `team=web`"
         );
         assert!(check(Some(&enforced), &BTreeMap::from([("team".to_owned(), "ml".to_owned())])).is_ok());
     }

@@ -24,7 +24,7 @@ pub struct UnmeetableBudget {
 
 impl fmt::Display for UnmeetableBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PodDisruptionBudget {} can never be met: {}", self.budget, self.message)
+        write!(f, "PodDisruptionBudget {} never allows an eviction: {}", self.budget, self.message)
     }
 }
 
@@ -115,7 +115,7 @@ fn in_namespace(
         if let Some(first) = shared.first() {
             let others = others.into_iter().collect::<Vec<_>>().join(", ");
             let message = format!(
-                "spec.selector chooses pods that {others} chooses too, such as {first}, and the API server never evicts a pod of two budgets; let one budget alone choose them"
+                "spec.selector selects pods that {others} selects too, such as {first}, and the API server never evicts a pod of two budgets; let only one budget select them"
             );
             add(format!("spec.selector, as {others}"), message, shared.into_iter().cloned().collect());
         }
@@ -131,7 +131,7 @@ fn by_itself(
 ) -> Option<(String, String)> {
     if let BudgetSelector::Unreadable(field) = &budget.selector {
         let message = format!(
-            "{field} makes no sense, so that it protects no pod; use In, NotIn, Exists or DoesNotExist with values that fit"
+            "{field} is invalid, so the budget protects no pod; use In, NotIn, Exists or DoesNotExist with matching values"
         );
         return Some((field.clone(), message));
     }
@@ -156,7 +156,7 @@ fn by_itself(
         }
         _ => return failed(budget, &none),
     };
-    let message = format!("{field}, so that {follows}");
+    let message = format!("{field}, so {follows}");
     Some((field, message))
 }
 
@@ -174,7 +174,7 @@ fn at_least(share: Share, expected: u64) -> u64 {
 fn failed(budget: &Budget, none: &str) -> Option<(String, String)> {
     let why = budget.failure.as_deref()?.trim_end_matches('.');
     let message = format!(
-        "the disruption controller cannot work it out ({why}), so that {none}; use spec.minAvailable with a number for pods without a controller"
+        "the disruption controller cannot compute it ({why}), so {none}; use spec.minAvailable with a number for pods without a controller"
     );
     Some((format!("status: {why}"), message))
 }

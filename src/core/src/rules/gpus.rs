@@ -69,7 +69,8 @@ pub(crate) fn wanted(
     }
     let needs = usize::from(whole > 0) + usize::from(spec.gpu_share.is_some()) + instances.len();
     if needs > 1 {
-        let cause = "asks for GPUs in more than one way (whole, a share, instances), which no plan can mix in one pod";
+        let cause =
+            "asks for GPUs in more than one way (whole, a share, instances), and one pod cannot mix them";
         return (rest, Some(GpuNeed::Impossible(cause.to_owned())));
     }
     let too_many = |count: u64| GpuNeed::Impossible(format!("asks for {count} GPUs"));

@@ -69,7 +69,7 @@ mod tests {
         let rejection = check(&wanted, &[port(53, "UDP", None)]).expect_err("the port is taken");
         assert_eq!(
             rejection.to_string(),
-            "wants host port 10.0.0.1:53/UDP, which another pod on the node has"
+            "needs host port 10.0.0.1:53/UDP, which another pod on the node uses"
         );
         assert!(check(&BTreeSet::new(), &wanted).is_ok());
     }

@@ -89,19 +89,19 @@ impl fmt::Display for Rejection {
             Self::Enforced { requirement: Some(requirement), has, source } => {
                 write!(
                     f,
-                    "is kept by the scheduler's addedAffinity ({source}) on nodes with `{requirement}`, but "
+                    "may only use nodes with `{requirement}` (the scheduler's addedAffinity, from {source}), but "
                 )?;
                 label(f, &requirement.key, has)
             }
             Self::Enforced { requirement: None, source, .. } => {
-                write!(f, "is kept off every node by the scheduler's addedAffinity ({source})")
+                write!(f, "fits no node because of the scheduler's addedAffinity ({source})")
             }
             Self::Volume { requirement: Some(requirement), has } => {
                 write!(f, "has a volume that needs `{requirement}`, but ")?;
                 label(f, &requirement.key, has)
             }
-            Self::Volume { requirement: None, .. } => f.write_str("has a volume that no node can use"),
-            Self::Port(port) => write!(f, "wants host port {port}, which another pod on the node has"),
+            Self::Volume { requirement: None, .. } => f.write_str("has a volume that is usable on no node"),
+            Self::Port(port) => write!(f, "needs host port {port}, which another pod on the node uses"),
             Self::AntiAffinity { its_own: true } => {
                 f.write_str("keeps away from another pod on the node (required pod anti-affinity)")
             }

@@ -46,7 +46,7 @@ pub(crate) fn avoided(id: &OfferingId, price: UsdPerHour, taken_back: TakenBack)
 /// The message if the reclaimed offering was chosen nevertheless.
 pub(crate) fn chosen_all_the_same(taken_back: TakenBack) -> String {
     format!(
-        "the cloud takes such instances back, so until {} it counts as {} times its price, and is still the least",
+        "the cloud takes such instances back, so until {} it counts as {} times its price, and is still the cheapest",
         taken_back.until,
         times(taken_back)
     )

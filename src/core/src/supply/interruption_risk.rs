@@ -61,7 +61,7 @@ pub(crate) fn avoided(
     let compared = if price < chosen.0 { "cheaper" } else { "no dearer" };
     let here = if chosen.1 > UsdPerHour::ZERO { format!("{} $/h", chosen.1) } else { "nothing".to_owned() };
     format!(
-        "{id} at {price} $/h is {compared}, but is taken back more often: what its interruptions are expected to lose counts as {risk} $/h, and here as {here}"
+        "{id} at {price} $/h is {compared}, but the cloud takes it back more often: its expected loss counts as {risk} $/h, that of the chosen offering as {here}"
     )
 }
 

@@ -156,7 +156,7 @@ impl Limits {
         let limit = &self.all[limit as usize];
         if let LimitKind::Available(id) = &limit.kind {
             return format!(
-                "the {} nodes of {id} that can be had are taken; more of it, or another offering, would do",
+                "all {} available nodes of {id} are taken; allow another offering, or add nodes of this one",
                 limit.ceiling
             );
         }

@@ -25,15 +25,15 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, name: &ClaimName) -> Option<Ve
         age(claim.created, now)
     )];
     lines.push(match claim.reason.trim_end_matches('.') {
-        "" => "Why it was bought was not written down.".to_owned(),
+        "" => "Its claim does not say why it was bought.".to_owned(),
         reason => format!("Bought because {reason}."),
     });
     if claim.launched.as_ref().is_some_and(|launched| launched.offering != claim.offerings[0].offering) {
-        lines.push(format!("Planned was {}, which could not be had.", claim.offerings[0].offering));
+        lines.push(format!("The plan chose {}, which was not available.", claim.offerings[0].offering));
     } else if let Some(next) = claim.offerings.get(1).filter(|_| claim.launched.is_none()) {
         let price = next.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
         lines.push(format!(
-            "If it cannot be had, {} at {price} is next, of {} alternatives.",
+            "If it is not available, {} at {price} is next, the first of {} alternatives.",
             next.offering,
             claim.offerings.len() - 1
         ));
@@ -50,9 +50,9 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<Strin
     let mut lines = vec![format!("Node {name} has {}; {}.", gist(&node.allocatable), state(node))];
     let Some(owner) = owner else {
         let pods = work(snapshot, name);
-        lines.push("No claim stands behind it: Poolwright did not buy it and never removes it.".to_owned());
+        lines.push("It has no claim: Poolwright did not buy it and never removes it.".to_owned());
         lines.push(if pods.is_empty() {
-            "No workload pod is on it; its room is used first.".to_owned()
+            "It runs no workload pod; Poolwright uses its room first.".to_owned()
         } else {
             format!("It runs {}.", named(&pods))
         });
@@ -78,14 +78,14 @@ fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
     }
     let first = budgets.values().next()?;
     let more = budgets.len() - 1;
-    let more = if more > 0 { format!(" {more} more can not either.") } else { String::new() };
-    Some(format!("It cannot be drained: {first}. That keeps {}.{more}", named(&kept)))
+    let more = if more > 0 { format!(" {more} more budgets block it too.") } else { String::new() };
+    Some(format!("It cannot be drained: {first}. That protects {}.{more}", named(&kept)))
 }
 
 fn state(node: &Node) -> String {
     let mut words = vec![if node.ready { "ready" } else { "not ready" }];
     if node.gated {
-        words.push("closed until it keeps what was promised");
+        words.push("closed until it advertises the promised resources");
     } else if node.cordoned {
         words.push("cordoned");
     }
@@ -99,7 +99,7 @@ fn state(node: &Node) -> String {
 fn stands(claim: &Claim) -> String {
     let (kind, words) = match claim.stage() {
         Stage::Draining | Stage::Terminating => return "It is being deleted.".to_owned(),
-        Stage::Disrupting => (ConditionType::Disrupting, "It is being given back"),
+        Stage::Disrupting => (ConditionType::Disrupting, "It is being emptied"),
         Stage::Initialized => (ConditionType::Initialized, "It is open to pods"),
         Stage::Registered => (ConditionType::Registered, "Its node has joined and is not open yet"),
         Stage::Launched => (ConditionType::Launched, "Its instance is launched and has not joined yet"),
@@ -133,14 +133,14 @@ fn kept(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
     let keep = snapshot.pools.get(&claim.pool).and_then(|pool| pool.scale_to_zero_after);
     match (claim.since(ConditionType::Empty), keep) {
         (Some(since), Some(keep)) => {
-            format!("No work since {}; given back {keep:#} after that.", age(since, now) + " ago")
+            format!("It has had no work for {}; Poolwright terminates it after {keep:#}.", age(since, now))
         }
         (None, Some(keep)) => {
-            format!("No work is on it or planned for it; given back after {keep:#} of that.")
+            format!(
+                "It has no work, and none is planned for it; Poolwright terminates it after {keep:#} of that."
+            )
         }
-        (_, None) => {
-            "No work is on it; its pool never gives empty nodes back (scaleToZero.after).".to_owned()
-        }
+        (_, None) => "It has no work; its pool keeps empty nodes forever (scaleToZero.after).".to_owned(),
     }
 }
 

@@ -10,7 +10,7 @@ pub fn event_note(pod: &PodKey, sentence: &str, story: &[String], most: usize) -
     // One line of an explanation repeats the result.
     let rest = || story.iter().filter(|line| !is_outcome(line));
     let whole = sentence.len() + rest().map(|line| 1 + line.len()).sum::<usize>();
-    let more = format!("\n`poolwright explain pod {pod}` tells the rest.");
+    let more = format!("\n`poolwright explain pod {pod}` shows the rest.");
     let most = if whole <= most { most } else { most.saturating_sub(more.len()) };
     let mut note = sentence.to_owned();
     let cut = note.len() > most;

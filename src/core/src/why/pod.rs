@@ -92,13 +92,13 @@ fn asks(spec: &PodSpec) -> String {
         ));
     }
     for term in &spec.affinity {
-        parts.push(format!("certain pods in its `{}`", term.topology_key));
+        parts.push(format!("the same `{}` as the pods of its affinity", term.topology_key));
     }
     for term in &spec.anti_affinity {
-        let place = if term.topology_key == HOSTNAME { "on its node" } else { "in its" };
+        let place = if term.topology_key == HOSTNAME { "another node" } else { "another" };
         let key =
             if term.topology_key == HOSTNAME { String::new() } else { format!(" `{}`", term.topology_key) };
-        parts.push(format!("none of certain pods {place}{key}"));
+        parts.push(format!("{place}{key} than the pods of its anti-affinity"));
     }
     if !spec.host_ports.is_empty() {
         let ports: Vec<String> = spec.host_ports.iter().map(ToString::to_string).collect();
@@ -122,11 +122,13 @@ fn not_ours(pod: &Pod) -> Option<String> {
         (PodPhase::Bound { node }, _) => {
             Some(format!("It runs on node {node}; see `poolwright explain node {node}`."))
         }
-        (PodPhase::Finished, _) => Some("It has ended, and takes no room.".to_owned()),
+        (PodPhase::Finished, _) => Some("It has ended and takes no room.".to_owned()),
         (_, PodRole::DaemonSet) => {
-            Some("A DaemonSet made it: it follows its node, and buys none.".to_owned())
+            Some("It belongs to a DaemonSet, so Poolwright buys no node for it.".to_owned())
         }
-        (_, PodRole::Mirror) => Some("It belongs to its node, and buys none.".to_owned()),
+        (_, PodRole::Mirror) => {
+            Some("It is a static pod of its node, so Poolwright buys no node for it.".to_owned())
+        }
         _ => None,
     }
 }
@@ -135,8 +137,9 @@ fn not_ours(pod: &Pod) -> Option<String> {
 fn budgets(snapshot: &Snapshot, pod: &Pod) -> Option<String> {
     let found = never_met_of(snapshot, pod);
     let (first, more) = found.split_first()?;
-    let more = if more.is_empty() { String::new() } else { format!(" {} more can not either.", more.len()) };
-    Some(format!("Beware: {first}.{more}"))
+    let more =
+        if more.is_empty() { String::new() } else { format!(" {} more budgets block it too.", more.len()) };
+    Some(format!("Warning: {first}.{more}"))
 }
 
 fn considered(snapshot: &Snapshot, rulings: &[Candidacy]) -> String {
@@ -146,7 +149,7 @@ fn considered(snapshot: &Snapshot, rulings: &[Candidacy]) -> String {
     }
     let named: Vec<String> = pools.iter().map(|(pool, count)| format!("{pool} ({count})")).collect();
     if named.is_empty() {
-        let why = if snapshot.pools.is_empty() { "there is no NodePool" } else { "no NodePool can be used" };
+        let why = if snapshot.pools.is_empty() { "no NodePool exists" } else { "no NodePool can be used" };
         return format!("No offerings were considered: {why}; see `poolwright explain pool`.");
     }
     format!("Considered {} offerings, by pool: {}.", rulings.len(), list(&named, 6))
@@ -186,9 +189,9 @@ fn left(rulings: &[Candidacy]) -> Option<String> {
     let Ruling::Out(reason) = &nearest.ruling else { return None };
     let remedy = match nearest.remedy.as_str() {
         "" => String::new(),
-        remedy => format!(" To get past that: {remedy}."),
+        remedy => format!(" To change that: {remedy}."),
     };
-    Some(format!("Nearest: {} of pool {}, but for this: {reason}.{remedy}", nearest.offering, nearest.pool))
+    Some(format!("Nearest miss: {} of pool {}: {reason}.{remedy}", nearest.offering, nearest.pool))
 }
 
 /// Its relaxed preferences.
@@ -220,8 +223,8 @@ fn outcome(plan: &Plan, key: &PodKey) -> String {
     }
     if let Some(placement) = plan.placements.iter().find(|placement| placement.pod == *key) {
         let what = match placement.target {
-            Target::Claim(_) => "which was bought before",
-            Target::Node(_) => "which is there",
+            Target::Claim(_) => "which is bought already",
+            Target::Node(_) => "which exists",
         };
         return format!("Planned on {}, {what}: it costs nothing more.", placement.target);
     }

@@ -106,7 +106,7 @@ fn judge(
                 out(2, short(&rejection), remedy(&rejection));
                 one.lacks = lacks(&requests, room);
             } else if !colocation.admits(profile, &supply.residents[offer.residents]) {
-                let words = "a DaemonSet there that it may not meet".to_owned();
+                let words = "a DaemonSet pod that it may not share a node with".to_owned();
                 out(3, words, "change that rule, or keep the DaemonSet off some nodes".to_owned());
             } else {
                 match offer.availability {
@@ -118,11 +118,11 @@ fn judge(
                         4,
                         "its price is unknown".to_owned(),
                         format!(
-                            "give it a price in the catalogue, or list it under allowUnknownPrice of pool {pool}"
+                            "add its price to the catalogue, or list it under allowUnknownPrices of pool {pool}"
                         ),
                     ),
                     Availability::HeldBack(until) => {
-                        out(4, format!("failed lately, tried again at {until}"), String::new());
+                        out(4, format!("failed recently, tried again at {until}"), String::new());
                     }
                 }
             }
@@ -145,7 +145,7 @@ fn remedy(rejection: &Rejection) -> String {
     match rejection {
         Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
         Rejection::Selector { key, .. } => {
-            format!("take `{key}` out of nodeSelector, or let a pool buy nodes that have it so")
+            format!("remove `{key}` from nodeSelector, or let a pool buy nodes with it")
         }
         Rejection::Affinity { requirement: Some(requirement), .. } => {
             format!("relax nodeAffinity on `{}`, or let a pool buy nodes that meet it", requirement.key)

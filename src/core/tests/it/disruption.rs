@@ -152,7 +152,7 @@ fn a_large_node_for_one_small_pod_is_replaced_by_a_small_one_which_is_open_befor
     assert_eq!(bought(&proposal.plan), ["g5.xlarge: ReplicaSet:web#0"]);
     assert_eq!(proposal.saving, usd("4.666"));
     let why = &proposal.leave[0].condition.message;
-    assert!(why.starts_with("its work costs 5.672 $/h where it is and 1.006 $/h elsewhere"), "{why}");
+    assert!(why.starts_with("the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere"), "{why}");
 
     let new = proposal.plan.claims[0].name.clone();
     let begun = begun(&snapshot, &proposal);

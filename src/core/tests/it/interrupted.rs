@@ -94,8 +94,7 @@ fn going(claim: Claim, pods: Vec<Pod>) -> Snapshot {
 #[test]
 fn the_node_is_closed_at_once_both_objects_are_told_and_nobody_is_asked_yet() {
     let decision = decide(&with_pods(told(initialized(), reclaim()), vec![replica("a")]), at(NOTICED + 1));
-    let message = "spot capacity is taken back at 2027-01-15T08:18:40Z (says the cloud): it is closed, what its pods \
-                   need is bought elsewhere, and they are asked to go; who is left is told to end by 2027-01-15T08:18:30Z";
+    let message = "spot capacity is taken back at 2027-01-15T08:18:40Z (says the cloud): its node is closed, room for its pods is bought elsewhere, and they are evicted; pods that remain are deleted in time to end by 2027-01-15T08:18:30Z";
     let tell = |subject| {
         let (kind, reason) = (EventType::Warning, Reason::Interrupted);
         Action::RecordEvent(Event { subject, kind, reason, message: message.to_owned() })

@@ -1,4 +1,4 @@
-//! The document of a plan, as `poolwright plan` writes it. `docs/plan.schema.json` describes it field by field.
+//! The published document of a plan. `docs/plan.schema.json` describes each field.
 
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_solver::Proof;
@@ -15,65 +15,65 @@ pub struct Document {
     pub api_version: &'static str,
     /// `Plan`.
     pub kind: &'static str,
-    /// The cost of all new nodes: the sum of their known prices, without what commitments pay.
+    /// The cost of all new nodes: the sum of their known prices, less the part that commitments pay.
     #[serde(serialize_with = "usd")]
     pub cost_usd_per_hour: UsdPerHour,
-    /// The expected cost of spot interruptions; absent unless counted.
+    /// The expected loss from interruptions of spot nodes; absent if the plan ignores it.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
     pub risk_usd_per_hour: Option<UsdPerHour>,
-    /// A lower bound for cost and risk of any plan that places the same pods.
+    /// A lower bound on cost plus expected loss, over all plans that place the same pods.
     #[serde(serialize_with = "usd")]
     pub lower_bound_usd_per_hour: UsdPerHour,
     /// `(cost - bound) / bound`.
     pub gap: f64,
-    /// How many pods got a place from rules about other pods; the bound holds for these places. Absent if none.
+    /// The number of pods whose places were chosen first, by rules about other pods. The bound holds for these places. Absent if zero.
     #[serde(skip_serializing_if = "is_zero")]
     pub pinned_pods: usize,
-    /// How many pods have preferences that influence what is bought; the bound holds for these. Absent if none.
+    /// The number of pods whose preferences changed the purchase. The bound holds for these preferences. Absent if zero.
     #[serde(skip_serializing_if = "is_zero")]
     pub steered_pods: usize,
-    /// The strength of the proof of the bound.
+    /// The strength of the bound's proof.
     pub proof: Proof,
-    /// How long planning took.
+    /// The duration of planning.
     pub elapsed_seconds: f64,
-    /// When the first plan was found; equal to `elapsed_seconds` if nothing was improved.
+    /// The time until the first plan; equal to `elapsed_seconds` if it could not be improved.
     pub first_plan_seconds: f64,
-    /// Counts of pods.
+    /// Numbers of pods.
     pub pods: PodCounts,
     /// Every node to buy, with its pods.
     pub nodes: Vec<NewNode>,
-    /// Existing nodes and claims, with the pods that go there.
+    /// Pods that the plan places on nodes that exist or are on their way.
     pub existing_nodes: Vec<ExistingNode>,
-    /// Pods without a place, and why.
+    /// Pods that the plan leaves out, with the reasons.
     pub unplaced: Vec<UnplacedPod>,
-    /// Relaxed preferences, and why; absent if none.
+    /// Unmet preferences, with the reasons; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub relaxed_preferences: Vec<RelaxedPreference>,
-    /// The cost of naive plans.
+    /// The costs of simpler plans.
     pub baselines: Baselines,
-    /// The use of commitments; absent if none.
+    /// The use of each commitment; absent without commitments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commitments: Vec<CommitmentUse>,
-    /// The explanation of one pod; absent unless requested.
+    /// The explanation of one pod; only if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explained>,
-    /// A summary of the catalogue.
+    /// The catalogue that the plan chose from.
     pub catalogue: CatalogueSummary,
-    /// Notes about how the input was read.
+    /// Notes on how Poolwright understood the input.
     pub notes: Vec<String>,
 }
 
-/// A relaxed preference: new nodes do not meet it.
+/// A preference that the nodes to buy do not meet.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RelaxedPreference {
-    /// The preference, in words.
+    /// The preference in words.
     pub preference: String,
-    /// The reason, for programs.
+    /// The reason, as a stable name.
     pub reason: String,
-    /// The reason, in words.
+    /// The reason in words.
     pub message: String,
-    /// The pods.
+    /// The pods concerned.
     pub pods: Vec<String>,
 }
 
@@ -83,10 +83,10 @@ pub struct RelaxedPreference {
 pub struct CommitmentUse {
     /// Its name.
     pub name: String,
-    /// The available amount.
+    /// The whole commitment per hour.
     #[serde(serialize_with = "usd")]
     pub usd_per_hour: UsdPerHour,
-    /// The amount that the plan uses.
+    /// The part that the plan uses.
     #[serde(serialize_with = "usd")]
     pub used_usd_per_hour: UsdPerHour,
 }
@@ -99,18 +99,18 @@ pub struct Explained {
     pub pod: String,
     /// The explanation in words.
     pub text: String,
-    /// The explanation in numbers, as `poolwright_solver::explain` returns it.
+    /// The explanation in numbers, from `poolwright_solver::explain`.
     pub details: poolwright_solver::Explanation,
 }
 
-/// How many pods.
+/// Numbers of pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PodCounts {
-    /// Pending pods.
+    /// Pods that wait for a node.
     pub total: usize,
-    /// Pods with a place.
+    /// Pods that the plan places.
     pub placed: usize,
-    /// Pods without a place.
+    /// Pods that the plan leaves out.
     pub unplaced: usize,
 }
 
@@ -124,15 +124,15 @@ pub struct NewNode {
     pub zone: String,
     /// Capacity type.
     pub capacity_type: CapacityType,
-    /// Its price; `None` (JSON null) if unknown.
+    /// Its price; `None` (JSON null) when it is unknown and the pool allows the type by name.
     #[serde(serialize_with = "maybe_usd")]
     pub usd_per_hour: Option<UsdPerHour>,
-    /// The NodePool; absent if the plan was made without one.
+    /// The NodePool; absent if you gave none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// The pods it is for.
+    /// The pods planned for it.
     pub pods: Vec<String>,
-    /// The use of each GPU; absent if GPUs are only given whole.
+    /// The use of each GPU; absent if pods get only whole GPUs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuUse>,
 }
@@ -141,11 +141,11 @@ pub struct NewNode {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase", tag = "use")]
 pub enum GpuUse {
-    /// Nothing.
+    /// No pod uses it.
     Idle,
-    /// One pod uses it exclusively.
+    /// One pod uses the whole GPU.
     Whole {
-        /// The pod; it may use other GPUs too.
+        /// The pod, which may use other GPUs too.
         pod: String,
     },
     /// Pods share it.
@@ -155,7 +155,7 @@ pub enum GpuUse {
     },
     /// It is partitioned into MIG instances.
     Mig {
-        /// The instances, by first memory slice.
+        /// The instances, by their first memory slice.
         instances: Vec<GpuInstance>,
     },
 }
@@ -163,9 +163,9 @@ pub enum GpuUse {
 /// A pod's share of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct GpuShare {
-    /// Whose.
+    /// The pods concerned.
     pub pod: String,
-    /// The share in thousandths.
+    /// Thousandths of the GPU.
     pub milli: u32,
 }
 
@@ -174,13 +174,13 @@ pub struct GpuShare {
 pub struct GpuInstance {
     /// Its first memory slice.
     pub start: u8,
-    /// The profile's name: `1g.10gb`.
+    /// Its name, such as `1g.10gb`.
     pub profile: String,
     /// The pod that uses it.
     pub pod: String,
 }
 
-/// An existing node or claim, and the pending pods that go there.
+/// A node that exists or is on its way, and the waiting pods planned for it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExistingNode {
     /// Name of the Node or NodeClaim.
@@ -189,37 +189,36 @@ pub struct ExistingNode {
     pub pods: Vec<String>,
 }
 
-/// A pod without a place.
+/// A pod that the plan leaves out.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnplacedPod {
-    /// Which.
+    /// The pod.
     pub pod: String,
-    /// The reason, for programs.
+    /// Stable reason.
     pub reason: String,
-    /// The message, with the closest alternative.
+    /// A sentence, with the nearest miss.
     pub message: String,
 }
 
-/// The cost of naive plans for the same pods.
+/// The costs of simpler plans for the same pods.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Baselines {
-    /// A node of its own for every pod on a new node.
+    /// One new node for each pod.
     #[serde(serialize_with = "usd")]
     pub one_pod_per_node_usd_per_hour: UsdPerHour,
-    /// First fit: each pod goes to the first open node that some instance type still fits; the cheapest such type is bought at
-    /// the end.
+    /// First fit: each pod goes to the first new node on which it fits. The cheapest type that holds its pods becomes the node.
     #[serde(serialize_with = "usd")]
     pub first_fit_usd_per_hour: UsdPerHour,
 }
 
-/// What was chosen from.
+/// The catalogue that the plan chose from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogueSummary {
     /// Its source.
     pub source: String,
-    /// The oldest date of its prices; `None` (JSON null) if none is dated.
+    /// The oldest date of its prices; `None` (JSON null) if none has a date.
     pub as_of: Option<String>,
     /// The number of offerings.
     pub offerings: usize,
@@ -228,7 +227,7 @@ pub struct CatalogueSummary {
 }
 
 impl CatalogueSummary {
-    /// The summary of a catalogue.
+    /// The source of this catalogue.
     pub fn of(catalogue: &Catalogue) -> Self {
         Self {
             source: catalogue.origin().source.clone(),

@@ -1,4 +1,4 @@
-//! Groups of a plan's nodes and pods, with their sums: a table has one line for each.
+//! Groups of a plan's nodes and pods with their sums. A table shows each group as one line.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use poolwright_terms::CapacityType;
 use super::document::{Document, GpuUse, NewNode, RelaxedPreference};
 use crate::Cost;
 
-/// A group of equal nodes to buy: the same offering for the same pool.
+/// Equal nodes to buy: the same offering for the same pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purchase<'a> {
     /// Instance type.
@@ -18,24 +18,24 @@ pub struct Purchase<'a> {
     pub zone: &'a str,
     /// Capacity type.
     pub capacity_type: CapacityType,
-    /// The pool, if the plan buys for several.
+    /// The pool, if the plan buys for several pools.
     pub pool: Option<&'a str>,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// How many pods they are for.
+    /// The number of pods planned for them.
     pub pods: usize,
-    /// The price of each; `None` if unknown.
+    /// The price of each node; `None` if it is unknown.
     pub each: Option<UsdPerHour>,
-    /// Their total cost.
+    /// Their cost together.
     pub cost: Cost,
 }
 
 /// The sum of several purchases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PurchaseSum {
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// How many pods they are for.
+    /// The number of pods planned for them.
     pub pods: usize,
     /// Their cost.
     pub cost: Cost,
@@ -62,28 +62,28 @@ pub struct Layout<'a> {
     pub instance_type: &'a str,
     /// The use in words.
     pub words: String,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub gpus: usize,
 }
 
-/// Unplaced pods with the same reason.
+/// Pods that the plan leaves out for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut<'a> {
     /// Stable reason.
     pub reason: &'a str,
-    /// The message, with the closest alternative.
+    /// A sentence, with the nearest miss.
     pub message: &'a str,
     /// The pods.
     pub pods: Vec<&'a str>,
 }
 
 impl Document {
-    /// The number of pods on existing nodes and claims.
+    /// The number of pods planned for nodes that exist or are on their way.
     pub fn pods_on_existing(&self) -> usize {
         self.existing_nodes.iter().map(|node| node.pods.len()).sum()
     }
 
-    /// How many pods the nodes to buy are for.
+    /// The number of pods planned for nodes to buy.
     pub fn pods_on_new(&self) -> usize {
         self.nodes.iter().map(|node| node.pods.len()).sum()
     }
@@ -93,7 +93,7 @@ impl Document {
         self.nodes.iter().map(|node| &node.pool).collect::<BTreeSet<_>>().len() > 1
     }
 
-    /// The nodes to buy in groups of equal ones, the most expensive first.
+    /// The nodes to buy in groups of equal nodes, the most expensive group first.
     pub fn purchases(&self) -> Vec<Purchase<'_>> {
         let several = self.has_several_pools();
         let mut groups: BTreeMap<(&str, &str, &str, &str), Purchase<'_>> = BTreeMap::new();
@@ -122,7 +122,7 @@ impl Document {
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// The uses of shared or partitioned GPUs, the most frequent first.
+    /// The uses of shared and partitioned GPUs, the most frequent first.
     pub fn layouts(&self) -> Vec<Layout<'_>> {
         let mut groups: BTreeMap<(&str, String), usize> = BTreeMap::new();
         for node in &self.nodes {
@@ -141,7 +141,7 @@ impl Document {
         groups
     }
 
-    /// The unplaced pods by reason, the most frequent reason first.
+    /// The pods left out, grouped by reason; the largest group first.
     pub fn left_out(&self) -> Vec<LeftOut<'_>> {
         let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
         for pod in &self.unplaced {
@@ -153,14 +153,15 @@ impl Document {
         groups
     }
 
-    /// The relaxed preferences; those of most pods first.
+    /// The unmet preferences; those of most pods first.
     pub fn relaxed_by_pods(&self) -> Vec<&RelaxedPreference> {
         let mut all: Vec<_> = self.relaxed_preferences.iter().collect();
         all.sort_by_key(|one| Reverse(one.pods.len()));
         all
     }
 
-    /// How much more another plan costs, relative to this plan's cost; `None` if it costs no more, or this plan costs nothing.
+    /// How much more another way to buy costs, as a part of this plan's cost; `None` when it costs no more, or this plan
+    /// costs nothing.
     pub fn excess_of(&self, other: UsdPerHour) -> Option<f64> {
         let cost = self.cost_usd_per_hour.micros();
         (cost > 0 && other.micros() > cost).then(|| (other.micros() - cost) as f64 / cost as f64)

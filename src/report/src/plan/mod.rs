@@ -1,4 +1,4 @@
-//! Reports about plans: the document, and groups for tables.
+//! The published document of a plan, and the groups that tables show.
 
 mod document;
 mod groups;

@@ -1,4 +1,4 @@
-//! Converts a plan to its document.
+//! Turns a plan into its document.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,13 +14,13 @@ use super::document::{
 use crate::Times;
 use crate::money::six_decimals;
 
-/// How documents name pods.
+/// The form of pod names in a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PodNames {
     /// `namespace/name`.
     #[default]
     Qualified,
-    /// The name alone: a trace has no namespaces.
+    /// The name alone, because a trace has no namespaces.
     Bare,
 }
 
@@ -34,24 +34,24 @@ impl PodNames {
     }
 }
 
-/// Inputs of the document besides the plan.
+/// The content of the document besides the plan.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
-    /// The snapshot that was planned for.
+    /// The snapshot that the plan is for.
     pub snapshot: &'a Snapshot,
-    /// The summary of the catalogue.
+    /// The offerings that the plan could choose.
     pub catalogue: CatalogueSummary,
-    /// Notes on how the input was understood.
+    /// Notes on how Poolwright understood the input.
     pub notes: Vec<String>,
     /// How to name pods.
     pub names: PodNames,
-    /// Whether the user gave no pool, so that an implicit one was used; the document does not mention it.
+    /// Whether you gave no pool. Poolwright then invents one, which the document does not mention.
     pub implicit_pool: bool,
-    /// Whether the plan counts spot interruptions.
+    /// Whether the plan counts the expected loss from interruptions of spot nodes.
     pub counts_risk: bool,
 }
 
-/// The error if the independent check refused the plan, with the violations.
+/// The independent check refused the plan. The error names the broken rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(pub Vec<String>);
 
@@ -72,7 +72,7 @@ impl std::error::Error for Refused {}
 ///
 /// # Errors
 ///
-/// If the independent check refused the plan.
+/// If the independent check refuses the plan.
 pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, Refused> {
     if !plan.refused.is_empty() {
         return Err(Refused(plan.refused));
@@ -121,7 +121,7 @@ pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, 
         ));
     }
     notes.extend(arm(&plan, asked.snapshot).filter(|_| asked.implicit_pool));
-    // Reached limits are reported with the pods that they leave unplaced.
+    // Limits that are reached are told by the pods they leave out.
     for (name, findings) in &plan.pools {
         let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
         notes.extend(problems.map(|(reason, message)| format!("pool {name}: {reason}: {message}")));
@@ -200,7 +200,7 @@ fn gpu_use(gpu: &PlannedGpu, name: &impl Fn(&PodKey) -> String) -> GpuUse {
     }
 }
 
-/// Pods seldom specify the architecture of their images, and without a pool nothing else does.
+/// Pods seldom say which processors their images are for; without a pool nobody else does.
 fn arm(plan: &Plan, snapshot: &Snapshot) -> Option<String> {
     let is_arm = |claim: &&PlannedClaim| {
         let kinds =

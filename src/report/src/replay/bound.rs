@@ -1,8 +1,8 @@
-//! A lower bound over time: the least cost of any plan for the pods that ran on machines at each moment.
+//! The lower bound of the cost at each moment, for the pods that had a machine then.
 //!
-//! All pods of the replay form one problem for the solver, with only resources, labels and tolerations: other rules could only
-//! raise the cost. For each moment, the solver proves a bound for the pods on machines at that time. The real machines held all
-//! these pods, so they cost at least that.
+//! All pods of the replay form one problem for the solver. It has only their resources, labels and tolerations, because
+//! the other rules could only raise the cost. For each moment the solver then proves a bound for the pods that were
+//! on machines. The machines of that moment held all these pods, so they cost at least the bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -23,7 +23,7 @@ use super::steps::Steps;
 
 /// Work units of one bound: about 5 ms of one core.
 const WORK: u64 = 10_000;
-/// The most time spans with a bound of their own. Pods that run for only part of a span are not counted.
+/// In how many spans of equal length bounds are looked for at most. What is there for a part of a span alone is not counted.
 const SPANS: u32 = 1_000;
 
 /// How many pods of each class there are.
@@ -35,7 +35,7 @@ pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<NodeClassRef
     let mut changes: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
     for (at, pod) in history.pods.iter().enumerate() {
         let (Some((bound, machine)), Some(class)) = (pod.bound, classes.get(&at)) else { continue };
-        // Machines with unknown prices are not in the cost either.
+        // What an unknown price comes to is not in the cost either.
         if history.machines[machine].price.is_none() {
             continue;
         }
@@ -50,8 +50,8 @@ pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<NodeClassRef
     Steps::of_levels(moments.into_iter().map(|(at, present)| (at, bounds[&present])))
 }
 
-/// The least number of pods of each class between these moments. Changes within one span of a moment do not count separately:
-/// until the end of the span, the least number counts.
+/// How many of each class there are at least from each of these moments to the next. Changes that come within one span of a
+/// moment make none of their own: until its end the least counts, then what there is.
 fn least_of_spans(
     changes: BTreeMap<Duration, Vec<(usize, bool)>>,
     mut present: Present,
@@ -82,7 +82,7 @@ fn least_of_spans(
     moments
 }
 
-/// The problem with all pods that had a machine, and the class of each pod.
+/// The problem with all pods that had a machine, and the class of each by its place.
 fn question(
     history: &History,
     pools: &[Pool],
@@ -97,7 +97,7 @@ fn question(
     for pool in pools {
         let sold = sold.get(&pool.node_class)?;
         snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));
-        // Equal weights and no limits.
+        // One as good as the other, as many as are wanted.
         let pool = Pool { weight: 1, limits: PoolLimits::default(), ..pool.clone() };
         snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
     }
@@ -116,7 +116,7 @@ fn question(
     Some((asked.problem, asked.pods.into_iter().enumerate().flat_map(of_class).collect()))
 }
 
-/// The part of a pod's requirements that the bound uses.
+/// What is left of a pod's requirements.
 fn bare(spec: &PodSpec) -> PodSpec {
     PodSpec {
         requests: spec.requests.clone(),
@@ -127,7 +127,7 @@ fn bare(spec: &PodSpec) -> PodSpec {
     }
 }
 
-/// Stops the solver at once: only the problem is needed.
+/// Only the question is wanted.
 struct AtOnce;
 
 impl StopSignal for AtOnce {
@@ -136,7 +136,7 @@ impl StopSignal for AtOnce {
     }
 }
 
-/// The bounds of all sets of pods, computed in parallel. The result does not depend on the threads.
+/// A bound for each, on as many threads as there are cores; which one works on what changes nothing.
 fn bounds(problem: &Problem, all: BTreeSet<Present>) -> BTreeMap<Present, u64> {
     let all: Vec<Present> = all.into_iter().collect();
     let next = AtomicUsize::new(0);
@@ -156,7 +156,7 @@ fn bounds(problem: &Problem, all: BTreeSet<Present>) -> BTreeMap<Present, u64> {
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A lower bound for the hourly cost of nodes that hold these pods.
+/// No nodes that hold so many pods of each class cost less than this per hour.
 fn bound(problem: &Problem, present: &Present) -> u64 {
     let classes = problem.classes.iter().zip(present).filter(|(_, count)| **count > 0);
     let classes: Vec<_> = classes
@@ -172,7 +172,7 @@ fn bound(problem: &Problem, present: &Present) -> u64 {
     let asked = Problem { classes, ..problem.clone() };
     let options = Options { work: WORK, threads: 1, ..Options::default() };
     let placed_all = |solution: &Solution| solution.unplaced.is_empty();
-    // The bound is valid only if the solution places all pods.
+    // A bound holds for plans that place as much: of one that leaves pods over nothing follows here.
     solve(&asked, &options, &mut NeverStop)
         .ok()
         .filter(placed_all)

@@ -10,37 +10,37 @@ use super::history::{End, History, Pod};
 use super::steps::Steps;
 use crate::money::{HOUR, Ratio, Usd};
 
-/// The nodes of one pool and capacity type.
+/// The nodes of one pool and one capacity type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bought {
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: u64,
     /// Their cost.
     pub cost: Usd,
-    /// Their total paid time in milliseconds.
+    /// The paid time of all together, in milliseconds.
     pub millis: u128,
-    /// The total paid time of their GPUs in milliseconds.
+    /// The paid time of all their GPUs together, in milliseconds.
     pub gpu_millis: u128,
 }
 
-/// Counts of pods.
+/// Numbers of pods, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pods {
-    /// All pods; recreated ones count again.
+    /// All pods. A recreated pod counts again.
     pub made: u64,
-    /// Finished pods.
+    /// Pods that completed their work.
     pub finished: u64,
     /// Pods that run at the end.
     pub running: u64,
     /// Pods that wait at the end.
     pub waiting: u64,
-    /// Pods that were deleted before they finished, while their machine still ran.
+    /// Pods deleted before their work was done, while their machine still existed.
     pub evicted: u64,
-    /// Pods that lost their machine before they finished.
+    /// Pods that lost their machine before their work was done.
     pub machine_lost: u64,
 }
 
-/// Waiting times of pods until they ran. Pods that wait at the end count with their time so far.
+/// The time from a pod's creation until it runs. Pods that wait at the end count with their time so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
     /// The median.
@@ -49,20 +49,20 @@ pub struct Pending {
     pub p95: Duration,
     /// The 99th percentile.
     pub p99: Duration,
-    /// The longest time.
+    /// The maximum.
     pub most: Duration,
 }
 
 /// A point of the plot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
-    /// The time.
+    /// The begin of its time span.
     pub from: Duration,
     /// The average cost per hour, in micro-dollars.
     pub cost: u64,
-    /// The lower bound.
+    /// The lower bound of the cost.
     pub bound: u64,
-    /// The most pods that waited at the same time.
+    /// The largest number of pods waiting at a time.
     pub waiting: u64,
 }
 
@@ -73,27 +73,27 @@ pub struct Report {
     pub played: Duration,
     /// The requested time.
     pub asked: Duration,
-    /// Counts of pods.
+    /// The numbers of pods.
     pub pods: Pods,
-    /// The nodes by pool and capacity type.
+    /// The purchases, by pool and capacity type.
     pub bought: BTreeMap<(String, CapacityType), Bought>,
-    /// How many nodes have unknown prices; their cost is in no figure.
+    /// The number of nodes without a known price. Their cost is in no figure.
     pub unknown_prices: u64,
-    /// The least that any plan could have cost.
+    /// The lower bound of the cost.
     pub bound: Usd,
-    /// Waiting times.
+    /// The waiting times.
     pub pending: Pending,
-    /// The lost time of pods that ended before they finished, in milliseconds.
+    /// The lost work: the run time of pods that ended before they were done, in milliseconds.
     pub lost_millis: u128,
-    /// The same, multiplied by their GPUs.
+    /// The lost work, counted for each GPU.
     pub lost_gpu_millis: u128,
-    /// The used time of GPUs, in milliseconds.
+    /// The time during which GPUs had a pod, in milliseconds.
     pub used_gpu_millis: u128,
     /// The cost per hour over time, in micro-dollars.
     pub cost_steps: Steps,
-    /// The lower bound over time.
+    /// The lower bound of the cost per hour over time.
     pub bound_steps: Steps,
-    /// Waiting pods over time.
+    /// The number of waiting pods over time.
     pub waiting_steps: Steps,
     /// Notes for the reader.
     pub notes: Vec<String>,
@@ -161,13 +161,13 @@ impl Report {
         Usd(self.cost().0 * HOUR / self.played.as_millis().max(1))
     }
 
-    /// How far the cost is above the bound, relative to the bound; `None` if the bound is zero.
+    /// The excess of the cost over the bound, as a part of the bound; `None` if the bound is zero.
     pub fn above_bound(&self) -> Option<Ratio> {
         let (cost, bound) = (self.cost().0, self.bound.0);
         (bound > 0).then(|| Ratio { part: cost.saturating_sub(bound), whole: bound })
     }
 
-    /// How many nodes were started.
+    /// The number of started nodes.
     pub fn node_starts(&self) -> u64 {
         self.bought.values().map(|line| line.nodes).sum()
     }
@@ -177,17 +177,17 @@ impl Report {
         self.bought.values().map(|line| line.gpu_millis).sum()
     }
 
-    /// The idle time of GPUs, in milliseconds.
+    /// The paid time of GPUs without a pod, in milliseconds.
     pub fn idle_gpu_millis(&self) -> u128 {
         self.paid_gpu_millis().saturating_sub(self.used_gpu_millis)
     }
 
-    /// The idle part of the time for which GPUs were paid.
+    /// The idle part of the GPUs' paid time.
     pub fn idle_gpus(&self) -> Ratio {
         Ratio { part: self.idle_gpu_millis(), whole: self.paid_gpu_millis() }
     }
 
-    /// `count` points of the plot, at equal distances.
+    /// This number of points of the plot, at equal distances.
     pub fn points(&self, count: u32) -> Vec<Point> {
         let edge = |number: u32| self.played * number / count;
         let point = |number| {
@@ -206,7 +206,7 @@ impl Report {
 }
 
 impl Pending {
-    /// Percentiles by nearest rank.
+    /// By nearest rank.
     fn of(mut waits: Vec<Duration>) -> Self {
         waits.sort_unstable();
         let rank = |percent: usize| {

@@ -1,4 +1,4 @@
-//! Reports about simulations: the history of machines and pods, and the figures.
+//! The history of machines and pods in a simulation, and its figures.
 
 mod bound;
 mod figures;

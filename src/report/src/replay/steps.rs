@@ -1,14 +1,14 @@
-//! Step functions: whole numbers over time, such as prices per hour or waiting pods.
+//! Whole numbers that change over time, such as the cost per hour or the number of waiting pods.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A step function: each entry holds from its time until the next. Before the first, the value is zero.
+/// A number over time. Each entry holds from its moment until the next entry. Before the first entry the number is zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steps(BTreeMap<Duration, u64>);
 
 impl Steps {
-    /// From spans: each adds a number at one time and removes it at another.
+    /// Builds the steps from changes at moments.
     pub fn of_spans(spans: impl IntoIterator<Item = (Duration, Duration, u64)>) -> Self {
         let mut changes: BTreeMap<Duration, (u64, u64)> = BTreeMap::new();
         for (from, until, amount) in spans {
@@ -23,28 +23,28 @@ impl Steps {
         Self(changes.into_iter().map(step).collect())
     }
 
-    /// From values at times.
+    /// Builds the steps from levels.
     pub fn of_levels(levels: impl IntoIterator<Item = (Duration, u64)>) -> Self {
         Self(levels.into_iter().collect())
     }
 
-    /// The value at a time.
+    /// The number at a moment.
     pub fn at(&self, moment: Duration) -> u64 {
         self.0.range(..=moment).next_back().map_or(0, |(_, level)| *level)
     }
 
-    /// The largest value between two times, the second excluded.
+    /// The maximum between two moments, the second excluded.
     pub fn most(&self, from: Duration, until: Duration) -> u64 {
         let within = self.0.range(from..until.max(from)).map(|(_, level)| *level);
         within.max().unwrap_or(0).max(self.at(from))
     }
 
-    /// The times at which it changes.
+    /// The moments at which it changes.
     pub fn moments(&self) -> impl Iterator<Item = Duration> {
         self.0.keys().copied()
     }
 
-    /// The integral between two times: value times milliseconds.
+    /// The integral between two moments: number times milliseconds.
     pub fn sum(&self, from: Duration, until: Duration) -> u128 {
         let mut sum = 0;
         let (mut since, mut level) = (from, self.at(from));

@@ -124,7 +124,7 @@ impl<'a> Binder<'a> {
         let Some(claim) = snapshot.volume_claims.get(&key) else {
             return Err(if ephemeral {
                 pending(format!(
-                    "waits for PersistentVolumeClaim `{name}`, which is made for it (an ephemeral volume)"
+                    "waits for PersistentVolumeClaim `{name}`, which Kubernetes creates for it (an ephemeral volume)"
                 ))
             } else {
                 unusable(format!(
@@ -140,12 +140,12 @@ impl<'a> Binder<'a> {
         }
         if ephemeral && claim.made_for.as_ref() != Some(&pod.uid) {
             return Err(unusable(format!(
-                "wants PersistentVolumeClaim `{name}` made for it (an ephemeral volume), and another of that name exists; delete that one or rename the pod"
+                "needs a PersistentVolumeClaim `{name}` of its own (an ephemeral volume), but another one has that name; delete that one or rename the pod"
             )));
         }
         if let Some(other) = self.in_use.get(&key).filter(|other| **other != &pod.key) {
             return Err(pending(format!(
-                "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {other} has it; it is planned once that ends"
+                "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {other} uses it; this pod is planned when that one has ended"
             )));
         }
         if !claim.bound || claim.shape.access_modes.contains(ONE_POD) {
@@ -153,11 +153,11 @@ impl<'a> Binder<'a> {
             if first != &pod.key {
                 return Err(pending(if claim.bound {
                     format!(
-                        "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {first} comes first"
+                        "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {first} gets it first"
                     )
                 } else {
                     format!(
-                        "PersistentVolumeClaim `{name}` gets its volume where pod {first} goes, which comes first; it is planned once the claim is bound"
+                        "PersistentVolumeClaim `{name}` is not bound yet, and the node of pod {first} decides where its volume is; this pod is planned once the claim is bound"
                     )
                 }));
             }
@@ -170,7 +170,7 @@ impl<'a> Binder<'a> {
         let volume = claim.volume.as_deref().unwrap_or_default();
         let Some(found) = self.snapshot.volumes.get(volume).filter(|_| !claim.lost) else {
             return Err(unusable(format!(
-                "uses PersistentVolumeClaim `{name}`, whose PersistentVolume `{volume}` does not exist; restore the volume, or make the claim anew"
+                "uses PersistentVolumeClaim `{name}`, but its PersistentVolume `{volume}` does not exist; restore the volume, or recreate the claim"
             )));
         };
         Ok(UsableVolume {
@@ -209,7 +209,7 @@ impl<'a> Binder<'a> {
         };
         if !class.waits_for_pod {
             return Err(pending(format!(
-                "waits until PersistentVolumeClaim `{name}` is bound: StorageClass `{wanted}` binds at once (Immediate), wherever the pod could go"
+                "waits until PersistentVolumeClaim `{name}` is bound: StorageClass `{wanted}` binds at once (Immediate), without waiting for the pod"
             )));
         }
         let words = format!("PersistentVolumeClaim `{name}` (StorageClass `{wanted}`)");
@@ -231,7 +231,7 @@ impl<'a> Binder<'a> {
         if class.provisioner.is_none() {
             if candidates.is_empty() {
                 return Err(unusable(format!(
-                    "uses PersistentVolumeClaim `{name}`, and no PersistentVolume of StorageClass `{wanted}` that is free can hold it; nobody makes volumes of this class: add one"
+                    "uses PersistentVolumeClaim `{name}`, but no free PersistentVolume of StorageClass `{wanted}` fits it, and the class has no provisioner; add a volume"
                 )));
             }
             if candidates.iter().any(|volume| self.contested.contains(volume.name.as_str())) {
@@ -240,7 +240,7 @@ impl<'a> Binder<'a> {
                 candidates.truncate(1);
                 let Some(own) = candidates.first() else {
                     return Err(unusable(format!(
-                        "uses PersistentVolumeClaim `{name}`, and every PersistentVolume of StorageClass `{wanted}` that could hold it is wanted by a claim that comes first; add a volume"
+                        "uses PersistentVolumeClaim `{name}`, but earlier claims get every PersistentVolume of StorageClass `{wanted}` that fits it; add a volume"
                     )));
                 };
                 self.given.insert(&own.name);

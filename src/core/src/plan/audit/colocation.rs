@@ -131,7 +131,7 @@ mod tests {
         let port = HostPort { port: 80, protocol: "TCP".into(), ip: None };
         assert_eq!(
             said(&PodSpec { host_ports: [port].into(), ..PodSpec::default() }),
-            ["node `n`: pod default/a wants host port 80/TCP, which another pod on the node has"]
+            ["node `n`: pod default/a needs host port 80/TCP, which another pod on the node uses"]
         );
         let topology_key = || "kubernetes.io/hostname".to_owned();
         let term =

@@ -27,7 +27,7 @@ pub(crate) fn collect<'a>(
             PodPhase::Gated => {
                 out(
                     UnplacedReason::SchedulingGated,
-                    "held by its scheduling gates; it buys a node once they are removed".to_owned(),
+                    "has scheduling gates; it is planned once they are removed".to_owned(),
                 );
                 continue;
             }
@@ -58,7 +58,7 @@ pub(crate) fn collect<'a>(
             out(
                 UnplacedReason::LowPriority,
                 format!(
-                    "its priority {} is below {least}, the least that buys nodes (--min-priority); it runs where room is left",
+                    "its priority {} is below {least}, the lowest for which Poolwright buys nodes (--min-priority); it runs where room is left",
                     pod.priority
                 ),
             );
@@ -74,7 +74,7 @@ pub(crate) fn collect<'a>(
             out(
                 UnplacedReason::UnmodelledRule,
                 format!(
-                    "uses {} (`{}`){others}, which Poolwright cannot follow, so it buys no node for it; correct or remove the rule, or add a node by hand",
+                    "uses {} (`{}`){others}, which Poolwright does not model, so it buys no node for the pod; correct or remove the rule, or add a node by hand",
                     rule.rule, rule.field
                 ),
             );

@@ -80,7 +80,7 @@ pub(crate) fn kept_off(
         let why = if pin.iter().all(|wanted| rules::matches(wanted, &room.labels)) {
             colocation.keeps_off(class.profile, &room.present)?
         } else {
-            "topology spread or pod affinity, its own or that of others, puts it elsewhere"
+            "topology spread or pod affinity, its own or another pod's, keeps it away"
         };
         Some(format!("{} has room for it, but {why}", room.target))
     })
@@ -89,10 +89,10 @@ pub(crate) fn kept_off(
 fn unwelcome(rejection: &Rejection, set: &str, pool: &PoolName) -> String {
     match rejection {
         Rejection::Port(port) => format!(
-            "wants host port {port}, which DaemonSet {set} takes on every node of pool `{pool}` that holds it; use another port, or keep the DaemonSet off some nodes"
+            "needs host port {port}, which DaemonSet {set} uses on every node of pool `{pool}` that fits it; use another port, or keep the DaemonSet off some nodes"
         ),
         _ => format!(
-            "required pod anti-affinity keeps it and DaemonSet {set} apart, which is on every node of pool `{pool}` that holds it; change the rule, or keep the DaemonSet off some nodes"
+            "required pod anti-affinity keeps it apart from DaemonSet {set}, which runs on every node of pool `{pool}` that fits it; change the rule, or keep the DaemonSet off some nodes"
         ),
     }
 }
@@ -128,8 +128,7 @@ fn explain(
     };
     if holding(|availability| availability.is_sold()).is_some() {
         // The solver left the pod unplaced without naming a limit: nothing more can be bought.
-        let message =
-            "offerings hold it, but as many as can be bought are; it is planned again with the next change";
+        let message = "offerings fit it, but no more of them can be bought now; it is planned again after the next change";
         return (UnplacedReason::LimitReached, message.to_owned());
     }
     if let Some((at, pool, _)) = holding(|availability| matches!(availability, Availability::HeldBack(_))) {
@@ -139,12 +138,12 @@ fn explain(
         let id = &supply.offering(at, offer.offering).id;
         let message = if limits.on_money(at) {
             format!(
-                "only {} of pool `{}` holds it, and its price is unknown, so that the limit usdPerHour could not be kept; give a price in the catalogue",
+                "only {} of pool `{}` fits it, and its price is unknown, so Poolwright could not keep the limit usdPerHour; add its price to the catalogue",
                 id.instance_type, pool.pool.name
             )
         } else {
             format!(
-                "only offerings with unknown prices hold it; give {} a price in the catalogue, or list it under allowUnknownPrice of pool `{}`",
+                "only offerings with unknown prices fit it; add the price of {} to the catalogue, or list the type under allowUnknownPrices of pool `{}`",
                 id.instance_type, pool.pool.name
             )
         };
@@ -182,16 +181,16 @@ fn no_gpu(
     }
     Some(match gpu_need {
         GpuNeed::Whole(count) => {
-            format!("wants {count} whole GPUs of one node, and no node on offer has as many for it")
+            format!("needs {count} whole GPUs in one node, but no offering that it may use has that many")
         }
         GpuNeed::Share(milli) => {
-            format!("wants {milli} thousandths of a GPU, and no offering that it may use has GPUs to share")
+            format!("needs {milli} thousandths of a GPU, but no offering that it may use has GPUs to share")
         }
         GpuNeed::Part { milli, .. } => format!(
-            "wants {milli} thousandths of a GPU, and no GPU that it may use can be cut into instances of that size"
+            "needs {milli} thousandths of a GPU, but no GPU that it may use can be cut into instances of that size"
         ),
         GpuNeed::Named { resource, count, .. } => format!(
-            "wants {count} x {resource} on one node, and no node that it may use can be cut into as many"
+            "needs {count} x {resource} on one node, but no node that it may use can be cut into that many"
         ),
         GpuNeed::Impossible(cause) => cause.clone(),
     })
@@ -200,7 +199,7 @@ fn no_gpu(
 fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
     unusable(supply, |_| true).unwrap_or_else(|| {
         if snapshot.pools.is_empty() {
-            "there is no NodePool; create one".to_owned()
+            "no NodePool exists; create one".to_owned()
         } else {
             "every NodePool is being deleted; create another".to_owned()
         }
@@ -252,7 +251,7 @@ fn held_back(
         .min()
         .map_or_else(String::new, |until| format!("; the first is tried again at {until}"));
     format!(
-        "the offerings of pool `{}` that hold it failed lately ({}){soonest}",
+        "the offerings of pool `{}` that fit it failed recently ({}){soonest}",
         pool.pool.name,
         list(held.keys().map(ToString::to_string))
     )
@@ -278,7 +277,7 @@ fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Ve
     let furthest = wanted
         .into_iter()
         .max_by_key(|at| (stage(*at), supply.pools[*at].pool.weight, std::cmp::Reverse(*at)));
-    let Some(at) = furthest else { return "there is no NodePool; create one".to_owned() };
+    let Some(at) = furthest else { return "no NodePool exists; create one".to_owned() };
     let pool = &supply.pools[at];
     match stage(at) {
         0 => match rules::check_taints(&class.spec.tolerations, &pool.pool.taints) {
@@ -317,7 +316,7 @@ fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<Strin
         ));
     };
     Some(format!(
-        "the scheduler's addedAffinity ({source}) keeps it on nodes with `{wanted}`, and no offering of pool `{name}` that it may use is such a one; widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
+        "the scheduler's addedAffinity ({source}) allows only nodes with `{wanted}`, but no offering of pool `{name}` that it may use has that; widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
     ))
 }
 
@@ -375,7 +374,7 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
     };
     if want.key == rules::NODE_NAME_FIELD || want.key == labels::HOSTNAME {
         return format!(
-            "wants a node by its name ({}), and a new node gets a name that nobody knows before; choose nodes by another label",
+            "selects a node by its name ({}), but nobody knows the name of a new node in advance; select nodes by another label",
             want.words
         );
     }
@@ -449,13 +448,13 @@ fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &
     let kind = &supply.offering(at, offer.offering).id.instance_type;
     match requests.first_shortage(&supply.capacities[offer.capacity]) {
         Some(shortage) => format!(
-            "no offering of pool `{name}` holds {} at once; nearest is {kind}, which has {} {} of {}",
+            "no offering of pool `{name}` fits all of {}; the nearest is {kind}, which has {} {} of {}",
             format::gist(requests),
             format::quantity(&shortage.resource, shortage.available),
             shortage.resource,
             format::quantity(&shortage.resource, shortage.wanted)
         ),
-        None => format!("offerings of pool `{name}` hold it, but none may be bought now"),
+        None => format!("offerings of pool `{name}` fit it, but none may be bought now"),
     }
 }
 
@@ -464,7 +463,7 @@ fn none_has(pool: &PoolName, wanted: &[Want<'_>]) -> String {
     if wanted.is_empty() {
         // The pod has no requirements itself: rules about other pods are the reason.
         return format!(
-            "no offering of pool `{pool}` that it may use is where its rules about other pods leave it a place; let the pool buy there, or change those rules"
+            "its rules about other pods leave it places, but no offering of pool `{pool}` that it may use is in one of them; let the pool buy there, or change those rules"
         );
     }
     let all: Vec<String> = wanted.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();

@@ -27,7 +27,7 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
     let Some((words, terms)) = elsewhere else {
         let all: Vec<&String> = places.iter().map(|(words, _)| words).collect();
         return Some(format!(
-            "no offering of pool `{name}` that it may use is where all of its volumes are: {}; widen the pool's requirements, or make the volumes anew in one place",
+            "no offering of pool `{name}` that it may use is where all of its volumes are: {}; widen the pool's requirements, or recreate the volumes in one place",
             list(all)
         ));
     };
@@ -47,7 +47,7 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
         _ => "none of them".to_owned(),
     };
     Some(format!(
-        "{words} can be used on nodes with {} alone, and offerings of pool `{name}` that it may use have {has}; widen the pool's requirements, or make the volume anew elsewhere",
+        "{words} is usable only on nodes with {}, but offerings of pool `{name}` that it may use have {has}; widen the pool's requirements, or recreate the volume elsewhere",
         alternatives.collect::<Vec<_>>().join(" or ")
     ))
 }

@@ -369,11 +369,11 @@ impl<'a> Colocation<'a> {
         if self.admits_one(profile, present) {
             None
         } else if present.keys().any(|other| newcomer.apart.contains(other)) {
-            Some("pod anti-affinity, its own or that of a pod there, keeps it off")
+            Some("its own pod anti-affinity, or that of a pod there, keeps it away")
         } else if self.may_meet(profile, present) {
-            Some("a topology spread over nodes, its own or that of a pod there, would not be kept")
+            Some("its own topology spread over nodes, or that of a pod there, would be violated")
         } else {
-            Some("a host port it wants is taken there")
+            Some("a host port that it needs is taken there")
         }
     }
 

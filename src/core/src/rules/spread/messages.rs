@@ -21,7 +21,7 @@ pub(crate) fn no_domain(rule: &SpreadRule, domains: &[(String, u64)], full: &[&s
         listed.push(format!("{more} more"));
     }
     format!(
-        "is spread over `{}` with a maxSkew of {}{} ({}), and one more in {} would be too many; {}, or let a pool buy in the values with fewest",
+        "is spread over `{}` with a maxSkew of {}{} ({}), and {} cannot take one more; {}, or let a pool buy where there are fewest",
         rule.topology_key,
         rule.max_skew,
         rule.origin(),

@@ -15,7 +15,7 @@ use crate::rules;
 const SHOWN: usize = 2;
 
 pub(crate) fn taint(taint: &Taint) -> String {
-    format!("keeping off the taint `{taint}`")
+    format!("avoiding the taint `{taint}`")
 }
 
 /// `file` is the scheduler's configuration file, or empty for a preference of the pod.
