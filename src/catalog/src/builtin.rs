@@ -1,6 +1,6 @@
 //! The catalogue in the binary.
 //!
-//! Its files, and the source of each figure: `fixtures/SOURCES.md`.
+//! `fixtures/SOURCES.md` lists its files and the source of each figure.
 
 use crate::offering::Catalogue;
 use crate::reader::read_csv;
@@ -10,7 +10,7 @@ const FILES: &[(&str, &str, &str, &str)] = include!("../../../fixtures/catalogue
 
 /// The catalogue built into the binary. Parsed on each call (milliseconds).
 ///
-/// Its prices are as old as its origin says; a user's catalogue replaces it or is laid over it
+/// Its origin has the date of its prices. A user's catalogue replaces it or overrides parts of it
 /// ([`Catalogue::overlaid_with`]).
 pub fn builtin() -> Catalogue {
     let files: Vec<_> = FILES.iter().map(|(_, _, name, text)| (*name, *text)).collect();

@@ -9,7 +9,7 @@ use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::requirements;
 use crate::pod::{key_of, uid_of};
 
-/// A PodDisruptionBudget as decisions see it. Fails only on amounts that no API server would have accepted.
+/// Converts a PodDisruptionBudget. Fails only for amounts that an API server would refuse.
 pub fn budget(from: &PodDisruptionBudget) -> Result<Budget, IntakeError> {
     let meta = &from.metadata;
     convert_budget(from).map_err(|problem| {

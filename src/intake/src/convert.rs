@@ -1,4 +1,4 @@
-//! Small values, in both directions: amounts, taints, deadlines.
+//! Converts small values in both directions: amounts, taints, deadlines.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use poolwright_terms::Taint;
 
 use crate::error::quantity_problem;
 
-/// Quantities of Kubernetes as a resource list.
+/// Converts Kubernetes quantities to a resource list.
 pub(crate) fn resources(
     path: &str,
     from: Option<&BTreeMap<String, Quantity>>,
@@ -23,7 +23,7 @@ pub(crate) fn resources(
     amounts_at(path, from.map(|(name, quantity)| (name, quantity.0.as_str())))
 }
 
-/// Amounts of our API as a resource list.
+/// Converts amounts of our API to a resource list.
 pub(crate) fn amounts(
     path: &str,
     from: &BTreeMap<String, api::Amount>,
@@ -44,19 +44,19 @@ fn amounts_at<'a>(
     Ok(list)
 }
 
-/// Whether an annotation says that a node, a claim or a pool is to be left as it is. Whoever wrote something else than `false` meant it.
+/// Whether an annotation protects a node, claim or pool from disruption. Any value except `false` does.
 pub(crate) fn is_kept(meta: &ObjectMeta) -> bool {
     let said =
         meta.annotations.as_ref().and_then(|all| all.get(poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION));
     said.is_some_and(|value| value != "false")
 }
 
-/// A resource list as amounts of our API.
+/// Converts a resource list to amounts of our API.
 pub fn allocatable_amounts(list: &ResourceList) -> BTreeMap<String, api::Amount> {
     list.iter().map(|(name, amount)| (name.to_string(), api::Amount(name.quantity(amount)))).collect()
 }
 
-/// A taint as a node carries it.
+/// Converts a taint to that of a node.
 pub fn node_taint(taint: &Taint) -> k8s::Taint {
     k8s::Taint {
         key: taint.key.clone(),
@@ -66,12 +66,12 @@ pub fn node_taint(taint: &Taint) -> k8s::Taint {
     }
 }
 
-/// Taints as a node carries them.
+/// Converts taints to those of a node.
 pub fn node_taints(taints: &[Taint]) -> Vec<k8s::Taint> {
     taints.iter().map(node_taint).collect()
 }
 
-/// Deadlines as decisions see them, or what is wrong with them (with a path relative to the deadlines).
+/// Converts deadlines to core's model, or returns their problems (with paths relative to the deadlines).
 pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::Deadlines, FieldProblem> {
     let read = |field: &str, text: &api::DurationText| {
         let path = || format!("{path}.{field}");
@@ -93,7 +93,7 @@ pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::
     })
 }
 
-/// Deadlines as our API writes them.
+/// Converts deadlines to our API's form.
 pub fn deadlines(from: core::Deadlines) -> api::Deadlines {
     api::Deadlines {
         launch: from.launch.into(),

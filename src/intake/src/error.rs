@@ -1,22 +1,22 @@
-//! What is wrong with an object, where, and what to do.
+//! Problems of objects: the place, the cause and the remedy.
 
 use std::fmt;
 
 use poolwright_api::FieldProblem;
 use poolwright_catalog::quantity::QuantityError;
 
-/// An object that cannot be used as it is.
+/// A problem that makes an object unusable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IntakeError {
-    /// The file it was read from; `None` for objects of a cluster.
+    /// The file of the object; `None` for objects of a cluster.
     pub file: Option<String>,
-    /// Kind, namespace and name: `Deployment default/train`. `document 3` where the object does not say.
+    /// Kind, namespace and name: `Deployment default/train`. `document 3` if the object has none.
     pub object: String,
-    /// Where in the object: `spec.template.spec.containers[0].resources.requests.cpu`. Empty for the object as a whole.
+    /// The path in the object: `spec.template.spec.containers[0].resources.requests.cpu`. Empty for the whole object.
     pub path: String,
-    /// What is wrong.
+    /// The cause.
     pub cause: String,
-    /// What to do about it.
+    /// The remedy.
     pub next_step: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for IntakeError {
 
 impl std::error::Error for IntakeError {}
 
-/// Names the object that a problem is about.
+/// Adds the object's name to a problem.
 pub(crate) trait OfObject {
     /// The problem, with the object's name.
     fn of(self, object: impl Into<String>) -> IntakeError;

@@ -11,7 +11,7 @@ use crate::convert::{is_kept, resources};
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::rules::taints;
 
-/// A node as decisions see it.
+/// Converts a node.
 pub fn node(from: &k8s::Node) -> Result<Node, IntakeError> {
     convert(from).map_err(|problem| problem.of(object_name("Node", None, from.metadata.name.as_deref())))
 }
@@ -47,7 +47,7 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
     })
 }
 
-/// Whether a condition is as on every node that is well.
+/// Whether a condition has its value of a healthy node.
 fn is_usual(condition: &k8s::NodeCondition) -> bool {
     let status = match condition.type_.as_str() {
         "Ready" => "True",

@@ -15,10 +15,10 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// Set by the kubelet on the API object of a static pod.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
-/// A pod as decisions see it.
+/// Converts a pod.
 ///
-/// Fails only on quantities and host ports that no API server would have accepted. Scheduling rules that cannot be evaluated do not
-/// fail: they are listed in [`PodSpec::unmodelled`], so that a bound pod still counts and a waiting one is explained.
+/// Fails only for quantities and host ports that an API server would refuse. Scheduling rules that cannot be evaluated do not
+/// fail. They go into [`PodSpec::unmodelled`], so a bound pod still counts and a waiting pod gets an explanation.
 pub fn pod(from: &k8s::Pod) -> Result<Pod, IntakeError> {
     let meta = &from.metadata;
     convert(from, "spec").map_err(|problem| {

@@ -1,5 +1,5 @@
-//! PodGroups, as the kube-scheduler of Kubernetes 1.36 knows them. Other schedulers have kinds of the same name in other
-//! groups; those are theirs.
+//! PodGroups of the kube-scheduler in Kubernetes 1.36. Other schedulers have kinds of the same name in other
+//! API groups, which Poolwright ignores.
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::scheduling::v1alpha2 as k8s;
@@ -9,10 +9,10 @@ use poolwright_core::{PodGroup, UnmodelledRule};
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod::{key_of, uid_of};
 
-/// A PodGroup as decisions see it. Fails only on a policy that no API server would have accepted.
+/// Converts a PodGroup. Fails only for a policy that an API server would refuse.
 ///
-/// `disruptionMode` and `priority` say whom the scheduler preempts and change nothing that is bought; `resourceClaims` are
-/// nothing without pods that name them, which are left alone for that (`spec.resourceClaims` of the pod).
+/// `disruptionMode` and `priority` decide which pods the scheduler preempts, and do not affect purchases. `resourceClaims` have
+/// no effect without pods that name them, and Poolwright does not plan such pods (`spec.resourceClaims` of the pod).
 pub fn pod_group(from: &k8s::PodGroup) -> Result<PodGroup, IntakeError> {
     let meta = &from.metadata;
     convert(from).map_err(|problem| {

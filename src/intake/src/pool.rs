@@ -25,15 +25,15 @@ const NODES: &str = "nodes";
 /// The key of the limit on money.
 const USD_PER_HOUR: &str = "usdPerHour";
 
-/// A NodePool as decisions see it. Never fails: what is wrong with it is in [`Pool::problem`], so that it shows as a
-/// condition of the pool and the pool buys nothing.
+/// Converts a NodePool. Never fails: a problem goes into [`Pool::problem`]. It then shows as a
+/// condition of the pool, and the pool buys nothing.
 pub fn node_pool(from: &api::NodePool) -> Pool {
     let (mut pool, problems) = convert(from);
     pool.problem = all(&problems);
     pool
 }
 
-/// A pool and what is wrong with it, each with a stable reason.
+/// A pool and its problems, each with a stable reason.
 pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)>) {
     let (meta, spec, template) = (&from.metadata, &from.spec, &from.spec.template);
     let mut problems = Vec::new();
@@ -69,7 +69,7 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
         Vec::new()
     });
     if spec.replicas.is_some_and(|replicas| replicas < 0) {
-        let cause = "a pool has no fewer than 0 nodes";
+        let cause = "it is negative";
         problems
             .push((Reason::InvalidReplicas, FieldProblem::new("spec.replicas", cause, "write 0 or more")));
     }
@@ -141,17 +141,17 @@ fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, FieldProble
     from.iter().enumerate().map(rule).collect()
 }
 
-/// A disruption budget as a pool has it, from a text in YAML: `{nodes: 10%, reasons: [Drifted]}`.
+/// Reads a disruption budget of a pool from YAML: `{nodes: 10%, reasons: [Drifted]}`.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence.
+/// A sentence about the problem.
 pub fn disruption_budget(text: &str) -> Result<NodeBudget, String> {
     let sentence = |problem: &FieldProblem| {
         let at = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
         format!("{at}{}; {}", problem.cause, problem.next_step)
     };
     let documents = documents(text).map_err(|problem| sentence(&problem))?;
-    let [document] = documents.as_slice() else { return Err("it is not one budget".to_owned()) };
+    let [document] = documents.as_slice() else { return Err("write exactly one budget".to_owned()) };
     let read: api::DisruptionBudget =
         read(document).map_err(|problems| problems.iter().map(sentence).collect::<Vec<_>>().join(". "))?;
     let budget = node_budget("the budget", &read);
@@ -161,7 +161,7 @@ pub fn disruption_budget(text: &str) -> Result<NodeBudget, String> {
     }
 }
 
-/// What makes no sense allows nothing: a budget is there to forbid, and the pool can buy all the same.
+/// An invalid budget allows nothing, because a budget exists to forbid. The pool can still buy.
 fn node_budget(path: &str, from: &api::DisruptionBudget) -> NodeBudget {
     let percent = from.nodes.strip_suffix('%');
     let number = percent.unwrap_or(&from.nodes).parse::<u64>().ok();
@@ -183,7 +183,7 @@ fn node_budget(path: &str, from: &api::DisruptionBudget) -> NodeBudget {
     }
 }
 
-/// From each time of a schedule on for a duration; `None` for always.
+/// A duration from each time of a schedule; `None` for always.
 fn window(
     path: &str,
     schedule: Option<&String>,
@@ -202,7 +202,7 @@ fn window(
             })
         }
         _ => Some(Window::Unreadable(format!(
-            "{path} has a schedule and a duration, or neither; write the other one"
+            "{path} needs both a schedule and a duration, or neither; add the missing one"
         ))),
     }
 }

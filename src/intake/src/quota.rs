@@ -1,4 +1,4 @@
-//! ResourceQuotas, as far as they keep pods from being made.
+//! ResourceQuotas, as far as they prevent the creation of pods.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::pod::key_of;
 
 type Quantities = BTreeMap<String, Quantity>;
 
-/// A ResourceQuota as decisions see it: what is left of what pods request, and of their number. Limits are not looked at,
-/// and a quota for some pods alone (`scopes`) is taken for one for all.
+/// Converts a ResourceQuota: the requests and the number of pods that it still allows. It ignores limits,
+/// and treats a quota for only some pods (`scopes`) as one for all.
 pub fn quota(from: &k8s::ResourceQuota) -> Result<Quota, IntakeError> {
     let meta = &from.metadata;
     let name = || object_name("ResourceQuota", meta.namespace.as_deref(), meta.name.as_deref());

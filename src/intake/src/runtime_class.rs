@@ -1,7 +1,7 @@
-//! RuntimeClasses of manifests: what admission writes into the pods that name one.
+//! RuntimeClasses of manifests: applies to pods what admission would write.
 //!
-//! Pods of a cluster went through admission already; those of a file did not, and would be planned without what their
-//! runtime takes beside them and without the nodes that it is installed on.
+//! Pods of a cluster went through admission. Pods of a file did not, so without this they would lack the overhead of their
+//! runtime, and the node selector for the nodes that have it.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) fn admit(
         let done = spec.overhead.as_ref().is_some_and(|overhead| !overhead.is_empty());
         return Ok((!done).then(|| {
             format!(
-                "RuntimeClass `{name}` is not among the manifests: what it takes of a node (overhead) and the nodes it needs are not counted; add it to the files"
+                "RuntimeClass `{name}` is not among the manifests, so its overhead and its node selector are not counted; add it to the files"
             )
         }));
     };
@@ -35,7 +35,7 @@ pub(crate) fn admit(
         if stated.is_some_and(|stated| stated != fixed) {
             return Err(FieldProblem::new(
                 format!("{path}.overhead"),
-                format!("it is not that of RuntimeClass `{name}`, and admission would refuse the pod"),
+                format!("it differs from that of RuntimeClass `{name}`, so admission would refuse the pod"),
                 "remove it",
             ));
         }
@@ -47,7 +47,7 @@ pub(crate) fn admit(
         if let Some(stated) = selector.get(key).filter(|stated| *stated != value) {
             return Err(FieldProblem::new(
                 format!("{path}.nodeSelector{}", poolwright_api::key_segment(key)),
-                format!("`{stated}` contradicts RuntimeClass `{name}`, which runs on nodes with `{value}`"),
+                format!("`{stated}` contradicts RuntimeClass `{name}`, which needs nodes with `{value}`"),
                 "remove one of them",
             ));
         }

@@ -1,5 +1,5 @@
-//! The configuration of a kube-scheduler, as far as it changes where pods may go: default spread, added node affinity,
-//! profiles. What cannot be followed is told in words; what the scheduler itself would refuse is refused here too.
+//! The configuration of a kube-scheduler, as far as it affects where pods may go: default spread, added node affinity,
+//! profiles. A note names each part that Poolwright cannot follow. A file that the scheduler would refuse is an error here too.
 //!
 //! Facts: `KubeSchedulerConfiguration` of kubescheduler.config.k8s.io/v1 and its validation
 //! (pkg/scheduler/apis/config/validation), Kubernetes 1.36.
@@ -24,12 +24,12 @@ const KIND: &str = "KubeSchedulerConfiguration";
 /// The profile of pods that name no scheduler.
 const DEFAULT: &str = "default-scheduler";
 
-/// What a scheduler's configuration says.
+/// The parts of a scheduler's configuration that plans follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerConfig {
-    /// What each profile adds to the rules of its pods.
+    /// The rules that each profile adds to its pods.
     pub profiles: Profiles,
-    /// What of it cannot be followed, in sentences.
+    /// A sentence for each part that plans do not follow.
     pub notes: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<FieldPro
         }
         (_, more) => {
             let cause = format!("it has {} documents", if more == 0 { 0 } else { more + 1 });
-            return Err(one("", cause, "write the one that kube-scheduler is started with (--config)"));
+            return Err(one("", cause, "keep only the one that kube-scheduler uses (--config)"));
         }
     };
     let is = |field: &str, wanted: &str| {
@@ -77,7 +77,7 @@ fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<FieldPro
         let name = profile.scheduler_name.clone().unwrap_or_else(|| DEFAULT.to_owned());
         let is_named = profile.scheduler_name.as_ref().is_some_and(|name| !name.is_empty());
         if !is_named && (file.profiles.len() > 1 || profile.scheduler_name.is_some()) {
-            let next = "write the name that pods choose it by";
+            let next = "write the schedulerName of its pods";
             problems.push(FieldProblem::new(format!("{path}.schedulerName"), "missing", next));
         } else if found.profiles.contains_key(&name) {
             let cause = format!("`{name}` has a profile already");
@@ -97,7 +97,7 @@ fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<FieldPro
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
-/// The file as it is written. Fields that matter here; the others are listed so that a misspelt one is told from them.
+/// The content of the file. It lists all fields, also those that do not matter here, so that a misspelt field is an error.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
@@ -155,11 +155,11 @@ struct Extender {
 }
 
 impl Extender {
-    /// What an extender refuses is known to nobody before it is asked.
+    /// Nobody knows the nodes that an extender refuses before it is called.
     fn note(&self, source: &str) -> Option<String> {
         (!self.filter_verb.is_empty()).then(|| {
             format!(
-                "{source}: the extender {} can refuse nodes, and Poolwright does not ask it: a pod may be bought a node that the extender refuses",
+                "{source}: the extender {} can refuse nodes, but Poolwright does not call it, so it may buy a node that the extender refuses",
                 self.url
             )
         })

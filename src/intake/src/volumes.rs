@@ -1,4 +1,4 @@
-//! Volumes: what pods use, claims, volumes, classes and the limits of nodes.
+//! Volumes of pods, PersistentVolumeClaims, PersistentVolumes, StorageClasses, and the volume limits of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,16 +19,16 @@ use crate::others::requirements;
 use crate::pod::key_of;
 use crate::rules::node_terms;
 
-/// Set by the volume controller when claim and volume know each other.
+/// The annotation with which the volume controller marks a bound claim.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
-/// Set by the scheduler on a claim that waits for its first pod: where that goes.
+/// The annotation with which the scheduler names the chosen node on a claim that waits for its first pod.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-/// What classes were called before they had a field.
+/// The annotation that named a StorageClass before `storageClassName` existed.
 const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-/// Marks the class of claims that name none; the second one is its older name.
+/// The annotation that marks the default class; the second one is its older name.
 const DEFAULT_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-/// The provisioner of classes that nobody makes volumes for.
+/// The provisioner of classes without dynamic provisioning.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// Zone labels of nodes and of volumes: today's names, then the older ones.
@@ -66,17 +66,17 @@ pub(crate) fn of_pod(pod: &str, spec: &k8s::PodSpec) -> Vec<PodVolume> {
     spec.volumes.iter().flatten().filter_map(convert).collect()
 }
 
-/// A PersistentVolumeClaim as decisions see it.
+/// Converts a PersistentVolumeClaim.
 pub fn volume_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, IntakeError> {
     convert_claim(from).map_err(|problem| problem.of(named("PersistentVolumeClaim", &from.metadata, true)))
 }
 
-/// A PersistentVolume as decisions see it.
+/// Converts a PersistentVolume.
 pub fn volume(from: &k8s::PersistentVolume) -> Result<Volume, IntakeError> {
     convert_volume(from).map_err(|problem| problem.of(named("PersistentVolume", &from.metadata, false)))
 }
 
-/// A StorageClass as decisions see it.
+/// Converts a StorageClass.
 pub fn storage_class(from: &storage::StorageClass) -> StorageClass {
     let meta = &from.metadata;
     let is_true = |key: &&str| annotation(meta, key) == Some("true");
@@ -108,7 +108,7 @@ pub fn attachment(from: &storage::VolumeAttachment) -> Attachment {
     }
 }
 
-/// How many volumes a node takes.
+/// The number of volumes that a node can attach.
 pub fn node_drivers(from: &storage::CSINode) -> NodeDrivers {
     let limit = |driver: &storage::CSINodeDriver| {
         let count = driver.allocatable.as_ref()?.count?;
@@ -131,7 +131,7 @@ pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeC
         Some(selector) => requirements(selector).ok_or_else(|| {
             FieldProblem::new(
                 "spec.selector",
-                "an expression in it makes no sense",
+                "it has an invalid expression",
                 "use In, NotIn, Exists or DoesNotExist with values that fit",
             )
         })?,

@@ -111,7 +111,7 @@ impl Args<'_> {
             }
             if constraint.match_label_keys.as_ref().is_some_and(|keys| !keys.is_empty()) {
                 self.notes.push(format!(
-                    "{}: {}.{field}.matchLabelKeys does nothing: kube-scheduler takes the selector of a default from what made the pod",
+                    "{}: {}.{field}.matchLabelKeys has no effect: kube-scheduler takes the selector of a default constraint from the pod's controller and Services",
                     self.source, self.path
                 ));
             }
@@ -215,7 +215,7 @@ impl Args<'_> {
             .collect();
         if !all.is_empty() {
             self.notes.push(format!(
-                "{}: profile `{profile}` ignores {} where it asks whether a pod fits, and Poolwright counts them all the same: a pod may be bought a node that it could do without",
+                "{}: profile `{profile}` ignores {} when it checks whether a pod fits, but Poolwright counts them, so it may buy a node that the pod does not need",
                 self.source,
                 all.join(", ")
             ));
