@@ -52,11 +52,11 @@ struct Read<'a> {
     /// Those of `offerings`.
     ids: BTreeSet<OfferingId>,
     problems: Vec<CsvProblem>,
-    /// Where each type was listed first.
+    /// The first row of each type.
     listed: BTreeMap<InstanceTypeName, Listed<'a>>,
 }
 
-/// Where a type was listed first, and as what; `None` when that row had problems.
+/// The first row of a type, with its content; `None` if that row had problems.
 struct Listed<'a> {
     file: &'a str,
     line: u64,
@@ -148,7 +148,7 @@ impl<'a> Read<'a> {
         }
     }
 
-    /// What is wrong with a further row of a type: it must be about other offerings of the same machine.
+    /// The problem of a further row of a type. Such a row must list other offerings of the same machine.
     fn against(
         &self,
         first: &Listed<'_>,

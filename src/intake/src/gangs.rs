@@ -19,7 +19,7 @@ use crate::pod::{convert, key_of, uid_of};
 const JOBSET_EXCLUSIVE: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
 /// Annotation on LeaderWorkerSets: workers go where their leader is.
 const LWS_EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
-/// No more controllers than this are looked at of one part: nobody starts as many at once.
+/// The most controllers of one part that Poolwright considers. Nobody starts more at once.
 const MOST_CONTROLLERS: u64 = 10_000;
 
 /// A JobSet.
@@ -101,7 +101,7 @@ struct LeaderWorkerTemplate {
     leader_template: Option<PodTemplateSpec>,
     worker_template: PodTemplateSpec,
     size: Option<i32>,
-    /// Claims that each pod gets for itself.
+    /// The PersistentVolumeClaims that each pod gets.
     volume_claim_templates: Vec<serde_json::Value>,
 }
 
@@ -185,7 +185,7 @@ pub fn job_set(from: &JobSet) -> Result<Gang, IntakeError> {
 }
 
 impl JobSet {
-    /// Whether all that a replicated job depends on is as it must be.
+    /// Whether all jobs on which a replicated job depends have the required status.
     fn is_free(&self, replicated: &ReplicatedJob) -> bool {
         replicated.depends_on.iter().all(|on| {
             let other = self.spec.replicated_jobs.iter().find(|other| other.name == on.name);
@@ -263,8 +263,8 @@ fn count(number: i32) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. What
-/// admission will write is not in it.
+/// A pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. It does not have
+/// the changes by admission.
 fn example(
     kind: &str,
     meta: &ObjectMeta,

@@ -17,15 +17,15 @@ pub fn namespace(from: &k8s::Namespace) -> Namespace {
     Namespace { name: meta.name.clone().unwrap_or_default(), labels: meta.labels.clone().unwrap_or_default() }
 }
 
-/// Whose rules they are: what the rules mean depends on it.
+/// The owner of the rules. Their meaning depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner<'a> {
     pub namespace: &'a str,
     pub labels: &'a BTreeMap<String, String>,
 }
 
-/// Ports of the host that the pod takes while it runs: those of containers and of sidecars. Init containers that end have
-/// none as far as the kube-scheduler is concerned.
+/// Host ports that the pod uses while it runs: those of containers and of sidecars. For the kube-scheduler, init containers
+/// that end have none.
 pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<HostPort>, FieldProblem> {
     let mut taken = BTreeSet::new();
     let is_sidecar = |container: &&k8s::Container| container.restart_policy.as_deref() == Some("Always");
@@ -106,7 +106,7 @@ fn terms_of(
     terms.filter_map(|(at, term)| term_of(&format!("{path}[{at}]"), owner, term, unmodelled)).collect()
 }
 
-/// A term about other pods; `None` where it cannot be read, and then it is in `unmodelled`.
+/// A term about other pods; `None` if it cannot be read, and then it is in `unmodelled`.
 pub(crate) fn term_of(
     path: &str,
     owner: Owner<'_>,
@@ -129,8 +129,8 @@ pub(crate) fn term_of(
     Some(PodTerm { topology_key: term.topology_key.clone(), namespaces, selector })
 }
 
-/// The namespaces that a term is about: those named and those chosen; its own where it says neither. An empty selector
-/// chooses all. `None` when the selector makes no sense.
+/// The namespaces of a term: those that it names or selects, or its own if it does neither. An empty selector
+/// selects all. `None` if the selector is invalid.
 fn namespaces(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Namespaces> {
     let names: BTreeSet<String> = term.namespaces.iter().flatten().cloned().collect();
     Some(match &term.namespace_selector {
@@ -143,7 +143,7 @@ fn namespaces(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Namespace
     })
 }
 
-/// An expression of a selector that no API server would have accepted.
+/// An expression of a selector that an API server would refuse.
 struct Senseless;
 
 /// A selector, AND-ed in one order, with what admission adds to it for the owner's labels.
@@ -162,10 +162,10 @@ fn selector(
     Ok(Some(all))
 }
 
-/// How a constraint says that it is a preference.
+/// The value that makes a constraint a preference.
 pub(crate) const ANYWAY: &str = "ScheduleAnyway";
 
-/// Topology spread that must be kept. Where it is a preference (`ScheduleAnyway`) it forbids nothing and is left out; what
+/// Required topology spread. A preference (`ScheduleAnyway`) forbids nothing and is left out. A constraint that
 /// cannot be read goes to `unmodelled`.
 pub(crate) fn spreads(
     path: &str,
@@ -179,7 +179,7 @@ pub(crate) fn spreads(
     kept.filter_map(|(at, spread)| spread_of(&path(at), owner, spread, unmodelled)).collect()
 }
 
-/// One constraint; `None` where it cannot be read, and then it is in `unmodelled`.
+/// One constraint; `None` if it cannot be read, and then it is in `unmodelled`.
 pub(crate) fn spread_of(
     path: &str,
     owner: Owner<'_>,
@@ -210,7 +210,7 @@ pub(crate) fn spread_of(
     })
 }
 
-/// Requirements on labels by the owner's own values; labels that it does not have say nothing.
+/// Requirements on labels with the owner's own values. Labels that the owner does not have require nothing.
 fn own_values(
     owner: Owner<'_>,
     keys: Option<&[String]>,
@@ -223,7 +223,7 @@ fn own_values(
     keys.into_iter().flatten().filter_map(of).collect()
 }
 
-/// What a label selector requires, in one order; `None` when it makes no sense.
+/// The requirements of a label selector, in a fixed order; `None` if it is invalid.
 pub(crate) fn requirements(selector: &LabelSelector) -> Option<Vec<Requirement>> {
     let mut all: Vec<Requirement> = Vec::new();
     for (key, value) in selector.match_labels.iter().flatten() {

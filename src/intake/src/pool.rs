@@ -161,7 +161,7 @@ pub fn disruption_budget(text: &str) -> Result<NodeBudget, String> {
     }
 }
 
-/// What makes no sense allows nothing: a budget is there to forbid, and the pool can buy all the same.
+/// An invalid budget allows nothing, because a budget exists to forbid. The pool can still buy.
 fn node_budget(path: &str, from: &api::DisruptionBudget) -> NodeBudget {
     let percent = from.nodes.strip_suffix('%');
     let number = percent.unwrap_or(&from.nodes).parse::<u64>().ok();
@@ -183,7 +183,7 @@ fn node_budget(path: &str, from: &api::DisruptionBudget) -> NodeBudget {
     }
 }
 
-/// From each time of a schedule on for a duration; `None` for always.
+/// A duration from each time of a schedule; `None` for always.
 fn window(
     path: &str,
     schedule: Option<&String>,

@@ -97,7 +97,7 @@ fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<FieldPro
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
-/// The file as it is written. Fields that matter here; the others are listed so that a misspelt one is told from them.
+/// The content of the file. It lists all fields, also those that do not matter here, so that a misspelt field is an error.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
@@ -155,7 +155,7 @@ struct Extender {
 }
 
 impl Extender {
-    /// What an extender refuses is known to nobody before it is asked.
+    /// Nobody knows the nodes that an extender refuses before it is called.
     fn note(&self, source: &str) -> Option<String> {
         (!self.filter_verb.is_empty()).then(|| {
             format!(

@@ -19,16 +19,16 @@ use crate::others::requirements;
 use crate::pod::key_of;
 use crate::rules::node_terms;
 
-/// Set by the volume controller when claim and volume know each other.
+/// The annotation with which the volume controller marks a bound claim.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
-/// Set by the scheduler on a claim that waits for its first pod: where that goes.
+/// The annotation with which the scheduler names the chosen node on a claim that waits for its first pod.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-/// What classes were called before they had a field.
+/// The annotation that named a StorageClass before `storageClassName` existed.
 const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-/// Marks the class of claims that name none; the second one is its older name.
+/// The annotation that marks the default class; the second one is its older name.
 const DEFAULT_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-/// The provisioner of classes that nobody makes volumes for.
+/// The provisioner of classes without dynamic provisioning.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// Zone labels of nodes and of volumes: today's names, then the older ones.

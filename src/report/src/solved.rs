@@ -114,7 +114,7 @@ impl Figures {
     }
 }
 
-/// Why pods are left out, in the words of the problem. Indices are those of a solution that passed the check.
+/// The reason why pods are left out, with the names of the problem. The indices come from a solution that passed the check.
 fn reason(problem: &Problem, reason: UnplacedReason) -> String {
     let name = |at: u32, names: &mut dyn Iterator<Item = &String>| {
         names.nth(at as usize).map_or_else(|| at.to_string(), Clone::clone)

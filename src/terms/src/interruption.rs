@@ -72,8 +72,8 @@ impl InterruptionKind {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Rebalance => "spot capacity is likely to be taken back",
-            Self::Maintenance => "its machine is serviced",
-            Self::Unhealthy => "the cloud's own checks of it fail",
+            Self::Maintenance => "the cloud maintains its machine",
+            Self::Unhealthy => "it fails the cloud's own checks",
             Self::ReservationEnd => "its reservation ends",
             Self::ReservationReclaim => "its reservation is taken back",
             Self::Reclaim => "spot capacity is taken back",

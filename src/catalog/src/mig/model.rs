@@ -28,7 +28,7 @@ pub struct MigModel {
     pub kinds: &'static [MigInstanceKind],
 }
 
-/// One board: the model's names in catalogues, the least memory in MiB a GPU of it has, and its instances.
+/// One board: the model's names in catalogues, the least memory of its GPUs in MiB, and its instances.
 struct Board {
     models: &'static [&'static str],
     memory_mib: u64,
@@ -72,7 +72,7 @@ macro_rules! four {
     };
 }
 
-/// Boards of one model stand together, the largest first: the first whose memory a GPU has is its own.
+/// Boards of one model are neighbours, the largest first. The board of a GPU is the first one that needs no more memory than the GPU has.
 const BOARDS: [Board; 13] = [
     seven!(
         ["a100", "a100-80gb"],
