@@ -1,6 +1,6 @@
-//! What is asked for at the same time is asked of AWS once.
+//! Coalescing of calls: requests that arrive at the same time become one call.
 //!
-//! AWS meters calls, not what is in them: two hundred claims that come together must not be two hundred calls.
+//! AWS throttles by the number of calls and not by their size, so two hundred concurrent claims must not make two hundred calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,16 +10,16 @@ use tokio::sync::{Semaphore, oneshot};
 
 type Waiting<I, O> = Vec<(I, oneshot::Sender<O>)>;
 
-/// Collects what comes within a moment and hands it on together. What comes while as many calls are under way as may be waits for one of
-/// them to end, and is in the next: a cloud that has become slow is not asked the more for it.
+/// Collects the requests of a short time window and sends them in one call. While the maximum number of calls is in flight, further
+/// requests wait and join the next call, so that a slow cloud gets no additional load.
 #[derive(Debug)]
 pub(crate) struct Coalescer<I, O> {
     waiting: Arc<Mutex<Waiting<I, O>>>,
-    /// Calls that may be under way.
+    /// Permits for calls in flight.
     turns: Arc<Semaphore>,
-    /// How long the first one waits for others.
+    /// The length of the time window.
     moment: Duration,
-    /// No more than this many go together.
+    /// The maximum number of requests in one call.
     most: usize,
 }
 
@@ -28,9 +28,9 @@ impl<I: Send + 'static, O: Send + 'static> Coalescer<I, O> {
         Self { waiting: Arc::default(), turns: Arc::new(Semaphore::new(at_a_time)), moment, most }
     }
 
-    /// The answer for `item`, out of one call of `run` for all that came with it. `run` answers in the order of its items.
+    /// Returns the answer for `item`. One call of `run` answers all items that arrived in the same window, in their order.
     ///
-    /// The call is nobody's: it goes on when the one who came first is cancelled, for others wait for it.
+    /// The call runs in a task of its own, so it continues if the caller is cancelled, because other callers wait for it.
     pub async fn ask<F, R>(&self, item: I, run: F) -> Result<O, ProviderError>
     where
         F: FnOnce(Vec<I>) -> R + Send + 'static,
@@ -40,7 +40,7 @@ impl<I: Send + 'static, O: Send + 'static> Coalescer<I, O> {
         let first = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.push((item, answer));
-            // The one that fills a round is followed by a first one of the next.
+            // The request after a full call starts the next call.
             waiting.len() % self.most == 1 || self.most == 1
         };
         if first {
@@ -55,7 +55,7 @@ impl<I: Send + 'static, O: Send + 'static> Coalescer<I, O> {
                     waiting.drain(..count).unzip()
                 };
                 for (answer, output) in answers.into_iter().zip(run(items).await) {
-                    // Who is not there any more does not need it.
+                    // The caller has given up.
                     let _ = answer.send(output);
                 }
             });

@@ -1,4 +1,4 @@
-//! The provider: what it is told, it does, and says what happened.
+//! The implementation of [`CloudProvider`] for AWS.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,51 +29,51 @@ use crate::recent::RecentLaunches;
 use crate::resolve::{self, DryRuns, NodeClassObjects, Resolution, ResolvedNodeClass};
 use crate::tokens::{SharedToken, Tokens};
 
-/// What is asked within this time is asked together.
+/// The window in which concurrent requests are coalesced into one call.
 const BATCH_WINDOW: Duration = Duration::from_millis(30);
-/// Instances that one call may end: TerminateInstances takes 1,000, and AWS advises 50.
+/// The number of instances in one TerminateInstances call. EC2 allows 1,000, and AWS recommends at most 50.
 const MAX_TERMINATIONS_PER_CALL: usize = 50;
-/// Such calls that may be under way.
+/// The number of TerminateInstances calls in flight.
 const MAX_TERMINATION_CALLS: usize = 4;
-/// For how long what a class came to is believed: what it selects changes rarely, and a drift check looks anyway.
+/// How long a resolved node class is cached. The selected resources rarely change, and the drift check resolves the class anyway.
 const CLASS_CACHED_FOR: SignedDuration = SignedDuration::from_mins(1);
 
-/// Whatever was launched for several claims at once and none of them has taken after this time is nobody's.
+/// How long an instance of a batch may stay unassigned before it counts as an orphan.
 const ASSIGNED_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 
-/// A launch template that was not used for this long goes.
+/// How long a launch template stays after its last use.
 const TEMPLATE_UNUSED: SignedDuration = SignedDuration::from_hours(1);
 
-/// How the provider works.
+/// The configuration of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How to reach AWS.
+    /// Access to AWS.
     pub access: Access,
-    /// The cluster's name: what is ours carries it as a tag, so it never changes while there are nodes.
+    /// The name of the cluster. All resources carry it as a tag, so it must not change while there are nodes.
     pub cluster: String,
-    /// The minor version of its Kubernetes, as AWS's images are published for it: `1.36`.
+    /// The minor version of Kubernetes, which selects the AMIs: `1.36`.
     pub kubernetes: String,
-    /// What nodes are told so that they find the API server; `None` where their own user data says it.
+    /// How nodes reach the API server; `None` if the user data of the node class contains it.
     pub join: Option<Join>,
-    /// Name or URL of the SQS queue to which EventBridge sends what happens to instances; with `None` EC2 is
-    /// looked at every minute, and that is all.
+    /// The name or URL of the SQS queue with the events of instances. With `None` the provider only polls EC2 once a minute.
     pub queue: Option<String>,
-    /// Whether AWS's cloud controller manager runs in the cluster and completes nodes: kubelets that kubeadm starts are told so.
+    /// Whether the AWS cloud controller manager runs in the cluster. Kubelets started by kubeadm then get the flag
+    /// `--cloud-provider=external`.
     pub cloud_controller: bool,
 }
 
-/// Where nodes find the API server.
+/// How nodes reach the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// Its address, as nodes reach it: `https://host`.
+    /// The address of the API server, as nodes reach it: `https://host`.
     pub endpoint: String,
-    /// The certificates of its authority: PEM, in base64.
+    /// The CA certificates of the API server, as base64-encoded PEM.
     pub ca: String,
-    /// The addresses of Services: `10.100.0.0/16`.
+    /// The address range of Services: `10.100.0.0/16`.
     pub service_cidr: Option<String>,
 }
 
-/// The provider of nodes on EC2. It keeps nothing that AWS does not have, but for a moment.
+/// The provider for EC2. It has no persistent state outside AWS; it only caches answers for a short time.
 pub struct AwsProvider {
     clients: Clients,
     settings: Settings,
@@ -85,21 +85,21 @@ pub struct AwsProvider {
     listing: Coalescer<(), Result<Arc<Listing>, ProviderError>>,
     terminations: Coalescer<InstanceId, Result<(), ProviderError>>,
     recent: Mutex<RecentLaunches>,
-    /// Launches that wait for others of their batch.
+    /// Joins the launches of a batch.
     batch_joiner: BatchJoiner,
-    /// Who holds it decides for which claim an instance is that nobody has taken yet.
+    /// A lock for the assignment of instances to claims.
     assignment: tokio::sync::Mutex<()>,
-    /// What classes came to, when, and from which version of the object.
+    /// Resolved node classes and the time at which each was resolved.
     resolved: Mutex<BTreeMap<String, (Arc<ResolvedNodeClass>, Timestamp)>>,
     dry_runs: DryRuns,
-    /// Launch templates that are there, and when they were used last.
+    /// Existing launch templates and the time of their last use.
     templates: Mutex<BTreeMap<String, Timestamp>>,
-    /// When templates were templates_swept up last, or the first launch was.
+    /// The time at which unused templates were last deleted, or of the first launch.
     templates_swept: Mutex<Option<Timestamp>>,
 }
 
 impl AwsProvider {
-    /// Connects. Credentials are not tried here.
+    /// Makes a provider. It does not check the credentials.
     pub async fn connect(
         settings: Settings,
         classes: Arc<dyn NodeClassObjects>,
@@ -127,14 +127,14 @@ impl AwsProvider {
         })
     }
 
-    /// Looks this often at what EC2 shows of instances, beside interruptions what it says through the queue. Every minute unless told.
+    /// Sets the interval at which the provider polls EC2 for interruptions. The default is one minute.
     #[must_use]
     pub fn with_poll_interval(mut self, pause: Duration) -> Self {
         self.interruptions.set_poll_interval(pause);
         self
     }
 
-    /// Whether the queue is heard, if there is one.
+    /// Returns the condition of the interruption queue; `None` if no queue is configured.
     pub(crate) fn interruption_queue_condition(&self) -> Option<NodeClassCondition> {
         self.interruptions.condition()
     }
@@ -151,13 +151,13 @@ impl AwsProvider {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every instance, by a listing that begins now, with what it cannot show yet.
+    /// Returns all instances from a new listing, together with recent launches.
     pub(crate) async fn instances(&self) -> Result<Vec<OwnInstance>, ProviderError> {
         let listed = self.list_instances().await?;
         Ok(self.with_recent(&listed))
     }
 
-    /// What EC2 shows, by a listing that begins now or when the one that is under way has ended.
+    /// Lists the instances. Concurrent callers share one listing that starts after their request.
     pub(crate) async fn list_instances(&self) -> Result<Arc<Listing>, ProviderError> {
         let (ec2, cluster) = (self.clients.ec2.clone(), self.settings.cluster.clone());
         let listed = self.listing.ask((), move |asked| async move {
@@ -167,13 +167,13 @@ impl AwsProvider {
         listed.await?
     }
 
-    /// A listing, with what is known here by now.
+    /// Returns the instances of a listing together with recent launches.
     pub(crate) fn with_recent(&self, listed: &Listing) -> Vec<OwnInstance> {
         self.recent().merge(listed, (self.now)())
     }
 
-    /// The instance of this key, if there is one: the one that is not ending, of several the first. Several there are only when two
-    /// leaders did not know of each other and EC2 forgot a token; the others are given back.
+    /// Returns the instance with this key. There can be several only if two leaders were active and EC2 forgot a token; then it
+    /// keeps the first running one and terminates the others.
     pub(crate) async fn find(&self, key: &str) -> Result<Option<OwnInstance>, ProviderError> {
         let mut with_key: Vec<OwnInstance> = self.instances().await?;
         with_key.retain(|one| one.instance.key == key);
@@ -210,7 +210,7 @@ impl AwsProvider {
         self.recent().count_empty_answer(key, round, now);
     }
 
-    /// What a class means now, or meant a moment ago.
+    /// Returns the resolved class, from the cache if possible.
     pub(crate) async fn resolved(&self, name: &str) -> Result<Arc<ResolvedNodeClass>, ProviderError> {
         match self.cached_class(name) {
             Some(resolved) => Ok(resolved),
@@ -218,25 +218,25 @@ impl AwsProvider {
         }
     }
 
-    /// What a class meant a moment ago.
+    /// Returns the resolved class from the cache.
     fn cached_class(&self, name: &str) -> Option<Arc<ResolvedNodeClass>> {
         let now = (self.now)();
         let known = self.resolved.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         known.filter(|(_, at)| now.duration_since(*at).abs() < CLASS_CACHED_FOR).map(|(resolved, _)| resolved)
     }
 
-    /// What a class means now.
+    /// Resolves a class now.
     async fn resolve(&self, name: &str) -> Result<Arc<ResolvedNodeClass>, ProviderError> {
         let object = self.object(name).await?.ok_or_else(|| resolve::missing(name))?;
         self.resolve_spec(name, &object.spec).await.1
     }
 
-    /// The object of a class.
+    /// Reads the object of a class.
     pub(crate) async fn object(&self, name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
         self.classes.class(name).await
     }
 
-    /// What each part of a class means, and the whole, by what was found a moment ago or now.
+    /// Returns the resolution of each part of a class and the resolved class, from the cache if possible.
     pub(crate) async fn resolution(
         &self,
         name: &str,
@@ -269,7 +269,7 @@ impl AwsProvider {
         (resolution, whole)
     }
 
-    /// Whether AWS would let a class be launched with.
+    /// Returns the results of dry runs.
     pub(crate) fn dry_runs(&self) -> &DryRuns {
         &self.dry_runs
     }
@@ -278,7 +278,7 @@ impl AwsProvider {
         (self.now)()
     }
 
-    /// What can be bought with a class.
+    /// Returns the catalogue of a class.
     pub(crate) async fn class_catalogue(
         &self,
         class: &Arc<ResolvedNodeClass>,
@@ -286,17 +286,17 @@ impl AwsProvider {
         self.market.catalogue(class, (self.now)()).await
     }
 
-    /// Instance types that nothing would be left of for pods, as far as was resolution.
+    /// Returns the instance types of a class with no resources left for pods, as far as known.
     pub(crate) fn too_small(&self, name: &str, spec: &EC2NodeClassSpec) -> Vec<InstanceTypeName> {
         self.market.too_small(name, spec)
     }
 
-    /// The reservations that an offering of a class is had from.
+    /// Returns the reservations of an offering.
     pub(crate) fn lots(&self, class: &ResolvedNodeClass, offering: &OfferingId) -> Vec<ReservationLot> {
         self.market.lots(class, offering)
     }
 
-    /// The user data of nodes that are about to be ordered. A bootstrap token is made for those that join with one, if none is in use.
+    /// Makes the user data of new nodes, with a bootstrap token if the nodes need one.
     pub(crate) async fn user_data(
         &self,
         class: &ResolvedNodeClass,
@@ -305,7 +305,7 @@ impl AwsProvider {
         bootstrap::JoinConfig::of(class, &self.settings, &self.tokens).await?.user_data(class, request)
     }
 
-    /// What a node of this type is launched with.
+    /// Makes the launch template of an instance type.
     pub(crate) fn template(
         &self,
         class: &ResolvedNodeClass,
@@ -337,7 +337,7 @@ impl AwsProvider {
         })
     }
 
-    /// Makes sure that a template is there, by asking AWS once.
+    /// Ensures that a launch template exists. It calls AWS only once for each template.
     pub(crate) async fn ensure_template(&self, name: &str, template: &Template) -> Result<(), ProviderError> {
         let now = (self.now)();
         let known = {
@@ -352,17 +352,18 @@ impl AwsProvider {
         Ok(())
     }
 
-    /// Templates were deleted by somebody: what was known of them is not true.
+    /// Clears the cache of existing templates after somebody has deleted one.
     pub(crate) fn forget_templates(&self) {
         self.templates.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Lets launch templates go that were not used for a while, now and then. Whoever launches calls it: nobody else knows what is used.
+    /// Deletes launch templates that were not used for a while. Every launch calls this, because only launches know which templates
+    /// are in use.
     pub(crate) fn delete_unused_templates(&self) {
         let now = (self.now)();
         let used: BTreeSet<String> = {
             let mut templates_swept = self.templates_swept.lock().unwrap_or_else(PoisonError::into_inner);
-            // At first nobody knows what another of us has used a moment ago.
+            // Wait before the first deletion, because the previous leader may have used a template a moment ago.
             let since = templates_swept.get_or_insert(now);
             if now.duration_since(*since).abs() < TEMPLATE_UNUSED {
                 return;
@@ -380,7 +381,7 @@ impl AwsProvider {
         });
     }
 
-    /// Notes an instance that a fleet answered with, and the keys of the order where it may be for others too.
+    /// Records a launched instance, with the keys of its batch if it was launched for several claims.
     pub(crate) fn launched(
         &self,
         request: &LaunchRequest,
@@ -393,18 +394,18 @@ impl AwsProvider {
         found
     }
 
-    /// This instance is there, and for this claim, whatever a listing shows.
+    /// Records that an instance exists and belongs to its claim, whatever a listing shows.
     pub(crate) fn remember(&self, found: &OwnInstance) {
         let now = (self.now)();
         self.recent().launched(found.clone(), now);
     }
 
-    /// The tags of the claim with this key are on its instance.
+    /// Records that the instance with this key has the tags of its claim.
     pub(crate) fn note_tagged(&self, key: &str) {
         self.recent().note_tagged(key);
     }
 
-    /// Whether this instance is known to be for a claim that is not among these.
+    /// Returns whether the instance is known to belong to a claim outside of `keys`.
     pub(crate) fn belongs_to_another(&self, id: &InstanceId, keys: &BTreeSet<String>) -> bool {
         self.recent().key_of(id).is_some_and(|key| !keys.contains(key))
     }
@@ -437,7 +438,7 @@ impl CloudProvider for AwsProvider {
     async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
         let launched = self.launch_instance(request).await;
         if matches!(launched, Err(LaunchError::Provider(ProviderError::Invalid(_)))) {
-            // Whatever a dry run said before, it is tried again: a permission may have been taken away.
+            // Repeat the dry run: a permission may have been removed.
             self.dry_runs.forget(&request.node_class.name);
         }
         launched
@@ -449,7 +450,7 @@ impl CloudProvider for AwsProvider {
 
     async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
         let mut all = self.instances().await?;
-        // Some claim is about to take it; if none does, somebody must see it, or it would be paid for ever.
+        // A claim is about to take an unassigned instance. If none does, list it, so that it is terminated.
         let now = (self.now)();
         all.retain(|found| {
             !found.is_unassigned() || now.duration_since(found.instance.launched) > ASSIGNED_WITHIN
@@ -463,7 +464,7 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
-        // One that nobody has taken may be taken now.
+        // An unassigned instance could be assigned at the same time.
         let _turn = if instances::is_unassigned(key) { Some(self.assignment().await) } else { None };
         let mut with_key = self.instances().await?;
         with_key.retain(|one| one.instance.key == key);

@@ -1,4 +1,4 @@
-//! What we know before EC2 shows it: instances that were launched here a moment ago, and answers without an instance.
+//! Recent launches: instances and empty answers that EC2 does not show yet.
 
 use std::collections::BTreeMap;
 
@@ -8,39 +8,39 @@ use poolwright_provider_contract::InstanceState;
 
 use crate::instances::{Listing, OwnInstance, is_unassigned};
 
-/// For how long an instance that no listing shows is believed to be there. EC2 shows what it launched within seconds.
+/// How long a launched instance counts as running although no listing shows it. EC2 shows new instances within seconds.
 const ASSUMED_RUNNING_FOR: SignedDuration = SignedDuration::from_mins(2);
 
-/// What was launched a moment ago.
+/// The recent launches.
 #[derive(Debug, Default)]
 pub(crate) struct RecentLaunches {
     launched: BTreeMap<String, (OwnInstance, Timestamp)>,
-    /// Instances that nobody had taken and whose end was asked for: a listing that began before shows them as they were.
+    /// Unassigned instances that were terminated. A listing that began before shows them as running.
     ended: BTreeMap<InstanceId, Timestamp>,
-    /// Answers of CreateFleet without an instance, by key and round.
+    /// Empty answers of CreateFleet, by key and round.
     empty: BTreeMap<(String, usize), (u32, Timestamp)>,
 }
 
 impl RecentLaunches {
-    /// This instance was launched now.
+    /// Records a launch.
     pub fn launched(&mut self, found: OwnInstance, now: Timestamp) {
         self.empty.retain(|(key, _), _| *key != found.instance.key);
         self.launched.insert(found.instance.key.clone(), (found, now));
     }
 
-    /// The key that this instance was launched with.
+    /// Returns the key of the launch of this instance.
     pub fn key_of(&self, id: &InstanceId) -> Option<&String> {
         self.launched.iter().find(|(_, (found, _))| found.id == *id).map(|(key, _)| key)
     }
 
-    /// The tags of its claim are on it.
+    /// Records that the instance has the tags of its claim.
     pub fn note_tagged(&mut self, key: &str) {
         if let Some((found, _)) = self.launched.get_mut(key) {
             found.open = None;
         }
     }
 
-    /// Its end was asked for: whether it shows is EC2's business from now on.
+    /// Records that the instance is being terminated.
     pub fn ending(&mut self, key: &str, id: &InstanceId, now: Timestamp) {
         self.launched.remove(key);
         if is_unassigned(key) {
@@ -48,23 +48,23 @@ impl RecentLaunches {
         }
     }
 
-    /// How many orders of this key and round came to nothing.
+    /// Returns the number of empty answers for this key and round.
     pub fn empty_answers(&self, key: &str, round: usize) -> u32 {
         self.empty.get(&(key.to_owned(), round)).map_or(0, |(count, _)| *count)
     }
 
-    /// One more came to nothing.
+    /// Counts an empty answer.
     pub fn count_empty_answer(&mut self, key: &str, round: usize, now: Timestamp) {
-        // A claim whose orders come to nothing is gone long before.
+        // A claim without an instance is deleted much earlier.
         self.empty.retain(|_, (_, at)| now.duration_since(*at).abs() < SignedDuration::from_hours(1));
         let known = self.empty.entry((key.to_owned(), round)).or_insert((0, now));
         *known = (known.0.saturating_add(1), now);
     }
 
-    /// A listing, with what it lacks.
+    /// Returns the instances of a listing together with the recent launches.
     pub fn merge(&mut self, listing: &Listing, now: Timestamp) -> Vec<OwnInstance> {
         self.launched.retain(|_, (found, at)| {
-            // Either way: a calendar may be set back.
+            // Use the absolute difference, because the clock may be set back.
             now.duration_since(*at).abs() < ASSUMED_RUNNING_FOR && !listing.gone.contains(&found.id)
         });
         self.ended.retain(|_, at| now.duration_since(*at).abs() < ASSUMED_RUNNING_FOR);
@@ -76,7 +76,7 @@ impl RecentLaunches {
         }
         for (found, _) in self.launched.values() {
             match listed.iter_mut().find(|one| one.id == found.id) {
-                // Whose it is shows later than that it is.
+                // EC2 shows the tags of an instance later than the instance.
                 Some(one) if one.open.is_some() => {
                     let (key, claim) = (found.instance.key.clone(), found.instance.claim.clone());
                     one.open.clone_from(&found.open);

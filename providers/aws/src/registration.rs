@@ -1,4 +1,4 @@
-//! AWS, as the rest of Poolwright knows it.
+//! The registration of AWS: name, flags, node class and examples.
 
 use kube::CustomResourceExt;
 use poolwright_api::{FieldProblem, strict};
@@ -14,7 +14,7 @@ use crate::{connect, market, preflight, resolve};
 /// The name of the cloud.
 pub(crate) const NAME: &str = "aws";
 
-/// Nodes on EC2.
+/// The registration of AWS.
 pub const REGISTRATION: Registration = Registration {
     name: NAME,
     short: "AWS",
@@ -52,7 +52,7 @@ const EXAMPLES: [Example; 4] = [
     },
 ];
 
-/// EC2NodeClass.
+/// The node class EC2NodeClass.
 const NODE_CLASS: NodeClass =
     NodeClass { kind: resolve::NODE_CLASS, crd: EC2NodeClass::crd, conditions: &conditions::ALL, read };
 
@@ -75,8 +75,7 @@ pub(crate) const SERVICE_CIDR: &str = "aws-service-cidr";
 pub(crate) const CLOUD_CONTROLLER: &str = "aws-cloud-controller";
 pub(crate) const QUEUE: &str = "aws-interruption-queue";
 
-/// The flags of the controller, in the order of the help. Credentials are found as every tool of AWS finds them: variables, the
-/// profile, the role of the pod or the instance.
+/// The flags of the controller, in the order of the help. There is no flag for credentials, because the AWS SDK finds them itself.
 const FLAGS: [Flag; 7] = [
     Flag {
         name: CLUSTER,
@@ -156,7 +155,7 @@ const REGION_OF_MARKET: Flag = Flag {
     check: None,
 };
 
-/// The name of a cluster: as EKS allows it, which a tag and a NodeConfig can hold.
+/// Checks the name of a cluster against the rules of EKS, so that it fits into a tag and a NodeConfig.
 fn cluster_name(text: &str) -> Result<(), String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let begins_well = text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());

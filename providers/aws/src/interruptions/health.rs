@@ -1,7 +1,7 @@
-//! Whether the queue of interruptions is heard: what the last calls to it result to, in the words of a condition of node classes.
+//! The health of the interruption queue, as a condition of node classes.
 //!
-//! What is wrong for good is said at once. What AWS does not answer is said once it has lasted as long as a warning does: what was
-//! known before stands until then.
+//! An error that a person must fix sets the condition to false at once. Other errors do so only after two minutes, the length of a
+//! spot warning; until then the condition keeps its status.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,35 +10,36 @@ use poolwright_provider_contract::{ConditionOutcome, NodeClassCondition, Provide
 
 /// The type of the condition.
 const KIND: &str = "InterruptionQueueReady";
-/// As long as EC2 warns before it takes a spot instance back: whoever hears nothing for so long has missed one.
+/// How long calls must fail before the condition becomes false: the length of a spot warning. A provider that reads nothing for so
+/// long has missed a warning.
 const SILENT_AFTER: SignedDuration = SignedDuration::from_mins(2);
-/// Who has asked nothing for so long has not been deaf, but had nothing to do with it: another replica listened. Longer than all attempts
-/// of one question take.
+/// A gap between two calls after which earlier failures do not count, because another replica was the leader meanwhile. It is
+/// longer than all attempts of one call.
 const STALE_AFTER: SignedDuration = SignedDuration::from_mins(5);
-/// What it means for whoever reads it.
+/// The consequence, which is part of the message.
 const FALLBACK: &str = "Until then what EC2 shows of instances once a minute is all that is known of interruptions; nodes are \
                          launched all the same";
 
-/// What the last calls result to.
+/// The results of the last calls to the queue.
 pub(crate) struct QueueHealth {
-    /// The queue as it is configured.
+    /// The name or URL of the queue, as configured.
     queue: String,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What the last one result to; `None` before the first.
+    /// The result of the last receive call; `None` before the first.
     read: Option<Result<(), ReadFailure>>,
-    /// Why messages cannot be deleted, where they cannot.
+    /// The error of the last delete call, if a person must fix it.
     delete_error: Option<ProviderError>,
 }
 
-/// Why the queue is not read, and since when.
+/// A series of failed receive calls.
 struct ReadFailure {
     error: ProviderError,
     since: Timestamp,
-    /// When it was last found.
+    /// The time of the last failure.
     last: Timestamp,
 }
 
@@ -51,7 +52,7 @@ impl QueueHealth {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The queue was asked, and this result of it.
+    /// Records the result of a receive call.
     pub fn record_receive<T>(&self, result: &Result<T, ProviderError>, now: Timestamp) {
         let mut state = self.state();
         let since = match &state.read {
@@ -62,13 +63,13 @@ impl QueueHealth {
         state.read = Some(result.as_ref().map(|_| ()).map_err(trouble));
     }
 
-    /// Messages were to be deleted, and this result of it.
+    /// Records the result of a delete call.
     pub fn record_delete(&self, result: &Result<(), ProviderError>) {
         let error = result.as_ref().err();
         self.state().delete_error = error.filter(|error| matches!(error, ProviderError::Invalid(_))).cloned();
     }
 
-    /// What there is to say of it now.
+    /// Returns the condition at the time `now`.
     pub fn condition(&self, now: Timestamp) -> NodeClassCondition {
         let (outcome, reason, message) = self.describe(now);
         NodeClassCondition { kind: KIND, outcome, reason: reason.to_owned(), message }

@@ -1,7 +1,7 @@
-//! Everything that AWS says of instances, by whichever way it comes: the queue, and looks at what EC2 shows.
+//! Interruptions of instances, from two sources: the SQS queue, and polling of EC2.
 //!
-//! A question to SQS is answered to whoever asked it, even if he does not wait any more, and the messages in the answer are then
-//! hidden from everybody for a while. So what was asked once is waited for by the next caller.
+//! SQS delivers messages to the caller of ReceiveMessage even if the caller has stopped waiting, and then hides them from others
+//! for a while. A call to the queue therefore continues in the background until the next caller takes its result.
 
 mod health;
 mod poll;
@@ -21,14 +21,14 @@ use health::QueueHealth;
 use poll::Poller;
 use queue::{Queue, Received};
 
-/// How often EC2 is looked at unless something else is said: a warning is two minutes long.
+/// The default interval between two polls of EC2. It is shorter than a spot warning, which is two minutes.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
-/// While the queue has more messages than an answer outcome, it is asked so many times at once: a zone that is taken back is a burst, and
-/// each of its warnings has two minutes.
+/// The number of concurrent receive calls while the queue is full. When EC2 reclaims a whole zone, many warnings arrive at once,
+/// and each must be handled within two minutes.
 const CONCURRENT_RECEIVES: usize = 8;
 
-/// The queue and the looks, and what is on its way from either.
+/// The two sources, and the calls that are in flight.
 pub(crate) struct Interruptions {
     clients: Clients,
     cluster: String,
@@ -39,11 +39,11 @@ pub(crate) struct Interruptions {
     polls: Mutex<JoinSet<Vec<InterruptionMessage>>>,
 }
 
-/// Questions to the queue whose answers are awaited.
+/// The receive calls in flight.
 #[derive(Default)]
 struct Receives {
     calls: JoinSet<Result<Received, ProviderError>>,
-    /// Whether the last answer had as many messages as one may have, so that there are more.
+    /// Whether the last answer was full, so that the queue has more messages.
     more: bool,
 }
 
@@ -72,7 +72,7 @@ impl Interruptions {
         self.poller = Arc::new(self.poller.every(pause));
     }
 
-    /// What there is to hear next.
+    /// Waits for the next messages from either source.
     pub async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
         tokio::select! {
             biased;
@@ -129,18 +129,18 @@ impl Interruptions {
         }
     }
 
-    /// Looks that failed since this was asked last. They go this way and not with what is heard, for whoever hears of an error waits
-    /// before he asks again, and the queue would wait with him.
+    /// Returns the polling errors since the last call. They do not come from [`Self::interruptions`], because its caller pauses
+    /// after an error, and that would delay the queue.
     pub fn failures(&self) -> Vec<ProviderError> {
         self.poller.failures()
     }
 
-    /// Messages that could not be read or believed since this was asked last.
+    /// Returns the number of messages since the last call that could not be parsed or trusted.
     pub fn unreadable(&self) -> u64 {
         self.queue.as_ref().map_or(0, |(queue, _)| queue.unreadable())
     }
 
-    /// Whether the queue is heard, if there is to be one.
+    /// Returns the condition of the queue; `None` if no queue is configured.
     pub fn condition(&self) -> Option<NodeClassCondition> {
         self.queue.as_ref().map(|(_, health)| health.condition((self.now)()))
     }

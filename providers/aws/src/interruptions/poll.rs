@@ -1,15 +1,14 @@
-//! Looking at what EC2 shows of our instances, now and then: a backstop for what was said while nobody listened, and for clusters
-//! without a queue.
+//! Polling of EC2 for interruptions. It covers events that were missed while no replica was running, and clusters without a queue.
 //!
-//! | what is asked | what follows |
+//! | call | interruption |
 //! |---|---|
-//! | DescribeInstances | stopping, stopped, shutting down: it is ending |
-//! | DescribeSpotInstanceRequests, of those that are spot | marked: taken back two minutes after that; terminated or stopped: it is ending |
-//! | DescribeInstanceStatus, of those with scheduled events | maintenance, at the time that is set |
-//! | DescribeCapacityReservations, of those that run in one | a capacity block that ends within the time of EC2's own warning |
+//! | DescribeInstances | the instance is stopping, stopped or shutting down |
+//! | DescribeSpotInstanceRequests, for spot instances | a marked request: EC2 reclaims the instance two minutes later; a terminated or stopped one: the instance is ending |
+//! | DescribeInstanceStatus, for instances with scheduled events | maintenance at the scheduled time |
+//! | DescribeCapacityReservations, for reserved instances | a capacity block that ends within the time of EC2's own warning |
 //!
-//! Whatever is seen is told until it is recorded, and then not again. One question that fails keeps nothing back that another has
-//! answered; the pause doubles then, for AWS may have too many calls.
+//! The poller reports an interruption at every poll until it is acknowledged. A failed call does not affect the results of the
+//! other calls; it doubles the pause before the next poll, because AWS may be throttling.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -30,18 +29,18 @@ use super::queue::{block_ends, interruption};
 use crate::error::provider_error;
 use crate::{instances, tags};
 
-/// What every receipt begins with: none of SQS does.
+/// The prefix of all receipts of the poller. Receipts of SQS never start with it.
 const RECEIPT_PREFIX: &str = "seen ";
-/// The longest pause between two looks, where looks fail.
+/// The longest pause between two polls while polls fail.
 const MAX_PAUSE: Duration = Duration::from_mins(10);
-/// As many instances as one filter may name.
+/// The number of instances in one filter.
 const MAX_INSTANCES_PER_FILTER: usize = 200;
-/// So many failures are kept for whoever counts them: he asks every minute.
+/// The number of errors that the poller keeps. The caller reads them every minute.
 const MAX_FAILURES: usize = 100;
-/// As many reservations as are named in one call.
+/// The number of reservations in one call.
 const MAX_RESERVATIONS_PER_CALL: usize = 100;
 
-/// The looks.
+/// The poller.
 pub(crate) struct Poller {
     ec2: aws_sdk_ec2::Client,
     cluster: String,
@@ -52,16 +51,16 @@ pub(crate) struct Poller {
 
 #[derive(Default)]
 struct State {
-    /// How long to wait before the next look; none before the first.
+    /// The pause before the next poll. It is zero before the first poll.
     pause: Duration,
-    /// Receipts of what is recorded.
+    /// The receipts that were acknowledged.
     recorded: BTreeSet<String>,
     is_failing: bool,
-    /// What failed, for whoever counts.
+    /// The errors since the last call of [`Self::failures`].
     failures: Vec<ProviderError>,
 }
 
-/// An instance of ours, as far as it matters here.
+/// The fields of an instance of this cluster that the poller needs.
 struct PolledInstance {
     id: InstanceId,
     is_spot: bool,
@@ -74,27 +73,27 @@ impl Poller {
         Self { ec2, cluster, now, every, state: Mutex::default() }
     }
 
-    /// The same at another pace.
+    /// Returns a poller with another interval.
     pub fn every(&self, every: Duration) -> Self {
         Self::new(self.ec2.clone(), self.cluster.clone(), self.now.clone(), every)
     }
 
-    /// Whether a receipt is of something that was seen.
+    /// Returns whether a receipt comes from a poller.
     pub fn is_receipt(receipt: &str) -> bool {
         receipt.starts_with(RECEIPT_PREFIX)
     }
 
-    /// What belongs to these receipts is recorded.
+    /// Acknowledges interruptions by their receipts.
     pub fn acknowledge(&self, receipts: Vec<String>) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).recorded.extend(receipts);
     }
 
-    /// What failed since this was asked last.
+    /// Returns the errors since the last call.
     pub fn failures(&self) -> Vec<ProviderError> {
         std::mem::take(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).failures)
     }
 
-    /// Waits until it is time, and looks.
+    /// Waits for the next poll and returns what it found.
     pub async fn next(&self) -> Vec<InterruptionMessage> {
         let pause = self.state.lock().unwrap_or_else(PoisonError::into_inner).pause;
         tokio::time::sleep(pause).await;
@@ -106,7 +105,7 @@ impl Poller {
             let longest = MAX_PAUSE.max(self.every);
             state.pause = (pause.max(self.every) * 2).min(longest);
             for error in &errors {
-                // Said once: whoever looks again every minute would fill a log.
+                // Warn only once, so that repeated failures do not fill the log.
                 if state.is_failing {
                     tracing::debug!(%error, "what EC2 shows of instances could not be seen again");
                 } else {
@@ -114,7 +113,7 @@ impl Poller {
                 }
             }
             state.is_failing = true;
-            // Where nobody counts, nothing grows.
+            // Keep the list bounded even if no caller reads it.
             let room = MAX_FAILURES.saturating_sub(state.failures.len());
             state.failures.extend(errors.iter().take(room).cloned());
         }
@@ -133,7 +132,7 @@ impl Poller {
         messages.into_values().collect()
     }
 
-    /// One look: what was seen, and what could not be.
+    /// Polls once. It returns the interruptions and the errors.
     async fn poll(&self, now: Timestamp) -> (Vec<Interruption>, Vec<ProviderError>) {
         let own = match self.instances().await {
             Ok(own) => own,
@@ -155,7 +154,7 @@ impl Poller {
         (seen, errors)
     }
 
-    /// Instances of ours that are not gone.
+    /// Lists the instances of this cluster that are not terminated.
     async fn instances(&self) -> Result<Vec<PolledInstance>, ProviderError> {
         let ours = Filter::builder().name(format!("tag:{}", tags::CLUSTER)).values(&self.cluster).build();
         let mut pages = self.ec2.describe_instances().filters(ours).max_results(1000).into_paginator().send();
@@ -180,7 +179,7 @@ impl Poller {
         Ok(own)
     }
 
-    /// What the requests of spot instances say.
+    /// Reads the requests of spot instances.
     async fn spot(&self, own: &[PolledInstance]) -> Result<Vec<Interruption>, ProviderError> {
         let spot: Vec<&PolledInstance> = own.iter().filter(|one| one.is_spot).collect();
         let mut seen = Vec::new();
@@ -211,7 +210,7 @@ impl Poller {
         Ok(seen)
     }
 
-    /// What is scheduled. Receives of the whole account: few instances have such events, however many there are.
+    /// Reads scheduled events. The call covers the whole account, because few instances have such events.
     async fn scheduled(
         &self,
         own: &[PolledInstance],
@@ -234,7 +233,7 @@ impl Poller {
                     .events()
                     .iter()
                     .filter(|event| polled::is_pending(event.description().unwrap_or_default()));
-                // The first of several is what there is to be ready for.
+                // Report the earliest of several events.
                 let first = to_come
                     .filter_map(|event| {
                         let code = event.code()?.as_str();
@@ -257,7 +256,7 @@ impl Poller {
         Ok(all)
     }
 
-    /// What the capacity blocks say that instances run in.
+    /// Reads the capacity blocks of reserved instances.
     async fn blocks(
         &self,
         own: &[PolledInstance],
@@ -274,7 +273,7 @@ impl Poller {
                 .await
                 .map_err(|error| provider_error("ec2:DescribeCapacityReservations", error))?;
             for reservation in answer.capacity_reservations() {
-                // What runs in one of another kind goes on after its end, at the price of on demand.
+                // Instances in other reservations keep running after the end, at the on-demand price.
                 if reservation.reservation_type() != Some(&CapacityReservationType::CapacityBlock) {
                     continue;
                 }
@@ -305,7 +304,7 @@ fn time(at: &DateTime) -> Option<Timestamp> {
     Timestamp::from_second(at.secs()).ok()
 }
 
-/// What is given back when it is recorded: the same for the same thing seen twice.
+/// Returns the receipt of an interruption. It is the same each time the poller finds the interruption.
 fn receipt(seen: &Interruption) -> String {
     let deadline = seen.deadline.map(|at| at.to_string()).unwrap_or_default();
     format!("{RECEIPT_PREFIX}{} {} {deadline}", seen.instance, seen.kind.as_str())

@@ -1,4 +1,4 @@
-//! The queue of interruptions: what EventBridge puts there, read and given back.
+//! The SQS queue to which EventBridge sends events of instances.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,31 +17,32 @@ use crate::clients::Clients;
 use crate::error::{code, provider_error};
 use crate::instances;
 
-/// SQS waits at most this long for a message: a long poll, which asks all that hold messages.
+/// The wait of a long poll, in seconds. SQS allows no more.
 pub(crate) const LONG_POLL_SECONDS: i32 = 20;
-/// As long as this is enough for a poll to be one, where there are messages.
+/// The wait while the queue has messages, in seconds. Any wait above zero makes SQS query all of its servers.
 pub(crate) const SHORT_POLL_SECONDS: i32 = 1;
-/// As many messages as one answer may have.
+/// The number of messages in one answer. SQS allows no more.
 const MAX_MESSAGES: i32 = 10;
-/// For how long a message that was received is not given to anybody else: long against recording it, short against its deadline.
+/// How long SQS hides a received message from other calls, in seconds. Storing an interruption takes less, and a deadline leaves
+/// more.
 const VISIBILITY_TIMEOUT_SECONDS: i32 = 30;
-/// An answer may be as late as SQS waits, and then some.
+/// The timeout of a receive call. It is longer than a long poll.
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The queue.
 pub(crate) struct Queue {
-    /// Its name, or its URL.
+    /// The name or the URL.
     name: String,
     url: OnceCell<String>,
     scope: OnceCell<Scope>,
-    /// Messages that could not be read or believed, and nobody has counted yet.
+    /// The number of messages that could not be parsed or trusted, since it was last read.
     unreadable: AtomicU64,
 }
 
-/// What one answer said.
+/// The messages of one answer.
 pub(crate) struct Received {
     pub messages: Vec<InterruptionMessage>,
-    /// Whether it had as many messages as it may have.
+    /// Whether the answer was full.
     pub is_full: bool,
 }
 
@@ -50,7 +51,7 @@ impl Queue {
         Self { name, url: OnceCell::new(), scope: OnceCell::new(), unreadable: AtomicU64::new(0) }
     }
 
-    /// Messages that could not be read or believed since this was asked last.
+    /// Returns the number of messages since the last call that could not be parsed or trusted.
     pub fn unreadable(&self) -> u64 {
         self.unreadable.swap(0, Ordering::Relaxed)
     }
@@ -77,7 +78,7 @@ impl Queue {
         ))
     }
 
-    /// Whose events are believed: this account's, in this region.
+    /// Returns the account and region whose events the provider trusts: its own.
     async fn scope(&self, clients: &Clients) -> Result<&Scope, ProviderError> {
         let scope = self.scope.get_or_try_init(async || {
             let identity = clients
@@ -97,7 +98,7 @@ impl Queue {
         scope.await
     }
 
-    /// What is there, after at most so many seconds, and what the answer takes.
+    /// Waits at most `wait` seconds for messages and parses them.
     pub async fn receive(
         &self,
         clients: &Clients,
@@ -138,7 +139,7 @@ impl Queue {
                                 instances::in_reservation(&clients.ec2, cluster, reservation.as_str()).await;
                             match ids {
                                 Ok(ids) => ids.into_iter().map(|id| block_ends(&id, noticed, end)).collect(),
-                                // It comes again; the others of this answer need not wait for it.
+                                // SQS redelivers this message. The other messages of the answer must not wait for it.
                                 Err(error) => {
                                     tracing::warn!(%error, %reservation, "whose capacity block ends is not known yet");
                                     continue;
@@ -155,7 +156,7 @@ impl Queue {
                         interruptions: Vec::new(),
                     });
                 }
-                // Left where it is: SQS moves it to the dead letters after as many deliveries as the queue says.
+                // Leave the message in the queue. SQS moves it to the dead-letter queue after the configured number of deliveries.
                 Err(error) => {
                     self.unreadable.fetch_add(1, Ordering::Relaxed);
                     let why = "a message that cannot be read or believed stays in the queue, until it is a dead letter";
@@ -169,7 +170,7 @@ impl Queue {
         })
     }
 
-    /// Deletes what was received with these receipts.
+    /// Deletes messages by their receipts.
     pub async fn delete(&self, clients: &Clients, receipts: &[String]) -> Result<(), ProviderError> {
         let url = self.url(clients).await?;
         for some in receipts.chunks(usize::try_from(MAX_MESSAGES).unwrap_or(1)) {
@@ -184,7 +185,7 @@ impl Queue {
                 })
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|error| ProviderError::Invalid(format!("sqs:DeleteMessage: {error}")))?;
-            // What could not be deleted comes again, which does no harm.
+            // SQS redelivers a message that was not deleted, which does no harm.
             clients
                 .sqs
                 .delete_message_batch()
@@ -198,13 +199,13 @@ impl Queue {
     }
 }
 
-/// Whether a code of SQS says that there is no such queue: the first is of its older protocol.
+/// Returns whether an error code of SQS means that the queue does not exist. The first code belongs to the older protocol.
 fn is_missing(code: &str) -> bool {
     code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist")
 }
 
-/// Refuses a queue of another account or region: what comes through it is about somebody else, and would not be believed.
-/// The addresses of queues: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-message-identifiers.html>.
+/// Rejects a queue of another account or region, because its events concern other instances. For the format of queue URLs see
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-message-identifiers.html>.
 fn check_owner(url: &str, scope: &Scope) -> Result<(), ProviderError> {
     let address = url.split_once("://").map_or(url, |(_, address)| address);
     let (host, path) = address.split_once('/').unwrap_or((address, ""));
@@ -227,7 +228,7 @@ fn check_owner(url: &str, scope: &Scope) -> Result<(), ProviderError> {
     }
 }
 
-/// What an event says of one instance, in the words of the contract.
+/// Converts the part of an event about one instance to an interruption.
 pub(crate) fn interruption(affected: Affected, noticed: jiff::Timestamp) -> Interruption {
     let Affected { instance, kind, deadline } = affected;
     let done = |action: Action| match action {
@@ -262,7 +263,7 @@ pub(crate) fn interruption(affected: Affected, noticed: jiff::Timestamp) -> Inte
     Interruption { instance: instance.to_string(), kind, noticed, deadline, message }
 }
 
-/// The end of a capacity block, to one instance in it.
+/// Makes the interruption of an instance whose capacity block ends.
 pub(crate) fn block_ends(
     instance: &InstanceId,
     noticed: jiff::Timestamp,

@@ -31,22 +31,22 @@ pub(crate) use fleet::Launched;
 use order::{Order, Step};
 use template::{TargetReservation, Template};
 
-/// How often, and how far apart, an instance is resolution for that must be there: EC2 shows what it launched after a while.
+/// How often, and with which first pause, the provider polls for an instance that EC2 does not show yet.
 const MAX_POLLS: u32 = 8;
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How often an order is repeated whose launch template somebody deleted meanwhile.
+/// How often the provider repeats an order whose launch template was deleted, or whose token was used.
 const MAX_ATTEMPTS: u32 = 2;
 
-/// What each type of a request is launched with.
+/// The launch templates for the instance types of a request.
 struct TemplateSet {
-    /// Template by type.
+    /// Template names by instance type.
     names: BTreeMap<InstanceTypeName, String>,
     /// Templates by name.
     templates: BTreeMap<String, Template>,
 }
 
 impl AwsProvider {
-    /// Launches, or finds what was launched with this key before.
+    /// Launches an instance, or returns the one that was launched with this key before.
     pub(crate) async fn launch_instance(
         &self,
         request: &LaunchRequest,
@@ -82,7 +82,7 @@ impl AwsProvider {
         Err(LaunchError::AllFailed(failed))
     }
 
-    /// One step: what was launched, if anything was, and why other offerings of it could not be had.
+    /// Orders one step. It returns the instance, if there is one, and the offerings that failed.
     async fn launch_step(
         &self,
         request: &LaunchRequest,
@@ -110,7 +110,7 @@ impl AwsProvider {
                     if let Some(first) = instances.first() {
                         return Ok((Some(self.launched(request, first, None).instance), failed));
                     }
-                    // EC2 would answer the same token with the same nothing for ever.
+                    // EC2 would repeat the empty answer for the same token.
                     self.count_empty_answer(&request.key, number);
                     return match (failed.is_empty(), refused) {
                         (_, Some(error)) => Err(error.into()),
@@ -136,7 +136,7 @@ impl AwsProvider {
             .into())
     }
 
-    /// The templates for the types of a step.
+    /// Makes the templates for the instance types of a step.
     async fn step_templates(
         &self,
         class: &ResolvedNodeClass,
@@ -145,7 +145,7 @@ impl AwsProvider {
         step: &Step<'_>,
     ) -> Result<TemplateSet, ProviderError> {
         let mut templates = TemplateSet { names: BTreeMap::new(), templates: BTreeMap::new() };
-        // What of it changes with time is the same for the whole order.
+        // The user data may change over time. Use the same for the whole order.
         let user_data = self.user_data(class, request).await?;
         let held =
             step.lot.as_ref().map(|lot| TargetReservation { id: lot.id.clone(), block: step.is_block() });
@@ -173,11 +173,11 @@ impl AwsProvider {
         Ok(())
     }
 
-    /// The instance of this key, which an order with this token may have launched but which may not show yet. `None` when nothing came
-    /// of that order.
+    /// Waits for the instance of this key that an order with this token may have launched. It returns `None` if the order launched
+    /// none.
     async fn find_eventually(&self, key: &str, token: &str) -> Result<Option<OwnInstance>, ProviderError> {
         for look in 0..MAX_POLLS {
-            // First: what shows by now is found after it.
+            // Ask this first, so that the listing below contains all instances of the order.
             let shows_all = self.lists_all_of(token).await?;
             let found = self.find(key).await?;
             if shows_all || found.is_some() {
@@ -189,7 +189,7 @@ impl AwsProvider {
     }
 }
 
-/// What a launch finds under its key.
+/// Returns the instance that was launched with the key before, unless it is terminating.
 fn existing(found: OwnInstance) -> Result<LaunchedInstance, LaunchError> {
     let Instance { provider_id, key, state, .. } = &found.instance;
     if *state == InstanceState::Terminating {
@@ -220,7 +220,7 @@ fn check_offerings(
     }
 }
 
-/// The subnets of each zone, those with the most free addresses first.
+/// Returns the subnets of each zone, with the most free addresses first.
 fn subnets_by_zone(class: &ResolvedNodeClass) -> BTreeMap<Zone, Vec<String>> {
     let mut subnets: Vec<_> = class.subnets.iter().collect();
     subnets.sort_by(|a, b| b.available_addresses.cmp(&a.available_addresses).then_with(|| a.id.cmp(&b.id)));

@@ -42,17 +42,17 @@ const ON_DEMAND_EVERY: SignedDuration = SignedDuration::from_hours(12);
 const BUILTIN_EVERY: SignedDuration = SignedDuration::from_mins(10);
 const SPOT_EVERY: SignedDuration = SignedDuration::from_mins(5);
 
-/// Types of the region, and where they are.
+/// The instance types of the region, and their zones.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Types {
     pub facts: Vec<TypeFacts>,
     pub zones: BTreeMap<InstanceTypeName, BTreeSet<Zone>>,
 }
 
-/// Something that AWS said, and until when it is good.
+/// A cached answer of AWS and the time until which it is valid.
 type Cached<T> = tokio::sync::Mutex<Option<(Arc<T>, Timestamp)>>;
 
-/// The region's market.
+/// The market of the region.
 pub(crate) struct Market {
     clients: Clients,
     types: Cached<Types>,
@@ -62,16 +62,16 @@ pub(crate) struct Market {
     catalogues: std::sync::Mutex<BTreeMap<String, Made>>,
 }
 
-/// A catalogue, and what it was made of.
+/// A catalogue and the data that it was made from.
 struct Made {
     class: Arc<ResolvedNodeClass>,
     types: Arc<Types>,
     on_demand: Arc<OnDemandPrices>,
     spot: Arc<SpotPrices>,
     catalogue: Arc<Catalogue>,
-    /// What is behind its reserved offerings.
+    /// The reservations behind its reserved offerings.
     reserved: Reserved,
-    /// Types that nothing would be left of for pods.
+    /// Instance types with no allocatable resources left for pods.
     too_small: Vec<InstanceTypeName>,
 }
 
@@ -87,7 +87,7 @@ impl Market {
         }
     }
 
-    /// What nodes of a class can be.
+    /// Returns the catalogue of a node class.
     pub async fn catalogue(
         &self,
         class: &Arc<ResolvedNodeClass>,
@@ -155,21 +155,21 @@ impl Market {
         (catalogue, sold.reserved, too_small.collect())
     }
 
-    /// Types that nothing would be left of for pods, where what is sold with this class was looked up.
+    /// Returns the instance types with no resources left for pods, if the catalogue of this class is known.
     pub fn too_small(&self, name: &str, spec: &EC2NodeClassSpec) -> Vec<InstanceTypeName> {
         let catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
         let made = catalogues.get(name).filter(|made| made.class.spec == *spec);
         made.map(|made| made.too_small.clone()).unwrap_or_default()
     }
 
-    /// The reservations that this offering is had from, those that end first at the front.
+    /// Returns the reservations of an offering, with the earliest end first.
     pub fn lots(&self, class: &ResolvedNodeClass, offering: &OfferingId) -> Vec<ReservationLot> {
         let catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
         let lots = catalogues.get(&class.name).and_then(|made| made.reserved.lots.get(offering));
         lots.cloned().unwrap_or_default()
     }
 
-    /// Fabric adapters for nodes of this type.
+    /// Returns the number of EFA interfaces of an instance type in this class.
     pub fn efa_cards(&self, class: &ResolvedNodeClass, name: &InstanceTypeName) -> u32 {
         let catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
         let types = catalogues.get(&class.name).map(|made| Arc::clone(&made.types));
@@ -311,8 +311,8 @@ fn entry(price: &aws_sdk_ec2::types::SpotPrice) -> Option<SpotEntry> {
     })
 }
 
-/// What is kept while it is good; asked anew when it is not. Whoever asks meanwhile waits for the same answer. An answer that cannot
-/// be had leaves the old one in place.
+/// Returns the cached value, or asks for a new one once the value is no longer valid. Concurrent callers share one call. If the
+/// call fails, the old value stays.
 async fn cached<T>(
     kept: &Cached<T>,
     now: Timestamp,
@@ -338,7 +338,7 @@ async fn cached<T>(
     }
 }
 
-/// What a class decides about what nodes advertise.
+/// Returns the settings of a class that affect the allocatable resources of its nodes.
 fn settings(class: &ResolvedNodeClass) -> Settings {
     let spec = &class.spec;
     let defaults = Settings::default();
@@ -366,7 +366,7 @@ fn settings(class: &ResolvedNodeClass) -> Settings {
     }
 }
 
-/// The size of the disk that pods write to, in GiB, where the class says it.
+/// Returns the size of the disk for ephemeral storage in GiB, if the class sets one.
 fn root_disk(disks: &[BlockDeviceMapping]) -> Option<u32> {
     let root = disks.iter().find(|disk| disk.root_volume).or(disks.first())?;
     u32::try_from(gibibytes(root.ebs.volume_size.as_deref()?)?).ok()

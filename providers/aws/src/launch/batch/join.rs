@@ -1,4 +1,4 @@
-//! Launches that belong together wait for each other, and one of them buys for all.
+//! Joining the launches of a batch: concurrent launches wait for each other, and one of them launches for all.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,27 +10,26 @@ use poolwright_provider_contract::{
 use poolwright_terms::keys::NODECLAIM_LABEL;
 use tokio::sync::{Notify, oneshot};
 
-/// What a launch comes to.
+/// The result of a launch.
 pub(crate) type Answer = Result<LaunchedInstance, LaunchError>;
 
-/// For how long the first of a batch waits for the others: claims of one plan are written within moments, and one that could not be
-/// written never comes.
+/// How long the first launch of a batch waits for the others. The controller sends them at the same time, and some may never come.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Who waits for whom.
+/// The batches that wait for more launches.
 #[derive(Debug, Default)]
 pub(crate) struct BatchJoiner(Arc<Mutex<Vec<PendingBatch>>>);
 
 #[derive(Debug)]
 struct PendingBatch {
     batch: LaunchBatch,
-    /// One for each key. The first is that of who buys.
+    /// One request for each key. The first belongs to the leader.
     requests: Vec<LaunchRequest>,
     waiting: Vec<(String, oneshot::Sender<Answer>)>,
     full: Arc<Notify>,
 }
 
-/// The group of who buys; if that one gives up, the group is over, and who waits asks again.
+/// The leader of a batch. If it is dropped, the batch is closed, and the followers get a transient error.
 struct BatchLeader {
     groups: Arc<Mutex<Vec<PendingBatch>>>,
     full: Arc<Notify>,
@@ -42,7 +41,8 @@ enum Role {
 }
 
 impl BatchJoiner {
-    /// Launches together with the others of the batch: `launch` is called by one of them, and says of each key what came of it.
+    /// Launches together with the other launches of the batch. One caller runs `launch` for all requests, and it returns the result
+    /// of each key.
     pub async fn launch<F, R>(&self, request: &LaunchRequest, batch: &LaunchBatch, launch: F) -> Answer
     where
         F: FnOnce(Vec<LaunchRequest>) -> R,
@@ -60,7 +60,7 @@ impl BatchJoiner {
         let answers = launch(group.requests).await;
         let of = |key: &str| answers.get(key).cloned().unwrap_or_else(|| Err(no_answer()));
         for (key, waiting) in group.waiting {
-            // Who is not there any more asks again.
+            // A caller that has given up will retry.
             let _ = waiting.send(of(&key));
         }
         of(&request.key)
@@ -94,7 +94,7 @@ impl BatchJoiner {
 }
 
 impl BatchLeader {
-    /// Nobody comes to this group any more.
+    /// Closes the batch, so that no further launch can join.
     fn close(&self) -> Option<PendingBatch> {
         let mut groups = lock(&self.groups);
         let at = groups.iter().position(|group| Arc::ptr_eq(&group.full, &self.full))?;
@@ -116,7 +116,7 @@ fn no_answer() -> LaunchError {
     ProviderError::Transient("the launch that this one was part of ended without an answer".to_owned()).into()
 }
 
-/// Whether one order does for both. Somebody may have changed a claim, or written another's batch on it.
+/// Returns whether one order fits both requests. Claims of one batch may differ if somebody has edited them.
 fn can_share_order(one: &LaunchRequest, other: &LaunchRequest) -> bool {
     let labels = |request: &LaunchRequest| {
         let mut labels = request.labels.clone();

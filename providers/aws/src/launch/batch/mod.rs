@@ -1,8 +1,8 @@
-//! Many launches in one call.
+//! Launches of a batch in one CreateFleet call.
 //!
-//! One order cannot say which of its instances is for which claim. So its instances carry the keys of all of them from their first
-//! moment, and each gets the tags of one claim before that claim hears of it. Cut off anywhere between, the order is known by its token,
-//! which is that of the batch whoever sends it, and its instances are found by the keys and handed out then.
+//! An order cannot assign its instances to claims. Its instances therefore carry the keys of all claims of the batch, and each
+//! instance gets the tags of its claim before the launch of that claim returns. After a crash the same order has the same token,
+//! and its instances are found by the keys and assigned then.
 
 mod join;
 
@@ -26,26 +26,26 @@ use crate::resolve::ResolvedNodeClass;
 use join::Answer;
 pub(crate) use join::BatchJoiner;
 
-/// Instances that are given their tags at a time: EC2 takes some ten such calls a second.
+/// The number of concurrent CreateTags calls. EC2 allows about ten per second.
 const CONCURRENT_TAG_CALLS: usize = 8;
 
-/// Launches of one batch, and what came of them.
+/// The launches of one batch and their results.
 struct BatchLaunch {
-    /// What stands for the batch in tokens.
+    /// The key of the batch in tokens.
     key: String,
-    /// Those that nothing has come of yet, by key.
+    /// The requests without a result, by key.
     left: BTreeMap<String, LaunchRequest>,
     answers: BTreeMap<String, Answer>,
 }
 
-/// What is ordered with.
+/// The node class and the templates of an order.
 struct BatchContext {
     class: Arc<ResolvedNodeClass>,
     templates: TemplateSet,
 }
 
 impl AwsProvider {
-    /// Launches all of them, or finds what was launched for them before. Says of each key what came of it.
+    /// Launches all requests, or finds the instances that were launched for them before. It returns the result of each key.
     pub(super) async fn launch_batch(
         &self,
         batch: &LaunchBatch,
@@ -67,7 +67,7 @@ impl AwsProvider {
         launch.answers
     }
 
-    /// Buys for all that are left, round after round. Answers with what could not be had.
+    /// Orders instances for the remaining requests, step by step. It returns the offerings that failed.
     async fn order(&self, launch: &mut BatchLaunch) -> Result<Vec<FailedOffering>, LaunchError> {
         self.assign_existing(launch).await?;
         let Some(first) = launch.left.values().next().cloned() else { return Ok(Vec::new()) };
@@ -100,7 +100,7 @@ impl AwsProvider {
             self.ensure(&order, &context.templates).await?;
             match fleet::create(&self.clients().ec2, &order).await? {
                 fleet::Answer::Launched { instances, failed: of_round, refused } => {
-                    // The token stands for this order, which was answered: who is left now is in another.
+                    // This order has its answer. The remaining requests need another token.
                     self.count_empty_answer(&launch.key, number);
                     let says_why = !of_round.is_empty();
                     failed.extend(of_round);
@@ -118,7 +118,7 @@ impl AwsProvider {
                     };
                 }
                 fleet::Answer::TokenUsed => {
-                    // By an order for others of the batch, or for more or fewer: what it launched for these shows sooner or later.
+                    // Another order used the token, for other claims of the batch. Its instances for these claims will show.
                     self.assign_eventually(launch, &order.token).await?;
                     if launch.left.is_empty() {
                         return Ok(());
@@ -132,10 +132,10 @@ impl AwsProvider {
         Err(ProviderError::Transient(message.to_owned()).into())
     }
 
-    /// Hands out what an order with this token launched, until nobody is left or nothing more came of it.
+    /// Assigns the instances of the order with this token, until no request is left or the order has no more instances.
     async fn assign_eventually(&self, launch: &mut BatchLaunch, token: &str) -> Result<(), ProviderError> {
         for look in 0..MAX_POLLS {
-            // First: what shows by now is handed out after it.
+            // Ask this first, so that the listing below contains all instances of the order.
             let shows_all = self.lists_all_of(token).await?;
             self.assign_existing(launch).await?;
             if shows_all || launch.left.is_empty() {
@@ -169,7 +169,8 @@ impl AwsProvider {
         }
     }
 
-    /// Gives what an order launched to those who are left: by id and key, so that the same answer is handed out the same way.
+    /// Assigns launched instances to the remaining requests in the order of ids and keys, so that the same answer is always
+    /// assigned in the same way.
     async fn assign_launched(
         &self,
         launch: &mut BatchLaunch,
@@ -186,10 +187,10 @@ impl AwsProvider {
         self.tag_with_claims(launch, given, failed).await;
     }
 
-    /// Hands out what is there for those who are left: instances of theirs, and of orders for them that nobody has taken.
+    /// Assigns existing instances to the remaining requests: their own, and unassigned instances of orders for them.
     async fn assign_existing(&self, launch: &mut BatchLaunch) -> Result<(), ProviderError> {
         let mut given = Vec::new();
-        // Before the turn, so that all who look at the same time share a listing: what others take or give back after it is known here.
+        // List before taking the lock, so that concurrent callers share a listing. Assignments since then are known locally.
         let listed = self.list_instances().await?;
         let turn = self.assignment().await;
         let mut all = self.with_recent(&listed);
@@ -212,7 +213,7 @@ impl AwsProvider {
         Ok(())
     }
 
-    /// Puts the tags of its claim on each instance that lacks them. Only then the claim hears of it.
+    /// Adds the tags of the claim to each instance that lacks them. Only then the launch of the claim returns.
     async fn tag_with_claims(
         &self,
         launch: &mut BatchLaunch,
@@ -232,7 +233,7 @@ impl AwsProvider {
         launch.answers.extend(answers);
     }
 
-    /// The instance with the tags of its claim, which it may lack if it was launched together with others.
+    /// Returns the instance with the tags of its claim, which an instance of a batch may lack.
     pub(super) async fn ensure_claim_tags(
         &self,
         request: &LaunchRequest,
@@ -247,7 +248,7 @@ impl AwsProvider {
                 self.note_tagged(&request.key);
                 return Ok(OwnInstance { open: None, ..found });
             }
-            // EC2 does not know yet what it launched a moment ago.
+            // EC2 does not know the new instance yet.
             tokio::time::sleep(POLL_INTERVAL * 2_u32.saturating_pow(look.min(4))).await;
         }
         let message =
