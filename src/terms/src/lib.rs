@@ -1,4 +1,4 @@
-//! The words that every crate shares, each defined once.
+//! Shared terms: keys, types and reasons that all crates use, each defined once.
 //!
 //! This crate holds the keys of labels, annotations, taints and finalizers; the types that the API, decisions and providers
 //! share ([`Taint`], [`NodeClassRef`], [`CapacityType`], [`InterruptionKind`]); the types of conditions; the registry of

@@ -1,5 +1,5 @@
-//! Every metric, in one struct with a registry of its own. Units are base units, labels are bounded: pools, stages,
-//! reasons and kinds, never pods or claims. `docs/metrics.md` has the same list for people; a test compares them.
+//! All metrics, in one struct with its own registry. Units are base units. Labels are bounded: pools, stages, reasons and
+//! kinds, never pods or claims. `docs/metrics.md` lists the same metrics; a test compares them.
 
 use prometheus::{
     Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
@@ -14,79 +14,79 @@ pub struct Metrics {
     pub leader: IntGauge,
     /// Failed reads or writes of the Lease.
     pub lease_errors: IntCounter,
-    /// Mutations not made because we do not lead, by kind.
+    /// Writes that were not made because we do not lead, by kind.
     pub writes_dropped: IntCounterVec,
     /// Writes that wait for an answer.
     pub writes_in_flight: IntGauge,
-    /// Objects seen through watches, by kind.
+    /// Watch events, by kind.
     pub watch_events: IntCounterVec,
-    /// Watch failures, by kind; each is retried.
+    /// Watch errors, by kind; each is retried.
     pub watch_errors: IntCounterVec,
-    /// How long an object took from its arrival into the index.
+    /// How long it took to add an object to the index.
     pub index_duration: Histogram,
     /// How long decisions about claims, nodes and instances took.
     pub decision_duration: Histogram,
-    /// Versions of objects that could not be read, by kind.
+    /// Malformed versions of objects, by kind.
     pub malformed_objects: IntCounterVec,
-    /// 1 once a watch has listed everything, by kind.
+    /// 1 once a watch is synced, by kind.
     pub watch_synced: IntGaugeVec,
-    /// Pods that want a node now, by state.
+    /// Pending pods, by state.
     pub pods_waiting: IntGaugeVec,
-    /// Pods the last plan left out, by reason.
+    /// Unplaced pods of the last plan, by reason.
     pub pods_unplaced: IntGaugeVec,
     /// Plans, by outcome.
     pub plans: IntCounterVec,
     /// How long a plan took.
     pub plan_duration: Histogram,
-    /// Cost of the nodes that the last plan buys.
+    /// Cost of the last plan.
     pub plan_cost: Gauge,
-    /// What any plan for the same pods would have to pay at least.
+    /// Lower bound of the last plan.
     pub plan_bound: Gauge,
     /// `(cost - bound) / bound` of the last plan.
     pub plan_gap: Gauge,
-    /// Looks at the file of commitments that found none that could be used.
+    /// Failed reads of the file of commitments.
     pub commitments_failures: IntCounter,
-    /// Plans that the independent checker refused. Should be 0 for ever.
+    /// Plans that the independent check refused. Should stay 0.
     pub plans_refused: IntCounter,
     /// Claims, by pool and stage.
     pub claims: IntGaugeVec,
-    /// What a pool's nodes cost.
+    /// Cost of a pool's nodes.
     pub pool_cost: GaugeVec,
-    /// What a pool's nodes were to cost by the plans that bought them.
+    /// Planned cost of a pool's nodes.
     pub pool_planned_cost: GaugeVec,
     /// Launches, by provider and result.
     pub launches: IntCounterVec,
-    /// Offerings that could not be had, by instance type and reason.
+    /// Failed offerings, by instance type and reason.
     pub offerings_failed: IntCounterVec,
     /// Offerings held back now.
     pub offerings_held_back: IntGauge,
-    /// Offerings that count as dearer now, because the cloud takes instances of them back.
+    /// Offerings with a raised price because the cloud reclaims instances of them.
     pub offerings_taken_back: IntGauge,
     /// Calls to terminate an instance, by provider and result.
     pub terminations: IntCounterVec,
     /// How long claims took from one stage to the next, by the stage reached.
     pub stage_duration: HistogramVec,
-    /// Pods asked or told to go, by result and by why their node goes.
+    /// Evicted and deleted pods, by result and by cause of the node's removal.
     pub evictions: IntCounterVec,
-    /// Nodes that are well and are emptied, by cause and what became of that.
+    /// Disrupted nodes, by cause and result.
     pub disruptions: IntCounterVec,
-    /// What moves of work were to save, per hour.
+    /// Expected saving of consolidation, per hour.
     pub saving_promised: Counter,
-    /// What moves of work that were carried out save, per hour.
+    /// Realized saving of consolidation, per hour.
     pub saving_realised: Counter,
-    /// What clouds said of instances, by provider, kind and what became of it.
+    /// Interruptions, by provider, kind and result.
     pub interruptions: IntCounterVec,
-    /// Messages of clouds that cannot be read or believed, by provider.
+    /// Unreadable cloud messages, by provider.
     pub unreadable: IntCounterVec,
-    /// From the time at which a cloud said something to its record.
+    /// Time from the cloud's notice to its record.
     pub interruption_age: Histogram,
-    /// Instances without a claim that were given back.
+    /// Reaped instances: terminated because they had no claim.
     pub reaped: IntCounter,
     /// Failed calls to a provider, by provider, call and error.
     pub provider_errors: IntCounterVec,
     /// Actions, by kind and outcome.
     pub actions: IntCounterVec,
-    /// Pods that may not be given a toleration, by cause.
+    /// Refused tolerations, by cause.
     pub tolerations_refused: IntCounterVec,
     /// Events written, by kind of subject.
     pub events: IntCounterVec,
@@ -336,7 +336,7 @@ impl Metrics {
         })
     }
 
-    /// All of it in the text format.
+    /// All metrics in the text format.
     pub fn text(&self) -> prometheus::Result<String> {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
@@ -356,7 +356,7 @@ mod tests {
 
     use super::*;
 
-    /// Every metric with each label given once, so that families with labels show.
+    /// All metrics with every label set once, so that labelled families show.
     fn all() -> Metrics {
         let m = Metrics::new().unwrap();
         for one in [&m.writes_dropped, &m.watch_events, &m.watch_errors, &m.malformed_objects, &m.plans] {

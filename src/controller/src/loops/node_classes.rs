@@ -1,6 +1,6 @@
-//! The status of node classes: what the cloud has for each field, and whether the class can be used.
+//! The loop that keeps the status of node classes: what the cloud has for each field, and whether the class is ready.
 //!
-//! The providers look, where their classes name things in the cloud. The author of a class reads here what is wrong with it.
+//! Providers check the classes that name things in the cloud. The status tells the author of a class what is wrong with it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,38 +19,38 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::leader_loop::LeaderLoop;
-use crate::acts::context::Context;
-use crate::acts::executor::status::{Changed, change_status};
 use crate::edge::events::QueuedEvent;
 use crate::edge::signal::Receiver;
-use crate::sees::providers::{Cloud, error_label};
-use crate::sees::reader::Objects;
+use crate::executor::context::Context;
+use crate::executor::status::{Changed, change_status};
+use crate::observed::providers::{Cloud, error_label};
+use crate::observed::reader::Objects;
 
-/// How often a class that can be used is looked at.
+/// How often a ready class is checked.
 const READY_EVERY: Duration = Duration::from_mins(5);
-/// And one that cannot: its owner waits until a change in the cloud is seen.
+/// How often a class that is not ready is checked: its author is waiting.
 const ELSE_EVERY: Duration = Duration::from_secs(30);
-/// How long a provider may take to look at one.
+/// The timeout of one check.
 const LIMIT: Duration = Duration::from_mins(1);
-/// How often a provider is asked whether it hears the cloud: it answers out of its memory.
+/// How often a provider is asked whether it receives notices; it answers from memory.
 const HEARING_EVERY: Duration = Duration::from_secs(5);
-/// How many are looked at at a time.
+/// How many classes are checked concurrently.
 const AT_A_TIME: usize = 4;
 
-/// Keeps the status of node classes.
+/// The loop that keeps the status of node classes.
 pub struct NodeClasses {
     context: Context,
-    /// Whether each provider heard its cloud when it was looked last.
+    /// Whether each provider received notices at the last check.
     hearing: Vec<Option<ClassCondition>>,
 }
 
 impl NodeClasses {
-    /// A loop that has not looked yet.
+    /// A loop without checks so far.
     pub fn new(context: Context) -> Self {
         Self { context, hearing: Vec::new() }
     }
 
-    /// Providers that have something to say of classes, with the kinds.
+    /// Providers that check classes, with the kinds of their classes.
     fn kinds(&self) -> Vec<(Cloud, ApiResource)> {
         let talkers = self.context.providers.all().iter().filter(|one| one.class_reports().is_some());
         let kinds = talkers.flat_map(|one| one.node_class_kinds().iter().map(move |kind| (one, kind)));
@@ -75,7 +75,7 @@ impl LeaderLoop for NodeClasses {
         Some(self.round().await)
     }
 
-    /// Waits until a provider hears its cloud that did not, or the other way round.
+    /// Waits until a provider starts or stops receiving notices.
     async fn is_called(&self) {
         while self.hearing() == self.hearing {
             sleep(HEARING_EVERY).await;
@@ -84,14 +84,14 @@ impl LeaderLoop for NodeClasses {
 }
 
 impl NodeClasses {
-    /// Whether each provider hears its cloud, as far as it knows.
+    /// Whether each provider receives notices.
     fn hearing(&self) -> Vec<Option<ClassCondition>> {
         let all = self.context.providers.all().iter();
         let of = |provider: &Cloud| provider.class_reports()?.hearing();
         all.map(|provider| of(provider).filter(|one| one.holds != Holds::NoAnswer)).collect()
     }
 
-    /// Looks at every class once. How soon to look again.
+    /// Checks every class once. Returns how soon to check again.
     async fn round(&self) -> Duration {
         let mut is_well = true;
         for (provider, resource) in self.kinds() {
@@ -114,7 +114,7 @@ impl NodeClasses {
         if is_well { READY_EVERY } else { ELSE_EVERY }
     }
 
-    /// Looks at one class and writes what was found. Whether it can be used, as far as is known.
+    /// Checks one class and writes its status. Returns whether it is ready, if known.
     async fn one(
         &self,
         provider: &Cloud,
@@ -166,7 +166,7 @@ impl NodeClasses {
         after.iter().any(|one| one.type_ == READY && one.status == TRUE)
     }
 
-    /// Says once what became of a class, and has it looked up what is sold with one that can be used now.
+    /// Records an event when the readiness of a class changes, and refreshes the catalogue when it becomes ready.
     fn tell(
         &self,
         resource: &ApiResource,
@@ -187,7 +187,7 @@ impl NodeClasses {
         }
     }
 
-    /// Says once that the cloud is not heard, and that it is heard again. That all is well from the beginning is no news.
+    /// Records an event when notices are no longer received, and when they are again. No event if all is well from the start.
     fn tell_of_hearing(
         &self,
         resource: &ApiResource,
@@ -228,7 +228,7 @@ const TRUE: &str = "True";
 const FALSE: &str = "False";
 const UNKNOWN: &str = "Unknown";
 
-/// The conditions that an object has.
+/// The conditions of an object.
 fn known(object: &DynamicObject) -> Vec<Condition> {
     object.data.get("status").map(conditions).unwrap_or_default()
 }
@@ -237,8 +237,8 @@ fn conditions(status: &Value) -> Vec<Condition> {
     status.get("conditions").cloned().and_then(|all| serde_json::from_value(all).ok()).unwrap_or_default()
 }
 
-/// Puts what was found into an object, and whether the cloud is heard, which does not decide whether the class can be used. Whether
-/// that changes it.
+/// Writes findings into an object's status, and whether notices are received, which does not affect readiness. Returns whether
+/// the status changed.
 fn apply(
     object: &mut DynamicObject,
     report: &ClassReport,
@@ -249,7 +249,7 @@ fn apply(
     let known = conditions(&before);
     let mut status: Map<String, Value> = before.as_object().cloned().unwrap_or_default();
     for (field, value) in &report.fields {
-        // Nothing found is written as the API server keeps it: not at all.
+        // An empty value is left out, as the API server does.
         if value.is_null() || value.as_array().is_some_and(Vec::is_empty) {
             status.remove(field);
         } else {
@@ -288,14 +288,14 @@ fn condition(
         Holds::No => FALSE,
         Holds::NotYet | Holds::NoAnswer => UNKNOWN,
     };
-    // What was known of another spec says nothing.
+    // Conditions of an earlier generation do not count.
     let stands = before.filter(|one| told.holds == Holds::NoAnswer && one.observed_generation == generation);
     stands.cloned().unwrap_or_else(|| {
         made(told.kind, status, (told.reason.clone(), told.message.clone()), before, generation, now)
     })
 }
 
-/// Whether the class can be used: what speaks against it first, or what is not known.
+/// The `Ready` condition: false with the first problem, or else unknown with the first unknown.
 fn summary(all: &[Condition], known: &[Condition], generation: Option<i64>, now: Timestamp) -> Condition {
     let before = known.iter().find(|one| one.type_ == READY);
     let of_status = |status: &str| all.iter().find(|one| one.status == status);

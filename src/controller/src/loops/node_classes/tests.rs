@@ -1,4 +1,4 @@
-//! From what a provider says of a class to its status.
+//! Tests of node classes: from a provider's report to the status.
 
 use poolwright_provider_contract::NodeClassKind;
 use serde_json::json;
