@@ -248,7 +248,10 @@ impl Entry {
                 Ok((left, Use::Rates(&self.rates)))
             }
             (Some(_), false) => Err("has both discountPercent and rates; keep one of them".to_owned()),
-            (None, true) => Err("says not what a node uses of it; give discountPercent, or rates by instance type".to_owned()),
+            (None, true) => {
+                Err("says not what a node uses of it; give discountPercent, or rates by instance type"
+                    .to_owned())
+            }
         }
     }
 
