@@ -1,15 +1,15 @@
-//! Whose a thing is and where: accounts, regions, capacity reservations.
+//! Ids of AWS accounts, regions and capacity reservations.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::text::excerpt;
 
-/// An AWS account: twelve digits.
+/// The id of an AWS account: twelve digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountId(String);
 
-/// A region by its code: `us-east-1`.
+/// The code of a region: `us-east-1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Region(String);
 
@@ -17,16 +17,16 @@ pub struct Region(String);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CapacityReservationId(String);
 
-/// Why a text names none of these.
+/// The error of parsing one of these ids.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// Not an account.
+    /// The text is not the id of an account.
     #[error("`{0}` is not an AWS account, which is twelve digits")]
     Account(String),
-    /// Not a region.
+    /// The text is not the code of a region.
     #[error("`{0}` is not the code of an AWS region, which looks like us-east-1")]
     Region(String),
-    /// Not a capacity reservation.
+    /// The text is not the id of a capacity reservation.
     #[error("`{0}` is not the id of a capacity reservation, which looks like cr-0123456789abcdef0")]
     Reservation(String),
 }
@@ -71,7 +71,7 @@ impl FromStr for CapacityReservationId {
 macro_rules! text_of {
     ($($name:ident),*) => {$(
         impl $name {
-            /// The text.
+            /// Returns the text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

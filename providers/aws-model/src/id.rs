@@ -1,4 +1,4 @@
-//! Names of instances: EC2's own, and the one that a node carries.
+//! Ids of instances: the instance id of EC2 and the provider id of a node.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,37 +9,37 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(String);
 
-/// The id of a node's machine: `aws:///us-east-1a/i-0123456789abcdef0`, as the AWS cloud controller manager and kubelet's
-/// `--provider-id` write it into `spec.providerID`.
+/// The provider id of a node: `aws:///us-east-1a/i-0123456789abcdef0`. The AWS cloud controller manager and the kubelet's
+/// `--provider-id` write it to `spec.providerID`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProviderId {
-    /// The availability zone, by its name.
+    /// The name of the availability zone.
     pub zone: String,
-    /// The instance.
+    /// The id of the instance.
     pub instance: InstanceId,
 }
 
-/// Why a text is no id.
+/// The error of parsing an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
-    /// Not an instance's.
+    /// The text is not an instance id.
     #[error("`{0}` is not the id of an EC2 instance, which is i- and 8 or 17 hexadecimal digits")]
     Instance(String),
-    /// Not a provider id of AWS.
+    /// The text is not a provider id of AWS.
     #[error("`{0}` is not a provider id of AWS, which looks like aws:///us-east-1a/i-0123456789abcdef0")]
     Provider(String),
 }
 
-/// How much of a text that somebody else wrote is repeated in an error.
+/// The number of characters of untrusted text in an error.
 const SHOWN: usize = 80;
 
-/// The beginning of a text that somebody else wrote, for an error.
+/// Returns the start of untrusted text for an error.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().take(SHOWN).collect()
 }
 
 impl InstanceId {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,10 +1,10 @@
-//! What AWS's words mean to Poolwright: ids, instance types, prices, events, user data.
+//! The data model of AWS: ids, instance types, prices, events and user data.
 //!
-//! Lives here: pure functions from what AWS says (its API's answers, its events, a node class) to what the rest of Poolwright
-//! understands, and back to what AWS wants to be told. Everything here is tested without a network.
+//! This crate holds pure functions that convert what AWS returns (API answers, events) and node classes to the types of the rest of
+//! Poolwright, and requests to what AWS expects. All of it is tested without a network.
 //!
-//! May not live here: calls (those are `providers/aws`, the one crate that compiles AWS's SDK), clocks, decisions about what to
-//! buy.
+//! This crate makes no calls (`providers/aws` does, and it is the only crate that depends on the AWS SDK), reads no clock, and
+//! decides nothing about what to buy.
 
 mod account;
 pub mod bootstrap;

@@ -1,4 +1,4 @@
-//! What EC2 shows of instances to whoever looks: a backstop for events that were sent while nobody listened.
+//! Interruptions that the provider finds by polling EC2. Polling covers events that were missed.
 //!
 //! Sources: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html>,
 //! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instances-status-check_sched.html>,
@@ -8,17 +8,17 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::events::{Action, NOTICE};
 
-/// What the status of a spot request says of its instance.
+/// The state of a spot request whose instance is ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpotRequestState {
-    /// It is taken back, two minutes after the status changed.
+    /// EC2 reclaims the instance two minutes after the status changed.
     Marked(Action),
-    /// It was taken back, or somebody ended it.
+    /// EC2 has reclaimed the instance, or somebody has terminated it.
     Ended,
 }
 
 impl SpotRequestState {
-    /// What a status code means: `marked-for-termination`. None, where the instance goes on.
+    /// Parses a status code such as `marked-for-termination`. It returns `None` if the instance keeps running.
     pub fn of(code: &str) -> Option<Self> {
         match code {
             "marked-for-termination" => Some(Self::Marked(Action::Terminate)),
@@ -31,10 +31,10 @@ impl SpotRequestState {
         }
     }
 
-    /// When it happens, where that is to come.
+    /// Returns the time of the interruption, if it is still to come.
     pub fn deadline(self, updated: Timestamp) -> Option<Timestamp> {
         match self {
-            // Hibernation begins with the warning.
+            // Hibernation starts with the warning.
             Self::Marked(Action::Hibernate) => Some(updated),
             Self::Marked(Action::Terminate | Action::Stop) => updated.checked_add(NOTICE).ok(),
             Self::Ended => None,
@@ -42,28 +42,28 @@ impl SpotRequestState {
     }
 }
 
-/// Codes of scheduled events, after each of which an instance is away for a while or gone.
+/// The codes of scheduled events that interrupt an instance.
 pub const SCHEDULED_EVENT_CODES: [&str; 5] =
     ["instance-reboot", "instance-retirement", "instance-stop", "system-maintenance", "system-reboot"];
 
-/// Whether a scheduled event is still to come: EC2 shows those that are over for a week, and says so at the beginning of what it
-/// says of them.
+/// Returns whether a scheduled event is still to come. EC2 shows completed events for a week and marks them at the start of the
+/// description.
 pub fn is_pending(description: &str) -> bool {
     !description.starts_with("[Completed]") && !description.starts_with("[Canceled]")
 }
 
-/// EC2 begins to terminate what runs in a capacity block half an hour before its end.
-/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html>.
+/// How long before the end of a capacity block EC2 starts to terminate its instances. Source:
+/// <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html>.
 const BLOCK_ENDS_EARLY: SignedDuration = SignedDuration::from_mins(30);
-/// So long before the end of a capacity block EC2 sends its warning.
+/// How long before the end of a capacity block EC2 sends its warning.
 const BLOCK_WARNED: SignedDuration = SignedDuration::from_mins(40);
 
-/// When what runs in a capacity block with this end is terminated.
+/// Returns the time at which EC2 terminates the instances of a capacity block with this end.
 pub fn capacity_block_termination(end: Timestamp) -> Timestamp {
     end.checked_sub(BLOCK_ENDS_EARLY).unwrap_or(end)
 }
 
-/// When EC2 warns of this end.
+/// Returns the time at which EC2 warns of this end.
 pub fn capacity_block_warning(end: Timestamp) -> Timestamp {
     end.checked_sub(BLOCK_WARNED).unwrap_or(end)
 }

@@ -1,9 +1,9 @@
-//! How much of a text that somebody else wrote is repeated in an error, and how.
+//! Excerpts of untrusted text for errors.
 
-/// How many characters are repeated.
+/// The length of an excerpt, in characters.
 const SHOWN: usize = 60;
 
-/// The beginning of a text, with everything escaped that could make a log line look like several or drive a terminal.
+/// Returns the start of a text. It escapes characters that could split a log line or control a terminal.
 pub(crate) fn excerpt(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_default).take(2 * SHOWN).collect();
     if text.chars().nth(SHOWN).is_some() {

@@ -1,11 +1,11 @@
-//! What an error of the API server means to the caller of a provider.
+//! Conversion of API server errors to the errors of the provider contract.
 
 use std::time::Duration;
 
 use kube::core::Status;
 use poolwright_provider_contract::ProviderError;
 
-/// A call to the API server, for messages.
+/// A description of an API call for error messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a> {
     pub verb: &'static str,
@@ -14,7 +14,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The error of this call, as the contract types it.
+    /// Converts an error of this call.
     pub fn error(self, error: kube::Error) -> ProviderError {
         let Self { verb, resource, name } = self;
         let cannot = format!("{verb} {resource} `{name}`");
@@ -34,7 +34,7 @@ impl Call<'_> {
         let Self { verb, resource, name } = self;
         let message = format!("{verb} {resource} `{name}`: {}", status.message);
         match status.code {
-            // A namespace on its way out refuses with 403 as well.
+            // The API server also answers 403 while it deletes the namespace.
             403 if status.message.contains("being terminated") => ProviderError::Transient(message),
             403 => ProviderError::Invalid(format!(
                 "{message}: grant the verb `{verb}` on `{resource}` to the account Poolwright runs as"
@@ -45,7 +45,7 @@ impl Call<'_> {
         }
     }
 
-    /// The result of this call, or that it took too long.
+    /// Runs the call with a timeout.
     pub async fn within<T>(
         self,
         limit: Duration,
@@ -61,12 +61,12 @@ impl Call<'_> {
     }
 }
 
-/// Whether the error is a response with this HTTP status.
+/// Returns whether the error is a response with this HTTP status.
 pub(crate) fn is_code(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }
 
-/// Whether a create was refused because the name is taken.
+/// Returns whether a create failed because the name already exists.
 pub(crate) fn is_taken(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.is_already_exists())
 }

@@ -1,4 +1,4 @@
-//! A KwokNodeClass, understood: what it sells, how fast nodes come, and what goes wrong.
+//! The parsed KwokNodeClass: the offerings that it sells, the delay of nodes, and the injected faults.
 
 use jiff::SignedDuration;
 use poolwright_catalog::{OfferingId, ProviderName};
@@ -9,32 +9,32 @@ use crate::node_class::{
     Faults, InterruptionFault, KwokNodeClass, KwokNodeClassSpec, LaunchFault, OfferingSelector,
 };
 
-/// The kind of node class this provider launches with.
+/// The kind of the node class.
 pub(crate) const KIND: &str = "KwokNodeClass";
-/// The same, with its resource.
+/// The kind with the name of its resource.
 pub(crate) const NODE_CLASS: NodeClassKind = NodeClassKind { kind: KIND, plural: "kwoknodeclasses" };
 
-/// What a node class asks for.
+/// A parsed node class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Class {
-    /// Sells this provider's part of the catalogue; all of it when `None`.
+    /// The provider whose offerings the class sells; `None` for the whole catalogue.
     pub provider: Option<ProviderName>,
     pub registration_delay: SignedDuration,
     faults: Faults,
-    /// Which offerings are taken back, how long after their launch that is said, and how long after that they are gone.
+    /// The interruptions: which offerings, the time from launch to announcement, and the time from announcement to termination.
     interruptions: Vec<(OfferingSelector, SignedDuration, SignedDuration)>,
 }
 
-/// What will be wrong with one instance, drawn when it is launched.
+/// The faults of one instance, determined at launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flaws {
     pub never_registers: bool,
     pub missing_gpus: u64,
-    /// How long after the launch it is said that the instance is taken back, and how long after that it is gone.
+    /// The time from launch to announcement of the interruption, and from there to termination.
     pub interrupted: Option<(SignedDuration, SignedDuration)>,
 }
 
-/// Refuses a key that is not about a node class of ours.
+/// Rejects a reference to another kind of node class.
 pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     if key.group == GROUP && key.kind == KIND {
         return Ok(());
@@ -46,7 +46,7 @@ pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     )))
 }
 
-/// What to say of a node class that is not there.
+/// The error for a node class that does not exist.
 pub(crate) fn missing(name: &str) -> ProviderError {
     ProviderError::Invalid(format!(
         "{KIND} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
@@ -54,7 +54,7 @@ pub(crate) fn missing(name: &str) -> ProviderError {
 }
 
 impl Class {
-    /// From the API object.
+    /// Parses the API object.
     pub fn read(name: &str, object: &KwokNodeClass) -> Result<Self, ProviderError> {
         let KwokNodeClassSpec { provider, registration_delay, faults } = &object.spec;
         let registration_delay = registration_delay.parse().map_err(|error| {
@@ -75,7 +75,7 @@ impl Class {
         Ok(Self { provider, registration_delay, faults: faults.clone(), interruptions })
     }
 
-    /// Why no launch works at all, if so. A reached quota is not among these: it is about each offering.
+    /// Returns the injected error of every launch. An injected quota error is not among them, because it concerns single offerings.
     pub fn launch_error(&self) -> Option<ProviderError> {
         let told = "the node class's spec.faults.launchError says so".to_owned();
         match self.faults.launch_error? {
@@ -86,7 +86,7 @@ impl Class {
         }
     }
 
-    /// Why this offering cannot be had, if so.
+    /// Returns the injected error of an offering.
     pub fn refusal(&self, offering: &OfferingId) -> Option<LaunchError> {
         if self.faults.launch_error == Some(LaunchFault::Quota) {
             let told = "the node class's spec.faults.launchError says that the limit is reached";
@@ -97,7 +97,7 @@ impl Class {
         })
     }
 
-    /// What will be wrong with an instance of this offering.
+    /// Returns the faults of an instance of this offering.
     pub fn flaws(&self, offering: &OfferingId) -> Flaws {
         Flaws {
             never_registers: any_matches(&self.faults.never_register, offering),

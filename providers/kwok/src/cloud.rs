@@ -1,7 +1,8 @@
-//! The cloud behind the provider: nodes join when they are due, terminations end, nodes without instance go.
+//! The simulated cloud behind the provider. It registers nodes when they are due, completes terminations, and deletes nodes without
+//! an instance.
 //!
-//! Every round looks at what is stored and does the next step of each instance. A round that is cut off leaves nothing that
-//! the next one would not find.
+//! Every round reads the stored instances and does the next step of each. A round may be interrupted at any point; the next one
+//! continues.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,12 +17,12 @@ use crate::record::{Record, State, name_in};
 use crate::store::{Created, Stored};
 use crate::{interruptions, node};
 
-/// Nodes that join at the same time.
+/// The number of nodes that join concurrently.
 const CONCURRENCY: usize = 16;
-/// From a round that failed to the next.
+/// The pause after a failed round.
 const SHORTLY: Duration = Duration::from_millis(250);
 
-/// Plays the cloud until it is dropped.
+/// Runs the cloud until the future is dropped.
 pub(crate) async fn play(provider: &KwokProvider) {
     let mut failing = false;
     loop {
@@ -31,7 +32,7 @@ pub(crate) async fn play(provider: &KwokProvider) {
                 until(next_due, (provider.now)(), provider.settings.resync)
             }
             Err(error) => {
-                // The first of a row is told.
+                // Log only the first of consecutive failures.
                 if failing {
                     tracing::debug!(%error, "the kwok cloud could not look after its instances again");
                 } else {
@@ -48,17 +49,17 @@ pub(crate) async fn play(provider: &KwokProvider) {
     }
 }
 
-/// How long to wait for what is due next, if anything is.
+/// Returns the time to wait for the next due step.
 fn until(next_due: Option<Timestamp>, now: Timestamp, resync: Duration) -> Duration {
     let Some(due) = next_due else { return resync };
     let left = Duration::try_from(due.duration_since(now)).unwrap_or(Duration::ZERO);
     left.max(Duration::from_millis(1)).min(resync)
 }
 
-/// Does the next step of every instance. Returns when the next node is due.
+/// Does the next step of every instance. It returns the time at which the next node is due.
 async fn round(provider: &KwokProvider) -> Result<Option<Timestamp>, ProviderError> {
-    // Nodes before records: a node seen here had its record when it was made, so if the later listing lacks the record,
-    // the instance is gone for good.
+    // List nodes before records. A node in this list had a record when it was created, so if the later list lacks the record, the
+    // instance is gone.
     let nodes = provider.store.nodes().await?;
     let inventory = provider.store.list().await?;
     let now = (provider.now)();
@@ -94,7 +95,7 @@ async fn round(provider: &KwokProvider) -> Result<Option<Timestamp>, ProviderErr
         }
     }
     if let Some(problem) = inventory.unreadable.first() {
-        // Whose nodes those are cannot be known, so no node is taken for lost.
+        // The owners of some nodes are unknown, so delete no node.
         tracing::warn!(count = inventory.unreadable.len(), %problem, "instances that cannot be read");
     } else {
         for node in nodes.iter().filter(|node| is_lost(node, &known)) {
@@ -106,12 +107,12 @@ async fn round(provider: &KwokProvider) -> Result<Option<Timestamp>, ProviderErr
     first_error.map_or(Ok(next_due), Err)
 }
 
-/// Whether the node is of an instance of ours that is not there any more. `known` are the provider ids of those that are.
+/// Returns whether the node belongs to an instance that no longer exists. `known` contains the provider ids of all instances.
 fn is_lost(node: &Node, known: &BTreeSet<String>) -> bool {
     node::provider_id(node).is_some_and(|id| name_in(id).is_some() && !known.contains(id))
 }
 
-/// Whether the cloud takes the instance now.
+/// Returns whether the cloud reclaims the instance now.
 fn is_taken(record: &Record, now: Timestamp) -> bool {
     record.interruption.as_ref().is_some_and(|one| one.ends <= now)
 }
@@ -125,7 +126,7 @@ async fn step(provider: &KwokProvider, stored: &Stored) -> Result<(), ProviderEr
                     tracing::info!(instance = changed.record.provider_id(), "instance taken back");
                     provider.finish_termination(&changed).await.map(|_| ())
                 }
-                // The next round sees what it is now.
+                // The next round reads the new state.
                 None => Ok(()),
             }
         }
@@ -134,7 +135,7 @@ async fn step(provider: &KwokProvider, stored: &Stored) -> Result<(), ProviderEr
     }
 }
 
-/// The node joins, once.
+/// Registers the node once.
 async fn join(provider: &KwokProvider, stored: &Stored) -> Result<(), ProviderError> {
     let record = &stored.record;
     let store = &provider.store;
@@ -160,7 +161,7 @@ async fn join(provider: &KwokProvider, stored: &Stored) -> Result<(), ProviderEr
         tracing::info!(node = record.claim, instance = record.provider_id(), "node joined");
         return Ok(());
     }
-    // Another of us let it join, or a termination overtook us: then the node is lost, and the next round removes it.
+    // Another process registered the node, or a termination came first. In the second case the next round deletes the node.
     provider.wake.notify_one();
     Ok(())
 }

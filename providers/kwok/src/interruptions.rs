@@ -1,5 +1,5 @@
-//! What this cloud says of its own accord: that it takes an instance back. Who keeps the instances looks when that is due
-//! ([`crate::cloud`]); what was said and not confirmed is said again.
+//! The interruption messages of the simulated cloud. Every round of [`crate::cloud`] sets the messages that are due; unacknowledged
+//! messages are redelivered.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,21 +12,21 @@ use tokio::sync::Notify;
 
 use crate::record::{Record, State, name_in};
 
-/// For so long one who was told has time to confirm it.
+/// The time until an unacknowledged message is redelivered.
 const AGAIN: SignedDuration = SignedDuration::from_secs(20);
-/// How often it is looked whether something is to be said again, and how often at most before nothing is answered.
+/// The polling interval for redelivery, and the number of polls before an empty answer.
 const LOOK: Duration = Duration::from_secs(1);
 const LOOKS: usize = 20;
 
-/// What is to be said.
+/// The interruption messages.
 #[derive(Debug, Default)]
 pub(crate) struct Interruptions {
-    /// By receipt, which is the name of the instance: what, and when somebody was told.
+    /// The due interruptions and their last delivery, by receipt. The receipt is the name of the instance.
     due: Mutex<BTreeMap<String, (Interruption, Option<Timestamp>)>>,
     spoken: Notify,
 }
 
-/// What is to be said of an instance now, with its receipt.
+/// Returns the due interruption of an instance, with its receipt.
 pub(crate) fn due(record: &Record, now: Timestamp) -> Option<(String, Interruption)> {
     let interrupted = record.interruption.as_ref().filter(|one| !one.heard && one.noticed <= now)?;
     let name = name_in(&record.provider_id()).filter(|_| record.state != State::Terminating)?.to_owned();
@@ -41,7 +41,7 @@ pub(crate) fn due(record: &Record, now: Timestamp) -> Option<(String, Interrupti
 }
 
 impl Interruptions {
-    /// All that is due now.
+    /// Replaces the due interruptions.
     pub fn set(&self, all: impl IntoIterator<Item = (String, Interruption)>) {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *due);
@@ -53,12 +53,12 @@ impl Interruptions {
         self.spoken.notify_waiters();
     }
 
-    /// This was heard.
+    /// Removes an acknowledged interruption.
     pub fn forget(&self, receipt: &str) {
         self.due.lock().unwrap_or_else(PoisonError::into_inner).remove(receipt);
     }
 
-    /// What is to be said, to whoever asks next; nothing after some time.
+    /// Waits for the next messages. It returns an empty list after a while.
     pub async fn next(&self, now: impl Fn() -> Timestamp + Send) -> Vec<InterruptionMessage> {
         for _ in 0..LOOKS {
             let spoken = self.spoken.notified();

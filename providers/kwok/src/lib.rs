@@ -1,35 +1,35 @@
-//! Nodes without machines on a real API server: a cloud for tests, demos and trials.
+//! A cloud without machines for tests, demos and trials. It registers Node objects in a real API server.
 //!
-//! Lives here: [`KwokNodeClass`], the [`REGISTRATION`], and [`KwokProvider`], which plays both sides. As a provider it launches, lists and terminates "instances";
-//! as the cloud behind it ([`KwokProvider::run`]) it lets an instance's Node object join the cluster after the node
-//! class's delay, with whatever faults the node class injects. KWOK itself, where it runs, keeps the nodes ready and plays
-//! their pods; it recognises them by the annotation `kwok.x-k8s.io/node: fake`. Without KWOK the nodes join ready and stay
-//! so until a node controller misses their heartbeats.
+//! This crate holds [`KwokNodeClass`], the [`REGISTRATION`], and [`KwokProvider`], which has two roles. As a provider it launches,
+//! lists and terminates instances. As the cloud behind it ([`KwokProvider::run`]) it creates the Node object of an instance after
+//! the delay of the node class, with the injected faults. If KWOK runs in the cluster, it keeps the nodes ready and runs their
+//! pods; it recognises the nodes by the annotation `kwok.x-k8s.io/node: fake`. Without KWOK the nodes are ready when they join, and
+//! stay ready until a node controller misses their heartbeats.
 //!
-//! May not live here: any decision about what to buy, and anything a real cloud's provider would not do.
+//! This crate decides nothing about what to buy, and does nothing that the provider of a real cloud would not do.
 //!
 //! # Where instances live
 //!
-//! Each instance is one ConfigMap in a namespace of its own (`poolwright-kwok` unless set otherwise), named after the
-//! launch's key. So instances outlive this program, and creating the ConfigMap is what makes a key work only once: the API
-//! server refuses the second one, whoever sends it.
+//! Each instance is one ConfigMap, named after the key of the launch, in a separate namespace (`poolwright-kwok` by default).
+//! Instances therefore survive restarts, and a key launches only one instance, because the API server rejects a second ConfigMap of
+//! the same name.
 //!
-//! | step | what is stored | after a crash right then |
+//! | step | stored | after a crash |
 //! |---|---|---|
-//! | launch | the ConfigMap, state `Launched`, faults drawn | the node joins when due |
-//! | join | the Node, then state `Joined` | the Node is found by its provider id and not made twice |
-//! | terminate | state `Terminating`, then the Node goes, then the ConfigMap | the termination goes on |
+//! | launch | the ConfigMap in state `Launched`, with its faults | the node joins when it is due |
+//! | join | the Node, then state `Joined` | the Node is found by its provider id and not created again |
+//! | terminate | state `Terminating`; then the Node is deleted, then the ConfigMap | the termination continues |
 //!
-//! A Node that has lost its instance (a termination overtook its joining) is removed at the next round. A Node of the same
-//! name that is not the instance's is never adopted nor touched.
+//! The next round deletes a Node without an instance, which exists if a termination overtakes the join. It never adopts or changes
+//! a Node of the same name that belongs to something else.
 //!
 //! # Least privilege
 //!
-//! | resource | verbs | where |
+//! | resource | verbs | scope |
 //! |---|---|---|
 //! | `kwoknodeclasses.poolwright.dev` | get | cluster |
 //! | `configmaps` | get, list, create, update, delete | the namespace of the instances |
-//! | `namespaces` | create | cluster; not needed when the namespace exists |
+//! | `namespaces` | create | cluster; not needed if the namespace exists |
 //! | `nodes` | get, list, create, delete | cluster |
 
 mod api_error;

@@ -1,4 +1,4 @@
-//! The Node object an instance joins the cluster with: what a kubelet would register, in one create.
+//! The Node object of an instance, with everything that a kubelet would register.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use poolwright_terms::labels;
 
 use crate::record::Record;
 
-/// Label on our nodes: the namespace their instances are stored in.
+/// The label with the namespace in which the instances are stored.
 pub(crate) const HOME_LABEL: &str = "kwok.poolwright.dev/instances";
-/// KWOK looks after the nodes that carry this annotation.
+/// The annotation of nodes that KWOK manages.
 const KWOK_ANNOTATION: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 
-/// The node of this instance, joining at `now`.
+/// Makes the node of an instance that joins at `now`.
 pub(crate) fn node(record: &Record, namespace: &str, now: Timestamp) -> Node {
     let mut own_labels = record.node.labels.clone();
     own_labels.insert(labels::HOSTNAME.to_owned(), record.claim.clone());
@@ -65,12 +65,12 @@ pub(crate) fn node(record: &Record, namespace: &str, now: Timestamp) -> Node {
     }
 }
 
-/// Whether this node is the instance's: same provider id, whatever its name.
+/// Returns whether the node belongs to the instance, by its provider id.
 pub(crate) fn is_of(node: &Node, record: &Record) -> bool {
     provider_id(node) == Some(&record.provider_id())
 }
 
-/// The node's provider id.
+/// Returns the provider id of the node.
 pub(crate) fn provider_id(node: &Node) -> Option<&str> {
     node.spec.as_ref()?.provider_id.as_deref()
 }

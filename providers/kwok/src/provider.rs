@@ -1,4 +1,4 @@
-//! The provider: what it is told, it does, and says what happened.
+//! The implementation of [`CloudProvider`] for KWOK.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,18 +20,18 @@ use crate::interruptions::Interruptions;
 use crate::record::{Interrupted, NodePlan, Record, Refused, State, check_claim, name_in, name_of};
 use crate::store::{Created, Store, Stored};
 
-/// How often a change is tried again when others change the same record.
+/// How often a change is retried after a conflict.
 const ATTEMPTS: usize = 5;
 
-/// How the provider works.
+/// The configuration of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Where instances are kept, as ConfigMaps. Made at the first launch if it is not there. Two clusters' worth of
-    /// instances in one API server take two namespaces.
+    /// The namespace in which the instances are stored as ConfigMaps. The first launch creates it. If you simulate two clusters in
+    /// one API server, use two namespaces.
     pub namespace: String,
-    /// [`KwokProvider::run`] looks at everything at least this often; in between it acts on launches and when nodes are due.
+    /// The longest time between two rounds of [`KwokProvider::run`]. Launches and due nodes start a round earlier.
     pub resync: Duration,
-    /// A call to the API server that takes longer fails as transient.
+    /// The timeout of API calls. A call that takes longer fails as transient.
     pub call_timeout: Duration,
 }
 
@@ -45,23 +45,22 @@ impl Default for Settings {
     }
 }
 
-/// The KWOK provider. It holds nothing that the API server does not have, so any number of them may exist and restart over
-/// one cluster.
+/// The KWOK provider. All of its state is in the API server, so several providers may run at the same time.
 pub struct KwokProvider {
     pub(crate) store: Store,
     pub(crate) now: Clock,
     pub(crate) settings: Settings,
-    /// A launch or a termination wakes [`KwokProvider::run`].
+    /// Starts a round of [`KwokProvider::run`] after a launch or a termination.
     pub(crate) wake: Notify,
-    /// What is to be said of instances; [`KwokProvider::run`] looks.
+    /// The interruption messages, which [`KwokProvider::run`] updates.
     pub(crate) interruptions: Interruptions,
     catalogue: Arc<Catalogue>,
-    /// The catalogue's part of each provider; made when first asked for, since the catalogue does not change.
+    /// A cache of the offerings of each provider in the catalogue.
     parts: Mutex<BTreeMap<ProviderName, Arc<Catalogue>>>,
 }
 
 impl KwokProvider {
-    /// A provider that sells `catalogue`. Nodes join only while [`KwokProvider::run`] runs, here or elsewhere.
+    /// Makes a provider that sells `catalogue`. Nodes join only while [`KwokProvider::run`] runs, in this process or another.
     pub fn new(client: Client, catalogue: Arc<Catalogue>, now: Clock, settings: Settings) -> Self {
         Self {
             store: Store::new(client, settings.namespace.clone(), settings.call_timeout),
@@ -74,9 +73,8 @@ impl KwokProvider {
         }
     }
 
-    /// The cloud behind the provider: lets nodes join when they are due, finishes terminations, removes nodes that lost
-    /// their instance. Ends when `shutdown` does; it may be cut off at any point and goes on where it was when run again.
-    /// Two at once do no harm.
+    /// Runs the simulated cloud until `shutdown` completes: it registers due nodes, completes terminations, and deletes nodes
+    /// without an instance. You may interrupt it at any point, and several may run at the same time.
     pub async fn run(&self, shutdown: impl Future<Output = ()> + Send) {
         tokio::select! {
             biased;
@@ -91,7 +89,7 @@ impl KwokProvider {
         Class::read(&key.name, &object)
     }
 
-    /// What a class sells.
+    /// Returns the offerings that a class sells.
     fn sold(&self, class: &Class, name: &str) -> Result<Arc<Catalogue>, ProviderError> {
         let Some(provider) = &class.provider else { return Ok(Arc::clone(&self.catalogue)) };
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,7 +200,7 @@ impl KwokProvider {
         })
     }
 
-    /// Lets the instance's node go and then the instance. `true` when both are gone.
+    /// Deletes the node of the instance and then the instance. It returns `true` when both are gone.
     pub(crate) async fn finish_termination(&self, stored: &Stored) -> Result<bool, ProviderError> {
         let record = &stored.record;
         if let Some(node) = self.store.node(&record.claim).await?
@@ -211,7 +209,7 @@ impl KwokProvider {
             if node.metadata.deletion_timestamp.is_none() {
                 self.store.delete_node(&node).await?;
             }
-            // A finalizer keeps it; then the instance is not gone either.
+            // A finalizer keeps the node, so the instance is not gone either.
             let left = self.store.node(&record.claim).await?;
             if left.is_some_and(|node| crate::node::is_of(&node, record)) {
                 return Ok(false);
@@ -223,7 +221,7 @@ impl KwokProvider {
     }
 }
 
-/// What a launch finds under its key.
+/// Returns the instance that was launched with the key before, unless it is terminating.
 fn found(stored: &Stored) -> Result<LaunchedInstance, LaunchError> {
     let record = &stored.record;
     if record.state == State::Terminating {
@@ -269,7 +267,7 @@ impl CloudProvider for KwokProvider {
                 self.wake.notify_one();
                 Ok(LaunchedInstance { instance: record.instance(), failed: record.failed() })
             }
-            // Somebody launched this key between our look and our create; theirs counts.
+            // Another process launched this key after our lookup. Use its instance.
             Created::Taken => {
                 let stored = self.store.get(&name).await?.ok_or_else(|| {
                     let key = &request.key;
@@ -284,7 +282,7 @@ impl CloudProvider for KwokProvider {
 
     async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
         let inventory = self.store.list().await?;
-        // Half a list would look like instances that are gone.
+        // A partial list would look like missing instances.
         if let Some(problem) = inventory.unreadable.into_iter().next() {
             return Err(problem);
         }
@@ -306,7 +304,7 @@ impl CloudProvider for KwokProvider {
             let Some(mut stored) = self.store.get(&name).await? else { return Ok(true) };
             if stored.record.state != State::Terminating {
                 let record = Record { state: State::Terminating, ..stored.record.clone() };
-                // The intent is stored first, so that a crash from here on does not bring the instance back.
+                // Store the intent first, so that the termination continues after a crash.
                 match self.store.replace(&stored, record).await? {
                     Some(changed) => stored = changed,
                     None => continue,

@@ -1,4 +1,4 @@
-//! What is stored of an instance: a record, and the ConfigMap it is kept in.
+//! The stored record of an instance, and the ConfigMap that contains it.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,18 @@ use poolwright_provider_contract::{FailedOffering, Instance, InstanceState, Laun
 use poolwright_terms::{NodeClassRef, Taint};
 use serde::{Deserialize, Serialize};
 
-/// Label on the ConfigMaps of instances, and its value; what else is in the namespace is not ours.
+/// The label of the ConfigMaps of instances. Other ConfigMaps in the namespace are ignored.
 pub(crate) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "poolwright-kwok");
-/// The key of the ConfigMap's data.
+/// The key in the data of the ConfigMap.
 const DATA: &str = "instance";
-/// In front of every provider id.
+/// The prefix of all provider ids.
 const SCHEME: &str = "kwok://";
-/// A ConfigMap's name has at most 253 characters, and the key is most of it.
+/// The longest key. The name of the ConfigMap contains it and has at most 253 characters.
 const LONGEST_KEY: usize = 200;
-/// The claim names the node, whose name is also the value of a label.
+/// The longest name of a claim. It is the name of the node and the value of a label.
 const LONGEST_CLAIM: usize = 63;
 
-/// An instance as stored. What its node will look like is settled at launch, so that a later change of the catalogue or of
-/// the node class does not change it.
+/// A stored instance. Its node is determined at launch, so later changes of the catalogue or the node class do not affect it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Record {
@@ -32,34 +31,34 @@ pub(crate) struct Record {
     pub node_class: NodeClassRef,
     pub offering: OfferingId,
     pub launched: Timestamp,
-    /// When the node joins.
+    /// The time at which the node joins.
     pub due: Timestamp,
-    /// The instance costs money and its node never comes.
+    /// Whether the node never joins. The instance still costs money.
     #[serde(default)]
     pub never_registers: bool,
-    /// The cloud takes it back.
+    /// The interruption of the instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interruption: Option<Interrupted>,
-    /// Offerings that were refused before this one, for whoever asks again.
+    /// The offerings that failed before. A repeated launch returns them too.
     #[serde(default)]
     pub refused: Vec<Refused>,
     pub node: NodePlan,
 }
 
-/// When an instance is taken back.
+/// An interruption.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Interrupted {
-    /// When the cloud says so.
+    /// The time of the announcement.
     pub noticed: Timestamp,
-    /// When it is gone.
+    /// The time of the termination.
     pub ends: Timestamp,
-    /// Whether somebody has confirmed to have heard.
+    /// Whether the message was acknowledged.
     #[serde(default)]
     pub heard: bool,
 }
 
-/// What the node will look like.
+/// The properties of the node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NodePlan {
@@ -70,14 +69,14 @@ pub(crate) struct NodePlan {
     pub allocatable: ResourceList,
 }
 
-/// Where an instance stands.
+/// The state of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum State {
-    /// Its node has not joined.
+    /// The node has not joined.
     Launched,
-    /// Its node has joined. If somebody deletes the node, it stays away: a kubelet joins once.
+    /// The node has joined. If somebody deletes the node, it does not come back, because a kubelet registers only once.
     Joined,
-    /// Its node goes, then it does.
+    /// The node is being deleted, and then the instance.
     Terminating,
 }
 
@@ -90,7 +89,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// What to store of a refusal. Errors that are not about one offering do not get here.
+    /// Makes the record of a failed offering. Errors of whole launches are not stored.
     pub fn new(failed: &FailedOffering) -> Self {
         let (quota, message) = match &failed.error {
             LaunchError::Quota(message) => (true, message.clone()),
@@ -107,7 +106,7 @@ impl Refused {
     }
 }
 
-/// The name of the ConfigMap of this key; also the last part of the provider id.
+/// Returns the name of the ConfigMap of a key. It is also the last part of the provider id.
 pub(crate) fn name_of(key: &str) -> Result<String, ProviderError> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let inner = |byte: u8| plain(byte) || byte == b'-';
@@ -124,7 +123,7 @@ pub(crate) fn name_of(key: &str) -> Result<String, ProviderError> {
     )))
 }
 
-/// Refuses the name of a claim that no node can be named after.
+/// Rejects the name of a claim that cannot be the name of a node.
 pub(crate) fn check_claim(claim: &str) -> Result<(), ProviderError> {
     if (1..=LONGEST_CLAIM).contains(&claim.len()) {
         return Ok(());
@@ -135,19 +134,19 @@ pub(crate) fn check_claim(claim: &str) -> Result<(), ProviderError> {
     )))
 }
 
-/// The name of the ConfigMap of the instance with this provider id, if it is one of ours.
+/// Returns the name of the ConfigMap of a provider id, if the provider id belongs to KWOK.
 pub(crate) fn name_in(provider_id: &str) -> Option<&str> {
     let (_zone, name) = provider_id.strip_prefix(SCHEME)?.split_once('/')?;
     name.starts_with("i-").then_some(name)
 }
 
 impl Record {
-    /// `kwok://<zone>/<name of the ConfigMap>`.
+    /// Returns the provider id: `kwok://<zone>/<name of the ConfigMap>`.
     pub fn provider_id(&self) -> String {
         format!("{SCHEME}{}/i-{}", self.offering.zone, self.key)
     }
 
-    /// The instance, as callers see it.
+    /// Converts the record to an instance.
     pub fn instance(&self) -> Instance {
         Instance {
             provider_id: self.provider_id(),
@@ -163,12 +162,12 @@ impl Record {
         }
     }
 
-    /// The offerings refused on the way to this one.
+    /// Returns the offerings that failed before.
     pub fn failed(&self) -> Vec<FailedOffering> {
         self.refused.iter().map(Refused::failed).collect()
     }
 
-    /// The ConfigMap it is kept in.
+    /// Makes the ConfigMap.
     pub fn config_map(&self, namespace: &str) -> Result<ConfigMap, ProviderError> {
         let text = serde_json::to_string_pretty(self).map_err(|error| {
             ProviderError::Invalid(format!(
@@ -191,7 +190,7 @@ impl Record {
         })
     }
 
-    /// From the ConfigMap it is kept in.
+    /// Reads the record from its ConfigMap.
     pub fn read(map: &ConfigMap) -> Result<Self, ProviderError> {
         let name = map.metadata.name.as_deref().unwrap_or_default();
         let unreadable = |cause: String| {

@@ -1,4 +1,4 @@
-//! KWOK, as the rest of Poolwright knows it.
+//! The registration of KWOK.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::node_class::KwokNodeClass;
 use crate::{KwokProvider, Settings, class};
 
-/// Nodes without machines.
+/// The registration of KWOK.
 pub const REGISTRATION: Registration = Registration {
     name: "kwok",
     short: "KWOK",
@@ -37,7 +37,7 @@ fn read(object: &Value) -> Result<NodeClassFacts, Vec<FieldProblem>> {
     Ok(NodeClassFacts { provider: class.spec.provider, ..NodeClassFacts::default() })
 }
 
-/// Makes the provider of nodes without machines.
+/// Makes the KWOK provider.
 struct Kwok;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The calls to the API server: instances as ConfigMaps, nodes, node classes.
+//! The API calls of the provider: instances as ConfigMaps, nodes, and node classes.
 
 use std::time::Duration;
 
@@ -16,22 +16,22 @@ const CONFIG_MAPS: &str = "configmaps";
 const NODES: &str = "nodes";
 const CLASSES: &str = "kwoknodeclasses.poolwright.dev";
 
-/// A record as it was read, to change or delete just this version of it.
+/// A record with the version that was read, so that a change applies only to that version.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub record: Record,
     map: ConfigMap,
 }
 
-/// All instances.
+/// All stored instances.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
     pub stored: Vec<Stored>,
-    /// What is wrong with those that cannot be read.
+    /// The errors of the records that cannot be parsed.
     pub unreadable: Vec<ProviderError>,
 }
 
-/// What came of a create.
+/// The result of a create.
 pub(crate) enum Created {
     New,
     Taken,
@@ -48,7 +48,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Calls give up after `limit`.
+    /// Makes a store. Calls time out after `limit`.
     pub fn new(client: Client, namespace: String, limit: Duration) -> Self {
         Self {
             maps: Api::namespaced(client.clone(), &namespace),
@@ -64,13 +64,14 @@ impl Store {
         &self.namespace
     }
 
-    /// The node class of this name.
+    /// Reads a node class.
     pub async fn class(&self, name: &str) -> Result<Option<KwokNodeClass>, ProviderError> {
         let call = Call { verb: "get", resource: CLASSES, name };
         match call.within(self.limit, self.classes.get(name)).await? {
             Ok(class) => Ok(Some(class)),
             Err(kube::Error::Api(status)) if status.code == 404 => {
-                // A class that is missing is named in the details; a kind that is not served has none.
+                // The details of the error name the class if only the class is missing. They are absent if the API server does not
+                // serve the kind.
                 if status.details.is_some_and(|details| details.name == name) {
                     return Ok(None);
                 }
@@ -84,14 +85,14 @@ impl Store {
         }
     }
 
-    /// The record kept under this name.
+    /// Reads a record.
     pub async fn get(&self, name: &str) -> Result<Option<Stored>, ProviderError> {
         let call = Call { verb: "get", resource: CONFIG_MAPS, name };
         let found = call.within(self.limit, self.maps.get_opt(name)).await?.map_err(|e| call.error(e))?;
         found.map(|map| Ok(Stored { record: Record::read(&map)?, map })).transpose()
     }
 
-    /// Every record. The listing is at least as new as the call.
+    /// Lists all records. The list is at least as new as the call.
     pub async fn list(&self) -> Result<Inventory, ProviderError> {
         let call = Call { verb: "list", resource: CONFIG_MAPS, name: &self.namespace };
         let ours = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
@@ -106,7 +107,7 @@ impl Store {
         Ok(inventory)
     }
 
-    /// Stores a new record, and makes the namespace if it is not there.
+    /// Creates a record, and the namespace if necessary.
     pub async fn create(&self, record: &Record) -> Result<Created, ProviderError> {
         let map = record.config_map(&self.namespace)?;
         let name = map.metadata.name.clone().unwrap_or_default();
@@ -138,7 +139,7 @@ impl Store {
         }
     }
 
-    /// Changes a record, unless somebody else changed or deleted it since it was read: then `None`.
+    /// Replaces a record. It returns `None` if somebody else has changed or deleted the record since it was read.
     pub async fn replace(&self, stored: &Stored, record: Record) -> Result<Option<Stored>, ProviderError> {
         let mut map = record.config_map(&self.namespace)?;
         let name = map.metadata.name.clone().unwrap_or_default();
@@ -152,26 +153,26 @@ impl Store {
         }
     }
 
-    /// Deletes this record; fine if it is gone already.
+    /// Deletes a record. It is no error if the record is gone.
     pub async fn delete(&self, stored: &Stored) -> Result<(), ProviderError> {
         let name = stored.map.metadata.name.as_deref().unwrap_or_default();
         let call = Call { verb: "delete", resource: CONFIG_MAPS, name };
         let this = just(stored.map.metadata.uid.as_deref());
         match call.within(self.limit, self.maps.delete(name, &this)).await? {
             Ok(_) => Ok(()),
-            // Gone, or another one of the same name.
+            // The record is gone, or there is a newer one with the same name.
             Err(error) if is_code(&error, 404) || is_code(&error, 409) => Ok(()),
             Err(error) => Err(call.error(error)),
         }
     }
 
-    /// The node of this name.
+    /// Reads a node.
     pub async fn node(&self, name: &str) -> Result<Option<Node>, ProviderError> {
         let call = Call { verb: "get", resource: NODES, name };
         call.within(self.limit, self.nodes.get_opt(name)).await?.map_err(|error| call.error(error))
     }
 
-    /// The nodes whose instances are kept here.
+    /// Lists the nodes whose instances are stored here.
     pub async fn nodes(&self) -> Result<Vec<Node>, ProviderError> {
         let call = Call { verb: "list", resource: NODES, name: HOME_LABEL };
         let ours = ListParams::default().labels(&format!("{HOME_LABEL}={}", self.namespace));
@@ -190,7 +191,7 @@ impl Store {
         }
     }
 
-    /// Deletes just this node; fine if it is gone already. It may stay for a while if somebody set a finalizer on it.
+    /// Deletes a node. It is no error if the node is gone. The node stays for a while if it has a finalizer.
     pub async fn delete_node(&self, node: &Node) -> Result<(), ProviderError> {
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let call = Call { verb: "delete", resource: NODES, name };
@@ -203,7 +204,7 @@ impl Store {
     }
 }
 
-/// Deletes the object with this UID and no later one of the same name.
+/// Returns parameters that delete only the object with this UID.
 fn just(uid: Option<&str>) -> DeleteParams {
     DeleteParams::default()
         .preconditions(Preconditions { uid: uid.map(str::to_owned), resource_version: None })

@@ -1,4 +1,4 @@
-//! What a node must be told.
+//! The input of user data: the cluster, the node and the image family.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,83 +8,82 @@ use poolwright_terms::Taint;
 use super::bottlerocket::NvidiaPlugin;
 use super::secret::BootstrapToken;
 
-/// The cluster that nodes join.
+/// The cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Where its API server is: `https://host` or `https://host:port`.
+    /// The address of the API server: `https://host` or `https://host:port`.
     pub endpoint: String,
-    /// The certificates of its authority, PEM in base64, as EKS's DescribeCluster gives them.
+    /// The CA certificates of the API server as base64-encoded PEM, in the format of EKS's DescribeCluster.
     pub ca: String,
-    /// The addresses of its Services: `10.100.0.0/16`. nodeadm finds the name server by it.
+    /// The address range of Services: `10.100.0.0/16`. nodeadm derives the address of the DNS server from it.
     pub service_cidr: Option<String>,
 }
 
-/// The node, as it was planned.
+/// The planned node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFacts {
-    /// Its labels. Those that a kubelet may not give itself are left out: the controller writes them when the node is there.
+    /// The labels. User data omits labels that a kubelet may not set; the controller adds them once the node has joined.
     pub labels: BTreeMap<String, String>,
-    /// Its taints, in this order.
+    /// The taints, in this order.
     pub taints: Vec<Taint>,
-    /// Settings of its kubelet.
+    /// The kubelet settings.
     pub kubelet: Kubelet,
-    /// Whether the disks that its instance type brings along are one RAID 0 for what containers and the kubelet write.
+    /// Whether the local disks form a RAID 0 for containers and the kubelet.
     pub instance_store_raid: bool,
 }
 
-/// Settings of a kubelet, by the names of KubeletConfiguration. What is absent or empty is as the image has it.
+/// Kubelet settings with the field names of KubeletConfiguration. The image's default applies to absent or empty settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kubelet {
-    /// The most pods.
+    /// The maximum number of pods.
     pub max_pods: Option<u32>,
-    /// The most pods per core.
+    /// The maximum number of pods per core.
     pub pods_per_core: Option<u32>,
-    /// Quantities kept from pods for the system, by resource.
+    /// Resources reserved for the system.
     pub system_reserved: BTreeMap<String, String>,
-    /// Quantities kept from pods for Kubernetes, by resource.
+    /// Resources reserved for Kubernetes components.
     pub kube_reserved: BTreeMap<String, String>,
-    /// Quantities or percentages, by signal.
+    /// Hard eviction thresholds by signal: quantities or percentages.
     pub eviction_hard: BTreeMap<String, String>,
-    /// Quantities or percentages, by signal.
+    /// Soft eviction thresholds by signal: quantities or percentages.
     pub eviction_soft: BTreeMap<String, String>,
-    /// Durations, by signal.
+    /// Grace periods of soft evictions by signal.
     pub eviction_soft_grace_period: BTreeMap<String, String>,
-    /// Seconds.
+    /// The maximum pod grace period of soft evictions, in seconds.
     pub eviction_max_pod_grace_period: Option<u32>,
-    /// Name servers.
+    /// The addresses of the cluster DNS servers.
     pub cluster_dns: Vec<IpAddr>,
-    /// Whether limits on CPU are enforced by quota.
+    /// Whether CPU limits are enforced with CFS quotas.
     pub cpu_cfs_quota: Option<bool>,
-    /// Percent.
+    /// The disk usage that starts image garbage collection, in percent.
     pub image_gc_high_threshold_percent: Option<u8>,
-    /// Percent.
+    /// The disk usage that ends image garbage collection, in percent.
     pub image_gc_low_threshold_percent: Option<u8>,
 }
 
 /// How a node joins the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Amazon Linux 2023 for EKS: nodeadm.
+    /// Amazon Linux 2023 for EKS, with nodeadm.
     Al2023,
     /// Bottlerocket.
     Bottlerocket {
-        /// Settings of the NVIDIA device plugin that is part of its images for GPUs, where the pool has any.
+        /// Settings of the NVIDIA device plugin in the GPU images, if the pool has any.
         nvidia: Option<NvidiaPlugin>,
     },
-    /// Ubuntu with kubeadm, or any other system with cloud-init, kubeadm and a kubelet.
+    /// Ubuntu or another system with cloud-init, kubeadm and a kubelet.
     Ubuntu(KubeadmFacts),
-    /// The user's own text.
+    /// The user's own user data.
     Custom,
 }
 
-/// What `kubeadm join` needs beside the cluster.
+/// The input of `kubeadm join` besides the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeadmFacts {
-    /// The token that proves to the cluster that the node may join. Short-lived. The cluster proves itself to the node by its
-    /// certificates.
+    /// A short-lived token by which the node authenticates to the cluster. The node verifies the cluster by its CA certificates.
     pub token: BootstrapToken,
-    /// Whether a cloud controller manager completes nodes: the kubelet is told `--cloud-provider=external`.
+    /// Whether a cloud controller manager runs, so that the kubelet gets `--cloud-provider=external`.
     pub external_cloud_provider: bool,
 }

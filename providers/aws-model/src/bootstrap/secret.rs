@@ -1,16 +1,16 @@
-//! Texts that are never printed.
+//! Secrets that are never printed.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::problem::Problem;
 
-/// User data. It may hold secrets: what is printed of it is its length.
+/// User data. It may contain secrets, so its debug output shows only the length.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UserData(String);
 
 impl UserData {
-    /// The text, as it is before EC2's API wants it in base64.
+    /// Returns the text, without base64 encoding.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -34,23 +34,23 @@ impl fmt::Debug for UserData {
     }
 }
 
-/// A bootstrap token: six characters, a dot and sixteen
-/// (<https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/>). Never printed.
+/// A bootstrap token: six characters, a dot and sixteen characters
+/// (<https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/>). It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BootstrapToken(String);
 
-/// How many characters of a token are its id, by which it is known to everybody; and how many are secret.
+/// The lengths of the id, which is public, and of the secret.
 const ID: usize = 6;
 const SECRET: usize = 16;
 
-/// What a token may consist of.
+/// The characters of a token.
 const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
 impl BootstrapToken {
-    /// A token out of random bytes, every token as likely as any other; `None` where there are too few of them. One byte in
-    /// 64 is passed over, on the average: twice as many as a token has letters are always enough.
+    /// Makes a uniformly distributed token from random bytes; `None` if there are too few bytes. On average one byte in 64 is
+    /// rejected, so twice as many bytes as characters are enough.
     pub fn from_random(bytes: &[u8]) -> Option<Self> {
-        // The most multiples of 36 that a byte has; above it, some letters would be more likely than others.
+        // Reject bytes above the largest multiple of 36, so that all characters are equally likely.
         let even = u8::MAX - u8::MAX % 36;
         let mut letters =
             bytes.iter().filter(|byte| **byte < even).map(|byte| LETTERS[usize::from(byte % 36)]);
@@ -62,17 +62,17 @@ impl BootstrapToken {
         Some(Self(format!("{id}.{secret}")))
     }
 
-    /// What it is known by. Not secret.
+    /// Returns the public id.
     pub fn id(&self) -> &str {
         &self.0[..ID]
     }
 
-    /// The token, secret part included: for the cluster and for nodes that join it, and for nobody else.
+    /// Returns the token with its secret. Pass it only to the cluster and to nodes that join it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// The secret part alone, as the cluster wants it.
+    /// Returns the secret part.
     pub fn reveal_secret(&self) -> &str {
         &self.0[ID + 1..]
     }

@@ -25,109 +25,109 @@ use crate::id::InstanceId;
 pub use envelope::known;
 pub use problem::{Ignored, Unreadable};
 
-/// The most bytes of a message: what SQS takes (1 MiB since August 2025, 256 KiB before).
+/// The maximum size of a message in bytes. SQS allows 1 MiB since August 2025, and 256 KiB before.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// How long before it takes an instance back EC2 says so.
+/// How long before a spot interruption EC2 sends its warning.
 pub(crate) const NOTICE: SignedDuration = SignedDuration::from_secs(120);
 
-/// Whose events are believed.
+/// The account and region whose events are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// The account that the instances are in.
+    /// The account of the instances.
     pub account: AccountId,
-    /// The region that they are in.
+    /// The region of the instances.
     pub region: Region,
 }
 
-/// What a message says.
+/// A parsed message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Something happens.
+    /// An event that matters.
     Event(Event),
-    /// Nothing that matters here: the message can be deleted.
+    /// An event that does not matter. Delete the message.
     Ignored(Ignored),
 }
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The event's id: the same when it is delivered twice.
+    /// The id of the event. It stays the same when the event is delivered again.
     pub id: String,
-    /// The account it is about.
+    /// The account.
     pub account: AccountId,
-    /// The region it is about.
+    /// The region.
     pub region: Region,
-    /// When it was sent, by AWS's clock.
+    /// The time at which AWS sent the event.
     pub at: Timestamp,
-    /// What happens.
+    /// The content of the event.
     pub detail: EventDetail,
 }
 
-/// What happens.
+/// The content of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventDetail {
-    /// To instances, in the order of their ids, each once; at least one.
+    /// An event about instances. The list has no duplicates, is in the order of the ids, and is never empty.
     Instances(Vec<Affected>),
-    /// A Capacity Block ends. EC2 begins to terminate its instances half an hour before.
+    /// The end of a Capacity Block. EC2 starts to terminate its instances half an hour earlier.
     CapacityBlockEnds {
         /// The reservation.
         reservation: CapacityReservationId,
-        /// When it ends.
+        /// The end.
         end: Timestamp,
     },
 }
 
-/// What happens to one instance.
+/// An event about one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affected {
     /// The instance.
     pub instance: InstanceId,
-    /// What.
+    /// The kind of event.
     pub kind: Kind,
-    /// When it happens, where that is known.
+    /// The time of the interruption, if it is known.
     pub deadline: Option<Timestamp>,
 }
 
-/// What happens to an instance.
+/// The kind of an event about an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// EC2 takes a spot instance back.
+    /// EC2 reclaims a spot instance.
     SpotInterruption(Action),
-    /// The owner of an interruptible capacity reservation takes it back.
+    /// The owner of an interruptible capacity reservation reclaims it.
     ReservationInterruption(Action),
-    /// EC2 thinks it likelier than usual that it will take the instance back.
+    /// EC2 reports an elevated risk of a spot interruption.
     RebalanceRecommendation,
-    /// It is on its way out, or gone.
+    /// The instance is stopping, terminating or gone.
     State(EndState),
-    /// Maintenance or retirement, by the code that AWS Health has for it: `AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED`.
+    /// Maintenance or retirement, with the code of AWS Health: `AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED`.
     ScheduledChange {
         /// The code.
         code: String,
     },
 }
 
-/// What EC2 does to an instance that it takes back.
+/// The action by which EC2 reclaims an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// It is terminated.
+    /// EC2 terminates the instance.
     Terminate,
-    /// It is stopped.
+    /// EC2 stops the instance.
     Stop,
-    /// It is hibernated, which begins at once.
+    /// EC2 hibernates the instance. The hibernation starts at once.
     Hibernate,
 }
 
-/// States of an instance that does no more work.
+/// The states of an instance that no longer runs pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndState {
-    /// It is being stopped.
+    /// The instance is stopping.
     Stopping,
-    /// It is stopped.
+    /// The instance is stopped.
     Stopped,
-    /// It is being terminated.
+    /// The instance is terminating.
     ShuttingDown,
-    /// It is gone.
+    /// The instance is terminated.
     Terminated,
 }
 

@@ -1,36 +1,36 @@
-//! Why a message is unreadable, or of no interest.
+//! Errors of unreadable messages, and reasons to ignore readable ones.
 
 use std::fmt;
 
-/// Why a message cannot be read, or is not believed. What it repeats of the message is short and escaped.
+/// The reason why a message cannot be parsed or is not trusted. Excerpts of the message are short and escaped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// More than a queue takes.
+    /// The message is larger than SQS allows.
     #[error("a message of {bytes} bytes is more than the 1 MiB that SQS takes")]
     TooLarge {
-        /// How many bytes.
+        /// The size in bytes.
         bytes: usize,
     },
-    /// Not text.
+    /// The message is not UTF-8.
     #[error("a message is not UTF-8 from byte {at} on")]
     NotUtf8 {
-        /// The first byte that is none.
+        /// The position of the first invalid byte.
         at: usize,
     },
-    /// Not a JSON object, or one with a key twice, or too deep.
+    /// The message is not a JSON object, has a duplicate key, or is nested too deeply.
     #[error("a message is not a JSON object that can be read: {cause}; it begins with `{excerpt}`")]
     NotJson {
-        /// What the reader says.
+        /// The error of the parser.
         cause: String,
-        /// The beginning.
+        /// The start of the message.
         excerpt: String,
     },
-    /// SNS in SNS.
+    /// The message contains an SNS envelope in an SNS envelope.
     #[error(
         "a message is wrapped by SNS twice; subscribe the queue to one topic, or send EventBridge's events to it directly"
     )]
     WrappedTwice,
-    /// A field that is needed.
+    /// A required field is missing.
     #[error(
         "a message has no field `{field}`; the queue takes events of EventBridge as they are, without an input transformer"
     )]
@@ -38,55 +38,55 @@ pub enum Unreadable {
         /// The field.
         field: &'static str,
     },
-    /// A field of another type.
+    /// A field has the wrong type.
     #[error("the field `{field}` of a message is not {expected}")]
     WrongType {
         /// The field.
         field: &'static str,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
-    /// A value that means nothing.
+    /// A field has an invalid value.
     #[error("the field `{field}` of a message is `{found}`, which is not {expected}")]
     BadValue {
         /// The field.
         field: &'static str,
-        /// Its beginning.
+        /// The start of the value.
         found: String,
-        /// What it should be.
+        /// The expected value.
         expected: &'static str,
     },
-    /// About somebody else, or forged.
+    /// The event concerns another account or region, or is forged.
     #[error(
         "a message is about the {what} `{found}` and this is `{expected}`: it is not acted on; see who may send to the queue, and that its \
          rules are of this account and region"
     )]
     Foreign {
-        /// Account or region.
+        /// `account` or `region`.
         what: &'static str,
-        /// What the message says.
+        /// The value in the message.
         found: String,
-        /// What it should say.
+        /// The expected value.
         expected: String,
     },
 }
 
-/// Why a message that can be read is of no interest.
+/// The reason to ignore a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// It is not from EC2 or AWS Health.
+    /// The source is neither EC2 nor AWS Health.
     Source(String),
-    /// It is another kind of event.
+    /// Poolwright does not use this type of event.
     DetailType(String),
-    /// The instance starts, or runs.
+    /// The instance is starting or running.
     State(&'static str),
-    /// AWS Health about another service.
+    /// The AWS Health event concerns another service.
     Service(String),
-    /// AWS Health about something that is not a scheduled change.
+    /// The AWS Health event is not a scheduled change.
     Category(String),
-    /// AWS Health about a change that is over.
+    /// The AWS Health event is closed.
     Closed,
-    /// AWS Health about no instance.
+    /// The AWS Health event names no instance.
     NoInstances,
 }
 

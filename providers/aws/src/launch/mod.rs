@@ -1,12 +1,12 @@
-//! From a launch request to one instance.
+//! The launch of one instance.
 //!
-//! | where it can be cut off | why it does no harm |
+//! | crash | why it does no harm |
 //! |---|---|
-//! | before the call | nothing was ordered |
-//! | during it, or before its answer is here | the same order is sent again with the same token, which EC2 answers with the same instance; or, where the order is another one by now (a class was changed, or nodes join with another bootstrap token), EC2 says that the token was used, and the instance is found by its tags, which it has from its first moment; nothing is ordered in its place before EC2 shows all that the first order launched (`before`) |
-//! | after it | the same, or the instance is found by its tags before anything is ordered |
+//! | before the CreateFleet call | nothing was ordered |
+//! | during the call, or before its answer arrives | the provider sends the same order with the same token, and EC2 answers with the same instance; if the order has changed meanwhile (a changed node class, or another bootstrap token), EC2 reports that the token was used, and the provider finds the instance by its tags; it orders nothing else until EC2 shows all instances of the first order (`recover`) |
+//! | after the call | the same, or the provider finds the instance by its tags before it orders anything |
 //!
-//! Launches of a batch are ordered in one call: `together` says how.
+//! The launches of a batch use one call; see `batch`.
 
 mod batch;
 mod fleet;

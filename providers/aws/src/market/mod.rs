@@ -1,14 +1,14 @@
-//! What is sold in the region: types, zones and prices, asked now and then and kept in between.
+//! The market of the region: instance types, zones and prices, which are cached.
 //!
-//! | what | asked anew after |
+//! | data | refreshed after |
 //! |---|---|
-//! | types, and the zones that have them | 6 hours |
-//! | on-demand prices | 12 hours; 10 minutes while AWS's list cannot be asked and the one built in stands in |
+//! | instance types and their zones | 6 hours |
+//! | on-demand prices | 12 hours; 10 minutes while the built-in price list replaces the one of AWS |
 //! | spot prices | 5 minutes |
 //!
-//! How often spot instances are taken back is built in: EC2 has no call that tells it.
+//! The interruption rates of spot instances are built in, because EC2 has no call for them.
 //!
-//! What cannot be asked anew stays as it was, with its age on each price.
+//! If a refresh fails, the old data stays, and each price has its age.
 
 mod reader;
 
