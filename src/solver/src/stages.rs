@@ -72,8 +72,6 @@ stages! {
     Tolerance = "pricing: falling margin",
     /// Loose node kinds are searched harder from round to round.
     Efforts = "pricing: rising effort",
-    /// A linear bound at remembered resource prices settles a node kind without a search.
-    RememberedPrices = "pricing: remembered prices",
     /// Pods that another pod dominates at the current prices leave the search.
     ItemDominance = "pricing: pod dominance",
     /// Each pod of more than half a node has resource prices of its own.

@@ -64,7 +64,7 @@ struct Answer {
     /// By falling priority: pods left out, and their value.
     left_out: Vec<(u64, u64)>,
     evictions: u64,
-    /// What is saved by the steps within the first half of the evictions.
+    /// What is saved on the way, on average over all evictions.
     early: f64,
     work: u64,
     close: u64,
@@ -93,13 +93,12 @@ fn answer(problem: &Problem, solution: &Solution, heard: &Heard, seconds: f64) -
         left_out.entry(priority).or_default();
     }
     let evictions: u64 = solution.steps.iter().map(|step| u64::from(step.evictions)).sum();
-    let (mut moved, mut early) = (0, 0.0);
+    let (mut left, mut early) = (evictions, 0.0);
     for step in &solution.steps {
-        moved += u64::from(step.evictions);
-        if moved * 2 <= evictions {
-            early += step.saving.map_or(0.0, poolwright_catalog::UsdPerHour::as_f64);
-        }
+        left -= u64::from(step.evictions);
+        early += step.saving.map_or(0.0, poolwright_catalog::UsdPerHour::as_f64) * left as f64;
     }
+    early /= evictions.max(1) as f64;
     Answer {
         objective: solution.objective().as_f64(),
         bound: solution.bound.as_f64(),
