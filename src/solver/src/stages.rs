@@ -114,8 +114,6 @@ stages! {
     FineMoves = "moves: relaxed prices",
     /// Nodes that are likely to go are given no guests at first.
     ShutLikely = "moves: likely leavers shut",
-    /// A second look for nodes to empty once guests are placed.
-    SecondDrain = "moves: second look",
     /// Steps that save most per eviction come first.
     StepOrder = "moves: steps sorted",
     /// The bound weighs evictions and nodes where they are limited.

@@ -1,7 +1,7 @@
 //! `make bench-ablation`: what each stage of the search pays. One stage is off at a time, and each answer is held against
 //! the one of the whole search on the same problem, in the same process, with the same work budget.
 //!
-//! `ablation [CASE...] [--runs N] [--stage NAME]` prints one line for each stage that changes something on a case, with how
+//! `ablation [CASE...] [--runs N] [--stage NAME]...` prints one line for each stage that changes something on a case, with how
 //! many solves got worse and better by it (`-2+1`), and the cost after a quarter of the work. Run `n`
 //! has seed `n` for the search and for random problems. Work units and gaps do not depend on the machine; time is time on a
 //! processor of a solve with one thread, as a ratio to the whole search. The independent checker sees every answer.
@@ -254,19 +254,19 @@ fn warmth(case: &Case, seed: u64, problem: Problem) -> (Problem, Option<Warm>) {
 }
 
 fn main() {
-    let (mut names, mut runs, mut only): (Vec<String>, u64, Option<String>) = (Vec::new(), 1, None);
+    let (mut names, mut runs, mut only): (Vec<String>, u64, Vec<String>) = (Vec::new(), 1, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--runs" => runs = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(runs),
-            "--stage" => only = arguments.next(),
+            "--stage" => only.extend(arguments.next()),
             name => names.push(name.to_owned()),
         }
     }
     let stages: Vec<Stage> = Stage::ALL
         .iter()
         .copied()
-        .filter(|stage| only.as_ref().is_none_or(|only| stage.name().contains(only.as_str())))
+        .filter(|stage| only.is_empty() || only.iter().any(|only| stage.name().contains(only.as_str())))
         .collect();
     let mut idle: Vec<Stage> = stages.clone();
     for case in cases::all() {
@@ -301,6 +301,10 @@ fn main() {
             }
         }
         all.print("(none)");
+        println!(
+            "of the whole search: objective {:.6} $/h, bound {:.6}, {} work units",
+            all.objective[0], all.bound[0], all.work[0]
+        );
         for (stage, line) in stages.iter().zip(&lines).filter(|(_, line)| line.differs()) {
             line.print(stage.name());
             idle.retain(|idle| idle != stage);

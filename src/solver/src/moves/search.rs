@@ -112,9 +112,6 @@ impl Search<'_> {
                 rooms.drain(prices, &want, &mut |work| meter.spend(work));
                 rooms.open();
                 rooms.fill();
-                if self.has(Stage::SecondDrain) {
-                    rooms.drain(prices, &want, &mut |work| meter.spend(work));
-                }
             }
             match self.realise(rooms, options, signal) {
                 Ok(target) => return Some(target),
