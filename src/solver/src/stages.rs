@@ -114,8 +114,6 @@ stages! {
     FineMoves = "moves: relaxed prices",
     /// Nodes that are likely to go are given no guests at first.
     ShutLikely = "moves: likely leavers shut",
-    /// Steps that save most per eviction come first.
-    StepOrder = "moves: steps sorted",
     /// The bound weighs evictions and nodes where they are limited.
     MoveWeights = "moves: weighted bound",
     /// The bound lowers prices where there is much free room.
