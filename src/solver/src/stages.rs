@@ -50,8 +50,6 @@ stages! {
     AdmitByPrices = "admission by prices",
     /// What an earlier solve left: contents and prices.
     WarmStart = "warm start",
-    /// A bound from remembered prices before the first linear program.
-    WarmBound = "warm start: bound at once",
     /// Dynamic program over multisets of pods.
     ExactProgram = "exact: dynamic program",
     /// Enumeration of plans, cut off at the prices of the relaxation.
