@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""`make test`: every check of Poolwright, one stage after the other, what each took, and a count of what passed.
+"""`make test`: runs every check of Poolwright, stage by stage, and prints the time and the results of each.
 
-A stage that fails does not stop the later ones, so that one run shows all there is to repair. A check that cannot run on
-this machine counts as skipped, with its cause; nothing is left out in silence. The last line is
-`N passed, N failed` (and `, N skipped` if something could not run); the exit code is 1 if anything failed.
+A failed stage does not stop the later ones, so one run shows everything that you must repair. A check that cannot run on
+this machine counts as skipped, and the summary says why. The last line is `N passed, N failed` (and `, N skipped` if
+something could not run). The exit code is 1 if anything failed.
 
     run.py              all stages of `make test`
     run.py NAME...      these stages
-    run.py soak         what only repeats: more seeds, more kills, more random cases (SEED=n plays the same again)
+    run.py soak         more seeds, more kills, more random cases (SEED=n repeats the run)
 """
 
 import os
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Simulated worlds that `make test` plays; `make soak` plays more.
 WORLDS = 100
-# What a build from nothing takes on the disk, in GiB, with some to spare (measured: the summary shows it for each stage).
+# GiB of disk that a build from scratch needs, with a margin (measured: the summary shows the free space after each stage).
 ROOM = 12
 # The longest binaries start first, so that none of them is still running alone at the end.
 LONGEST_FIRST = ["aws_conformance", "worlds", "differential", "node_lifecycle", "aws_cluster"]
@@ -36,23 +36,23 @@ LONGEST_FIRST = ["aws_conformance", "worlds", "differential", "node_lifecycle", 
 
 @dataclass
 class Stage:
-    """What a stage came to."""
+    """The result of a stage."""
 
     name: str
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
-    # What was free on the disk of the build at its end, in GiB.
+    # Free space on the disk of the build at its end, in GiB.
     free: float = 0.0
-    # What failed or could not run, in words.
+    # A sentence for each check that failed or could not run.
     notes: list[str] = field(default_factory=list)
-    # What the count is made of, in words.
+    # A line for each part of the count.
     parts: list[str] = field(default_factory=list)
 
 
 def stream(command: list[str], env: dict[str, str], each_line=lambda line: None) -> int:
-    """Runs a command at the root, shows its output as it comes, and hands every line to `each_line`."""
+    """Runs a command at the root, shows its output at once, and passes every line to `each_line`."""
     process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", bufsize=1)
     for line in process.stdout:
@@ -63,7 +63,7 @@ def stream(command: list[str], env: dict[str, str], each_line=lambda line: None)
 
 
 def check(stage: Stage, command: list[str], env: dict[str, str], repair: str) -> None:
-    """A stage that is one check: it passes or fails as its command does."""
+    """A stage that is one command: it passes if the command succeeds."""
     if stream(command, env) == 0:
         stage.passed = 1
     else:
@@ -82,11 +82,11 @@ def clippy(stage: Stage) -> None:
 
 def deny(stage: Stage) -> None:
     check(stage, [str(tools.cargo_deny()), "--locked", "check", "bans", "licenses", "sources"],
-          dict(os.environ), "deny.toml says what is allowed")
+          dict(os.environ), "deny.toml lists the allowed licences, sources and crates")
 
 
 def advisories(stage: Stage) -> None:
-    """Known vulnerabilities. Their database is fetched from the network, which may not be there."""
+    """Known vulnerabilities. Their database comes from the network, which may be unavailable."""
     lines: list[str] = []
     code = stream([str(tools.cargo_deny()), "--locked", "check", "advisories"], dict(os.environ), lines.append)
     cannot = next((line for line in lines if "failed to fetch advisory database" in line), None)
@@ -95,7 +95,7 @@ def advisories(stage: Stage) -> None:
     elif cannot:
         stage.skipped = 1
         stage.notes.append("could not run: cargo deny check advisories, because the RustSec advisory database "
-                           "could not be fetched (nothing is known about vulnerabilities in our dependencies)")
+                           "could not be fetched (so known vulnerabilities of our dependencies went unchecked)")
     else:
         stage.failed = 1
         stage.notes.append("failed: cargo deny check advisories")
@@ -114,19 +114,19 @@ def build(stage: Stage) -> None:
 
 
 def binaries(stage: Stage, what: tuple[str, ...] = ("--workspace",)) -> list[suite.Binary]:
-    """Compiles tests and returns their binaries; none, and a note, if something does not compile."""
+    """Compiles tests and returns their binaries. If something does not compile, returns none and adds a note."""
     command = ["cargo", "test", "--locked", *what, "--no-run", "--message-format=json-render-diagnostics"]
     print(" ".join(command), flush=True)
     done = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, check=False)
     found = suite.compiled(done.stdout.splitlines()) if done.returncode == 0 else []
     if not found:
         stage.failed += 1
-        stage.notes.append(f"failed: {' '.join(command[:-1])} (it does not compile, or has no tests: see above)")
+        stage.notes.append(f"failed: {' '.join(command[:-1])} (it does not compile, or has no tests; see the output above)")
     return found
 
 
 def tests(stage: Stage) -> None:
-    """All tests of the workspace (unit, property, command line, control plane, moto), and simulated worlds beside them."""
+    """All tests of the workspace (unit, property, command line, control plane, moto), and simulated worlds at the same time."""
     found = binaries(stage)
     rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
     found.sort(key=lambda binary: rank.get(binary.target, len(rank)))
@@ -154,7 +154,7 @@ def examples(stage: Stage) -> None:
 
 
 def collect(stage: Stage, outcomes: list[suite.Outcome]) -> None:
-    """Adds outcomes to a stage, the longest first. Nothing passed and nothing failed proves nothing, so it is a failure."""
+    """Adds outcomes to a stage, the longest first. A stage without any result proves nothing, so it fails."""
     for outcome in sorted(outcomes, key=lambda outcome: -outcome.seconds):
         stage.passed += outcome.passed
         stage.failed += outcome.failed
@@ -165,13 +165,13 @@ def collect(stage: Stage, outcomes: list[suite.Outcome]) -> None:
             stage.parts.append(f"{outcome.seconds:6.1f} s, {outcome.processors:6.1f} s of processors  {outcome.name}: {outcome.passed} passed, {outcome.failed} failed{skipped}")
     if stage.passed + stage.failed == 0:
         stage.failed += 1
-        stage.notes.append(f"failed: {stage.name} reported no test at all, so nothing was proven")
+        stage.notes.append(f"failed: {stage.name} ran no test, so it proved nothing")
 
 
 def backend(stage: Stage) -> None:
-    """The solver without HiGHS: it is not even among its dependencies, and small problems come out as they do with it.
+    """The solver without HiGHS: HiGHS is not among its dependencies, and it solves small problems as well as with HiGHS.
 
-    (The oracle that plans are compared with is an integer program, which HiGHS solves: that is a dependency of tests.)
+    (The oracle of the tests is an integer program that HiGHS solves, so tests still depend on HiGHS.)
     """
     without = ["-p", "poolwright-solver", "--no-default-features", "--features", "microlp"]
     tree = subprocess.run(["cargo", "tree", "--locked", "--edges", "normal,build", *without], cwd=ROOT,
@@ -187,7 +187,7 @@ def backend(stage: Stage) -> None:
 
 
 def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
-    """Simulated worlds on a bad day, with the program of the tests: a release build would be compiled for this alone."""
+    """Simulated worlds with faults. They use the debug build of the tests, because nothing else here needs a release build."""
     program = build_folder() / "debug" / "poolwright"
     command = [str(program), "simulate", "fuzz", "--from", str(first), "--seeds", str(count)]
     code, lines, seconds, processors = suite.run(f"{count} simulated worlds from seed {first}", command, ROOT, environment())
@@ -198,11 +198,11 @@ def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
         outcome.passed = 1
     else:
         outcome.failed = 1
-        outcome.notes.append("failed: poolwright simulate fuzz (it says above which seed, and how to play it again)")
+        outcome.notes.append("failed: poolwright simulate fuzz (the output above names the seed and the command that replays it)")
     return outcome
 
 
-# What `make soak` repeats: the test binary, which of its tests, and how often. A fresh first seed each time; SEED=n plays the same again.
+# What `make soak` repeats: the test binary, a filter of its tests, and its settings. Each run has a new seed; SEED=n repeats a run.
 SOAK = [
     ("differential", "", {"CASES": "1000", "FAILURES": "3"}),
     ("killed_at_every_stage", "", {"KILLS": "100"}),
@@ -215,9 +215,9 @@ SOAKED_WORLDS = 2000
 
 
 def soak(stage: Stage) -> None:
-    """Random cases, kills and worlds, many of each, one after the other."""
+    """Many random cases, kills and worlds, one after the other."""
     seed = int(os.environ.get("SEED") or random.randrange(1, 2**31))
-    print(f"SEED={seed} (make soak SEED={seed} plays the same again)", flush=True)
+    print(f"SEED={seed} (make soak SEED={seed} repeats this run)", flush=True)
     found = {binary.target: binary for binary in binaries(stage)}
     outcomes = []
     for target, only, variables in SOAK if found else []:
@@ -230,33 +230,32 @@ def soak(stage: Stage) -> None:
 
 
 def environment() -> dict[str, str]:
-    """The environment for cargo. Without its incremental files: they are of no use to a run of everything, and are half of what it
-    writes."""
+    """The environment for cargo, without incremental files: a full run does not use them, and they are half of what cargo writes."""
     env = tools.environment()
     env.setdefault("CARGO_INCREMENTAL", "0")
     return env
 
 
 def build_folder() -> Path:
-    """Where cargo is told to build."""
+    """The folder in which cargo builds."""
     return Path(os.environ.get("CARGO_TARGET_DIR") or tools.cache() / "target")
 
 
 def free(folder: Path) -> float:
-    """What is free on the disk of a folder that may not be there yet, in GiB."""
+    """Free space in GiB on the disk of a folder, which need not exist yet."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free / 2**30
 
 
 def make_room(build: Path) -> None:
-    """A shared build folder keeps what earlier versions of the code left there. Where a build from nothing might not fit beside
-    that, it goes: first cargo's incremental files, then the rest."""
+    """Makes room for a build. A shared build folder also holds the builds of earlier versions. If a build from scratch might not
+    fit beside them, this removes cargo's incremental files first, and then the rest."""
     for old in [*build.glob("*/incremental"), build]:
         if free(build) >= ROOM:
             return
         if old.is_dir():
-            print(f"{free(build):.1f} GiB are free for the build, of {ROOM} that it may take: removing {old}", flush=True)
+            print(f"{free(build):.1f} GiB are free, and the build may need {ROOM}: removing {old}", flush=True)
             shutil.rmtree(old, ignore_errors=True)
 
 
@@ -291,7 +290,7 @@ def run(name: str, index: int, total: int) -> Stage:
 def main(names: list[str]) -> int:
     unknown = [name for name in names if name not in STAGES]
     if unknown:
-        print(f"no such stage: {', '.join(unknown)}; there are {', '.join(STAGES)}", file=sys.stderr)
+        print(f"no such stage: {', '.join(unknown)}; the stages are {', '.join(STAGES)}", file=sys.stderr)
         return 2
     if sys.stdout.isatty():
         os.environ.setdefault("CARGO_TERM_COLOR", "always")

@@ -1,13 +1,201 @@
-//! AWS, as the rest of Poolwright knows it.
+//! The registration of AWS: name, flags, node class and examples.
 
-use poolwright_provider_contract::Registration;
-
-use crate::{class, survey};
-
-/// Nodes on EC2.
-pub const REGISTRATION: Registration = Registration {
-    name: "aws",
-    title: "Amazon Web Services: EC2",
-    node_class: class::NODE_CLASS,
-    market: Some(&survey::Reader),
+use kube::CustomResourceExt;
+use poolwright_api::{FieldProblem, strict};
+use poolwright_provider_contract::{
+    Example, Flag, MarketRegistration, NodeClass, NodeClassFacts, Registration,
 };
+use serde_json::Value;
+
+use crate::karpenter::Karpenter;
+use crate::node_class::{AmiFamily, EC2NodeClass, conditions};
+use crate::{connect, market, preflight, resolve};
+
+/// The name of the cloud.
+pub(crate) const NAME: &str = "aws";
+
+/// The registration of AWS.
+pub const REGISTRATION: Registration = Registration {
+    name: NAME,
+    short: "AWS",
+    title: "Amazon Web Services: EC2",
+    node_class: NODE_CLASS,
+    flags: &FLAGS,
+    enabled_by: Some(CLUSTER),
+    connect: &connect::Aws,
+    preflight: Some(&preflight::Aws),
+    market: Some(MarketRegistration { flags: &[REGION_OF_MARKET], reader: &market::Reader }),
+    karpenter: Some(&Karpenter),
+    examples: &EXAMPLES,
+};
+
+const EXAMPLES: [Example; 4] = [
+    Example {
+        command: "check",
+        question: "Is the account ready, too? Give the flags that the controller has",
+        flags: "--provider aws --aws-cluster my-cluster --aws-interruption-queue my-queue",
+    },
+    Example {
+        command: "check",
+        question: "Before you install anything: does this node class find what it names?",
+        flags: "--provider aws --aws-cluster my-cluster -f nodeclass.yaml",
+    },
+    Example {
+        command: "gpus",
+        question: "What does AWS sell in Frankfurt, and which of it does Poolwright buy?",
+        flags: "--provider aws --aws-region eu-central-1",
+    },
+    Example {
+        command: "prices",
+        question: "What does an H100 cost on AWS now, as spot?",
+        flags: "--provider aws --gpu h100 --capacity-type spot",
+    },
+];
+
+/// The node class EC2NodeClass.
+const NODE_CLASS: NodeClass =
+    NodeClass { kind: resolve::NODE_CLASS, crd: EC2NodeClass::crd, conditions: &conditions::ALL, read };
+
+fn read(object: &Value) -> Result<NodeClassFacts, Vec<FieldProblem>> {
+    let class: EC2NodeClass = strict::read(object)?;
+    let family = class.spec.family();
+    Ok(NodeClassFacts {
+        provider: Some(NAME.to_owned()),
+        needs_bootstrap_tokens: family == Some(AmiFamily::Ubuntu),
+        has_device_plugin: family == Some(AmiFamily::Bottlerocket),
+        unread: Some("its subnets, images, reservations and kubelet settings"),
+    })
+}
+
+pub(crate) const CLUSTER: &str = "aws-cluster";
+pub(crate) const REGION: &str = "aws-region";
+pub(crate) const ENDPOINT: &str = "aws-cluster-endpoint";
+pub(crate) const CA: &str = "aws-cluster-ca";
+pub(crate) const SERVICE_CIDR: &str = "aws-service-cidr";
+pub(crate) const CLOUD_CONTROLLER: &str = "aws-cloud-controller";
+pub(crate) const QUEUE: &str = "aws-interruption-queue";
+
+/// The flags of the controller, in the order of the help. There is no flag for credentials, because the AWS SDK finds them itself.
+const FLAGS: [Flag; 7] = [
+    Flag {
+        name: CLUSTER,
+        value: Some("NAME"),
+        env: Some("POOLWRIGHT_AWS_CLUSTER"),
+        requires: None,
+        help: "Launch nodes on AWS EC2 for pools with an EC2NodeClass, for the cluster of this name [default: no nodes on AWS]",
+        more: "Everything that Poolwright makes carries the name as a tag and is found by it. So two clusters of one account need two \
+               names, and a cluster keeps its name while it has nodes. On EKS it is the name of the EKS cluster.",
+        check: Some(cluster_name),
+    },
+    Flag {
+        name: REGION,
+        value: Some("REGION"),
+        env: Some("POOLWRIGHT_AWS_REGION"),
+        requires: Some(CLUSTER),
+        help: "Region of AWS [default: $AWS_REGION, else that of the profile or the instance]",
+        more: "",
+        check: None,
+    },
+    Flag {
+        name: ENDPOINT,
+        value: Some("URL"),
+        env: Some("POOLWRIGHT_AWS_CLUSTER_ENDPOINT"),
+        requires: Some(CLUSTER),
+        help: "Address of the API server for nodes, which AL2023, Bottlerocket and Ubuntu need: https://...",
+        more: "",
+        check: None,
+    },
+    Flag {
+        name: CA,
+        value: Some("FILE"),
+        env: Some("POOLWRIGHT_AWS_CLUSTER_CA"),
+        requires: Some(ENDPOINT),
+        help: "Certificate authority of the API server, PEM [default: the one of this pod]",
+        more: "",
+        check: None,
+    },
+    Flag {
+        name: SERVICE_CIDR,
+        value: Some("CIDR"),
+        env: Some("POOLWRIGHT_AWS_SERVICE_CIDR"),
+        requires: Some(ENDPOINT),
+        help: "Addresses of Services in the cluster, by which AL2023 finds its name server: 10.100.0.0/16",
+        more: "",
+        check: None,
+    },
+    Flag {
+        name: CLOUD_CONTROLLER,
+        value: None,
+        env: Some("POOLWRIGHT_AWS_CLOUD_CONTROLLER"),
+        requires: Some(ENDPOINT),
+        help: "Tell kubelets of Ubuntu nodes that AWS's cloud controller manager completes their nodes",
+        more: "They start with --cloud-provider=external. Set it only where that controller runs: without it such nodes would keep its \
+               taint and never open.",
+        check: None,
+    },
+    Flag {
+        name: QUEUE,
+        value: Some("NAME|URL"),
+        env: Some("POOLWRIGHT_AWS_INTERRUPTION_QUEUE"),
+        requires: Some(CLUSTER),
+        help: "SQS queue, by name or URL, to which EventBridge sends events of instances: spot warnings, maintenance",
+        more: "Without it Poolwright only looks at EC2 once a minute, which can cost half of the two minutes of a spot warning.",
+        check: None,
+    },
+];
+
+/// The flag of `gpus` and `prices`.
+const REGION_OF_MARKET: Flag = Flag {
+    name: REGION,
+    value: Some("REGION"),
+    env: None,
+    requires: Some("provider"),
+    help: "With --provider aws: the region [default: $AWS_REGION, else that of the profile or the instance]",
+    more: "",
+    check: None,
+};
+
+/// Checks the name of a cluster against the rules of EKS, so that it fits into a tag and a NodeConfig.
+fn cluster_name(text: &str) -> Result<(), String> {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let begins_well = text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());
+    if begins_well && text.len() <= 100 && text.chars().all(is_good) {
+        Ok(())
+    } else {
+        Err("the name of a cluster has at most 100 letters, digits, - and _, and begins with a letter or digit".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_class_that_cannot_be_read_names_the_field_and_the_nearest_name() {
+        let ours = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"},
+            "spec": {"role": "r", "amiFamily": "Bottlerocket", "amiSelectorTerms": [{"id": "ami-1"}],
+                "subnetSelectorTerms": [{"id": "subnet-1"}], "securityGroupSelectorTerms": [{"id": "sg-1"}]}});
+        let facts = read(&ours).expect("a class");
+        assert!(facts.has_device_plugin && !facts.needs_bootstrap_tokens);
+        let mut wrong = ours.clone();
+        wrong["spec"]["subnetSelectorTerms"] = json!(7);
+        assert_eq!(read(&wrong).expect_err("it is no list")[0].path, "spec.subnetSelectorTerms");
+        let mut misspelt = ours;
+        misspelt["spec"]["rol"] = json!("r");
+        let problems = read(&misspelt).expect_err("no such field");
+        assert_eq!(
+            (problems[0].path.as_str(), problems[0].next_step.as_str()),
+            ("spec.rol", "did you mean `role`?")
+        );
+    }
+
+    #[test]
+    fn the_name_of_a_cluster_can_be_a_tag() {
+        assert_eq!(cluster_name("gpu-1_a"), Ok(()));
+        for wrong in ["", "-a", "a b", "ä", &"a".repeat(101)] {
+            assert!(cluster_name(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,10 +1,60 @@
-//! A kind of node class: the custom resource in which users write how a cloud launches nodes.
+//! Node classes: the custom resources that describe how a cloud launches nodes.
 
-/// A kind of node class. Its API group and version are [`poolwright_terms::API_VERSION`].
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::ApiResource;
+use poolwright_api::FieldProblem;
+use poolwright_terms::{API_VERSION, GROUP, VERSION};
+use serde_json::Value;
+
+/// A kind of node class. [`poolwright_terms::API_VERSION`] is its API group and version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeClassKind {
-    /// The kind: `KwokNodeClass`.
+    /// The kind: `MistNodeClass`.
     pub kind: &'static str,
-    /// The resource in the paths of the API: `kwoknodeclasses`.
+    /// The plural name of the resource: `mistnodeclasses`.
     pub plural: &'static str,
+}
+
+impl NodeClassKind {
+    /// Returns the resource for a dynamic client of the API server.
+    pub fn resource(&self) -> ApiResource {
+        ApiResource {
+            group: GROUP.to_owned(),
+            version: VERSION.to_owned(),
+            api_version: API_VERSION.to_owned(),
+            kind: self.kind.to_owned(),
+            plural: self.plural.to_owned(),
+        }
+    }
+}
+
+/// The node class of one cloud.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeClass {
+    /// The kind.
+    pub kind: NodeClassKind,
+    /// Builds the CustomResourceDefinition.
+    pub crd: fn() -> CustomResourceDefinition,
+    /// The types of the conditions in the status, without `Ready`.
+    pub conditions: &'static [&'static str],
+    /// Reads an object of this kind without calling the cloud. Unknown fields are problems.
+    pub read: fn(&Value) -> Result<NodeClassFacts, Vec<FieldProblem>>,
+}
+
+/// Returns the CustomResourceDefinitions of a cluster: the common ones, then one for each node class.
+pub fn crds(classes: impl IntoIterator<Item = NodeClass>) -> Vec<CustomResourceDefinition> {
+    poolwright_api::crds().into_iter().chain(classes.into_iter().map(|class| (class.crd)())).collect()
+}
+
+/// The properties of one node class that Poolwright knows without calling the cloud.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeClassFacts {
+    /// The provider whose offerings in a catalogue the class sells; `None` if it sells all offerings.
+    pub provider: Option<String>,
+    /// Whether its nodes join with bootstrap tokens. The controller makes these tokens.
+    pub needs_bootstrap_tokens: bool,
+    /// Whether its images contain the NVIDIA device plugin.
+    pub has_device_plugin: bool,
+    /// The parts of the class that offline commands ignore, as a noun phrase: `its images and subnets`.
+    pub unread: Option<&'static str>,
 }

@@ -1,4 +1,33 @@
-//! What a look before use found: one line for each thing that Poolwright needs, with what to do where it lacks.
+//! A look at an account before use: one finding for each thing that Poolwright needs, with the fix where it lacks.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::flags::FlagValues;
+
+/// Looks at an account. Nothing is launched, made or changed.
+#[async_trait]
+pub trait Preflight: Send + Sync {
+    /// Why these flags are not enough to look at anything: a sentence that names the flag to add.
+    fn missing_flag(&self, flags: &FlagValues) -> Option<String>;
+
+    /// Looks at everything. A part that cannot be looked at is a finding, too.
+    async fn look(&self, question: Question) -> Vec<Finding>;
+}
+
+/// What to look at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The flags that were set.
+    pub flags: FlagValues,
+    /// The minor version of the cluster's Kubernetes: `1.36`; `None` where it is not known.
+    pub kubernetes: Option<String>,
+    /// The node classes of this cloud, as objects. Each is one that [`crate::NodeClass::read`] has read.
+    pub node_classes: Vec<Value>,
+    /// The time.
+    pub now: Timestamp,
+}
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! A KwokNodeClass, understood: what it sells, how fast nodes come, and what goes wrong.
 
 use jiff::SignedDuration;
-use poolwright_api::{
-    Faults, InterruptionFault, KwokNodeClass, KwokNodeClassSpec, LaunchFault, OfferingSelector,
-};
 use poolwright_catalog::{OfferingId, ProviderName};
 use poolwright_provider_contract::{LaunchError, NodeClassKind, ProviderError};
 use poolwright_terms::{GROUP, NodeClassRef};
+
+use crate::node_class::{
+    Faults, InterruptionFault, KwokNodeClass, KwokNodeClassSpec, LaunchFault, OfferingSelector,
+};
 
 /// The kind of node class this provider launches with.
 pub(crate) const KIND: &str = "KwokNodeClass";

@@ -1,6 +1,6 @@
 //! Nodes without machines on a real API server: a cloud for tests, demos and trials.
 //!
-//! Lives here: [`KwokProvider`], which plays both sides. As a provider it launches, lists and terminates "instances";
+//! Lives here: [`KwokNodeClass`], the [`REGISTRATION`], and [`KwokProvider`], which plays both sides. As a provider it launches, lists and terminates "instances";
 //! as the cloud behind it ([`KwokProvider::run`]) it lets an instance's Node object join the cluster after the node
 //! class's delay, with whatever faults the node class injects. KWOK itself, where it runs, keeps the nodes ready and plays
 //! their pods; it recognises them by the annotation `kwok.x-k8s.io/node: fake`. Without KWOK the nodes join ready and stay
@@ -35,12 +35,17 @@
 mod api_error;
 mod class;
 mod cloud;
+mod interruptions;
 mod node;
-mod notices;
+mod node_class;
 mod provider;
 mod record;
 mod registration;
 mod store;
 
+pub use node_class::{
+    Faults, InterruptionFault, KwokNodeClass, KwokNodeClassSpec, KwokNodeClassStatus, LaunchFault,
+    OfferingSelector,
+};
 pub use provider::{KwokProvider, Settings};
 pub use registration::REGISTRATION;

@@ -1,13 +1,56 @@
 //! KWOK, as the rest of Poolwright knows it.
 
-use poolwright_provider_contract::Registration;
+use std::future::pending;
+use std::sync::Arc;
 
-use crate::class;
+use async_trait::async_trait;
+use kube::CustomResourceExt;
+use poolwright_api::{FieldProblem, strict};
+use poolwright_provider_contract::{
+    Connect, ConnectError, Connected, NodeClass, NodeClassFacts, Registration, Site,
+};
+use serde_json::Value;
+
+use crate::node_class::KwokNodeClass;
+use crate::{KwokProvider, Settings, class};
 
 /// Nodes without machines.
 pub const REGISTRATION: Registration = Registration {
     name: "kwok",
+    short: "KWOK",
     title: "KWOK: nodes without machines",
-    node_class: class::NODE_CLASS,
+    node_class: NodeClass { kind: class::NODE_CLASS, crd: KwokNodeClass::crd, conditions: &[], read },
+    flags: &[],
+    enabled_by: None,
+    connect: &Kwok,
+    preflight: None,
     market: None,
+    karpenter: None,
+    examples: &[],
 };
+
+fn read(object: &Value) -> Result<NodeClassFacts, Vec<FieldProblem>> {
+    let class: KwokNodeClass = strict::read(object)?;
+    if let Err(error) = class.spec.registration_delay.parse() {
+        return Err(vec![FieldProblem::duration("spec.registrationDelay", &error)]);
+    }
+    Ok(NodeClassFacts { provider: class.spec.provider, ..NodeClassFacts::default() })
+}
+
+/// Makes the provider of nodes without machines.
+struct Kwok;
+
+#[async_trait]
+impl Connect for Kwok {
+    async fn connect(&self, site: &Site) -> Result<Option<Connected>, ConnectError> {
+        let provider = Arc::new(KwokProvider::new(
+            site.client.clone(),
+            Arc::clone(&site.catalogue),
+            Arc::clone(&site.clock),
+            Settings::default(),
+        ));
+        let machines = Arc::clone(&provider);
+        let background = Box::pin(async move { machines.run(pending()).await });
+        Ok(Some(Connected { provider, background: Some(background) }))
+    }
+}

@@ -5,11 +5,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, Preconditions};
 use kube::{Api, Client};
-use poolwright_api::KwokNodeClass;
 use poolwright_provider_contract::ProviderError;
 
 use crate::api_error::{Call, is_code, is_taken};
 use crate::node::HOME_LABEL;
+use crate::node_class::KwokNodeClass;
 use crate::record::{MANAGED_BY, Record};
 
 const CONFIG_MAPS: &str = "configmaps";

@@ -9,8 +9,3 @@ use poolwright_provider_contract::Registration;
 /// Every cloud. Where several could be meant, the first that fits is.
 pub static CLOUDS: [Registration; 2] =
     [poolwright_provider_kwok::REGISTRATION, poolwright_provider_aws::REGISTRATION];
-
-/// The cloud of this name.
-pub fn find(name: &str) -> Option<&'static Registration> {
-    CLOUDS.iter().find(|cloud| cloud.name == name)
-}

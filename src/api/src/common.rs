@@ -49,7 +49,7 @@ fn fifteen_minutes() -> DurationText {
 }
 
 /// The schema of `status.conditions`: as Kubernetes' own, merged by type.
-pub(crate) fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "array",
         "description": "What is true of this object, with reasons. One entry per type.",
@@ -71,6 +71,6 @@ pub(crate) fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::
 }
 
 /// The schema of a point in time, as the API server knows it.
-pub(crate) fn time_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub fn time_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "format": "date-time" })
 }

@@ -1,18 +1,13 @@
-//! The CustomResourceDefinitions, as objects and as manifests.
+//! The CustomResourceDefinitions that every cloud shares, and any one of them as a manifest.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-use crate::{EC2NodeClass, KwokNodeClass, NodeClaim, NodePool};
+use crate::{NodeClaim, NodePool};
 
-/// The CRDs of this API.
+/// The CRDs of NodePool and NodeClaim. Each cloud adds the one of its node class.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![NodePool::crd(), NodeClaim::crd(), KwokNodeClass::crd(), EC2NodeClass::crd()]
-}
-
-/// The manifests under `crds/`: file name and content.
-pub fn crd_files() -> Vec<(String, String)> {
-    crds().iter().map(|crd| (format!("{}.yaml", crd.spec.names.plural), render(crd))).collect()
+    vec![NodePool::crd(), NodeClaim::crd()]
 }
 
 /// One manifest as YAML, the same bytes every time.

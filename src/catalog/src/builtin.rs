@@ -1,22 +1,22 @@
-//! The catalogue in the binary: GPU and CPU types of AWS us-east-1 and GPU types of Google Cloud us-central1.
+//! The catalogue in the binary.
 //!
-//! What is in it, and where each figure comes from: `fixtures/SOURCES.md`.
+//! `fixtures/SOURCES.md` lists its files and the source of each figure.
 
 use crate::offering::Catalogue;
 use crate::reader::read_csv;
 
-const FILES: [(&str, &str); 2] = [
-    ("aws-us-east-1.csv", include_str!("../../../fixtures/catalogue/aws-us-east-1.csv")),
-    ("gcp-us-central1.csv", include_str!("../../../fixtures/catalogue/gcp-us-central1.csv")),
-];
+/// The built-in files, as `fixtures/catalogue` lists them: provider, region, file name and text.
+const FILES: &[(&str, &str, &str, &str)] = include!("../../../fixtures/catalogue/builtin.rs");
 
 /// The catalogue built into the binary. Parsed on each call (milliseconds).
 ///
-/// Its prices are as old as its origin says; a user's catalogue replaces it or is laid over it
+/// Its origin has the date of its prices. A user's catalogue replaces it or overrides parts of it
 /// ([`Catalogue::overlaid_with`]).
 pub fn builtin() -> Catalogue {
-    let read = read_csv(&FILES).expect("the files in the binary are those the tests read");
-    read.named("builtin (aws us-east-1, gcp us-central1)")
+    let files: Vec<_> = FILES.iter().map(|(_, _, name, text)| (*name, *text)).collect();
+    let read = read_csv(&files).expect("the files in the binary are those the tests read");
+    let regions: Vec<_> = FILES.iter().map(|(provider, region, ..)| format!("{provider} {region}")).collect();
+    read.named(format!("builtin ({})", regions.join(", ")))
 }
 
 #[cfg(test)]

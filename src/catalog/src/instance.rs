@@ -14,7 +14,7 @@ macro_rules! name_type {
         pub struct $name(String);
 
         impl $name {
-            /// From its text, as the cloud or the catalogue writes it.
+            /// Creates it from its text, as the cloud or the catalogue writes it.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
@@ -45,7 +45,7 @@ name_type! {
     InstanceTypeName
 }
 name_type! {
-    /// Who sells an instance type: `aws`, `gcp`, or what a user's catalogue says.
+    /// The provider of an instance type: `aws`, `gcp`, or a name in a user's catalogue.
     ProviderName
 }
 name_type! {
@@ -73,27 +73,27 @@ impl Arch {
     }
 }
 
-/// The GPUs of an instance type: all of one model.
+/// The GPUs of an instance type, all of one model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
-    /// Which model.
+    /// The model.
     pub model: GpuModel,
-    /// How many whole GPUs.
+    /// The number of whole GPUs.
     pub count: u32,
-    /// Memory of each GPU in MiB; `None` where the source does not say.
+    /// Memory of each GPU in MiB; `None` if the source does not say.
     pub memory_mib: Option<u64>,
 }
 
-/// One instance type: what a node of it offers to pods.
+/// One instance type, with the resources that its nodes offer to pods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceType {
     /// Its name, unique within a provider.
     pub name: InstanceTypeName,
-    /// Who sells it.
+    /// Its provider.
     pub provider: ProviderName,
     /// Its processor architecture.
     pub arch: Arch,
-    /// What kubelet will advertise as allocatable, GPUs included, before any DaemonSet runs.
+    /// The allocatable resources that kubelet will advertise, including GPUs, before any DaemonSet runs.
     pub allocatable: ResourceList,
     /// Its GPUs, if it has any.
     pub gpu: Option<Gpu>,

@@ -1,4 +1,4 @@
-//! The labels of a node, as its offering decides them.
+//! The labels that a node gets from its offering.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::instance::InstanceType;
 use crate::offering::Offering;
 use crate::resources::ResourceName;
 
-/// The labels of a node of this type bought from this offering.
+/// The labels of a node of this type and offering.
 pub fn labels_of(kind: &InstanceType, offering: &Offering) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::from(
         [

@@ -1,9 +1,9 @@
-//! What can be bought, and for how much: instance types, GPUs, offerings and prices, as pure data.
+//! The catalogue: instance types, GPUs, offerings and prices, as pure data.
 //!
-//! Lives here: money, resource amounts and quantities, instance types, offerings, prices and rates of interruption with source
+//! This crate holds money, resource amounts and quantities, instance types, offerings, prices and rates of interruption with source
 //! and age, the sanity rules for prices, the CSV reader, and the catalogue built into the binary.
 //!
-//! May not live here: anything about pods or clusters, any decision, any I/O but reading bytes it is handed, any clock.
+//! It must not know pods or clusters, decide anything, use a clock, or do I/O. It only parses bytes that it receives.
 
 mod builtin;
 pub mod instance;

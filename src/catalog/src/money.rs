@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 /// A running cost in US dollars per hour, held as whole micro-dollars per hour (1 USD/h = 1,000,000).
 ///
-/// Never negative. An absent price is not a zero: see [`crate::Price`].
+/// It is never negative. A missing price is not zero: see [`crate::Price`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UsdPerHour(u64);
 
-/// Why a text is no amount of money.
+/// The reason why a text is not an amount of money.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
     /// Not a decimal number.
@@ -23,23 +23,23 @@ pub enum MoneyError {
     /// Below zero.
     #[error("`{0}` is negative; a price is zero or more")]
     Negative(String),
-    /// More than the type can hold.
+    /// Above the largest value of the type.
     #[error("`{0}` is too large for a price")]
     TooLarge(String),
 }
 
 impl UsdPerHour {
-    /// Nothing per hour.
+    /// Zero dollars per hour.
     pub const ZERO: Self = Self(0);
     /// Micro-dollars in one dollar.
     pub const MICROS_PER_USD: u64 = 1_000_000;
 
-    /// From whole micro-dollars per hour.
+    /// Creates it from whole micro-dollars per hour.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// In whole micro-dollars per hour.
+    /// The amount in whole micro-dollars per hour.
     pub const fn micros(self) -> u64 {
         self.0
     }
@@ -59,7 +59,7 @@ impl UsdPerHour {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// `self - other`, or `None` when that would be negative.
+    /// `self - other`, or `None` if that would be negative.
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(left) => Some(Self(left)),

@@ -1,4 +1,4 @@
-//! Offerings: what one can actually order, and the catalogue that lists them.
+//! Offerings, and the catalogue that lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,17 +15,17 @@ use crate::price::Price;
 use crate::resources::ResourceList;
 
 name_type! {
-    /// An availability zone. Where a catalogue prices whole regions it is the region's name, and where it names neither,
+    /// An availability zone. If a catalogue has prices for whole regions, this is the region's name. If it names neither, this is
     /// [`Zone::ANY`].
     Zone
 }
 
 impl Zone {
-    /// The one zone of a catalogue that names none.
+    /// The only zone of a catalogue that names none.
     pub const ANY: &'static str = "any";
 }
 
-/// What names an offering: instance type x zone x capacity type.
+/// The identity of an offering: instance type x zone x capacity type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferingId {
@@ -43,43 +43,43 @@ impl fmt::Display for OfferingId {
     }
 }
 
-/// An offering to order, in its place among alternatives, and what its node promises then.
+/// One of the ranked offerings of a claim, with the resources that its node promises.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RankedOffering {
-    /// What to order.
+    /// The offering.
     pub offering: OfferingId,
-    /// Its price when planned; `None` when it is unknown and the pool allows that.
+    /// Its price in the plan; `None` if it is unknown and the pool allows that.
     pub price: Option<UsdPerHour>,
-    /// What the node must advertise as allocatable, exactly.
+    /// The allocatable resources that the node must advertise.
     pub allocatable: ResourceList,
 }
 
-/// Something one can order.
+/// One instance type in one zone and capacity type, at one price.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offering {
-    /// What is ordered.
+    /// Its identity.
     pub id: OfferingId,
-    /// The region of the zone; `None` where the catalogue names none.
+    /// The region of the zone; `None` if the catalogue names none.
     pub region: Option<String>,
-    /// What it costs, as far as is known.
+    /// Its price, known or unknown.
     pub price: Price,
-    /// How many nodes can be had; `None` where nobody said, which is taken for enough.
+    /// The number of available nodes; `None` if unknown, which counts as enough.
     pub available: Option<u32>,
-    /// How often a node is taken back; `None` where nobody said.
+    /// The rate at which the cloud takes nodes back; `None` if unknown.
     pub interruptions: Option<Interruptions>,
 }
 
-/// Where a catalogue comes from.
+/// The source of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CatalogueOrigin {
     /// File names, or `builtin`.
     pub source: String,
-    /// The oldest day any of its prices was quoted; `None` when none is dated.
+    /// The oldest date of its prices; `None` if none has a date.
     pub as_of: Option<Date>,
 }
 
 impl CatalogueOrigin {
-    /// The origin of these offerings: as old as the oldest of their prices.
+    /// The origin of these offerings, with the oldest date of their prices.
     pub fn of(source: impl Into<String>, offerings: &[Offering]) -> Self {
         let as_of = |offering: &Offering| match &offering.price {
             Price::Known(quote) => quote.as_of,
@@ -89,7 +89,7 @@ impl CatalogueOrigin {
     }
 }
 
-/// Instance types and what one can order of them.
+/// Instance types and their offerings.
 ///
 /// Invariants, kept by [`Catalogue::new`]: every offering's instance type is listed, offerings are unique and sorted by
 /// [`OfferingId`].
@@ -101,8 +101,8 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue of these types and offerings. Of two offerings with one id the first stays; offerings of types that
-    /// are not listed are dropped, since nothing is known about what they hold.
+    /// A catalogue of these types and offerings. Of two offerings with one id, the first counts. Offerings of types that
+    /// are not listed are dropped, because their resources are unknown.
     pub fn new(origin: CatalogueOrigin, types: Vec<InstanceType>, mut offerings: Vec<Offering>) -> Self {
         let types: BTreeMap<_, _> = types.into_iter().map(|kind| (kind.name.clone(), kind)).collect();
         offerings.retain(|offering| types.contains_key(&offering.id.instance_type));
@@ -111,7 +111,7 @@ impl Catalogue {
         Self { origin, types, offerings }
     }
 
-    /// Where it comes from.
+    /// Its source.
     pub fn origin(&self) -> &CatalogueOrigin {
         &self.origin
     }
@@ -136,12 +136,12 @@ impl Catalogue {
         self.offerings.binary_search_by(|offering| offering.id.cmp(id)).ok().map(|at| &self.offerings[at])
     }
 
-    /// How many offerings have no known price.
+    /// The number of offerings without a known price.
     pub fn unknown_prices(&self) -> usize {
         self.offerings.iter().filter(|offering| offering.price.known().is_none()).count()
     }
 
-    /// The catalogue with only the offerings that `keep` keeps, and the types that still have one.
+    /// The catalogue with only the offerings for which `keep` is true, and their types.
     pub fn filtered(&self, mut keep: impl FnMut(&InstanceType, &Offering) -> bool) -> Self {
         let offerings: Vec<_> = self
             .offerings
@@ -165,8 +165,8 @@ impl Catalogue {
         self.types.values().map(|kind| &kind.provider).collect()
     }
 
-    /// This catalogue with `other` laid over it: the types of `other`, with all their offerings, replace those of the same
-    /// name; the rest stay as they are.
+    /// This catalogue, overridden by `other`. The types of `other`, with all their offerings, replace types of the same
+    /// name. The other types stay.
     pub fn overlaid_with(mut self, other: Self) -> Self {
         self.offerings.retain(|offering| !other.types.contains_key(&offering.id.instance_type));
         self.offerings.extend(other.offerings);
@@ -176,7 +176,7 @@ impl Catalogue {
         Self::new(origin, self.types.into_values().collect(), self.offerings)
     }
 
-    /// The labels a node bought from `offering` carries; requirements and selectors are matched against these.
+    /// The labels of a node bought from `offering`. Requirements and selectors match these.
     pub fn node_labels(&self, offering: &Offering) -> BTreeMap<String, String> {
         labels_of(&self.types[&offering.id.instance_type], offering)
     }

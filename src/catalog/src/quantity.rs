@@ -1,4 +1,4 @@
-//! Kubernetes quantities, exactly: `1500m`, `2Gi`, `1e3`.
+//! Exact Kubernetes quantities: `1500m`, `2Gi`, `1e3`.
 //!
 //! Grammar: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>.
 
@@ -14,7 +14,7 @@ pub struct Quantity {
     nanos: i128,
 }
 
-/// Why a text is no quantity.
+/// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// Not of the form of a quantity.
@@ -25,13 +25,13 @@ pub enum QuantityError {
     UnknownSuffix {
         /// The text.
         text: String,
-        /// What stands after the number.
+        /// The suffix.
         suffix: String,
     },
     /// More than 2^63 - 1 units.
     #[error("`{0}` is too large; a quantity is below 2^63")]
     TooLarge(String),
-    /// Below zero where that makes no sense.
+    /// Below zero, which is invalid here.
     #[error("`{0}` is negative; an amount is zero or more")]
     Negative(String),
 }
@@ -41,17 +41,17 @@ const NANO: i128 = 1_000_000_000;
 const MOST: i128 = (i64::MAX as i128) * NANO;
 
 impl Quantity {
-    /// From whole units.
+    /// Creates it from whole units.
     pub fn units(units: i64) -> Self {
         Self { nanos: i128::from(units) * NANO }
     }
 
-    /// In thousandths, rounded up (away from minus infinity).
+    /// The amount in thousandths, rounded up (away from minus infinity).
     pub fn milli_ceil(self) -> i128 {
         ceil_div(self.nanos, NANO / 1000)
     }
 
-    /// In whole units, rounded up.
+    /// The amount in whole units, rounded up.
     pub fn units_ceil(self) -> i128 {
         ceil_div(self.nanos, NANO)
     }
@@ -63,7 +63,7 @@ impl Quantity {
 }
 
 impl fmt::Display for Quantity {
-    /// As a plain decimal.
+    /// The amount as a plain decimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.nanos < 0 { "-" } else { "" };
         let (whole, fraction) = (self.nanos.abs() / NANO, self.nanos.abs() % NANO);

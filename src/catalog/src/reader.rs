@@ -1,6 +1,6 @@
-//! Reads a catalogue from CSV: the one built in, and the ones users write. Every problem of every file is reported at once.
+//! Reads catalogues from CSV, built in or written by users. It reports all problems of all files at once.
 //!
-//! The format, for users: `docs/catalogue.md`.
+//! `docs/catalogue.md` describes the format for users.
 
 mod columns;
 mod lines;
@@ -23,7 +23,7 @@ pub use row::{DEFAULT_EPHEMERAL_STORAGE_MIB, UNSPECIFIED_PROVIDER};
 
 /// Reads one catalogue out of one or more CSV files, each given as its name (for messages) and its text.
 ///
-/// Implausible prices are no errors: they are put in quarantine, see [`crate::sanity`].
+/// Implausible prices are not errors. They go into quarantine, see [`crate::sanity`].
 ///
 /// # Errors
 ///
@@ -52,11 +52,11 @@ struct Read<'a> {
     /// Those of `offerings`.
     ids: BTreeSet<OfferingId>,
     problems: Vec<CsvProblem>,
-    /// Where each type was listed first.
+    /// The first row of each type.
     listed: BTreeMap<InstanceTypeName, Listed<'a>>,
 }
 
-/// Where a type was listed first, and as what; `None` when that row had problems.
+/// The first row of a type, with its content; `None` if that row had problems.
 struct Listed<'a> {
     file: &'a str,
     line: u64,
@@ -148,7 +148,7 @@ impl<'a> Read<'a> {
         }
     }
 
-    /// What is wrong with a further row of a type: it must be about other offerings of the same machine.
+    /// The problem of a further row of a type. Such a row must list other offerings of the same machine.
     fn against(
         &self,
         first: &Listed<'_>,
@@ -173,7 +173,7 @@ impl<'a> Read<'a> {
         first.kind.as_ref().filter(|same| *same != kind).map(|_| {
             (
                 format!("\"{name}\" is another machine than at {place}"),
-                "rows of one instance type differ in zone, capacity type, prices, availability and interruptions only",
+                "rows of one instance type may differ only in zone, capacity type, prices, availability and interruptions",
             )
         })
     }

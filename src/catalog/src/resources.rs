@@ -68,14 +68,14 @@ impl fmt::Display for ResourceName {
 #[serde(transparent)]
 pub struct ResourceList(BTreeMap<ResourceName, u64>);
 
-/// A resource of which more is wanted than there is.
+/// A resource that is short: more is requested than available.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shortage {
-    /// What is short.
+    /// The resource.
     pub resource: ResourceName,
-    /// How much is wanted.
+    /// The requested amount.
     pub wanted: u64,
-    /// How much there is.
+    /// The available amount.
     pub available: u64,
 }
 
@@ -126,7 +126,7 @@ impl ResourceList {
         }
     }
 
-    /// Takes `other` away from this list, stopping at zero.
+    /// Subtracts `other` from this list, down to zero.
     pub fn saturating_sub(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
             let Some(left) = self.0.get_mut(name) else { continue };
@@ -148,7 +148,7 @@ impl ResourceList {
         larger
     }
 
-    /// The first resource (by name) of which this list wants more than `room` has, if any.
+    /// The first resource, by name, of which this list has more than `room`, if any.
     pub fn first_shortage(&self, room: &Self) -> Option<Shortage> {
         self.iter().find(|(name, wanted)| *wanted > room.get(name.as_str())).map(|(name, wanted)| Shortage {
             resource: name.clone(),

@@ -4,22 +4,22 @@ use std::env;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_controller::{CommittedFile, Config, run as run_controller};
 use poolwright_core::plan::SpotRisk;
 use poolwright_intake::SchedulerConfig;
-use poolwright_provider_contract::CloudProvider;
-use poolwright_provider_kwok::{KwokProvider, Settings};
-use tokio::sync::oneshot;
+use poolwright_provider_contract::{CloudProvider, ConnectError, Site};
+use tokio::task::JoinSet;
 use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{ControllerFlags, LogFormat, Placement};
+use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::commitments;
 use crate::plan::limits::limits;
-use crate::{aws, catalogue, connect, scheduler};
+use crate::{catalogue, connect, scheduler};
 
 /// Runs the controller until it is told to stop.
 pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
@@ -45,32 +45,43 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
         flags.context.as_deref(),
         connect::Patience::Tells,
     ))?;
-    let aws = runtime.block_on(aws::provider(&flags.aws, &client, &cluster))?;
     runtime.block_on(async {
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
         let config = Config { limits, commitments, ..config(flags, namespace, scheduler) };
         let clock = SystemClock::new();
-        let kwok = Arc::new(KwokProvider::new(
-            client.clone(),
+        let site = Site {
+            flags: flags.clouds.values.clone(),
+            client: client.clone(),
+            cluster,
             catalogue,
-            Arc::new(move || clock.now()),
-            Settings::default(),
-        ));
-        let mut providers: Vec<Arc<dyn CloudProvider>> = vec![kwok.clone()];
-        providers.extend(aws);
-        // The machines behind the provider go on until the controller has finished its calls to it.
-        let (stop, stopped) = oneshot::channel::<()>();
-        let cloud = tokio::spawn(async move {
-            kwok.run(async {
-                let _ = stopped.await;
-            })
-            .await;
-        });
+            clock: Arc::new(move || clock.now()),
+        };
+        let mut providers: Vec<Arc<dyn CloudProvider>> = Vec::new();
+        let mut background = JoinSet::new();
+        for cloud in clouds() {
+            let connected = cloud.connect.connect(&site).await.map_err(|error| match error {
+                ConnectError::BadFlag(why) => Failure::bad_input(why),
+                ConnectError::Cluster(why) => Failure::Other(anyhow!(why)),
+            })?;
+            let Some(connected) = connected else { continue };
+            providers.push(connected.provider);
+            if let Some(work) = connected.background {
+                background.spawn(work);
+            }
+        }
         let result = run_controller(config, client, providers, told_to_stop()).await;
-        drop(stop);
-        cloud.await.context("the KWOK provider ended in a panic")?;
-        result
+        // The machines behind a provider go on until the controller has finished its calls to it.
+        background.abort_all();
+        while let Some(ended) = background.join_next().await {
+            if ended.is_err_and(|error| error.is_panic()) {
+                return Err(anyhow!(
+                    "the background task of a provider panicked; this is a bug, please report it"
+                )
+                .into());
+            }
+        }
+        result.map_err(Failure::from)
     })?;
     Ok(ExitStatus::Done)
 }

@@ -6,11 +6,15 @@ use std::io::Write;
 use anyhow::Context;
 
 use crate::args::CrdsFlags;
+use crate::clouds;
 use crate::exit::{ExitStatus, Failure};
 
 /// Prints the custom resource definitions, or writes them to files.
 pub fn run(flags: &CrdsFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    let files = poolwright_api::crd_files();
+    let files: Vec<_> = clouds::crds()
+        .iter()
+        .map(|crd| (format!("{}.yaml", crd.spec.names.plural), poolwright_api::render(crd)))
+        .collect();
     let Some(dir) = &flags.dir else {
         let documents: Vec<_> = files.into_iter().map(|(_, text)| text).collect();
         out.write_all(documents.join("---\n").as_bytes()).map_err(Failure::writing)?;

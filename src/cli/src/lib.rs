@@ -6,10 +6,10 @@
 //! May not live here: any decision. What is bought is decided by the same code the controller runs.
 
 pub mod args;
-mod aws;
 mod budget;
 pub mod catalogue;
 mod check;
+mod clouds;
 mod connect;
 mod controller;
 mod convert;
@@ -17,6 +17,7 @@ mod crds;
 pub mod exit;
 mod explain;
 mod market;
+mod node_classes;
 mod plan;
 pub mod print;
 pub mod problems;
@@ -36,9 +37,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use poolwright_provider_contract::Registration;
 
 use args::{Cli, Command};
 use exit::{ExitStatus, Failure};
+
+/// The same as [`main`], with these clouds instead of those of the registry.
+pub fn main_with(clouds: &'static [Registration], args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    clouds::know(clouds);
+    main(args)
+}
 
 /// Runs the command line `args`, the program's name first.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {

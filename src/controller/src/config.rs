@@ -1,4 +1,4 @@
-//! What can be set, with defaults that fit a production cluster.
+//! Settings of the controller, with defaults for production clusters.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,71 +11,71 @@ use poolwright_intake::Commitments;
 
 use crate::leader::LeaseSettings;
 
-/// The file, and what it said at the start.
+/// The file of commitments, and its contents at the start.
 #[derive(Clone, Debug)]
 pub struct CommittedFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What it said.
+    /// Its contents at the start.
     pub said: Commitments,
 }
 
-/// What of a file a controller cannot use, whatever is sold: it knows reservations by node classes alone.
+/// The parts of a file of commitments that a controller cannot use: reservations, which it knows only from node classes.
 pub fn unfit(file: &Commitments) -> Vec<String> {
     let mut problems = file.problems();
     problems.extend(file.first_reservation().map(|at| {
         format!(
-            "{at}: the controller takes reservations from node classes; name it in spec.capacityReservationSelectorTerms of an \
-             EC2NodeClass, and keep `commitments` alone here"
+            "{at}: the controller takes reservations from node classes; name this one in \
+             spec.capacityReservationSelectorTerms of the node class, and keep `commitments` alone here"
         )
     }));
     problems
 }
 
-/// How the controller behaves.
+/// The settings of the controller.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where `/healthz`, `/readyz` and `/metrics` are served; nowhere if `None`.
+    /// The address of `/healthz`, `/readyz` and `/metrics`; `None` to serve none.
     pub http: Option<SocketAddr>,
-    /// Leadership.
+    /// Leader election.
     pub lease: LeaseSettings,
-    /// A batch of pods is planned when none was added for this long.
+    /// How long the batch window stays open after the last new pod.
     pub batch_idle: Duration,
-    /// A batch of pods is planned after this long at the latest.
+    /// The longest time that the batch window stays open.
     pub batch_max: Duration,
-    /// How long the solver may look for something better.
+    /// How long one solver call may search.
     pub solver_limit: Duration,
-    /// How long an offering that failed is not bought. Each failure in a row doubles it.
+    /// How long an offering is held back after a failure. Doubles with each failure in a row.
     pub setback_first: Duration,
-    /// No offering is held back for longer.
+    /// The longest time that an offering is held back.
     pub setback_most: Duration,
-    /// How pods come to the nodes they were planned for.
+    /// How pods are directed to the nodes that they were planned for.
     pub placement: Placement,
-    /// Pods of these schedulers are planned.
+    /// Names of the schedulers whose pods are planned.
     pub schedulers: Vec<String>,
-    /// What the configuration of schedulers adds to the rules of their pods.
+    /// Profiles of the schedulers, which add rules to their pods.
     pub profiles: Profiles,
-    /// Pods with a lower priority buy nothing; `None` to plan for all.
+    /// No nodes are bought for pods with a lower priority; `None` for no limit.
     pub min_priority: Option<i32>,
-    /// Whether preferences of pods steer what is bought for them.
+    /// Whether preferences of pods influence which nodes are bought.
     pub preferences: PreferencePolicy,
-    /// What interruptions of spot nodes are counted to cost; `None` to compare offerings by price alone.
+    /// The counted cost of spot interruptions; `None` to compare offerings only by price.
     pub spot_risk: Option<SpotRisk>,
-    /// Ceilings over all pools together, besides those of each.
+    /// Limits over all pools together, in addition to each pool's own.
     pub limits: PoolLimits,
-    /// Money paid beforehand that plans count with; `None` for none.
+    /// Commitments that plans use; `None` for none.
     pub commitments: Option<CommittedFile>,
-    /// How many nodes may be disturbed at a time over all pools, besides what each pool says.
+    /// Disruption budgets over all pools, in addition to each pool's own.
     pub disruption_budgets: Vec<NodeBudget>,
     /// How many claims are created at a time.
     pub create_concurrency: usize,
     /// How many objects are worked on at a time.
     pub act_concurrency: usize,
-    /// How often providers are asked which instances there are.
+    /// How often to list instances of providers.
     pub list_interval: Duration,
-    /// How often providers are asked what they sell.
+    /// How often to read the providers' catalogues.
     pub catalogue_interval: Duration,
-    /// How long calls on their way may take to end when the controller is told to stop.
+    /// How long to wait for pending calls at shutdown.
     pub drain: Duration,
 }
 
@@ -123,11 +123,11 @@ impl Config {
         );
         anyhow::ensure!(
             self.create_concurrency > 0 && self.act_concurrency > 0,
-            "concurrency must be at least 1: with 0 nothing would ever be done"
+            "concurrency must be at least 1: with 0 the controller would do nothing"
         );
         anyhow::ensure!(
             self.list_interval >= Duration::from_secs(1) && self.catalogue_interval >= Duration::from_secs(1),
-            "providers are asked at most once a second"
+            "the intervals at which providers are asked must be at least a second"
         );
         Ok(())
     }

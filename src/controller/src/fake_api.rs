@@ -1,5 +1,5 @@
-//! An API server in memory, for tests of what is written to it: objects by path, resource versions, UID and version
-//! preconditions, finalizers, answers that get lost. It knows no schema and no watches.
+//! A fake API server in memory, for tests of writes. It supports objects by path, resource versions, UID and version
+//! preconditions, finalizers, and lost answers; no schemas and no watches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -11,12 +11,12 @@ use kube::Client;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-/// What happens to a matching request.
+/// A fault of a matching request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It takes effect, and the answer is a gateway's error.
+    /// The request takes effect, and the answer is a gateway error.
     AnswerLost,
-    /// It has no effect.
+    /// The request has no effect and returns this status code.
     Fails(u16),
 }
 
@@ -28,7 +28,7 @@ struct State {
     log: Vec<String>,
 }
 
-/// The server.
+/// The fake API server.
 #[derive(Clone, Default)]
 pub struct FakeApi(Arc<Mutex<State>>);
 
@@ -136,7 +136,7 @@ impl FakeApi {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client of it.
+    /// A client for this server.
     pub fn client(&self) -> Client {
         let api = self.clone();
         let service = service_fn(move |request: Request<kube::client::Body>| {
@@ -169,32 +169,32 @@ impl FakeApi {
         }
     }
 
-    /// The next request of this method whose path contains `part` meets this fault.
+    /// Adds a fault for the next request with this method whose path contains `part`.
     pub fn fault(&self, method: Method, part: &'static str, fault: Fault) {
         self.lock().faults.push_back((method, part, fault));
     }
 
-    /// Nothing that has not happened yet goes wrong any more.
+    /// Removes all pending faults.
     pub fn clear_faults(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).faults.clear();
     }
 
-    /// Puts an object there.
+    /// Stores an object at a path.
     pub fn put(&self, path: &str, object: Value) {
         self.lock().store(path, object);
     }
 
-    /// Takes the object away.
+    /// Removes the object at a path.
     pub fn remove(&self, path: &str) {
         self.lock().objects.remove(path);
     }
 
-    /// The object there.
+    /// The object at a path.
     pub fn get(&self, path: &str) -> Option<Value> {
         self.lock().objects.get(path).cloned()
     }
 
-    /// Every request so far that was meant to change something.
+    /// All write requests so far.
     pub fn writes(&self) -> Vec<String> {
         self.lock().log.clone()
     }

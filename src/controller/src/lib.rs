@@ -1,34 +1,33 @@
-//! The controller: watches -> index -> plan -> claims -> launches -> nodes, and back to nothing.
+//! The controller: watches the cluster and the clouds, asks `core` for decisions, and carries them out.
 //!
-//! Lives here: everything that talks to the API server and to clouds on behalf of decisions, the leadership that stands before
-//! every such call, and events, metrics and health.
+//! Lives here: watches and writes of the API server, calls of clouds, leader election, events, metrics and health.
 //!
-//! May not live here: decisions (`core` makes them), conversion of objects (`intake` does it), the calls of any one cloud
-//! (`providers` make them), flags and log formats (the command line's).
+//! May not live here: decisions (`core`), conversion of objects (`intake`), the API calls of a particular cloud (`providers`),
+//! flags and log formats (`cli`).
 //!
-//! Each room may use those before it, and a test forbids the rest:
+//! Each module may use only those above it in this table; `tests/layers.rs` checks that.
 //!
-//! | room | what lives there |
+//! | module | contents |
 //! |---|---|
 //! | `edge` | clocks, metrics, health over HTTP, the queue of events, signals between tasks |
-//! | `leader` | who leads, and the one writer that every change passes |
+//! | `leader` | leader election, and the writer that guards every write |
 //! | `config` | settings |
-//! | `sees` | watches and inventory, and the world that they keep |
-//! | `acts` | the executor, which carries out actions; the writer of events |
-//! | `loops` | the loops of the leader, each of which looks at the world and acts |
+//! | `observed` | watches and inventory, and the world that they keep |
+//! | `executor` | the executor, which carries out actions; the writer of events |
+//! | `loops` | the leader's loops: each looks at the world, asks `core`, and submits actions |
 //!
 //! ```text
-//!  API server, clouds ──> sees ──> world ──> loops ──> core ──> actions ──> acts ──> leader::writer ──> API server, clouds
+//!  API server, clouds ──> observed ──> world ──> loops ──> core ──> actions ──> executor ──> leader::writer ──> API server, clouds
 //! ```
 
-mod acts;
 mod config;
 mod edge;
+mod executor;
 #[cfg(test)]
 mod fake_api;
 mod leader;
 mod loops;
-mod sees;
+mod observed;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -45,52 +44,52 @@ pub use edge::causes::causes;
 pub use edge::clock;
 pub use edge::stoppable::{Stoppable, Suspension};
 pub use leader::LeaseSettings;
-// For the examples that show what compiles and what does not.
+// For the doc tests that show which writes compile.
 #[doc(hidden)]
 pub use leader::writer::Permit;
 pub use loops::compute::{Spawner, blocking_threads};
-pub use poolwright_core::lifecycle::Placement;
 #[doc(hidden)]
-pub use sees::reader::Objects;
+pub use observed::reader::Objects;
+pub use poolwright_core::lifecycle::Placement;
 
-use acts::context::Context;
-use acts::event_writer::write_events;
-use acts::executor::Executor;
 use edge::clock::{SharedClock, SystemClock};
 use edge::events::Events;
 use edge::http::{self, Endpoints};
 use edge::metrics::Metrics;
 use edge::stoppable::Tasks;
+use executor::Executor;
+use executor::context::Context;
+use executor::event_writer::write_events;
 use leader::Elector;
 use leader::writer::Writer;
 use loops::compute::Compute;
 use loops::leader_loop::Leading;
-use sees::Sight;
-use sees::commitments::Committed;
-use sees::providers::Providers;
-use sees::reader::Reader;
+use observed::Sight;
+use observed::commitments::Committed;
+use observed::providers::Providers;
+use observed::reader::Reader;
 
-/// What a simulator puts in the place of the machine.
+/// The environment of a controller. A simulator replaces it.
 pub struct Environment {
     /// The clocks.
     pub clock: SharedClock,
-    /// Where plans are computed.
+    /// Runs the computation of plans.
     pub spawner: Spawner,
-    /// What can stop the process and let it go on.
+    /// Suspends and resumes the process.
     pub stoppable: Stoppable,
 }
 
 impl Default for Environment {
-    /// The machine's clocks, tokio's threads for blocking work, and nothing that stops us.
+    /// The system clocks, tokio's blocking threads, and no suspension.
     fn default() -> Self {
         Self { clock: SystemClock::shared(), spawner: blocking_threads(), stoppable: Stoppable::default() }
     }
 }
 
-/// Runs the controller until `shutdown` completes, then finishes calls on their way and releases the lease.
+/// Runs the controller until `shutdown` completes, then waits for pending calls and releases the Lease.
 ///
-/// Errors: settings that make no sense, two providers for one kind of node class, a port that cannot be bound.
-/// Everything that can go wrong later is logged, counted and retried.
+/// Errors: invalid settings, two providers for one kind of node class, a port that cannot be bound. Later failures are logged,
+/// counted and retried.
 pub async fn run(
     config: Config,
     client: Client,
@@ -100,7 +99,7 @@ pub async fn run(
     run_in(Environment::default(), config, client, providers, shutdown).await
 }
 
-/// [`run`] in an environment of one's own.
+/// Like [`run`], in a given environment.
 pub async fn run_in(
     environment: Environment,
     config: Config,
@@ -121,7 +120,7 @@ pub async fn run_in(
     let committed = Committed::new(config.commitments.as_ref());
     let listener = http::bind(config.http).await?;
 
-    // Ends in two steps: first no new work, then, when calls on their way have ended, leadership and the rest.
+    // Shutdown has two steps: first no new work; then, when pending calls have ended, leadership and the rest.
     let (stop, release) = (CancellationToken::new(), CancellationToken::new());
     let mut background = Tasks::new(stoppable.clone());
     if let Some(listener) = listener {
@@ -131,7 +130,7 @@ pub async fn run_in(
     background.spawn(write_events(queue, context.clone(), config.lease.identity.clone()));
     let leading = Leading { terms, ready: sight.ready(), shutdown: stop.clone() };
     sight.start(&config, committed.clone(), &mut background);
-    // Ends with this future, also where it is dropped: a controller that is gone may hold no lease.
+    // Aborted with this future, even if it is dropped: a controller that has ended must not hold the Lease.
     let election = AbortOnDropHandle::new(tokio::spawn(stoppable.clone().run(elector.run(release.clone()))));
     let mut loops = Tasks::new(stoppable);
     let compute = Compute { spawner, clock };
@@ -140,10 +139,10 @@ pub async fn run_in(
     let failure = tokio::select! {
         biased;
         () = shutdown => None,
-        // None of these ends by itself: one that does has panicked, and a controller with a part missing must not go on.
+        // None of these loops ends by itself. If one does, it has panicked, and the controller must not go on without it.
         ended = loops.join_next() => ended.and_then(Result::err),
     };
-    info!("stopping: no new work; calls on their way are finished");
+    info!("stopping: taking no new work, finishing running calls");
     stop.cancel();
     executor.drain(config.drain).await;
     loops.abort_all();

@@ -1,4 +1,4 @@
-//! What decisions come to: actions as data. The controller carries them out and decides nothing.
+//! Actions: decisions as data. The controller carries them out and decides nothing itself.
 
 use std::collections::BTreeMap;
 
@@ -11,131 +11,132 @@ use crate::model::{ClaimName, ObjectKey, PoolName, Uid};
 /// One thing to do. Every action is idempotent: doing it twice, or after a restart, does no harm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
-    /// Order an instance for the claim, with its UID as idempotency key, trying its offerings in order. When it is not
-    /// recorded as launched: whether an instance already exists only the provider knows.
+    /// Launch an instance for the claim, trying its offerings in order. The claim's UID is the idempotency key, so launching
+    /// again returns the instance that exists.
     Launch {
-        /// For which claim.
+        /// The claim.
         claim: ClaimName,
     },
-    /// The claim's node has joined: make sure that it has the promised labels, annotations and taints, and close it to
-    /// workload pods by a cordon that carries [`poolwright_terms::keys::GATE_ANNOTATION`] (DaemonSets tolerate
-    /// a cordon, so drivers and device plugins still get in). Then record the node's name in the claim's status.
+    /// The claim's node has joined. Give it the promised labels, annotations and taints, and close it to workload pods with a
+    /// cordon that carries [`poolwright_terms::keys::GATE_ANNOTATION`]. DaemonSets tolerate a cordon, so drivers and device
+    /// plugins can still start. Then record the node's name in the claim's status.
     Register {
-        /// Which claim.
+        /// The claim.
         claim: ClaimName,
         /// Its node.
         node: String,
         /// Labels to set.
         labels: BTreeMap<String, String>,
-        /// Annotations to set, the gate's included.
+        /// Annotations to set, including the one that marks our cordon.
         annotations: BTreeMap<String, String>,
-        /// The complete list of taints to have.
+        /// The complete list of taints.
         taints: Vec<Taint>,
     },
-    /// Tell the scheduler where a waiting pod was planned (`status.nominatedNodeName`), so that it does not undo the
-    /// packing. Sent once the node has registered and before it opens to pods.
+    /// Nominate a waiting pod to the node that it was planned for (`status.nominatedNodeName`), so that the scheduler keeps to
+    /// the plan. Done after the node has registered and before it opens.
     Nominate {
-        /// Which pod.
+        /// The pod.
         pod: ObjectKey,
-        /// This very pod, not a later one of the same name.
+        /// UID of the pod; a later pod of the same name is left alone.
         uid: Uid,
         /// The node.
         node: String,
     },
-    /// Let a waiting pod onto the reserved node of the claim that it is planned for, by a toleration of exactly that
-    /// node's [`poolwright_terms::keys::RESERVED_TAINT`]. Nothing else of the pod changes.
+    /// Let a waiting pod onto the reserved node that it is planned for, by adding a toleration for that node's
+    /// [`poolwright_terms::keys::RESERVED_TAINT`]. Nothing else of the pod changes.
     Tolerate {
-        /// Which pod.
+        /// The pod.
         pod: ObjectKey,
-        /// This very pod, not a later one of the same name.
+        /// UID of the pod; a later pod of the same name is left alone.
         uid: Uid,
         /// The claim.
         claim: ClaimName,
     },
-    /// Open the node to pods: lift our cordon and its annotation and, in the same write, reserve it where it is to be.
+    /// Open the node to pods: remove our cordon and its annotation and, if asked, reserve the node in the same write.
     Open {
-        /// Which node.
+        /// The node.
         node: String,
-        /// For the pods of this claim alone, by [`poolwright_terms::keys::RESERVED_TAINT`]; `None` for anybody.
+        /// Reserve the node for the pods of this claim, by [`poolwright_terms::keys::RESERVED_TAINT`]. `None`: open to all
+        /// pods.
         reserve_for: Option<ClaimName>,
     },
     /// Set a node's taints to exactly this list.
     SetTaints {
-        /// Which node.
+        /// The node.
         node: String,
-        /// The complete list of taints to have.
+        /// The complete list of taints.
         taints: Vec<Taint>,
     },
-    /// Delete the NodeClaim; its finalizer then gives the instance back.
+    /// Delete the NodeClaim. Its finalizer then terminates the instance.
     DeleteClaim {
-        /// Which claim.
+        /// The claim.
         claim: ClaimName,
-        /// This very claim.
+        /// UID of the claim; a later claim of the same name is left alone.
         uid: Uid,
-        /// When true, the executor first asks the API server itself whether any workload pod is bound to the claim's
-        /// node, and does nothing if one is.
+        /// If true, the executor first asks the API server whether a workload pod is bound to the claim's node, and does
+        /// nothing if there is one.
         only_if_empty: bool,
     },
-    /// Delete the NodeClaim of a node that leaves: what its pods need elsewhere is there, or nothing can be waited for.
+    /// Delete the NodeClaim of a disrupted node: its pods have room elsewhere, or there is no time to wait for it.
     Retire {
-        /// Which claim.
+        /// The claim.
         claim: ClaimName,
-        /// This very claim.
+        /// UID of the claim; a later claim of the same name is left alone.
         uid: Uid,
     },
-    /// Ask a pod to go, by the Eviction API: budgets may refuse it.
+    /// Evict a pod with the Eviction API. A PodDisruptionBudget may refuse it.
     Evict {
-        /// Which pod.
+        /// The pod.
         pod: ObjectKey,
-        /// This very pod, not a later one of the same name.
+        /// UID of the pod; a later pod of the same name is left alone.
         uid: Uid,
     },
-    /// Tell a pod to end, whatever protects it: its node goes.
+    /// Delete a pod regardless of budgets and annotations, because its node is about to go.
     EndPod {
-        /// Which pod.
+        /// The pod.
         pod: ObjectKey,
-        /// This very pod, not a later one of the same name.
+        /// UID of the pod; a later pod of the same name is left alone.
         uid: Uid,
-        /// From SIGTERM to SIGKILL.
+        /// The grace period, from SIGTERM to SIGKILL.
         grace: SignedDuration,
     },
-    /// Give the instance of a deleted claim back. Repeated until the provider says that it is gone.
+    /// Terminate the instance of a deleted claim. Repeated until the provider confirms that the instance is gone.
     Terminate {
-        /// Which claim.
+        /// The claim.
         claim: ClaimName,
-        /// Whether pods that still run there keep it no more: their time is up.
+        /// Terminate even if pods still run there: the deadline has passed.
         forced: bool,
     },
-    /// An instance that no claim explains: give it back.
+    /// Terminate an instance that belongs to no claim.
     Reap {
-        /// The cloud's id.
+        /// The cloud's id of the instance.
         provider_id: String,
-        /// UID of the claim it was launched for. The executor first asks the API server itself whether it exists.
+        /// UID of the claim that it was launched for. The executor first asks the API server whether that claim exists.
         claim_uid: Uid,
-        /// Which node class launched it.
+        /// The node class that it was launched with.
         node_class: NodeClassRef,
     },
     /// Write conditions of a claim's or a pool's status.
     SetConditions {
-        /// Of what.
+        /// The object.
         subject: Subject,
-        /// Which.
+        /// The conditions.
         conditions: Vec<ConditionUpdate>,
     },
-    /// Do not buy this claim's offering for a while: it failed after launch.
+    /// Avoid the claim's current offering for a while: it failed after launch.
     HoldBack {
-        /// Whose current offering.
+        /// The claim.
         claim: ClaimName,
         /// Why, in a sentence.
         message: String,
     },
-    /// Plan at once, without waiting for the batch window: the pods concerned have waited already.
+    /// Plan at once, without waiting for the batch window: the pods have waited already.
     PlanNow,
     /// Record an event on an object, for users.
     RecordEvent(Event),
 }
 
-/// What a condition or an event is about.
+/// The object of a condition or an event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Subject {
     /// A pod.
@@ -153,34 +154,34 @@ pub enum Subject {
 /// A Kubernetes event on an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Event {
-    /// About what.
+    /// The object.
     pub subject: Subject,
     /// Normal or warning.
     pub kind: EventType,
-    /// Why, for programs.
+    /// The reason, for programs.
     pub reason: Reason,
-    /// A sentence.
+    /// The message, a sentence.
     pub message: String,
 }
 
 /// The type of a Kubernetes event: how serious it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum EventType {
-    /// As it should be.
+    /// Nothing is wrong.
     Normal,
-    /// Somebody should look.
+    /// Somebody should look at it.
     Warning,
 }
 
-/// A condition to record. Its time of transition changes only when its status does.
+/// A condition to write. Its transition time changes only when its status does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConditionUpdate {
-    /// Which.
+    /// Its type.
     pub kind: ConditionType,
     /// Its status.
     pub status: ConditionStatus,
-    /// Why, for programs.
+    /// The reason, for programs.
     pub reason: Reason,
-    /// A sentence.
+    /// The message, a sentence.
     pub message: String,
 }

@@ -1,13 +1,13 @@
-//! The batch window: a burst of pods is planned together, a single one does not wait long.
+//! The batch window: when to plan, so that a burst of pods is planned together and a single pod does not wait long.
 //!
-//! Its times are those of a monotonic clock: a calendar that is set back would keep a window open for as long as it was wrong.
+//! Times are on the monotonic clock. If the wall clock were used, setting it back would keep a window open.
 
 use std::time::Duration;
 
 use crate::index::Change;
 
-/// When to plan. It opens with the first change that matters, is extended while demand keeps coming, and closes at the
-/// latest after its ceiling.
+/// The batch window. It opens with the first change that matters, stays open while demand keeps coming, and closes after a
+/// maximum at the latest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchWindow {
     idle: Duration,
@@ -21,17 +21,17 @@ struct Window {
     /// The last time demand was added, or the window opened.
     last: Duration,
     urgent: bool,
-    /// Since when, and for how long at least, what presses is waited for.
-    pressing: Option<(Duration, Duration)>,
+    /// Since when, and for how long at least, more interruptions are waited for.
+    interruption: Option<(Duration, Duration)>,
 }
 
-/// What presses comes in bursts: so long nothing more of it comes before a plan is made, and so long at most. Pods are planned a second
-/// after their instance is told of at the latest; and what comes within that second is one plan and few orders.
-const PRESSING: (Duration, Duration) = (Duration::from_millis(150), Duration::from_millis(600));
+/// Interruptions come in bursts. A plan is made when none has come for the first time, and after the second at the latest. So pods are
+/// planned within a second of the interruption of their instance, and all interruptions of that second are one plan with few orders.
+const INTERRUPTION_BURST: (Duration, Duration) = (Duration::from_millis(150), Duration::from_millis(600));
 
 impl Window {
     const fn at(now: Duration) -> Self {
-        Self { opened: now, last: now, urgent: false, pressing: None }
+        Self { opened: now, last: now, urgent: false, interruption: None }
     }
 }
 
@@ -48,7 +48,7 @@ impl BatchWindow {
         Self { idle, max, open: None }
     }
 
-    /// Takes note of a change of the cluster.
+    /// Registers a change of the cluster.
     pub fn on(&mut self, change: Change, now: Duration) {
         if change < Change::Room {
             return;
@@ -58,22 +58,22 @@ impl BatchWindow {
             Some(window) if change >= Change::Demand => window.last = window.last.max(now),
             Some(_) => {}
         }
-        if change == Change::Pressing {
-            self.press(now);
+        if change == Change::Interrupted {
+            self.on_interruption(now);
         }
     }
 
-    /// A plan is wanted at once, without waiting for more pods: an order failed, and its pods have waited already.
+    /// Makes a plan due at once: a launch failed, and its pods have waited already.
     pub fn urgent(&mut self, now: Duration) {
         let window = self.open.get_or_insert(Window::at(now));
         window.urgent = true;
     }
 
-    /// A plan is wanted as soon as a burst is over: instances are taken away, and those on them have little time.
-    fn press(&mut self, now: Duration) {
+    /// Makes a plan due when the burst of interruptions is over: pods on interrupted instances have little time.
+    fn on_interruption(&mut self, now: Duration) {
         let window = self.open.get_or_insert(Window::at(now));
-        let first = window.pressing.map_or(now, |(first, _)| first);
-        window.pressing = Some((first, now.max(first)));
+        let first = window.interruption.map_or(now, |(first, _)| first);
+        window.interruption = Some((first, now.max(first)));
     }
 
     /// When the window is due; `None` while it is closed.
@@ -83,9 +83,9 @@ impl BatchWindow {
                 return window.opened;
             }
             let usual = window.last.saturating_add(self.idle).min(window.opened.saturating_add(self.max));
-            let (idle, most) = PRESSING;
-            let pressing = window.pressing.map(|(first, last)| (last + idle).min(first + most));
-            pressing.map_or(usual, |pressing| usual.min(pressing))
+            let (idle, most) = INTERRUPTION_BURST;
+            let interruption = window.interruption.map(|(first, last)| (last + idle).min(first + most));
+            interruption.map_or(usual, |interruption| usual.min(interruption))
         })
     }
 
@@ -94,7 +94,7 @@ impl BatchWindow {
         self.next_deadline().is_some_and(|deadline| deadline <= now)
     }
 
-    /// Closes the window: planning starts. What comes from now on opens the next one.
+    /// Closes the window because planning starts. Later changes open the next one.
     pub fn close(&mut self) {
         self.open = None;
     }

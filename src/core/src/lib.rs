@@ -1,27 +1,29 @@
-//! Decisions: what to buy, keep, open to pods and give back. A snapshot and a time go in, actions with reasons come out.
+//! Decisions: which nodes to buy, open to pods, keep and terminate. The input is a snapshot and a time, the output is actions
+//! with reasons.
 //!
-//! Lives here, in the order of the data. A room uses itself and the rooms above it, never one below; `tests/it/rooms.rs` holds that.
+//! Lives here, in the order in which data flows. A module uses only itself and the modules above it in this table;
+//! `tests/it/layers.rs` checks that.
 //!
-//! | room | job |
+//! | module | contents |
 //! |---|---|
-//! | `model` | the cluster, the offers, the options and the plan, as plain data |
-//! | `action` | what the controller is to do, as data |
-//! | `rules` | whether a pod may run on a node: one scheduling rule, one file |
-//! | `setbacks` | the back-off of offerings that failed or were taken back |
-//! | `outcome` | results of calls, remembered as setbacks and answered with actions |
-//! | `index` | what the watches said last; it gives snapshots |
+//! | `model` | the cluster, the options of a plan and the plan, as plain data |
+//! | `action` | actions of the controller, as data |
+//! | `rules` | scheduling rules: whether a pod may run on a node. One file for each rule |
+//! | `setbacks` | back-off for offerings that failed or whose instances the cloud reclaimed |
+//! | `outcome` | results of the executor's calls, and the actions that follow from them |
+//! | `index` | the cluster as watches last showed it; source of snapshots |
 //! | `batch` | the batch window: when to plan |
-//! | `demand` | the pods that want a node and those still to come, volumes and scheduler profiles applied |
-//! | `supply` | free room, offers, limits, commitments, interruption risk |
-//! | `plan` | place, pack, make claims, audit |
-//! | `lifecycle` | the life of a claim: launch, register, open, drain, give back |
-//! | `disruption` | drift, expiry and consolidation: which healthy nodes leave |
-//! | `why` | the reasons, in words for people |
+//! | `demand` | pending pods and pods that controllers will create, with volumes and scheduler profiles applied |
+//! | `supply` | free capacity on nodes, offerings, limits, commitments, interruption risk |
+//! | `plan` | the planner: place, pack, create claims, audit |
+//! | `lifecycle` | the stages of a claim: launch, register, open, drain, terminate |
+//! | `disruption` | consolidation, drift and expiry: which healthy nodes to empty |
+//! | `why` | explanations for people: `poolwright explain`, events and conditions |
 //!
-//! `lifecycle` never asks `plan`: what both need stands in `demand` and `supply`.
+//! `lifecycle` never uses `plan`: both use `demand` and `supply`.
 //!
-//! The rooms are modules and not crates: one unit is optimised as a whole, calls between rooms inline, and the test holds the walls as
-//! well as the compiler would.
+//! These are modules and not crates, so that the compiler can inline calls between them. The test keeps them apart just as
+//! well.
 //!
 //! May not live here: a Kubernetes or cloud client, an async runtime, a clock, API objects (the intake crate converts them), logging.
 //! Every function is a pure function of its arguments.

@@ -1,7 +1,7 @@
-//! What a call of the executor came to, and what follows from it.
+//! Outcomes of the executor's calls, and the actions that follow from them.
 //!
-//! The executor carries out actions and decides nothing. What a cloud or the API server answered comes back here: it is
-//! remembered as a setback where it is one, and answered with further actions.
+//! The executor carries out actions and decides nothing. Answers of a cloud or the API server that matter to decisions come
+//! back here. Failures are remembered as setbacks, and every outcome returns further actions.
 
 use jiff::Timestamp;
 use poolwright_catalog::OfferingId;
@@ -11,51 +11,51 @@ use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::model::{Claim, ObjectKey};
 use crate::setbacks::Setbacks;
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Outcome<'a> {
-    /// The claim has an instance.
+    /// The claim's instance was launched.
     Launched {
-        /// Which claim.
+        /// The claim.
         claim: &'a Claim,
         /// The offering that was launched.
         offering: &'a OfferingId,
         /// The offerings that were tried before it.
         unavailable: &'a [Unavailable],
     },
-    /// None of the claim's offerings can be had now.
+    /// None of the claim's offerings is available now.
     NoneAvailable {
-        /// Which claim.
+        /// The claim.
         claim: &'a Claim,
         /// The offerings that were tried.
         unavailable: &'a [Unavailable],
     },
-    /// The claim's launch can never work until a person changes something.
+    /// The launch cannot succeed until a person changes something.
     LaunchInvalid {
-        /// Which claim.
+        /// The claim.
         claim: &'a Claim,
         /// What to change.
         why: &'a str,
     },
-    /// The API server does not let us add a toleration to a pod.
+    /// The API server refused to add a toleration to a pod.
     TolerationRefused {
-        /// Which pod.
+        /// The pod.
         pod: &'a ObjectKey,
-        /// Its words.
+        /// Its message.
         why: &'a str,
     },
 }
 
-/// An offering that could not be had.
+/// An offering that was not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable {
-    /// Which offering.
+    /// The offering.
     pub offering: OfferingId,
-    /// The cloud's words.
+    /// The cloud's message.
     pub why: String,
 }
 
-/// Remembers what an outcome says of the future, and decides what to do about it, in this order.
+/// Updates the setbacks and returns the actions that follow, in the order in which to carry them out.
 pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -> Vec<Action> {
     match *outcome {
         Outcome::Launched { claim, offering, unavailable } => {
@@ -77,9 +77,7 @@ pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -
                 return Vec::new();
             }
             let message = format!(
-                "a toleration cannot be added to pods of namespace {}, so nodes cannot be reserved for them, and others \
-                 may take their place; they are nominated instead. Grant `patch` on pods (deploy/rbac.yaml), or run with \
-                 --placement nominate: {why}",
+                "Poolwright may not add a toleration to pods of namespace {}, so it cannot reserve nodes for them; it nominates them instead, and other pods may take their places. Grant `patch` on pods (deploy/rbac.yaml), or run with --placement nominate: {why}",
                 pod.namespace
             );
             vec![event(Subject::Pod(pod.clone()), Reason::ReservationRefused, message)]
@@ -93,10 +91,10 @@ fn fail(claim: &Claim, unavailable: &[Unavailable], setbacks: &mut Setbacks, now
     }
 }
 
-/// The claim goes, and its pods are planned anew at once, without the offerings that failed.
+/// The claim is deleted, and its pods are planned again at once, without the offerings that failed.
 fn none_available(claim: &Claim, unavailable: &[Unavailable]) -> Vec<Action> {
     let list: Vec<String> = unavailable.iter().map(|one| format!("{} ({})", one.offering, one.why)).collect();
-    let message = format!("none of its offerings can be had now: {}", list.join(", "));
+    let message = format!("none of its offerings is available now: {}", list.join(", "));
     vec![
         event(Subject::Claim(claim.name.clone()), Reason::StockOut, message.clone()),
         event(Subject::Pool(claim.pool.clone()), Reason::StockOut, message.clone()),

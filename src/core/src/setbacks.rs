@@ -1,7 +1,7 @@
-//! The memory of what failed: offerings that were out of stock or over quota, or whose nodes never became usable; instances
-//! that the cloud took back; node classes that cannot launch; namespaces whose pods may not be given a toleration.
+//! Back-off after failures: offerings that were out of stock or over quota, or whose nodes never became usable; offerings whose
+//! instances the cloud reclaimed; node classes that cannot launch; namespaces whose pods may not be given a toleration.
 //!
-//! It is lost with the process. Nothing goes wrong without it: what still fails is learned again.
+//! It is lost with the process. That does no harm: failures that persist are learned again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,36 +12,37 @@ use poolwright_terms::{CapacityType, ConditionType, InterruptionKind, NodeClassR
 
 use crate::model::{Claim, TakenBack, Uid};
 
-/// For how long an offering is avoided of which the cloud took an instance back; each time in a row doubles it.
+/// How long an offering is avoided after the cloud reclaimed an instance of it. Doubles with each reclaim in a row.
 const TAKEN_BACK: SignedDuration = SignedDuration::from_mins(5);
-/// Instances that are taken back within this time go together: as long as spot instances have after they were told.
+/// Reclaims within this time count as one: it is the notice that spot instances get.
 const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
 
-/// How long a refusal to add tolerations is believed: rights may be given.
+/// How long a refusal to add tolerations is remembered: permissions may change.
 const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
-/// Which offerings not to buy for a while, or only where all else is much dearer, per node class. Each failure in a row doubles the
-/// time; a success ends it.
+/// Offerings to avoid for a while, or to buy only if everything else is much more expensive, by node class. Each failure in a
+/// row doubles the time. A success ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setbacks {
     first: SignedDuration,
     most: SignedDuration,
     offerings: BTreeMap<(NodeClassRef, OfferingId), Setback>,
-    /// Those of which the cloud took instances back. That another is sold says nothing of how long it is left to us.
+    /// Offerings whose instances the cloud reclaimed. A successful launch does not end this: it says nothing about how long the
+    /// instance will last.
     taken_back: BTreeMap<(NodeClassRef, OfferingId), Reclaims>,
-    /// The interruptions that it knows.
+    /// The interruptions counted so far.
     interruptions: BTreeSet<(Uid, InterruptionKind)>,
-    /// Why launches with a node class can never work.
+    /// Why launches with a node class cannot succeed.
     launch_problems: BTreeMap<NodeClassRef, String>,
-    /// Namespaces where a toleration was refused, and until when that is believed.
+    /// Namespaces where a toleration was refused, and until when that is remembered.
     refusals: BTreeMap<String, Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reclaims {
-    /// How often in a row.
+    /// Reclaims in a row.
     row: u32,
-    /// When the last of these was.
+    /// Time of the last one.
     last: Timestamp,
     until: Timestamp,
 }
@@ -53,14 +54,15 @@ struct Setback {
 }
 
 impl Default for Setbacks {
-    /// 1 minute, doubling to 60 minutes.
+    /// One minute, doubling up to one hour.
     fn default() -> Self {
         Self::new(SignedDuration::from_mins(1), SignedDuration::from_mins(60))
     }
 }
 
 impl Setbacks {
-    /// Nothing failed yet; the first failure holds an offering back for `first`, and none for longer than `most`.
+    /// Without failures so far. The first failure holds an offering back for `first`; no offering is held back for longer than
+    /// `most`.
     pub fn new(first: SignedDuration, most: SignedDuration) -> Self {
         Self {
             first,
@@ -73,8 +75,8 @@ impl Setbacks {
         }
     }
 
-    /// Takes note of a failure, and says until when the offering is held back. A failure while it is held back is of an
-    /// order placed before, and does not count again.
+    /// Registers a failure, and returns until when the offering is held back. A failure while it is held back belongs to an
+    /// earlier launch, and does not count again.
     pub fn failed(&mut self, node_class: &NodeClassRef, offering: &OfferingId, now: Timestamp) -> Timestamp {
         let setback = self
             .offerings
@@ -89,8 +91,8 @@ impl Setbacks {
         setback.until
     }
 
-    /// Takes note of what a cloud said of an instance of this offering, and when: of one that it takes back, or is likely to. Those that
-    /// it takes together count once; a time after the setback as long as the longest ends a row.
+    /// Registers that the cloud reclaims an instance of this offering, or is likely to. Reclaims at about the same time count
+    /// once. After the longest setback without one, the count starts again.
     pub fn interrupted(
         &mut self,
         node_class: &NodeClassRef,
@@ -104,7 +106,7 @@ impl Setbacks {
         let fresh = Reclaims { row: 0, last: Timestamp::MIN, until: Timestamp::MIN };
         let reclaims = self.taken_back.entry((node_class.clone(), offering.clone())).or_insert(fresh);
         if kind == InterruptionKind::Rebalance {
-            // A hint: as much as one that is out of stock.
+            // Only likely: counts as long as a first failure.
             reclaims.until = reclaims.until.max(at.checked_add(self.first).unwrap_or(Timestamp::MAX));
             return;
         }
@@ -122,8 +124,8 @@ impl Setbacks {
             Reclaims { row: reclaims.row.saturating_add(1), last: at, until: reclaims.until.max(until) };
     }
 
-    /// Takes note of the interruptions that are recorded on these claims, each once. They are all that are known now. Returns
-    /// whether there are or were any.
+    /// Registers the interruptions recorded on these claims, each once. The claims must be all that have one. Returns whether
+    /// there are any, or were before.
     pub fn note_interruptions<'a>(
         &mut self,
         claims: impl Iterator<Item = &'a Arc<Claim>>,
@@ -144,37 +146,37 @@ impl Setbacks {
         !(before.is_empty() && self.interruptions.is_empty())
     }
 
-    /// Takes note of a success: the offering is bought again, and the next failure counts as the first. Launches with the node
-    /// class can work.
+    /// Registers a successful launch: the offering is no longer held back, and launches with the node class can succeed.
     pub fn succeeded(&mut self, node_class: &NodeClassRef, offering: &OfferingId) {
         self.offerings.remove(&(node_class.clone(), offering.clone()));
         self.launch_problems.remove(node_class);
     }
 
-    /// Takes note that launches with a node class can never work until a person changes something.
+    /// Registers that launches with a node class cannot succeed until a person changes something.
     pub fn launch_invalid(&mut self, node_class: &NodeClassRef, why: &str) {
         self.launch_problems.insert(node_class.clone(), why.to_owned());
     }
 
-    /// Why launches with a node class can never work, by class.
+    /// Why launches with a node class cannot succeed, by class.
     pub fn launch_problems(&self) -> &BTreeMap<NodeClassRef, String> {
         &self.launch_problems
     }
 
-    /// Takes note that pods of this namespace may not be given a toleration. Returns whether that is news.
+    /// Registers that pods of this namespace may not be given a toleration. Returns whether that was unknown.
     pub fn toleration_refused(&mut self, namespace: &str, now: Timestamp) -> bool {
         let until = now.checked_add(REFUSED_FOR).unwrap_or(Timestamp::MAX);
         self.refusals.insert(namespace.to_owned(), until).is_none_or(|until| until <= now)
     }
 
-    /// The namespaces whose pods may not be given a toleration, as far as is believed at `now`.
+    /// The namespaces whose pods may not be given a toleration at `now`.
     pub fn unpatchable(&self, now: Timestamp) -> BTreeSet<String> {
         let believed = self.refusals.iter().filter(|(_, until)| **until > now);
         believed.map(|(namespace, _)| namespace.clone()).collect()
     }
 
-    /// What is held back at `now`, and until when: for [`crate::model::Snapshot::held_back`]. What failed, and what is paid for beforehand and
-    /// was taken back: that costs nothing, and no multiple of nothing says that something else is to be preferred.
+    /// Offerings that are held back at `now`, and until when: for [`crate::model::Snapshot::held_back`]. Besides offerings that
+    /// failed, these are prepaid offerings that were reclaimed: they cost nothing, so raising their price would not make
+    /// another offering preferable.
     pub fn held_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
         let failed = self.offerings.iter().map(|(key, setback)| (key, setback.until));
         let prepaid = self.taken_back.iter().filter(|((_, id), _)| is_prepaid(id));
@@ -187,7 +189,8 @@ impl Setbacks {
         held
     }
 
-    /// What the cloud takes back at `now` and may be bought all the same: for [`crate::model::Snapshot::taken_back`].
+    /// Offerings that the cloud has reclaimed lately and that may be bought at a higher counted price: for
+    /// [`crate::model::Snapshot::taken_back`].
     pub fn taken_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), TakenBack> {
         let counts = |((_, id), reclaims): &(&(NodeClassRef, OfferingId), &Reclaims)| {
             !is_prepaid(id) && reclaims.until > now
@@ -196,7 +199,7 @@ impl Setbacks {
         self.taken_back.iter().filter(counts).map(|(key, reclaims)| (key.clone(), said(reclaims))).collect()
     }
 
-    /// When the next offering is as good as any again; `None` when none is held back and none is taken back.
+    /// When the next setback ends; `None` if there is none.
     pub fn next_release(&self, now: Timestamp) -> Option<Timestamp> {
         let failed = self.offerings.values().map(|setback| setback.until);
         let all = failed.chain(self.taken_back.values().map(|reclaims| reclaims.until));

@@ -2,13 +2,14 @@
 
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use poolwright_api::FieldProblem;
 use poolwright_core::{Budget, BudgetLimit, BudgetSelector, Share};
 
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::requirements;
 use crate::pod::{key_of, uid_of};
 
-/// A PodDisruptionBudget as decisions see it. Fails only on amounts that no API server would have accepted.
+/// Converts a PodDisruptionBudget. Fails only for amounts that an API server would refuse.
 pub fn budget(from: &PodDisruptionBudget) -> Result<Budget, IntakeError> {
     let meta = &from.metadata;
     convert_budget(from).map_err(|problem| {
@@ -17,7 +18,7 @@ pub fn budget(from: &PodDisruptionBudget) -> Result<Budget, IntakeError> {
     })
 }
 
-pub(crate) fn convert_budget(from: &PodDisruptionBudget) -> Result<Budget, Problem> {
+pub(crate) fn convert_budget(from: &PodDisruptionBudget) -> Result<Budget, FieldProblem> {
     let nothing = PodDisruptionBudgetSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let selector = match &spec.selector {
@@ -32,7 +33,7 @@ pub(crate) fn convert_budget(from: &PodDisruptionBudget) -> Result<Budget, Probl
         spec.max_unavailable.as_ref().map(|amount| share("spec.maxUnavailable", amount)).transpose()?;
     if least.is_some() && most.is_some() {
         let cause = "a budget has minAvailable or maxUnavailable, not both";
-        return Err(Problem::new("spec", cause, "remove one of them"));
+        return Err(FieldProblem::new("spec", cause, "remove one of them"));
     }
     // What the controller said of an older spec is no news of this one.
     let status = from.status.as_ref().filter(|status| status.observed_generation == from.metadata.generation);
@@ -52,7 +53,7 @@ pub(crate) fn convert_budget(from: &PodDisruptionBudget) -> Result<Budget, Probl
     })
 }
 
-fn share(path: &str, amount: &IntOrString) -> Result<Share, Problem> {
+fn share(path: &str, amount: &IntOrString) -> Result<Share, FieldProblem> {
     let (read, said) = match amount {
         IntOrString::Int(count) => (u64::try_from(*count).ok().map(Share::Count), count.to_string()),
         IntOrString::String(text) => {
@@ -61,6 +62,6 @@ fn share(path: &str, amount: &IntOrString) -> Result<Share, Problem> {
     };
     read.ok_or_else(|| {
         let cause = format!("`{said}` is neither a number of pods nor a percentage");
-        Problem::new(path, cause, "write a number such as 1, or a percentage such as `50%`")
+        FieldProblem::new(path, cause, "write a number such as 1, or a percentage such as `50%`")
     })
 }

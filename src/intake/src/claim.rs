@@ -1,10 +1,11 @@
-//! NodeClaims, in both directions.
+//! Converts NodeClaims in both directions.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use poolwright_api as api;
+use poolwright_api::FieldProblem;
 use poolwright_catalog::{OfferingId, Price, RankedOffering, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{Claim, ClaimName, Interruption, Launched, PoolName};
@@ -12,27 +13,23 @@ use poolwright_terms::keys;
 
 use crate::conditions::conditions;
 use crate::convert::{allocatable_amounts, amounts, core_deadlines, deadlines, is_kept};
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod::uid_of;
 
-/// What a cloud says is not kept beyond this length.
+/// The longest text of a cloud that a claim keeps.
 const MESSAGE_BYTES: usize = 512;
 
-/// A NodeClaim as decisions see it.
+/// Converts a NodeClaim to core's model.
 pub fn node_claim(from: &api::NodeClaim) -> Result<Claim, IntakeError> {
     convert(from).map_err(|problem| problem.of(object_name("NodeClaim", None, from.metadata.name.as_deref())))
 }
 
-pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
+pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, FieldProblem> {
     let (meta, spec) = (&from.metadata, &from.spec);
     let offerings = spec.offerings.iter().enumerate();
     let offerings: Vec<_> = offerings.map(|(at, offering)| ranked(at, offering)).collect::<Result<_, _>>()?;
     let Some(first) = offerings.first() else {
-        return Err(Problem::new(
-            "spec.offerings",
-            "a claim without offerings wants nothing",
-            "delete the claim",
-        ));
+        return Err(FieldProblem::new("spec.offerings", "the claim lists no offerings", "delete the claim"));
     };
     let status = from.status.as_ref();
     let launched = status.and_then(|status| {
@@ -71,14 +68,15 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Problem> {
     })
 }
 
-fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, Problem> {
+fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, FieldProblem> {
     let path = format!("spec.offerings[{at}]");
     let price = from
         .usd_per_hour
         .as_deref()
         .map(|text| {
-            let error =
-                |error| Problem::new(format!("{path}.usdPerHour"), format!("{error}"), "delete the claim");
+            let error = |error| {
+                FieldProblem::new(format!("{path}.usdPerHour"), format!("{error}"), "delete the claim")
+            };
             text.parse::<UsdPerHour>().map_err(error)
         })
         .transpose()?;
@@ -93,25 +91,22 @@ fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, Proble
     })
 }
 
-/// The pool a claim belongs to: by its label, or by its owner where somebody took the label away.
-fn pool(meta: &ObjectMeta) -> Result<PoolName, Problem> {
+/// The pool of a claim: from its label, or from its owner if the label was removed.
+fn pool(meta: &ObjectMeta) -> Result<PoolName, FieldProblem> {
     let label = meta.labels.as_ref().and_then(|labels| labels.get(keys::NODEPOOL_LABEL));
     let owner = || {
         meta.owner_references.iter().flatten().find(|owner| owner.kind == "NodePool").map(|owner| &owner.name)
     };
     label.or_else(owner).map(|name| PoolName(name.clone())).ok_or_else(|| {
-        Problem::new(
+        FieldProblem::new(
             "metadata.labels",
-            format!(
-                "the label {} is missing, so nobody knows which NodePool it belongs to",
-                keys::NODEPOOL_LABEL
-            ),
+            format!("the label {} is missing, so its NodePool is unknown", keys::NODEPOOL_LABEL),
             "set the label to the name of the NodePool, or delete the claim",
         )
     })
 }
 
-/// An interruption, as decisions see it.
+/// Converts an interruption to core's model.
 pub fn interruption(from: &api::Interruption) -> Interruption {
     Interruption {
         kind: from.kind,
@@ -121,7 +116,7 @@ pub fn interruption(from: &api::Interruption) -> Interruption {
     }
 }
 
-/// An interruption, as the API writes it: times in whole seconds, the deadline never later than it was said to be.
+/// Converts an interruption to the API's form: times in whole seconds, and the deadline rounded down.
 pub fn api_interruption(from: &Interruption) -> api::Interruption {
     let whole = |time: Timestamp| Time(Timestamp::from_second(time.as_second()).unwrap_or(time));
     let message = &from.message;
@@ -133,7 +128,7 @@ pub fn api_interruption(from: &Interruption) -> api::Interruption {
     }
 }
 
-/// An offering's name, as decisions see it.
+/// Converts an offering's identity to core's model.
 pub fn offering_id(from: &api::OfferingRef) -> OfferingId {
     OfferingId {
         instance_type: from.instance_type.as_str().into(),
@@ -142,7 +137,7 @@ pub fn offering_id(from: &api::OfferingRef) -> OfferingId {
     }
 }
 
-/// An offering's name, as the API writes it.
+/// Converts an offering's identity to the API's form.
 pub fn offering_ref(from: &OfferingId) -> api::OfferingRef {
     api::OfferingRef {
         instance_type: from.instance_type.to_string(),
@@ -151,7 +146,7 @@ pub fn offering_ref(from: &OfferingId) -> api::OfferingRef {
     }
 }
 
-/// A price with its source, for a claim's status; `None` when it is unknown.
+/// A price with its source, for a claim's status; `None` if it is unknown.
 pub fn claim_price(from: &Price) -> Option<api::ClaimPrice> {
     let Price::Known(quote) = from else { return None };
     Some(api::ClaimPrice {
@@ -161,7 +156,7 @@ pub fn claim_price(from: &Price) -> Option<api::ClaimPrice> {
     })
 }
 
-/// The NodeClaim to create for a planned node: labelled, owned by its pool, and with the finalizer that keeps it until
+/// The NodeClaim to create for a planned node. It has its labels, its pool as owner, and the finalizer that keeps it until
 /// its instance is gone.
 pub fn claim_object(planned: &PlannedClaim) -> api::NodeClaim {
     let offering = |ranked: &RankedOffering| api::ClaimOffering {

@@ -1,6 +1,6 @@
-//! What is paid for beforehand, as a file says it: commitments and reservations (`--commitments`).
+//! Reads the file of commitments and reservations (`--commitments`).
 //!
-//! What an entry says by itself is looked at without a catalogue; what it covers, and what a node uses of it, needs one.
+//! Reading an entry needs no catalogue. Finding the offerings that it covers, and a node's use of it, needs one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use serde::Deserialize;
 /// A hundred percent, in the millionths that amounts are read in.
 const HUNDRED: u64 = 100_000_000;
 
-/// The file as it is written.
+/// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct File {
@@ -25,7 +25,7 @@ struct File {
     reservations: Vec<Reservation>,
 }
 
-/// Money per hour that pays for whatever is used of it.
+/// A commitment: money per hour that you pay in any case.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Entry {
@@ -39,7 +39,7 @@ struct Entry {
     covers: Covers,
 }
 
-/// What a commitment covers; what is not said is not asked.
+/// The offerings that a commitment covers. An absent field restricts nothing.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Covers {
@@ -53,7 +53,7 @@ struct Covers {
     providers: BTreeSet<String>,
 }
 
-/// Nodes that are paid for.
+/// Reserved nodes, which you pay for in any case.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Reservation {
@@ -65,7 +65,7 @@ struct Reservation {
     count: u32,
 }
 
-/// A decimal, written as a number or as a text.
+/// A decimal, written as a number or a string.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Amount {
@@ -74,7 +74,7 @@ enum Amount {
 }
 
 impl Amount {
-    /// In millionths.
+    /// The value in millionths.
     fn read(&self) -> Result<UsdPerHour, String> {
         let text = match self {
             Self::Number(number) => number.to_string(),
@@ -84,15 +84,15 @@ impl Amount {
     }
 }
 
-/// What a node uses of a commitment.
+/// A node's use of a commitment.
 enum Use<'e> {
-    /// Its price, less so many millionths of a percent.
+    /// Its price, less a discount in millionths of a percent.
     Less(u64),
-    /// So much, by type.
+    /// An amount for each instance type.
     Rates(&'e BTreeMap<String, Amount>),
 }
 
-/// What is paid for beforehand, as far as it is understood without a catalogue.
+/// The commitments and reservations of a file, read without a catalogue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Commitments {
     source: String,
@@ -110,7 +110,7 @@ pub fn commitments(source: &str, text: &str) -> Result<Commitments, String> {
 }
 
 impl Commitments {
-    /// What is wrong with entries whatever is sold.
+    /// The problems of entries that do not depend on a catalogue.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut names = BTreeSet::new();
@@ -119,19 +119,19 @@ impl Commitments {
                 problems.push(self.about(at, entry, &problem));
             }
             if !names.insert(&entry.name) {
-                problems.push(self.about(at, entry, "another entry has this name; give it one of its own"));
+                problems.push(self.about(at, entry, "another entry has this name; rename one of them"));
             }
         }
         problems
     }
 
-    /// How much each commitment is, by its name; without those that cannot be read.
+    /// The amount of each valid commitment, by name.
     pub fn amounts(&self) -> BTreeMap<String, UsdPerHour> {
         let all = self.file.commitments.iter();
         all.filter_map(|entry| Some((entry.name.clone(), entry.says().ok()?.0))).collect()
     }
 
-    /// Where in the file reservations are, if there are any.
+    /// The place of the first reservation in the file, if there is one.
     pub fn first_reservation(&self) -> Option<String> {
         let first = self.file.reservations.first()?;
         Some(self.about_reservation(0, first))
@@ -146,7 +146,7 @@ impl Commitments {
         format!("{}: reservations[{at}]{own}", self.source)
     }
 
-    /// The catalogue with what is reserved: at no price, since it is paid for, and only so often. Or all that is wrong.
+    /// The catalogue with the reserved nodes added: at price zero, and limited in number. Or all problems.
     pub fn with_reservations(&self, catalogue: Catalogue) -> Result<Catalogue, Vec<String>> {
         let mut problems = Vec::new();
         let mut counts: BTreeMap<OfferingId, u32> = BTreeMap::new();
@@ -191,8 +191,8 @@ impl Commitments {
         Ok(Catalogue::new(catalogue.origin().clone(), types, offerings))
     }
 
-    /// What each commitment pays for of what these sell, and all that is wrong. An entry with which something is wrong covers less or
-    /// nothing: no offering is ever in two, and a type that nobody sells takes nothing from the others.
+    /// The offerings of these catalogues that each commitment covers, and all problems. An entry with a problem covers fewer or
+    /// none. No offering is ever in two entries, and a type that nobody sells does not affect the others.
     pub fn terms(&self, catalogues: &[&Catalogue]) -> (Vec<Commitment>, Vec<String>) {
         let mut problems = Vec::new();
         let mut taken: BTreeMap<OfferingId, &str> = BTreeMap::new();
@@ -231,7 +231,7 @@ impl Entry {
                 let percent =
                     percent.read().map_err(|problem| format!("discountPercent: {problem}"))?.micros();
                 if percent >= HUNDRED {
-                    return Err("discountPercent: it must be below 100; what costs nothing is a reservation"
+                    return Err("discountPercent: it must be below 100; list nodes that cost nothing under `reservations`"
                         .to_owned());
                 }
                 Ok((left, Use::Less(percent)))
@@ -241,13 +241,13 @@ impl Entry {
                     let rate = rate.read().map_err(|problem| format!("rates.{name}: {problem}"))?;
                     if rate.micros() == 0 {
                         return Err(format!(
-                            "rates.{name}: it must be above zero; what costs nothing is a reservation"
+                            "rates.{name}: it must be above zero; list nodes that cost nothing under `reservations`"
                         ));
                     }
                 }
                 Ok((left, Use::Rates(&self.rates)))
             }
-            (Some(_), false) => Err("gives discountPercent and rates; keep one of them".to_owned()),
+            (Some(_), false) => Err("has both discountPercent and rates; keep one of them".to_owned()),
             (None, true) => {
                 Err("says not what a node uses of it; give discountPercent, or rates by instance type"
                     .to_owned())
@@ -315,7 +315,7 @@ impl Covers {
     }
 }
 
-/// The offering that a reservation is of.
+/// The offering of a reservation.
 fn place(catalogue: &Catalogue, reservation: &Reservation) -> Result<OfferingId, String> {
     let name = InstanceTypeName::from(reservation.instance_type.as_str());
     let zones: BTreeSet<&Zone> = catalogue
@@ -335,7 +335,7 @@ fn place(catalogue: &Catalogue, reservation: &Reservation) -> Result<OfferingId,
         }
         None => match zones.iter().next() {
             Some(only) if zones.len() == 1 => (*only).clone(),
-            _ => return Err(format!("says not in which zone; {name} is sold in {}", listed())),
+            _ => return Err(format!("has no zone; {name} is sold in {}, so name one of them", listed())),
         },
     };
     Ok(OfferingId { instance_type: name, zone, capacity_type: CapacityType::Reserved })
@@ -435,7 +435,7 @@ mod tests {
         let expected = [
             "c.yaml: reservations[0]: `g99` is no instance type",
             "c.yaml: reservations[1]: `mars` is no zone of p5.48xlarge",
-            "c.yaml: reservations[2] (r): says not in which zone",
+            "c.yaml: reservations[2] (r): has no zone",
         ];
         for (said, part) in said.iter().zip(expected) {
             assert!(said.starts_with(part), "{part}: {said}");

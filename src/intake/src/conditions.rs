@@ -1,4 +1,4 @@
-//! Conditions: reading those of a status, and laying updates over them.
+//! Reads the conditions of a status, and merges updates into them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use poolwright_core::{self as core, ConditionUpdate};
 use poolwright_terms::{ConditionStatus, ConditionType};
 
-/// The conditions that decisions know; others, which somebody else may have written, are left out.
+/// The conditions that core knows. It leaves out others, which another component may have written.
 pub fn conditions(from: &[Condition]) -> BTreeMap<ConditionType, core::Condition> {
     let convert = |condition: &Condition| core::Condition {
         status: ConditionStatus::named(&condition.status),
@@ -20,8 +20,8 @@ pub fn conditions(from: &[Condition]) -> BTreeMap<ConditionType, core::Condition
         .collect()
 }
 
-/// `existing` with `updates` laid over it. The time of a transition changes only when the status does. Conditions that
-/// are not updated stay as they are, in their order; new ones follow. Equal to `existing` when there is nothing to write.
+/// Merges `updates` into `existing`. The transition time changes only if the status changes. Conditions that
+/// are not updated stay, in their order, and new ones follow. The result equals `existing` if there is nothing to write.
 pub fn merge_conditions(
     existing: &[Condition],
     updates: &[ConditionUpdate],

@@ -1,4 +1,4 @@
-//! Small values, in both directions: amounts, taints, deadlines.
+//! Converts small values in both directions: amounts, taints, deadlines.
 
 use std::collections::BTreeMap;
 
@@ -6,59 +6,57 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api as api;
+use poolwright_api::FieldProblem;
+use poolwright_api::key_segment;
 use poolwright_catalog::{ResourceList, quantity};
 use poolwright_core as core;
 use poolwright_terms::Taint;
 
-use crate::error::Problem;
+use crate::error::quantity_problem;
 
-/// Quantities of Kubernetes as a resource list.
+/// Converts Kubernetes quantities to a resource list.
 pub(crate) fn resources(
     path: &str,
     from: Option<&BTreeMap<String, Quantity>>,
-) -> Result<ResourceList, Problem> {
+) -> Result<ResourceList, FieldProblem> {
     let from = from.into_iter().flatten();
     amounts_at(path, from.map(|(name, quantity)| (name, quantity.0.as_str())))
 }
 
-/// Amounts of our API as a resource list.
-pub(crate) fn amounts(path: &str, from: &BTreeMap<String, api::Amount>) -> Result<ResourceList, Problem> {
+/// Converts amounts of our API to a resource list.
+pub(crate) fn amounts(
+    path: &str,
+    from: &BTreeMap<String, api::Amount>,
+) -> Result<ResourceList, FieldProblem> {
     amounts_at(path, from.iter().map(|(name, amount)| (name, amount.0.as_str())))
 }
 
 fn amounts_at<'a>(
     path: &str,
     from: impl Iterator<Item = (&'a String, &'a str)>,
-) -> Result<ResourceList, Problem> {
+) -> Result<ResourceList, FieldProblem> {
     let mut list = ResourceList::new();
     for (name, text) in from {
         let amount = quantity::amount(name, text)
-            .map_err(|error| Problem::quantity(format!("{path}{}", key_segment(name)), &error))?;
+            .map_err(|error| quantity_problem(format!("{path}{}", key_segment(name)), &error))?;
         list.set(name.as_str(), amount);
     }
     Ok(list)
 }
 
-/// A map key as a part of a path: `.cpu`, or `["nvidia.com/gpu"]` where a dot would mislead.
-pub(crate) fn key_segment(key: &str) -> String {
-    let plain =
-        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    if plain { format!(".{key}") } else { format!("[{key:?}]") }
-}
-
-/// Whether an annotation says that a node, a claim or a pool is to be left as it is. Whoever wrote something else than `false` meant it.
+/// Whether an annotation protects a node, claim or pool from disruption. Any value except `false` does.
 pub(crate) fn is_kept(meta: &ObjectMeta) -> bool {
     let said =
         meta.annotations.as_ref().and_then(|all| all.get(poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION));
     said.is_some_and(|value| value != "false")
 }
 
-/// A resource list as amounts of our API.
+/// Converts a resource list to amounts of our API.
 pub fn allocatable_amounts(list: &ResourceList) -> BTreeMap<String, api::Amount> {
     list.iter().map(|(name, amount)| (name.to_string(), api::Amount(name.quantity(amount)))).collect()
 }
 
-/// A taint as a node carries it.
+/// Converts a taint to that of a node.
 pub fn node_taint(taint: &Taint) -> k8s::Taint {
     k8s::Taint {
         key: taint.key.clone(),
@@ -68,18 +66,18 @@ pub fn node_taint(taint: &Taint) -> k8s::Taint {
     }
 }
 
-/// Taints as a node carries them.
+/// Converts taints to those of a node.
 pub fn node_taints(taints: &[Taint]) -> Vec<k8s::Taint> {
     taints.iter().map(node_taint).collect()
 }
 
-/// Deadlines as decisions see them, or what is wrong with them (with a path relative to the deadlines).
-pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::Deadlines, Problem> {
+/// Converts deadlines to core's model, or returns their problems (with paths relative to the deadlines).
+pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::Deadlines, FieldProblem> {
     let read = |field: &str, text: &api::DurationText| {
         let path = || format!("{path}.{field}");
-        let length = text.parse().map_err(|error| duration_problem(path(), &error))?;
+        let length = text.parse().map_err(|error| FieldProblem::duration(path(), &error))?;
         if length.is_zero() {
-            return Err(Problem::new(
+            return Err(FieldProblem::new(
                 path(),
                 "a deadline of zero is always exceeded",
                 "write a duration such as `5m`",
@@ -95,15 +93,7 @@ pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::
     })
 }
 
-pub(crate) fn duration_problem(path: impl Into<String>, error: &api::DurationError) -> Problem {
-    Problem::new(
-        path,
-        format!("`{}` is not a duration", error.text),
-        "write whole numbers with h, m, s or ms, such as `90s`, `5m` or `1h30m`",
-    )
-}
-
-/// Deadlines as our API writes them.
+/// Converts deadlines to our API's form.
 pub fn deadlines(from: core::Deadlines) -> api::Deadlines {
     api::Deadlines {
         launch: from.launch.into(),

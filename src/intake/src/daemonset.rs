@@ -1,15 +1,16 @@
-//! DaemonSets, as far as new nodes feel them.
+//! DaemonSets, as far as they matter for new nodes.
 
 use k8s_openapi::api::apps::v1 as k8s;
+use poolwright_api::FieldProblem;
 use poolwright_core::DaemonSet;
 use poolwright_terms::{TaintEffect, keys};
 
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::Owner;
 use crate::pod::{key_of, pod_spec};
 use crate::rules::tolerate;
 
-/// Taints that the DaemonSet controller makes each of its pods tolerate.
+/// Taints that every DaemonSet pod tolerates, because the DaemonSet controller adds the tolerations.
 /// <https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations>
 const TOLERATED: [(&str, TaintEffect); 6] = [
     (keys::NOT_READY_TAINT, TaintEffect::NoExecute),
@@ -20,7 +21,7 @@ const TOLERATED: [(&str, TaintEffect); 6] = [
     (keys::CORDON_TAINT, TaintEffect::NoSchedule),
 ];
 
-/// A DaemonSet as decisions see it: what each of its pods asks of a node, with the tolerations that its controller adds.
+/// Converts a DaemonSet: the requirements of each of its pods on a node, with the tolerations that its controller adds.
 pub fn daemonset(from: &k8s::DaemonSet) -> Result<DaemonSet, IntakeError> {
     let meta = &from.metadata;
     convert(from).map_err(|problem| {
@@ -32,7 +33,7 @@ pub fn daemonset(from: &k8s::DaemonSet) -> Result<DaemonSet, IntakeError> {
     })
 }
 
-pub(crate) fn convert(from: &k8s::DaemonSet) -> Result<DaemonSet, Problem> {
+pub(crate) fn convert(from: &k8s::DaemonSet) -> Result<DaemonSet, FieldProblem> {
     let pods = from.spec.as_ref().map(|spec| spec.template.clone()).unwrap_or_default();
     let template = pods.spec.unwrap_or_default();
     let labels = pods.metadata.and_then(|meta| meta.labels).unwrap_or_default();

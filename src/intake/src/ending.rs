@@ -1,4 +1,4 @@
-//! How pods end: their grace, and whether they are not to be disturbed.
+//! The end of pods: their grace period and their protection from disruption.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as k8s;
@@ -18,7 +18,7 @@ pub(crate) fn of(pod: &k8s::Pod, spec: &k8s::PodSpec) -> Ending {
     }
 }
 
-/// The strongest of what its annotations say. Who wrote something that cannot be read meant to protect it.
+/// The strongest protection among its annotations. An invalid value protects too, because its author wanted protection.
 fn protection(pod: &k8s::Pod) -> Option<Protection> {
     let annotations = pod.metadata.annotations.as_ref()?;
     let said = |key: &str| Some((format!("{key}={}", annotations.get(key)?), annotations.get(key)?.as_str()));

@@ -1,19 +1,22 @@
-//! What is wrong with an object, where, and what to do.
+//! Problems of objects: the place, the cause and the remedy.
 
 use std::fmt;
 
-/// An object that cannot be used as it is.
+use poolwright_api::FieldProblem;
+use poolwright_catalog::quantity::QuantityError;
+
+/// A problem that makes an object unusable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IntakeError {
-    /// The file it was read from; `None` for objects of a cluster.
+    /// The file of the object; `None` for objects of a cluster.
     pub file: Option<String>,
-    /// Kind, namespace and name: `Deployment default/train`. `document 3` where the object does not say.
+    /// Kind, namespace and name: `Deployment default/train`. `document 3` if the object has none.
     pub object: String,
-    /// Where in the object: `spec.template.spec.containers[0].resources.requests.cpu`. Empty for the object as a whole.
+    /// The path in the object: `spec.template.spec.containers[0].resources.requests.cpu`. Empty for the whole object.
     pub path: String,
-    /// What is wrong.
+    /// The cause.
     pub cause: String,
-    /// What to do about it.
+    /// The remedy.
     pub next_step: String,
 }
 
@@ -30,42 +33,24 @@ impl fmt::Display for IntakeError {
 
 impl std::error::Error for IntakeError {}
 
-/// What is wrong at one place of an object; the object's name is added where it is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub path: String,
-    pub cause: String,
-    pub next_step: String,
+/// Adds the object's name to a problem.
+pub(crate) trait OfObject {
+    /// The problem, with the object's name.
+    fn of(self, object: impl Into<String>) -> IntakeError;
 }
 
-impl Problem {
-    pub(crate) fn new(
-        path: impl Into<String>,
-        cause: impl Into<String>,
-        next_step: impl Into<String>,
-    ) -> Self {
-        Self { path: path.into(), cause: cause.into(), next_step: next_step.into() }
+impl OfObject for FieldProblem {
+    fn of(self, object: impl Into<String>) -> IntakeError {
+        let Self { path, cause, next_step } = self;
+        IntakeError { file: None, object: object.into(), path, cause, next_step }
     }
+}
 
-    /// A text that is no quantity. Messages of quantities say themselves what to write.
-    pub(crate) fn quantity(
-        path: impl Into<String>,
-        error: &poolwright_catalog::quantity::QuantityError,
-    ) -> Self {
-        let text = error.to_string();
-        let (cause, next_step) = text.split_once("; ").unwrap_or((&text, ""));
-        Self::new(path, cause, next_step)
-    }
-
-    pub(crate) fn of(self, object: impl Into<String>) -> IntakeError {
-        IntakeError {
-            file: None,
-            object: object.into(),
-            path: self.path,
-            cause: self.cause,
-            next_step: self.next_step,
-        }
-    }
+/// A text that is no quantity. Messages of quantities say themselves what to write.
+pub(crate) fn quantity_problem(path: impl Into<String>, error: &QuantityError) -> FieldProblem {
+    let text = error.to_string();
+    let (cause, next_step) = text.split_once("; ").unwrap_or((&text, ""));
+    FieldProblem::new(path, cause, next_step)
 }
 
 /// `Kind namespace/name`, or `Kind name` for objects of the whole cluster.

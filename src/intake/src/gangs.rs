@@ -1,5 +1,5 @@
-//! JobSets and LeaderWorkerSets of a cluster: how many controllers of pods they make, and what the pods will be like. Only what
-//! is decided from is read; the types are those of the projects' own APIs (<https://jobset.sigs.k8s.io>,
+//! JobSets and LeaderWorkerSets of a cluster: the controllers that they create, and the pods of these controllers. Poolwright reads
+//! only the fields that decisions use. The types follow the projects' own APIs (<https://jobset.sigs.k8s.io>,
 //! <https://lws.sigs.k8s.io>).
 
 use std::collections::BTreeMap;
@@ -8,17 +8,18 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::JobTemplateSpec;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use poolwright_api::FieldProblem;
 use poolwright_core::{Gang, GangPart, Pod as Model, PodPhase, PodVolume};
 use serde::Deserialize;
 
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod::{convert, key_of, uid_of};
 
-/// On JobSets and their replicated jobs: the pods of a job follow its first one, when that has a node.
+/// Annotation on JobSets and their replicated jobs: the pods of a job go where its first pod is.
 const JOBSET_EXCLUSIVE: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
-/// On LeaderWorkerSets: workers follow their leader, when that has a node.
+/// Annotation on LeaderWorkerSets: workers go where their leader is.
 const LWS_EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
-/// No more controllers than this are looked at of one part: nobody starts as many at once.
+/// The most controllers of one part that Poolwright considers. Nobody starts more at once.
 const MOST_CONTROLLERS: u64 = 10_000;
 
 /// A JobSet.
@@ -100,7 +101,7 @@ struct LeaderWorkerTemplate {
     leader_template: Option<PodTemplateSpec>,
     worker_template: PodTemplateSpec,
     size: Option<i32>,
-    /// Claims that each pod gets for itself.
+    /// The PersistentVolumeClaims that each pod gets.
     volume_claim_templates: Vec<serde_json::Value>,
 }
 
@@ -132,10 +133,10 @@ macro_rules! resource {
 resource!(JobSet, "jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets");
 resource!(LeaderWorkerSet, "leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets");
 
-/// A JobSet as decisions see it. One that is suspended, has ended, is being deleted or is managed by another controller has
-/// no parts. A replicated job comes when those before it have started (`startupPolicy: InOrder`) and what it depends on is
-/// ready or complete, as the JobSet's status says. Of jobs whose pods follow their first one (exclusive topology), that one
-/// alone is expected.
+/// Converts a JobSet. If it is suspended, finished, being deleted or managed by another controller, it has
+/// no parts. A replicated job comes when the jobs before it have started (`startupPolicy: InOrder`) and the jobs it depends on are
+/// ready or complete, by the JobSet's status. If the pods of a job follow its first pod (exclusive topology), only the first pod
+/// is expected.
 pub fn job_set(from: &JobSet) -> Result<Gang, IntakeError> {
     let (meta, spec) = (&from.metadata, &from.spec);
     let ended = from
@@ -184,7 +185,7 @@ pub fn job_set(from: &JobSet) -> Result<Gang, IntakeError> {
 }
 
 impl JobSet {
-    /// Whether all that a replicated job depends on is as it must be.
+    /// Whether all jobs on which a replicated job depends have the required status.
     fn is_free(&self, replicated: &ReplicatedJob) -> bool {
         replicated.depends_on.iter().all(|on| {
             let other = self.spec.replicated_jobs.iter().find(|other| other.name == on.name);
@@ -209,8 +210,8 @@ impl ReplicatedJobStatus {
     }
 }
 
-/// A LeaderWorkerSet as decisions see it: one StatefulSet of leaders, and one of workers for each leader, which comes with it
-/// unless `startupPolicy: LeaderReady` or an exclusive topology has workers wait for their leader.
+/// Converts a LeaderWorkerSet: one StatefulSet of leaders, and one of workers for each leader. The workers come with their leader,
+/// unless they wait for it (`startupPolicy: LeaderReady`, or an exclusive topology).
 pub fn leader_worker_set(from: &LeaderWorkerSet) -> Result<Gang, IntakeError> {
     let (meta, spec) = (&from.metadata, &from.spec);
     let template = &spec.leader_worker_template;
@@ -262,8 +263,8 @@ fn count(number: i32) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. What
-/// admission will write is not in it.
+/// A pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. It does not have
+/// the changes by admission.
 fn example(
     kind: &str,
     meta: &ObjectMeta,
@@ -283,8 +284,9 @@ fn example(
         ..Default::default()
     };
     let pod = Pod { metadata, spec: template.spec.clone(), status: None };
-    let named =
-        |problem: Problem| problem.of(object_name(kind, meta.namespace.as_deref(), meta.name.as_deref()));
+    let named = |problem: FieldProblem| {
+        problem.of(object_name(kind, meta.namespace.as_deref(), meta.name.as_deref()))
+    };
     let mut example = convert(&pod, &format!("{path}.spec")).map_err(named)?;
     if example.phase == PodPhase::Waiting {
         let since = meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0);

@@ -1,10 +1,10 @@
-//! Kubernetes and Poolwright objects become the model that decisions see, and decisions become objects again.
+//! Converts Kubernetes and Poolwright objects to the model of core, and decisions back to objects.
 //!
-//! Lives here: the conversion of pods, nodes, DaemonSets, pools and claims in both directions, the detection of
+//! This crate holds the conversion of pods, nodes, DaemonSets, pools and claims in both directions, the detection of
 //! scheduling rules that the planner does not model, manifests (YAML or JSON) with strict field checking, the
-//! expansion of workloads into pods, and what is set beside the cluster: a scheduler's configuration, commitments.
+//! expansion of workloads into pods, and the readers of two files: a scheduler's configuration and commitments.
 //!
-//! May not live here: decisions, clients, files, clocks. Every function is a pure function of its arguments.
+//! It must not decide anything, or use clients, files or clocks. Every function is a pure function of its arguments.
 
 mod budget;
 mod claim;
@@ -28,7 +28,6 @@ mod rules;
 mod runtime_class;
 mod scheduler;
 mod services;
-mod strict;
 mod unmodelled;
 mod volumes;
 mod workload;

@@ -6,17 +6,42 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
+use poolwright_api::FieldProblem;
+use poolwright_api::strict::read;
 use poolwright_core::{
     Budget, Claim, DaemonSet, Namespace, Node, NodeBudget, NodeDrivers, Pod, PodGroup, Pool, Service,
     StorageClass, Volume, VolumeClaim, Window, Workload,
 };
+use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
 use serde_json::Value;
 
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::runtime_class::{RuntimeClasses, admit};
-use crate::strict::read;
 use crate::workload::{self, Expansion};
 use crate::{budget, claim, daemonset, node, others, pod_groups, pool, services, volumes};
+
+/// A node class as it is written. Its cloud reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeClassObject {
+    /// The file it was read from, for messages.
+    pub file: String,
+    /// Its kind and name.
+    pub reference: NodeClassRef,
+    /// The whole object.
+    pub object: Value,
+}
+
+impl NodeClassObject {
+    /// Kind and name: `MistNodeClass default`.
+    pub fn name(&self) -> String {
+        object_name(&self.reference.kind, None, Some(&self.reference.name))
+    }
+
+    /// What is wrong with it, with its file and name.
+    pub fn problem(&self, problem: FieldProblem) -> IntakeError {
+        IntakeError { file: Some(self.file.clone()), ..problem.of(self.name()) }
+    }
+}
 
 /// What the objects of one or more manifests come to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,8 +50,8 @@ pub struct Manifest {
     pub pods: Vec<Pod>,
     /// NodePools.
     pub pools: Vec<Pool>,
-    /// Node classes.
-    pub node_classes: Vec<api::KwokNodeClass>,
+    /// Node classes of any cloud, as they are written.
+    pub node_classes: Vec<NodeClassObject>,
     /// Nodes.
     pub nodes: Vec<Node>,
     /// Namespaces.
@@ -83,10 +108,7 @@ impl Manifest {
     pub fn duplicates(&self) -> Vec<IntakeError> {
         let pods = self.pods.iter().map(|pod| format!("Pod {}", pod.key));
         let pools = self.pools.iter().map(|pool| format!("NodePool {}", pool.name));
-        let classes = self
-            .node_classes
-            .iter()
-            .map(|class| object_name("KwokNodeClass", None, class.metadata.name.as_deref()));
+        let classes = self.node_classes.iter().map(NodeClassObject::name);
         let nodes = self.nodes.iter().map(|node| format!("Node {}", node.name));
         let namespaces = self.namespaces.iter().map(|namespace| format!("Namespace {}", namespace.name));
         let daemonsets = self.daemonsets.iter().map(|set| format!("DaemonSet {}", set.key));
@@ -113,7 +135,7 @@ impl Manifest {
                 twice.insert(name);
             }
         }
-        let problem = || Problem::new("", "it is there more than once", "remove one or rename it");
+        let problem = || FieldProblem::new("", "it is there more than once", "remove one or rename it");
         twice.into_iter().map(|name| problem().of(name)).collect()
     }
 }
@@ -165,11 +187,14 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
     for error in &mut errors {
         error.file = Some(source.to_owned());
     }
+    for class in &mut manifest.node_classes {
+        source.clone_into(&mut class.file);
+    }
     if errors.is_empty() { Ok(manifest) } else { Err(errors) }
 }
 
 /// The documents of a text; empty ones are skipped.
-pub(crate) fn documents(text: &str) -> Result<Vec<Value>, Problem> {
+pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
     // JSON is YAML, but its own reader is many times faster, and large lists come as JSON.
     if text.trim_start().starts_with('{') {
         let stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
@@ -188,7 +213,7 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Value>, Problem> {
         with_snippet: false,
     };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        Problem::new("", format!("not readable as YAML or JSON: {error}"), "correct the syntax")
+        FieldProblem::new("", format!("not readable as YAML or JSON: {error}"), "correct the syntax")
     })
 }
 
@@ -220,7 +245,7 @@ fn flatten(
         return;
     }
     let mut problem =
-        |path: &str, cause: &str, next: &str| errors.push(Problem::new(path, cause, next).of(place));
+        |path: &str, cause: &str, next: &str| errors.push(FieldProblem::new(path, cause, next).of(place));
     let Some(fields) = value.as_object_mut() else {
         return problem("", "not an object", "write apiVersion, kind, metadata and spec");
     };
@@ -261,7 +286,7 @@ fn owner_uid(value: &Value) -> Option<String> {
 }
 
 /// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
-const KINDS: [(&str, &str, bool); 21] = [
+const KINDS: [(&str, &str, bool); 20] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
     ("Namespace", "v1", false),
@@ -280,9 +305,8 @@ const KINDS: [(&str, &str, bool); 21] = [
     ("CSINode", "storage.k8s.io/v1", false),
     ("PodDisruptionBudget", "policy/v1", true),
     ("PodGroup", "scheduling.k8s.io/v1alpha2", true),
-    ("NodePool", poolwright_terms::API_VERSION, false),
-    ("NodeClaim", poolwright_terms::API_VERSION, false),
-    ("KwokNodeClass", poolwright_terms::API_VERSION, false),
+    ("NodePool", API_VERSION, false),
+    ("NodeClaim", API_VERSION, false),
 ];
 
 /// Groups none of whose kinds make pods; their objects are left out without a word.
@@ -308,8 +332,14 @@ fn group(api_version: &str) -> &str {
 }
 
 impl Object {
+    /// Whether it is a node class of some cloud: whoever knows the clouds reads it.
+    fn is_node_class(&self) -> bool {
+        group(&self.api_version) == GROUP && self.kind.ends_with("NodeClass")
+    }
+
     fn name(&self) -> String {
-        let namespaced = KINDS.iter().all(|(kind, _, namespaced)| *kind != self.kind || *namespaced);
+        let is_listed = KINDS.iter().all(|(kind, _, namespaced)| *kind != self.kind || *namespaced);
+        let namespaced = is_listed && !self.is_node_class();
         let namespace = meta(&self.value, "namespace").or(namespaced.then_some("default"));
         match meta(&self.value, "name").or_else(|| meta(&self.value, "generateName")) {
             Some(name) => object_name(&self.kind, namespace, Some(name)),
@@ -318,26 +348,31 @@ impl Object {
     }
 
     fn read_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<IntakeError>> {
-        let name =
-            |problems: Vec<Problem>| problems.into_iter().map(|problem| problem.of(self.name())).collect();
+        let name = |problems: Vec<FieldProblem>| {
+            problems.into_iter().map(|problem| problem.of(self.name())).collect()
+        };
         let known = KINDS
             .iter()
             .find(|(kind, version, _)| *kind == self.kind && group(version) == group(&self.api_version));
-        let Some((_, version, _)) = known else {
-            self.note_unread(manifest);
-            return Ok(());
+        let version = match known {
+            Some((_, version, _)) => *version,
+            None if self.is_node_class() => API_VERSION,
+            None => {
+                self.note_unread(manifest);
+                return Ok(());
+            }
         };
-        if *version != self.api_version {
+        if version != self.api_version {
             let cause = format!("version `{}` of this kind is not read", self.api_version);
-            return Err(name(vec![Problem::new("apiVersion", cause, format!("use `{version}`"))]));
+            return Err(name(vec![FieldProblem::new("apiVersion", cause, format!("use `{version}`"))]));
         }
         if meta(&self.value, "name").is_none() && meta(&self.value, "generateName").is_none() {
-            return Err(name(vec![Problem::new("metadata.name", "missing", "give the object a name")]));
+            return Err(name(vec![FieldProblem::new("metadata.name", "missing", "give the object a name")]));
         }
         self.convert_into(manifest, shared).map_err(name)
     }
 
-    fn convert_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<Problem>> {
+    fn convert_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<FieldProblem>> {
         let value = &self.value;
         let classes = &shared.runtime_classes;
         let expansion = match self.kind.as_str() {
@@ -414,12 +449,15 @@ impl Object {
                 return Ok(());
             }
             _ => {
-                let class: api::KwokNodeClass = read(value)?;
-                let delay = class.spec.registration_delay.parse();
-                delay.map_err(|error| {
-                    vec![crate::convert::duration_problem("spec.registrationDelay", &error)]
-                })?;
-                manifest.node_classes.push(class);
+                manifest.node_classes.push(NodeClassObject {
+                    file: String::new(),
+                    reference: NodeClassRef {
+                        group: GROUP.to_owned(),
+                        kind: self.kind.clone(),
+                        name: meta(value, "name").unwrap_or_default().to_owned(),
+                    },
+                    object: value.clone(),
+                });
                 return Ok(());
             }
         };
@@ -446,7 +484,7 @@ impl Object {
     fn note_unread(&self, manifest: &mut Manifest) {
         let group = group(&self.api_version);
         let makes_pods = (group.is_empty() && self.kind == "PodTemplate")
-            || !(group.is_empty() || QUIET_GROUPS.contains(&group) || self.kind == "EC2NodeClass");
+            || !(group.is_empty() || QUIET_GROUPS.contains(&group));
         if self.kind == "CronJob" && group == "batch" {
             manifest.notes.push(format!("{}: it makes jobs by the clock and has no pods now", self.name()));
         } else if makes_pods {
@@ -460,24 +498,24 @@ impl Object {
 }
 
 /// A pool whose rules hold, the CEL rules of its CRD included: what the API server would refuse is refused here too.
-fn checked_pool(from: &api::NodePool) -> Result<Pool, Vec<Problem>> {
+fn checked_pool(from: &api::NodePool) -> Result<Pool, Vec<FieldProblem>> {
     let (pool, problems) = pool::convert(from);
     if !problems.is_empty() {
         return Err(problems.into_iter().map(|(_, problem)| problem).collect());
     }
     if let Err(errors) = from.validate_cel() {
         let problem =
-            |error: kube::core::cel::ValidationError| Problem::new(error.field_path, error.message, "");
+            |error: kube::core::cel::ValidationError| FieldProblem::new(error.field_path, error.message, "");
         return Err(errors.into_iter().map(problem).collect());
     }
     // What no API server refuses: in a cluster such a budget allows nothing, and its pool's events say why.
     let unreadable = |budget: &NodeBudget| match &budget.window {
         Some(Window::Unreadable(why)) => {
             let (path, cause) = why.split_once(": ").unwrap_or(("spec.disruption.budgets", why));
-            Some(Problem::new(path, cause, ""))
+            Some(FieldProblem::new(path, cause, ""))
         }
         _ => None,
     };
-    let unreadable: Vec<Problem> = pool.disruption.budgets.iter().filter_map(unreadable).collect();
+    let unreadable: Vec<FieldProblem> = pool.disruption.budgets.iter().filter_map(unreadable).collect();
     if unreadable.is_empty() { Ok(pool) } else { Err(unreadable) }
 }

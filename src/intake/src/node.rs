@@ -2,20 +2,21 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
+use poolwright_api::FieldProblem;
 use poolwright_core::{Node, NodeCondition};
 use poolwright_terms::keys::{CORDON_TAINT, GATE_ANNOTATION};
 use poolwright_terms::{Taint, TaintEffect};
 
 use crate::convert::{is_kept, resources};
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::rules::taints;
 
-/// A node as decisions see it.
+/// Converts a node.
 pub fn node(from: &k8s::Node) -> Result<Node, IntakeError> {
     convert(from).map_err(|problem| problem.of(object_name("Node", None, from.metadata.name.as_deref())))
 }
 
-pub(crate) fn convert(from: &k8s::Node) -> Result<Node, Problem> {
+pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
     let meta = &from.metadata;
     let spec = from.spec.as_ref();
     let status = from.status.as_ref();
@@ -46,7 +47,7 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, Problem> {
     })
 }
 
-/// Whether a condition is as on every node that is well.
+/// Whether a condition has its value of a healthy node.
 fn is_usual(condition: &k8s::NodeCondition) -> bool {
     let status = match condition.type_.as_str() {
         "Ready" => "True",

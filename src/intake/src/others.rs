@@ -4,29 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use poolwright_api::FieldProblem;
 use poolwright_core::{
     HostPort, Namespace, Namespaces, Operator, PodTerm, Requirement, SpreadRule, UnmodelledRule,
 };
 
-use crate::error::Problem;
 use crate::rules::operator;
 
-/// A namespace as decisions see it.
+/// Converts a namespace.
 pub fn namespace(from: &k8s::Namespace) -> Namespace {
     let meta = &from.metadata;
     Namespace { name: meta.name.clone().unwrap_or_default(), labels: meta.labels.clone().unwrap_or_default() }
 }
 
-/// Whose rules they are: what the rules mean depends on it.
+/// The owner of the rules. Their meaning depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner<'a> {
     pub namespace: &'a str,
     pub labels: &'a BTreeMap<String, String>,
 }
 
-/// Ports of the host that the pod takes while it runs: those of containers and of sidecars. Init containers that end have
-/// none as far as the kube-scheduler is concerned.
-pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<HostPort>, Problem> {
+/// Host ports that the pod uses while it runs: those of containers and of sidecars. For the kube-scheduler, init containers
+/// that end have none.
+pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<HostPort>, FieldProblem> {
     let mut taken = BTreeSet::new();
     let is_sidecar = |container: &&k8s::Container| container.restart_policy.as_deref() == Some("Always");
     let sidecars = spec.init_containers.iter().flatten().enumerate().filter(|(_, one)| is_sidecar(one));
@@ -46,10 +46,14 @@ pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<Hos
     Ok(taken)
 }
 
-fn host_port(path: impl Fn() -> String, from: &k8s::ContainerPort, host: i32) -> Result<HostPort, Problem> {
+fn host_port(
+    path: impl Fn() -> String,
+    from: &k8s::ContainerPort,
+    host: i32,
+) -> Result<HostPort, FieldProblem> {
     let port = u16::try_from(host).ok().filter(|port| *port > 0).ok_or_else(|| {
         let field = if from.host_port == Some(host) { "hostPort" } else { "containerPort" };
-        Problem::new(
+        FieldProblem::new(
             format!("{}.{field}", path()),
             format!("{host} is not a port"),
             "use a number from 1 to 65535",
@@ -57,7 +61,7 @@ fn host_port(path: impl Fn() -> String, from: &k8s::ContainerPort, host: i32) ->
     })?;
     let protocol = from.protocol.as_deref().filter(|name| !name.is_empty()).unwrap_or("TCP");
     if !["TCP", "UDP", "SCTP"].contains(&protocol) {
-        return Err(Problem::new(
+        return Err(FieldProblem::new(
             format!("{}.protocol", path()),
             format!("`{protocol}` is not a protocol of a port"),
             "use TCP, UDP or SCTP",
@@ -102,7 +106,7 @@ fn terms_of(
     terms.filter_map(|(at, term)| term_of(&format!("{path}[{at}]"), owner, term, unmodelled)).collect()
 }
 
-/// A term about other pods; `None` where it cannot be read, and then it is in `unmodelled`.
+/// A term about other pods; `None` if it cannot be read, and then it is in `unmodelled`.
 pub(crate) fn term_of(
     path: &str,
     owner: Owner<'_>,
@@ -110,7 +114,7 @@ pub(crate) fn term_of(
     unmodelled: &mut Vec<UnmodelledRule>,
 ) -> Option<PodTerm> {
     let mut add = |field: &str| {
-        let rule = "a rule about other pods with an expression that makes no sense".to_owned();
+        let rule = "a rule about other pods with an invalid expression".to_owned();
         unmodelled.push(UnmodelledRule { field: format!("{path}{field}"), rule });
     };
     let (same, other) = (term.match_label_keys.as_deref(), term.mismatch_label_keys.as_deref());
@@ -125,8 +129,8 @@ pub(crate) fn term_of(
     Some(PodTerm { topology_key: term.topology_key.clone(), namespaces, selector })
 }
 
-/// The namespaces that a term is about: those named and those chosen; its own where it says neither. An empty selector
-/// chooses all. `None` when the selector makes no sense.
+/// The namespaces of a term: those that it names or selects, or its own if it does neither. An empty selector
+/// selects all. `None` if the selector is invalid.
 fn namespaces(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Namespaces> {
     let names: BTreeSet<String> = term.namespaces.iter().flatten().cloned().collect();
     Some(match &term.namespace_selector {
@@ -139,7 +143,7 @@ fn namespaces(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Namespace
     })
 }
 
-/// An expression of a selector that no API server would have accepted.
+/// An expression of a selector that an API server would refuse.
 struct Senseless;
 
 /// A selector, AND-ed in one order, with what admission adds to it for the owner's labels.
@@ -158,10 +162,10 @@ fn selector(
     Ok(Some(all))
 }
 
-/// How a constraint says that it is a preference.
+/// The value that makes a constraint a preference.
 pub(crate) const ANYWAY: &str = "ScheduleAnyway";
 
-/// Topology spread that must be kept. Where it is a preference (`ScheduleAnyway`) it forbids nothing and is left out; what
+/// Required topology spread. A preference (`ScheduleAnyway`) forbids nothing and is left out. A constraint that
 /// cannot be read goes to `unmodelled`.
 pub(crate) fn spreads(
     path: &str,
@@ -175,7 +179,7 @@ pub(crate) fn spreads(
     kept.filter_map(|(at, spread)| spread_of(&path(at), owner, spread, unmodelled)).collect()
 }
 
-/// One constraint; `None` where it cannot be read, and then it is in `unmodelled`.
+/// One constraint; `None` if it cannot be read, and then it is in `unmodelled`.
 pub(crate) fn spread_of(
     path: &str,
     owner: Owner<'_>,
@@ -191,7 +195,7 @@ pub(crate) fn spread_of(
     };
     let same = spread.match_label_keys.as_deref();
     let Ok(selector) = selector(owner, spread.label_selector.as_ref(), same, None) else {
-        add(".labelSelector", "topology spread with an expression that makes no sense".to_owned());
+        add(".labelSelector", "topology spread with an invalid expression".to_owned());
         return None;
     };
     Some(SpreadRule {
@@ -206,7 +210,7 @@ pub(crate) fn spread_of(
     })
 }
 
-/// Requirements on labels by the owner's own values; labels that it does not have say nothing.
+/// Requirements on labels with the owner's own values. Labels that the owner does not have require nothing.
 fn own_values(
     owner: Owner<'_>,
     keys: Option<&[String]>,
@@ -219,7 +223,7 @@ fn own_values(
     keys.into_iter().flatten().filter_map(of).collect()
 }
 
-/// What a label selector requires, in one order; `None` when it makes no sense.
+/// The requirements of a label selector, in a fixed order; `None` if it is invalid.
 pub(crate) fn requirements(selector: &LabelSelector) -> Option<Vec<Requirement>> {
     let mut all: Vec<Requirement> = Vec::new();
     for (key, value) in selector.match_labels.iter().flatten() {

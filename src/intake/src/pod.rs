@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use poolwright_api::FieldProblem;
 use poolwright_core::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::{self, Owner};
 use crate::{ending, pod_groups, preferences, requests, rules, unmodelled, volumes};
 
@@ -14,10 +15,10 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// Set by the kubelet on the API object of a static pod.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
-/// A pod as decisions see it.
+/// Converts a pod.
 ///
-/// Fails only on quantities and host ports that no API server would have accepted. Scheduling rules that cannot be evaluated do not
-/// fail: they are listed in [`PodSpec::unmodelled`], so that a bound pod still counts and a waiting one is explained.
+/// Fails only for quantities and host ports that an API server would refuse. Scheduling rules that cannot be evaluated do not
+/// fail. They go into [`PodSpec::unmodelled`], so a bound pod still counts and a waiting pod gets an explanation.
 pub fn pod(from: &k8s::Pod) -> Result<Pod, IntakeError> {
     let meta = &from.metadata;
     convert(from, "spec").map_err(|problem| {
@@ -26,7 +27,7 @@ pub fn pod(from: &k8s::Pod) -> Result<Pod, IntakeError> {
 }
 
 /// `path` is that of the spec in the object that the user wrote.
-pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, Problem> {
+pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, FieldProblem> {
     let meta = &from.metadata;
     let nothing = k8s::PodSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
@@ -65,7 +66,7 @@ pub(crate) fn pod_spec(
     owner: Owner<'_>,
     spec: &k8s::PodSpec,
     status: Option<&k8s::PodStatus>,
-) -> Result<PodSpec, Problem> {
+) -> Result<PodSpec, FieldProblem> {
     let mut unmodelled = unmodelled::find(path, spec);
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let node_affinity =

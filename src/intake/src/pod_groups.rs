@@ -1,17 +1,18 @@
-//! PodGroups, as the kube-scheduler of Kubernetes 1.36 knows them. Other schedulers have kinds of the same name in other
-//! groups; those are theirs.
+//! PodGroups of the kube-scheduler in Kubernetes 1.36. Other schedulers have kinds of the same name in other
+//! API groups, which Poolwright ignores.
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::scheduling::v1alpha2 as k8s;
+use poolwright_api::FieldProblem;
 use poolwright_core::{PodGroup, UnmodelledRule};
 
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod::{key_of, uid_of};
 
-/// A PodGroup as decisions see it. Fails only on a policy that no API server would have accepted.
+/// Converts a PodGroup. Fails only for a policy that an API server would refuse.
 ///
-/// `disruptionMode` and `priority` say whom the scheduler preempts and change nothing that is bought; `resourceClaims` are
-/// nothing without pods that name them, which are left alone for that (`spec.resourceClaims` of the pod).
+/// `disruptionMode` and `priority` decide which pods the scheduler preempts, and do not affect purchases. `resourceClaims` have
+/// no effect without pods that name them, and Poolwright does not plan such pods (`spec.resourceClaims` of the pod).
 pub fn pod_group(from: &k8s::PodGroup) -> Result<PodGroup, IntakeError> {
     let meta = &from.metadata;
     convert(from).map_err(|problem| {
@@ -20,7 +21,7 @@ pub fn pod_group(from: &k8s::PodGroup) -> Result<PodGroup, IntakeError> {
     })
 }
 
-pub(crate) fn convert(from: &k8s::PodGroup) -> Result<PodGroup, Problem> {
+pub(crate) fn convert(from: &k8s::PodGroup) -> Result<PodGroup, FieldProblem> {
     let (meta, spec) = (&from.metadata, &from.spec);
     let mut unmodelled = Vec::new();
     let mut add = |field: &str, rule: &str| {
@@ -30,12 +31,13 @@ pub(crate) fn convert(from: &k8s::PodGroup) -> Result<PodGroup, Problem> {
     let min_count = match (&policy.gang, &policy.basic) {
         (Some(_), Some(_)) => {
             let cause = "a PodGroup is a gang or basic, not both";
-            return Err(Problem::new("spec.schedulingPolicy", cause, "remove one of them"));
+            return Err(FieldProblem::new("spec.schedulingPolicy", cause, "remove one of them"));
         }
         (Some(gang), None) => {
             let count = u32::try_from(gang.min_count).ok().filter(|count| *count > 0);
             let cause = || format!("{} is not a number of pods", gang.min_count);
-            let problem = || Problem::new("spec.schedulingPolicy.gang.minCount", cause(), "write at least 1");
+            let problem =
+                || FieldProblem::new("spec.schedulingPolicy.gang.minCount", cause(), "write at least 1");
             Some(count.ok_or_else(problem)?)
         }
         (None, Some(_)) => None,

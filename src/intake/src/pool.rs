@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use poolwright_api::strict::read;
 use poolwright_api::{
-    self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, NodeConditionStatus,
+    self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, FieldProblem, NodeConditionStatus,
+    key_segment,
 };
 use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
 use poolwright_core::{
@@ -12,28 +14,27 @@ use poolwright_core::{
 };
 use poolwright_terms::Reason;
 
-use crate::convert::{amounts, core_deadlines, duration_problem, is_kept, key_segment};
-use crate::error::Problem;
+use crate::convert::{amounts, core_deadlines, is_kept};
+use crate::error::quantity_problem;
 use crate::manifest::documents;
 use crate::pod::uid_of;
 use crate::rules::operator;
-use crate::strict::read;
 
 /// The key of the limit on nodes.
 const NODES: &str = "nodes";
 /// The key of the limit on money.
 const USD_PER_HOUR: &str = "usdPerHour";
 
-/// A NodePool as decisions see it. Never fails: what is wrong with it is in [`Pool::problem`], so that it shows as a
-/// condition of the pool and the pool buys nothing.
+/// Converts a NodePool. Never fails: a problem goes into [`Pool::problem`]. It then shows as a
+/// condition of the pool, and the pool buys nothing.
 pub fn node_pool(from: &api::NodePool) -> Pool {
     let (mut pool, problems) = convert(from);
     pool.problem = all(&problems);
     pool
 }
 
-/// A pool and what is wrong with it, each with a stable reason.
-pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, Problem)>) {
+/// A pool and its problems, each with a stable reason.
+pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)>) {
     let (meta, spec, template) = (&from.metadata, &from.spec, &from.spec.template);
     let mut problems = Vec::new();
     let limits = limits(&spec.limits).unwrap_or_else(|problem| {
@@ -53,7 +54,8 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, Problem)>) {
         Ok(Expiry::After(idle)) => Some(idle),
         Ok(Expiry::Never) => None,
         Err(error) => {
-            problems.push((Reason::InvalidDuration, duration_problem("spec.scaleToZero.after", &error)));
+            problems
+                .push((Reason::InvalidDuration, FieldProblem::duration("spec.scaleToZero.after", &error)));
             None
         }
     };
@@ -67,8 +69,9 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, Problem)>) {
         Vec::new()
     });
     if spec.replicas.is_some_and(|replicas| replicas < 0) {
-        let cause = "a pool has no fewer than 0 nodes";
-        problems.push((Reason::InvalidReplicas, Problem::new("spec.replicas", cause, "write 0 or more")));
+        let cause = "it is negative";
+        problems
+            .push((Reason::InvalidReplicas, FieldProblem::new("spec.replicas", cause, "write 0 or more")));
     }
     let pool = Pool {
         name: PoolName(meta.name.clone().unwrap_or_default()),
@@ -99,18 +102,18 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, Problem)>) {
     (pool, problems)
 }
 
-fn disruption(from: &api::NodePool) -> Result<Disruption, Problem> {
+fn disruption(from: &api::NodePool) -> Result<Disruption, FieldProblem> {
     let said = &from.spec.disruption;
     let expiry = |path: &str, text: &api::ExpiryText| match text.parse() {
         Ok(Expiry::After(length)) => Ok(Some(length)),
         Ok(Expiry::Never) => Ok(None),
-        Err(error) => Err(duration_problem(path, &error)),
+        Err(error) => Err(FieldProblem::duration(path, &error)),
     };
     let payback = said.payback_within.parse();
     Ok(Disruption {
         moves_work: said.consolidation_policy == ConsolidationPolicy::WhenEmptyOrUnderutilized,
         quiet_for: expiry("spec.disruption.consolidateAfter", &said.consolidate_after)?,
-        payback: payback.map_err(|error| duration_problem("spec.disruption.paybackWithin", &error))?,
+        payback: payback.map_err(|error| FieldProblem::duration("spec.disruption.paybackWithin", &error))?,
         budgets: said
             .budgets
             .iter()
@@ -123,11 +126,11 @@ fn disruption(from: &api::NodePool) -> Result<Disruption, Problem> {
     })
 }
 
-fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, Problem> {
+fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, FieldProblem> {
     let rule = |(at, rule): (usize, &api::RepairRule)| {
         let after = rule.after.parse();
-        let after =
-            after.map_err(|error| duration_problem(format!("spec.disruption.repair[{at}].after"), &error))?;
+        let after = after
+            .map_err(|error| FieldProblem::duration(format!("spec.disruption.repair[{at}].after"), &error))?;
         let status = match rule.status {
             NodeConditionStatus::True => "True",
             NodeConditionStatus::False => "False",
@@ -138,17 +141,17 @@ fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, Problem> {
     from.iter().enumerate().map(rule).collect()
 }
 
-/// A disruption budget as a pool has it, from a text in YAML: `{nodes: 10%, reasons: [Drifted]}`.
+/// Reads a disruption budget of a pool from YAML: `{nodes: 10%, reasons: [Drifted]}`.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence.
+/// A sentence about the problem.
 pub fn disruption_budget(text: &str) -> Result<NodeBudget, String> {
-    let sentence = |problem: &Problem| {
+    let sentence = |problem: &FieldProblem| {
         let at = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
         format!("{at}{}; {}", problem.cause, problem.next_step)
     };
     let documents = documents(text).map_err(|problem| sentence(&problem))?;
-    let [document] = documents.as_slice() else { return Err("it is not one budget".to_owned()) };
+    let [document] = documents.as_slice() else { return Err("write exactly one budget".to_owned()) };
     let read: api::DisruptionBudget =
         read(document).map_err(|problems| problems.iter().map(sentence).collect::<Vec<_>>().join(". "))?;
     let budget = node_budget("the budget", &read);
@@ -158,7 +161,7 @@ pub fn disruption_budget(text: &str) -> Result<NodeBudget, String> {
     }
 }
 
-/// What makes no sense allows nothing: a budget is there to forbid, and the pool can buy all the same.
+/// An invalid budget allows nothing, because a budget exists to forbid. The pool can still buy.
 fn node_budget(path: &str, from: &api::DisruptionBudget) -> NodeBudget {
     let percent = from.nodes.strip_suffix('%');
     let number = percent.unwrap_or(&from.nodes).parse::<u64>().ok();
@@ -180,7 +183,7 @@ fn node_budget(path: &str, from: &api::DisruptionBudget) -> NodeBudget {
     }
 }
 
-/// From each time of a schedule on for a duration; `None` for always.
+/// A duration from each time of a schedule; `None` for always.
 fn window(
     path: &str,
     schedule: Option<&String>,
@@ -199,18 +202,18 @@ fn window(
             })
         }
         _ => Some(Window::Unreadable(format!(
-            "{path} has a schedule and a duration, or neither; write the other one"
+            "{path} needs both a schedule and a duration, or neither; add the missing one"
         ))),
     }
 }
 
-fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, Problem> {
+fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, FieldProblem> {
     let convert = |(at, units): (usize, &api::BufferUnits)| {
         let path = format!("spec.buffer[{at}]");
         let window =
             window(&path, units.schedule.as_ref(), units.time_zone.as_ref(), units.duration.as_ref());
         if let Some(Window::Unreadable(why)) = window {
-            return Err(Problem::new(path, why, "correct it, or remove the schedule"));
+            return Err(FieldProblem::new(path, why, "correct it, or remove the schedule"));
         }
         let mut requests = amounts(&format!("{path}.requests"), &units.requests)?;
         requests.set("pods", 1);
@@ -220,9 +223,9 @@ fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, Problem> {
 }
 
 /// All problems as one, under the reason of the first.
-fn all(problems: &[(Reason, Problem)]) -> Option<PoolProblem> {
+fn all(problems: &[(Reason, FieldProblem)]) -> Option<PoolProblem> {
     let (reason, _) = problems.first()?;
-    let sentence = |(_, problem): &(_, Problem)| {
+    let sentence = |(_, problem): &(_, FieldProblem)| {
         let separator = if problem.next_step.is_empty() { "" } else { "; " };
         format!("{}: {}{separator}{}", problem.path, problem.cause, problem.next_step)
     };
@@ -230,14 +233,14 @@ fn all(problems: &[(Reason, Problem)]) -> Option<PoolProblem> {
     Some(PoolProblem { reason: *reason, message })
 }
 
-fn limits(from: &BTreeMap<String, Amount>) -> Result<PoolLimits, Problem> {
+fn limits(from: &BTreeMap<String, Amount>) -> Result<PoolLimits, FieldProblem> {
     let mut limits = PoolLimits::default();
     for (name, amount) in from {
         let path = || format!("spec.limits{}", key_segment(name));
         let text = amount.0.as_str();
         if name == USD_PER_HOUR {
             let money = text.parse::<UsdPerHour>().map_err(|error| {
-                Problem::new(
+                FieldProblem::new(
                     path(),
                     error.to_string(),
                     "write a plain decimal number in quotes, such as \"40\"",
@@ -246,18 +249,22 @@ fn limits(from: &BTreeMap<String, Amount>) -> Result<PoolLimits, Problem> {
             limits.usd_per_hour = Some(money);
         } else if name == NODES {
             let nodes = text.parse::<u64>().map_err(|_| {
-                Problem::new(path(), format!("`{text}` is not a number of nodes"), "write a whole number")
+                FieldProblem::new(
+                    path(),
+                    format!("`{text}` is not a number of nodes"),
+                    "write a whole number",
+                )
             })?;
             limits.nodes = Some(nodes);
         } else {
-            let amount = quantity::amount(name, text).map_err(|error| Problem::quantity(path(), &error))?;
+            let amount = quantity::amount(name, text).map_err(|error| quantity_problem(path(), &error))?;
             limits.resources.insert(ResourceName::new(name.as_str()), amount);
         }
     }
     Ok(limits)
 }
 
-fn requirements(from: &[api::Requirement]) -> Result<Vec<Requirement>, Problem> {
+fn requirements(from: &[api::Requirement]) -> Result<Vec<Requirement>, FieldProblem> {
     let convert = |(at, requirement): (usize, &api::Requirement)| {
         let (name, next_step) = match requirement.operator {
             api::Operator::In => ("In", "give it one value or more"),
@@ -270,7 +277,7 @@ fn requirements(from: &[api::Requirement]) -> Result<Vec<Requirement>, Problem> 
             api::Operator::Lte => ("Lte", "give it exactly one whole number"),
         };
         let operator = operator(name, requirement.values.clone()).ok_or_else(|| {
-            Problem::new(
+            FieldProblem::new(
                 format!("spec.template.spec.requirements[{at}]"),
                 format!("{} {name} {:?} makes no sense", requirement.key, requirement.values),
                 next_step,

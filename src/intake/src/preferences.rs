@@ -1,4 +1,4 @@
-//! Preferences of a pod: they forbid nothing, so that one which cannot be read is dropped and named, and the pod is planned
+//! Preferences of a pod. They forbid nothing. If a preference cannot be read, it is reported and dropped, and the pod is planned
 //! without it.
 
 use k8s_openapi::api::core::v1 as k8s;

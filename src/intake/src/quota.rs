@@ -1,20 +1,20 @@
-//! ResourceQuotas, as far as they keep pods from being made.
+//! ResourceQuotas, as far as they prevent the creation of pods.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use poolwright_api::key_segment;
 use poolwright_catalog::quantity::amount;
 use poolwright_core::Quota;
 
-use crate::convert::key_segment;
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name, quantity_problem};
 use crate::pod::key_of;
 
 type Quantities = BTreeMap<String, Quantity>;
 
-/// A ResourceQuota as decisions see it: what is left of what pods request, and of their number. Limits are not looked at,
-/// and a quota for some pods alone (`scopes`) is taken for one for all.
+/// Converts a ResourceQuota: the requests and the number of pods that it still allows. It ignores limits,
+/// and treats a quota for only some pods (`scopes`) as one for all.
 pub fn quota(from: &k8s::ResourceQuota) -> Result<Quota, IntakeError> {
     let meta = &from.metadata;
     let name = || object_name("ResourceQuota", meta.namespace.as_deref(), meta.name.as_deref());
@@ -22,7 +22,7 @@ pub fn quota(from: &k8s::ResourceQuota) -> Result<Quota, IntakeError> {
     let amounts = |field: &str, resource: &str, key: &str, from: Option<&Quantities>| {
         let Some(text) = from.and_then(|amounts| amounts.get(key)) else { return Ok(0) };
         amount(resource, &text.0)
-            .map_err(|error| Problem::quantity(format!("{field}{}", key_segment(key)), &error).of(name()))
+            .map_err(|error| quantity_problem(format!("{field}{}", key_segment(key)), &error).of(name()))
     };
     let hard = status.and_then(|status| status.hard.as_ref());
     let used = status.and_then(|status| status.used.as_ref());

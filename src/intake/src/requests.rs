@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use poolwright_api::FieldProblem;
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::rules::requests::{InitContainer, effective};
 
 use crate::convert::resources;
-use crate::error::Problem;
 
 const HUGE_PAGES: &str = "hugepages-";
 
@@ -23,7 +23,7 @@ pub(crate) fn requests(
     path: &str,
     spec: &k8s::PodSpec,
     status: Option<&k8s::PodStatus>,
-) -> Result<ResourceList, Problem> {
+) -> Result<ResourceList, FieldProblem> {
     let node = Node { status };
     let containers = spec
         .containers
@@ -46,7 +46,7 @@ pub(crate) fn requests(
                 if sidecar { node.counts(stated, "initContainerStatuses", &container.name)? } else { stated };
             Ok(InitContainer { requests, sidecar })
         })
-        .collect::<Result<Vec<_>, Problem>>()?;
+        .collect::<Result<Vec<_>, FieldProblem>>()?;
     let overhead = resources(&format!("{path}.overhead"), spec.overhead.as_ref())?;
     let from_containers = effective(&containers, &init, &ResourceList::new(), None);
     let whole = of_pod(&format!("{path}.resources"), spec.resources.as_ref(), &from_containers)?;
@@ -61,7 +61,7 @@ struct Node<'a> {
 
 impl Node<'_> {
     /// What counts for a container that states this.
-    fn counts(&self, stated: ResourceList, list: &str, name: &str) -> Result<ResourceList, Problem> {
+    fn counts(&self, stated: ResourceList, list: &str, name: &str) -> Result<ResourceList, FieldProblem> {
         let Some(status) = self.status else { return Ok(stated) };
         let all = match list {
             "containerStatuses" => &status.container_statuses,
@@ -77,7 +77,7 @@ impl Node<'_> {
     }
 
     /// What counts for the pod as a whole.
-    fn counts_whole(&self, stated: ResourceList) -> Result<ResourceList, Problem> {
+    fn counts_whole(&self, stated: ResourceList) -> Result<ResourceList, FieldProblem> {
         let Some(status) = self.status else { return Ok(stated) };
         let Some(actual) = &status.resources else { return Ok(stated) };
         let actual = resources("status.resources.requests", actual.requests.as_ref())?;
@@ -103,7 +103,7 @@ impl Node<'_> {
 }
 
 /// Requests of one container; where it states only a limit, that is its request too, as the API server fills it in.
-fn of_container(path: &str, container: &k8s::Container) -> Result<ResourceList, Problem> {
+fn of_container(path: &str, container: &k8s::Container) -> Result<ResourceList, FieldProblem> {
     let Some(stated) = &container.resources else { return Ok(ResourceList::new()) };
     let mut all = resources(&format!("{path}.resources.limits"), stated.limits.as_ref())?;
     let requests = resources(&format!("{path}.resources.requests"), stated.requests.as_ref())?;
@@ -119,7 +119,7 @@ fn of_pod(
     path: &str,
     stated: Option<&k8s::ResourceRequirements>,
     containers: &ResourceList,
-) -> Result<Option<ResourceList>, Problem> {
+) -> Result<Option<ResourceList>, FieldProblem> {
     let Some(stated) = stated else { return Ok(None) };
     let requests = resources(&format!("{path}.requests"), stated.requests.as_ref())?;
     let limits = resources(&format!("{path}.limits"), stated.limits.as_ref())?;

@@ -1,14 +1,13 @@
 //! Scheduling rules of pods and taints of nodes.
 
 use k8s_openapi::api::core::v1 as k8s;
+use poolwright_api::FieldProblem;
 use poolwright_core::rules::NODE_NAME_FIELD;
 use poolwright_core::{
     ClaimName, NodeTerm, Operator, Requirement, Toleration, TolerationMatch, UnmodelledRule,
 };
 use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::{Taint, TaintEffect};
-
-use crate::error::Problem;
 
 /// Required node affinity; rules in it that cannot be evaluated go to `unmodelled`.
 pub(crate) fn node_affinity(
@@ -63,14 +62,14 @@ pub(crate) fn node_term(
     NodeTerm { requirements }
 }
 
-/// The one field of a node that Kubernetes lets a pod choose by is its name: `In` or `NotIn`, with one value.
+/// Kubernetes lets a pod select only one field of a node, its name: `In` or `NotIn`, with one value.
 fn field_requirement(from: &k8s::NodeSelectorRequirement) -> Option<Requirement> {
     let is_known = from.key == "metadata.name" && matches!(from.operator.as_str(), "In" | "NotIn");
     let values = from.values.clone().filter(|values| is_known && values.len() == 1)?;
     Some(Requirement { key: NODE_NAME_FIELD.to_owned(), operator: operator(&from.operator, values)? })
 }
 
-/// An operator and its values; `None` when they make no sense together.
+/// An operator and its values; `None` if they do not match.
 pub(crate) fn operator(name: &str, values: Vec<String>) -> Option<Operator> {
     let number = || match values.as_slice() {
         [only] => only.parse().ok(),
@@ -89,18 +88,18 @@ pub(crate) fn operator(name: &str, values: Vec<String>) -> Option<Operator> {
     })
 }
 
-/// The claims whose reserved nodes let the pod in, by the tolerations that we gave it.
+/// The claims with reserved nodes that admit the pod, from the tolerations that Poolwright gave it.
 pub(crate) fn reserved_for(from: &[k8s::Toleration]) -> Vec<ClaimName> {
     from.iter().filter_map(reservation).collect()
 }
 
-/// The claim of a toleration that is ours.
+/// The claim of a toleration that Poolwright added.
 fn reservation(from: &k8s::Toleration) -> Option<ClaimName> {
     let ours = from.key.as_deref() == Some(RESERVED_TAINT) && from.operator.as_deref() != Some("Exists");
     from.value.as_ref().filter(|_| ours).map(|value| ClaimName(value.clone()))
 }
 
-/// Tolerations, but for those that we gave the pod; those that cannot be evaluated go to `unmodelled`.
+/// Tolerations, except those that Poolwright added. Tolerations that cannot be evaluated go to `unmodelled`.
 pub(crate) fn tolerations(
     path: &str,
     from: &[k8s::Toleration],
@@ -147,10 +146,10 @@ pub(crate) fn tolerate(key: &str, effect: TaintEffect) -> Toleration {
 }
 
 /// Taints of a node.
-pub(crate) fn taints(path: &str, from: &[k8s::Taint]) -> Result<Vec<Taint>, Problem> {
+pub(crate) fn taints(path: &str, from: &[k8s::Taint]) -> Result<Vec<Taint>, FieldProblem> {
     let convert = |(at, taint): (usize, &k8s::Taint)| {
         let effect = TaintEffect::named(&taint.effect).ok_or_else(|| {
-            Problem::new(
+            FieldProblem::new(
                 format!("{path}[{at}].effect"),
                 format!("`{}` is not an effect of a taint", taint.effect),
                 "use NoSchedule, PreferNoSchedule or NoExecute",

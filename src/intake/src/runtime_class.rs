@@ -1,14 +1,13 @@
-//! RuntimeClasses of manifests: what admission writes into the pods that name one.
+//! RuntimeClasses of manifests: applies to pods what admission would write.
 //!
-//! Pods of a cluster went through admission already; those of a file did not, and would be planned without what their
-//! runtime takes beside them and without the nodes that it is installed on.
+//! Pods of a cluster went through admission. Pods of a file did not, so without this they would lack the overhead of their
+//! runtime, and the node selector for the nodes that have it.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::node::v1::RuntimeClass;
-
-use crate::error::Problem;
+use poolwright_api::FieldProblem;
 
 /// RuntimeClasses by name.
 pub(crate) type RuntimeClasses = BTreeMap<String, RuntimeClass>;
@@ -21,22 +20,22 @@ pub(crate) fn admit(
     path: &str,
     spec: &mut PodSpec,
     classes: &RuntimeClasses,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<String>, FieldProblem> {
     let Some(name) = spec.runtime_class_name.clone().filter(|name| !name.is_empty()) else { return Ok(None) };
     let Some(class) = classes.get(&name) else {
         let done = spec.overhead.as_ref().is_some_and(|overhead| !overhead.is_empty());
         return Ok((!done).then(|| {
             format!(
-                "RuntimeClass `{name}` is not among the manifests: what it takes of a node (overhead) and the nodes it needs are not counted; add it to the files"
+                "RuntimeClass `{name}` is not among the manifests, so its overhead and its node selector are not counted; add it to the files"
             )
         }));
     };
     if let Some(fixed) = class.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref()) {
         let stated = spec.overhead.as_ref().filter(|stated| !stated.is_empty());
         if stated.is_some_and(|stated| stated != fixed) {
-            return Err(Problem::new(
+            return Err(FieldProblem::new(
                 format!("{path}.overhead"),
-                format!("it is not that of RuntimeClass `{name}`, and admission would refuse the pod"),
+                format!("it differs from that of RuntimeClass `{name}`, so admission would refuse the pod"),
                 "remove it",
             ));
         }
@@ -46,9 +45,9 @@ pub(crate) fn admit(
     for (key, value) in scheduling.node_selector.iter().flatten() {
         let selector = spec.node_selector.get_or_insert_default();
         if let Some(stated) = selector.get(key).filter(|stated| *stated != value) {
-            return Err(Problem::new(
-                format!("{path}.nodeSelector{}", crate::convert::key_segment(key)),
-                format!("`{stated}` contradicts RuntimeClass `{name}`, which runs on nodes with `{value}`"),
+            return Err(FieldProblem::new(
+                format!("{path}.nodeSelector{}", poolwright_api::key_segment(key)),
+                format!("`{stated}` contradicts RuntimeClass `{name}`, which needs nodes with `{value}`"),
                 "remove one of them",
             ));
         }

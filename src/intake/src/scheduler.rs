@@ -1,5 +1,5 @@
-//! The configuration of a kube-scheduler, as far as it changes where pods may go: default spread, added node affinity,
-//! profiles. What cannot be followed is told in words; what the scheduler itself would refuse is refused here too.
+//! The configuration of a kube-scheduler, as far as it affects where pods may go: default spread, added node affinity,
+//! profiles. A note names each part that Poolwright cannot follow. A file that the scheduler would refuse is an error here too.
 //!
 //! Facts: `KubeSchedulerConfiguration` of kubescheduler.config.k8s.io/v1 and its validation
 //! (pkg/scheduler/apis/config/validation), Kubernetes 1.36.
@@ -9,13 +9,14 @@ mod plugins;
 
 use std::collections::BTreeMap;
 
+use poolwright_api::FieldProblem;
+use poolwright_api::strict::read;
 use poolwright_core::{Profile, Profiles};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::{IntakeError, Problem};
+use crate::error::{IntakeError, OfObject};
 use crate::manifest::documents;
-use crate::strict::read;
 use plugins::Plugins;
 
 const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
@@ -23,25 +24,25 @@ const KIND: &str = "KubeSchedulerConfiguration";
 /// The profile of pods that name no scheduler.
 const DEFAULT: &str = "default-scheduler";
 
-/// What a scheduler's configuration says.
+/// The parts of a scheduler's configuration that plans follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerConfig {
-    /// What each profile adds to the rules of its pods.
+    /// The rules that each profile adds to its pods.
     pub profiles: Profiles,
-    /// What of it cannot be followed, in sentences.
+    /// A sentence for each part that plans do not follow.
     pub notes: Vec<String>,
 }
 
 /// Reads a scheduler's configuration; all problems are collected. `source` is the name of the file, for messages.
 pub fn scheduler_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<IntakeError>> {
     read_config(source, text).map_err(|problems| {
-        let named = |problem: Problem| IntakeError { file: Some(source.to_owned()), ..problem.of("") };
+        let named = |problem: FieldProblem| IntakeError { file: Some(source.to_owned()), ..problem.of("") };
         problems.into_iter().map(named).collect()
     })
 }
 
-fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<Problem>> {
-    let one = |path: &str, cause: String, next: &str| vec![Problem::new(path, cause, next)];
+fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<FieldProblem>> {
+    let one = |path: &str, cause: String, next: &str| vec![FieldProblem::new(path, cause, next)];
     let all = documents(text).map_err(|problem| vec![problem])?;
     let mut all: Vec<Value> = all.into_iter().filter(|value| !value.is_null()).collect();
     let value = match (all.pop(), all.len()) {
@@ -51,7 +52,7 @@ fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<Problem>
         }
         (_, more) => {
             let cause = format!("it has {} documents", if more == 0 { 0 } else { more + 1 });
-            return Err(one("", cause, "write the one that kube-scheduler is started with (--config)"));
+            return Err(one("", cause, "keep only the one that kube-scheduler uses (--config)"));
         }
     };
     let is = |field: &str, wanted: &str| {
@@ -61,9 +62,10 @@ fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<Problem>
         } else {
             format!("`{has}` is not a scheduler's configuration")
         };
-        (has != wanted).then(|| Problem::new(field, cause, format!("use `{wanted}`")))
+        (has != wanted).then(|| FieldProblem::new(field, cause, format!("use `{wanted}`")))
     };
-    let wrong: Vec<Problem> = is("apiVersion", API_VERSION).into_iter().chain(is("kind", KIND)).collect();
+    let wrong: Vec<FieldProblem> =
+        is("apiVersion", API_VERSION).into_iter().chain(is("kind", KIND)).collect();
     if !wrong.is_empty() {
         return Err(wrong);
     }
@@ -75,11 +77,15 @@ fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<Problem>
         let name = profile.scheduler_name.clone().unwrap_or_else(|| DEFAULT.to_owned());
         let is_named = profile.scheduler_name.as_ref().is_some_and(|name| !name.is_empty());
         if !is_named && (file.profiles.len() > 1 || profile.scheduler_name.is_some()) {
-            let next = "write the name that pods choose it by";
-            problems.push(Problem::new(format!("{path}.schedulerName"), "missing", next));
+            let next = "write the schedulerName of its pods";
+            problems.push(FieldProblem::new(format!("{path}.schedulerName"), "missing", next));
         } else if found.profiles.contains_key(&name) {
             let cause = format!("`{name}` has a profile already");
-            problems.push(Problem::new(format!("{path}.schedulerName"), cause, "make one profile of both"));
+            problems.push(FieldProblem::new(
+                format!("{path}.schedulerName"),
+                cause,
+                "make one profile of both",
+            ));
         }
         let read = profile.read(source, &path, &name, &mut problems, &mut found.notes);
         found.profiles.entry(name).or_insert(read);
@@ -91,7 +97,7 @@ fn read_config(source: &str, text: &str) -> Result<SchedulerConfig, Vec<Problem>
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
-/// The file as it is written. Fields that matter here; the others are listed so that a misspelt one is told from them.
+/// The content of the file. It lists all fields, also those that do not matter here, so that a misspelt field is an error.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
@@ -149,11 +155,11 @@ struct Extender {
 }
 
 impl Extender {
-    /// What an extender refuses is known to nobody before it is asked.
+    /// Nobody knows the nodes that an extender refuses before it is called.
     fn note(&self, source: &str) -> Option<String> {
         (!self.filter_verb.is_empty()).then(|| {
             format!(
-                "{source}: the extender {} can refuse nodes, and Poolwright does not ask it: a pod may be bought a node that the extender refuses",
+                "{source}: the extender {} can refuse nodes, but Poolwright does not call it, so it may buy a node that the extender refuses",
                 self.url
             )
         })
@@ -166,7 +172,7 @@ impl ProfileEntry {
         source: &str,
         path: &str,
         name: &str,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<FieldProblem>,
         notes: &mut Vec<String>,
     ) -> Profile {
         let mut profile = Profile::default();
@@ -176,7 +182,7 @@ impl ProfileEntry {
             let plugin = config.name.as_str();
             if seen.contains(&plugin) {
                 let cause = format!("`{plugin}` is configured already");
-                problems.push(Problem::new(format!("{path}.name"), cause, "make one entry of both"));
+                problems.push(FieldProblem::new(format!("{path}.name"), cause, "make one entry of both"));
                 continue;
             }
             seen.push(plugin);

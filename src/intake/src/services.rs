@@ -1,10 +1,10 @@
-//! Services, as far as a scheduler's default spread goes by them.
+//! Services, as far as a scheduler's default spread uses them.
 
 use k8s_openapi::api::core::v1 as k8s;
+use poolwright_api::FieldProblem;
 use poolwright_core::Service;
 use serde_json::Value;
 
-use crate::error::Problem;
 use crate::pod::key_of;
 
 /// A Service.
@@ -13,11 +13,11 @@ pub fn service(from: &k8s::Service) -> Service {
     Service { key: key_of(&from.metadata), selector }
 }
 
-/// A Service of a manifest. Only what is asked of it is read: nothing else of it is ours to judge.
-pub(crate) fn read_service(value: &Value) -> Result<Service, Vec<Problem>> {
+/// A Service of a manifest, with only the fields that Poolwright uses. It does not check the others.
+pub(crate) fn read_service(value: &Value) -> Result<Service, Vec<FieldProblem>> {
     let mut small = serde_json::json!({"apiVersion": "v1", "kind": "Service"});
     small["metadata"] =
         serde_json::json!({"name": value["metadata"]["name"], "namespace": value["metadata"]["namespace"]});
     small["spec"] = serde_json::json!({"selector": value["spec"]["selector"]});
-    crate::strict::read(&small).map(|read| service(&read))
+    poolwright_api::strict::read(&small).map(|read| service(&read))
 }

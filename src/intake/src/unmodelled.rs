@@ -1,6 +1,6 @@
-//! Scheduling rules that the planner does not model: found here and named as their user wrote them, so that a pod that
-//! has one is left alone instead of being planned as if the rule were not there. Mere preferences forbid nothing and
-//! are not mentioned.
+//! Finds scheduling rules that the planner does not model, and names them as their user wrote them. Poolwright does not plan a
+//! pod with such a rule, instead of planning it as if the rule did not exist. Preferences forbid nothing, so they
+//! do not appear here.
 
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::UnmodelledRule;

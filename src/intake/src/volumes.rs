@@ -1,4 +1,4 @@
-//! Volumes: what pods use, claims, volumes, classes and the limits of nodes.
+//! Volumes of pods, PersistentVolumeClaims, PersistentVolumes, StorageClasses, and the volume limits of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::api::storage::v1 as storage;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use poolwright_api::FieldProblem;
 use poolwright_catalog::quantity;
 use poolwright_core::{
     Attachment, NodeDrivers, NodeTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume,
@@ -13,21 +14,21 @@ use poolwright_core::{
 };
 use poolwright_terms::labels;
 
-use crate::error::{IntakeError, Problem, object_name};
+use crate::error::{IntakeError, OfObject, object_name, quantity_problem};
 use crate::others::requirements;
 use crate::pod::key_of;
 use crate::rules::node_terms;
 
-/// Set by the volume controller when claim and volume know each other.
+/// The annotation with which the volume controller marks a bound claim.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
-/// Set by the scheduler on a claim that waits for its first pod: where that goes.
+/// The annotation with which the scheduler names the chosen node on a claim that waits for its first pod.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-/// What classes were called before they had a field.
+/// The annotation that named a StorageClass before `storageClassName` existed.
 const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-/// Marks the class of claims that name none; the second one is its older name.
+/// The annotation that marks the default class; the second one is its older name.
 const DEFAULT_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-/// The provisioner of classes that nobody makes volumes for.
+/// The provisioner of classes without dynamic provisioning.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// Zone labels of nodes and of volumes: today's names, then the older ones.
@@ -39,7 +40,7 @@ const ZONES: [(&str, &str); 2] = [
 /// In-tree kinds of volumes and the CSI drivers that serve them today
 /// (`k8s.io/csi-translation-lib`).
 fn in_tree(of: &k8s::Volume) -> Option<(&'static str, String)> {
-    let azure = of.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", disk.disk_uri.clone()));
+    let azure_disk = of.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", disk.disk_uri.clone()));
     let cinder = of.cinder.as_ref().map(|disk| ("cinder.csi.openstack.org", disk.volume_id.clone()));
     let vsphere = of.vsphere_volume.as_ref().map(|disk| ("csi.vsphere.vmware.com", disk.volume_path.clone()));
     let portworx = of.portworx_volume.as_ref().map(|disk| ("pxd.portworx.com", disk.volume_id.clone()));
@@ -47,7 +48,7 @@ fn in_tree(of: &k8s::Volume) -> Option<(&'static str, String)> {
         .azure_file
         .as_ref()
         .map(|share| ("file.csi.azure.com", format!("{}#{}", share.secret_name, share.share_name)));
-    azure.or(cinder).or(vsphere).or(portworx).or(azure_file)
+    azure_disk.or(cinder).or(vsphere).or(portworx).or(azure_file)
 }
 
 /// The volumes of a pod that a node may not be able to provide. `pod` is its name.
@@ -65,17 +66,17 @@ pub(crate) fn of_pod(pod: &str, spec: &k8s::PodSpec) -> Vec<PodVolume> {
     spec.volumes.iter().flatten().filter_map(convert).collect()
 }
 
-/// A PersistentVolumeClaim as decisions see it.
+/// Converts a PersistentVolumeClaim.
 pub fn volume_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, IntakeError> {
     convert_claim(from).map_err(|problem| problem.of(named("PersistentVolumeClaim", &from.metadata, true)))
 }
 
-/// A PersistentVolume as decisions see it.
+/// Converts a PersistentVolume.
 pub fn volume(from: &k8s::PersistentVolume) -> Result<Volume, IntakeError> {
     convert_volume(from).map_err(|problem| problem.of(named("PersistentVolume", &from.metadata, false)))
 }
 
-/// A StorageClass as decisions see it.
+/// Converts a StorageClass.
 pub fn storage_class(from: &storage::StorageClass) -> StorageClass {
     let meta = &from.metadata;
     let is_true = |key: &&str| annotation(meta, key) == Some("true");
@@ -107,7 +108,7 @@ pub fn attachment(from: &storage::VolumeAttachment) -> Attachment {
     }
 }
 
-/// How many volumes a node takes.
+/// The number of volumes that a node can attach.
 pub fn node_drivers(from: &storage::CSINode) -> NodeDrivers {
     let limit = |driver: &storage::CSINodeDriver| {
         let count = driver.allocatable.as_ref()?.count?;
@@ -119,7 +120,7 @@ pub fn node_drivers(from: &storage::CSINode) -> NodeDrivers {
     }
 }
 
-pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, Problem> {
+pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, FieldProblem> {
     let meta = &from.metadata;
     let nothing = k8s::PersistentVolumeClaimSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
@@ -128,9 +129,9 @@ pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeC
     let selector = match &spec.selector {
         None => Vec::new(),
         Some(selector) => requirements(selector).ok_or_else(|| {
-            Problem::new(
+            FieldProblem::new(
                 "spec.selector",
-                "an expression in it makes no sense",
+                "it has an invalid expression",
                 "use In, NotIn, Exists or DoesNotExist with values that fit",
             )
         })?,
@@ -155,7 +156,7 @@ pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeC
     })
 }
 
-pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, Problem> {
+pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, FieldProblem> {
     let meta = &from.metadata;
     let nothing = k8s::PersistentVolumeSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
@@ -171,7 +172,7 @@ pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, Pro
         let mut senseless = Vec::new();
         topology.push(node_terms("spec.nodeAffinity.required.nodeSelectorTerms", required, &mut senseless));
         if let Some(rule) = senseless.into_iter().next() {
-            return Err(Problem::new(rule.field, rule.rule, "correct the expression"));
+            return Err(FieldProblem::new(rule.field, rule.rule, "correct the expression"));
         }
     }
     topology.extend(zones(&labels));
@@ -203,13 +204,16 @@ fn attached(spec: &k8s::PersistentVolumeSpec) -> Option<(String, String)> {
     if let Some(csi) = &spec.csi {
         return Some((csi.driver.clone(), csi.volume_handle.clone()));
     }
-    let aws = spec.aws_elastic_block_store.as_ref().map(|disk| ("ebs.csi.aws.com", &disk.volume_id));
-    let gcp = spec.gce_persistent_disk.as_ref().map(|disk| ("pd.csi.storage.gke.io", &disk.pd_name));
-    let azure = spec.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", &disk.disk_uri));
+    let aws_elastic_block_store =
+        spec.aws_elastic_block_store.as_ref().map(|disk| ("ebs.csi.aws.com", &disk.volume_id));
+    let gce_persistent_disk =
+        spec.gce_persistent_disk.as_ref().map(|disk| ("pd.csi.storage.gke.io", &disk.pd_name));
+    let azure_disk = spec.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", &disk.disk_uri));
     let cinder = spec.cinder.as_ref().map(|disk| ("cinder.csi.openstack.org", &disk.volume_id));
     let vsphere = spec.vsphere_volume.as_ref().map(|disk| ("csi.vsphere.vmware.com", &disk.volume_path));
     let portworx = spec.portworx_volume.as_ref().map(|disk| ("pxd.portworx.com", &disk.volume_id));
-    let (driver, handle) = aws.or(gcp).or(azure).or(cinder).or(vsphere).or(portworx)?;
+    let translated = aws_elastic_block_store.or(gce_persistent_disk).or(azure_disk);
+    let (driver, handle) = translated.or(cinder).or(vsphere).or(portworx)?;
     Some((driver.to_owned(), handle.clone()))
 }
 
@@ -240,9 +244,9 @@ fn zones(labels: &BTreeMap<String, String>) -> Vec<Vec<NodeTerm>> {
 fn size(
     path: &str,
     from: Option<&BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>,
-) -> Result<u64, Problem> {
+) -> Result<u64, FieldProblem> {
     let Some(text) = from.and_then(|amounts| amounts.get("storage")) else { return Ok(0) };
-    quantity::amount("storage", &text.0).map_err(|error| Problem::quantity(path, &error))
+    quantity::amount("storage", &text.0).map_err(|error| quantity_problem(path, &error))
 }
 
 fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
@@ -261,7 +265,7 @@ pub(crate) fn made_for(
     pod: &str,
     spec: &k8s::PodSpec,
     templates: &[k8s::PersistentVolumeClaim],
-) -> Result<Vec<VolumeClaim>, Problem> {
+) -> Result<Vec<VolumeClaim>, FieldProblem> {
     let meta = |name: String| ObjectMeta {
         name: Some(name),
         namespace: namespace.map(str::to_owned),

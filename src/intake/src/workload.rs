@@ -1,4 +1,4 @@
-//! Workloads as the pods that their controllers would make of them.
+//! Expands workloads into the pods that their controllers would create.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,33 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{self as k8s, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use poolwright_api::FieldProblem;
+use poolwright_api::strict::read;
 use poolwright_core::{Pod, PodKey, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim, Workload};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::Problem;
 use crate::others;
 use crate::pod;
 use crate::runtime_class::{RuntimeClasses, admit};
-use crate::strict::read;
 use crate::volumes;
 use crate::workloads;
 
-/// A workload that asks for more pods than this is refused: it is a slip of the keyboard more often than a plan, and
+/// The most pods of a workload. A larger number is an error, because it is usually a typing mistake, and
 /// each pod takes memory.
 pub const MAX_PODS: i64 = 200_000;
 
-/// On JobSets: one job per topology domain, which is a pod anti-affinity in disguise.
+/// Annotation on JobSets: one job per topology domain. It works like a pod anti-affinity.
 const EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
 
 /// The pods of a workload, or why it has none.
 #[derive(Default)]
 pub(crate) struct Expansion {
     pub pods: Vec<Pod>,
-    /// Claims to volumes that controllers will make for them.
+    /// The PersistentVolumeClaims that controllers will create for them.
     pub claims: Vec<VolumeClaim>,
     pub note: Option<String>,
-    /// What makes them, where a scheduler's default spread goes by its selector.
+    /// Their controller, if a scheduler's default spread uses its selector.
     pub workload: Option<Workload>,
 }
 
@@ -42,7 +42,7 @@ impl Expansion {
         Self { note: Some(note.to_owned()), ..Self::default() }
     }
 
-    /// The pods name it as their controller; all of them are there.
+    /// The pods name it as their controller, and all of them exist.
     fn made_by(mut self, meta: &ObjectMeta, mut workload: Workload) -> Self {
         if meta.uid.is_none() {
             workload.uid = Uid(format!("{} {}", workload.kind, workload.key));
@@ -56,7 +56,7 @@ impl Expansion {
     }
 }
 
-type Expanded = Result<Expansion, Vec<Problem>>;
+type Expanded = Result<Expansion, Vec<FieldProblem>>;
 
 /// A pod that stands in a file by itself.
 pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
@@ -178,7 +178,7 @@ pub(crate) fn job_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     Ok(whole)
 }
 
-/// What makes pods of the selector and does nothing else here.
+/// A controller that matters only for the selector of its pods.
 fn selecting(kind: &str, meta: &ObjectMeta, selector: Option<&LabelSelector>) -> Workload {
     let (key, uid) = (pod::key_of(meta), pod::uid_of(meta));
     let selector = selector.and_then(others::requirements);
@@ -203,33 +203,33 @@ fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {
     })
 }
 
-fn one(problem: Problem) -> Vec<Problem> {
+fn one(problem: FieldProblem) -> Vec<FieldProblem> {
     vec![problem]
 }
 
-fn missing(path: &str) -> Vec<Problem> {
-    one(Problem::new(path, "missing", "add it"))
+fn missing(path: &str) -> Vec<FieldProblem> {
+    one(FieldProblem::new(path, "missing", "add it"))
 }
 
 fn name_of(meta: &ObjectMeta) -> String {
     meta.name.clone().or_else(|| meta.generate_name.clone()).unwrap_or_default()
 }
 
-/// A number of pods that can be meant; `each` of them is wanted `times` times.
-fn count(path: &str, each: i32, times: i64) -> Result<i64, Vec<Problem>> {
+/// Checks a number of pods: `each` pods, `times` times.
+fn count(path: &str, each: i32, times: i64) -> Result<i64, Vec<FieldProblem>> {
     let total = i64::from(each).saturating_mul(times);
     if each < 0 {
-        Err(one(Problem::new(path, format!("`{each}` is negative"), "write zero or more")))
+        Err(one(FieldProblem::new(path, format!("`{each}` is negative"), "write zero or more")))
     } else if total > MAX_PODS {
         let cause = format!("this asks for {total} pods, more than the {MAX_PODS} a workload may have here");
-        Err(one(Problem::new(path, cause, "check the number")))
+        Err(one(FieldProblem::new(path, cause, "check the number")))
     } else {
         Ok(i64::from(each))
     }
 }
 
-/// Pods of a job at the same time.
-fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<Problem>> {
+/// The number of pods that a Job runs at the same time.
+fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<FieldProblem>> {
     let parallel = count(&format!("{path}.parallelism"), spec.parallelism.unwrap_or(1), jobs)?;
     match spec.completions {
         // More pods than are still to complete are never run.
@@ -238,15 +238,19 @@ fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<Problem>> {
     }
 }
 
-fn has_containers(path: &str, spec: Option<&k8s::PodSpec>) -> Result<(), Vec<Problem>> {
+fn has_containers(path: &str, spec: Option<&k8s::PodSpec>) -> Result<(), Vec<FieldProblem>> {
     if spec.is_some_and(|spec| !spec.containers.is_empty()) {
         Ok(())
     } else {
-        Err(one(Problem::new(format!("{path}.containers"), "a pod needs at least one container", "add one")))
+        Err(one(FieldProblem::new(
+            format!("{path}.containers"),
+            "a pod needs at least one container",
+            "add one",
+        )))
     }
 }
 
-/// Pods of a file are not in the cluster yet; if they were, and no node were there, the scheduler would find none.
+/// The phase of pods from a file: they count as pods for which the scheduler found no node.
 fn submitted(phase: PodPhase) -> PodPhase {
     match phase {
         PodPhase::Waiting => PodPhase::Unschedulable {
@@ -257,16 +261,16 @@ fn submitted(phase: PodPhase) -> PodPhase {
     }
 }
 
-/// What pods are made from.
+/// The source of a workload's pods.
 struct Template<'a> {
     /// The workload.
     owner: &'a ObjectMeta,
-    /// Where the template stands in it.
+    /// The path of the template in it.
     path: &'a str,
     pods: &'a PodTemplateSpec,
-    /// What admission would add.
+    /// The additions by admission.
     classes: &'a RuntimeClasses,
-    /// Of a StatefulSet: the claims that each pod gets for itself.
+    /// For a StatefulSet: the PersistentVolumeClaims that each pod gets.
     claims: &'a [k8s::PersistentVolumeClaim],
 }
 
@@ -326,7 +330,7 @@ impl<'a> Template<'a> {
     }
 }
 
-/// A JobSet, as far as its pods depend on it. Its other fields are listed so that a misspelt one is told from them.
+/// A JobSet, with the fields that affect its pods. It also lists its other fields, so that a misspelt field is an error.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct JobSet {

@@ -1,4 +1,4 @@
-//! Controllers of pods: how many pods they want at a time, and how many they have made.
+//! Controllers of pods: the number of pods that they want at a time, and the number that they have created.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
@@ -9,8 +9,8 @@ use poolwright_core::Workload;
 use crate::others::requirements;
 use crate::pod::{key_of, owner_of, uid_of};
 
-/// A Job: `parallelism` pods at a time, and no more than are still to succeed. Suspended Jobs, those that have ended or are
-/// ending, and those that another controller manages want none.
+/// Converts a Job: `parallelism` pods at a time, but no more than must still succeed. Jobs that are suspended, finished, being
+/// deleted or managed by another controller want none.
 pub fn job(from: &Job) -> Workload {
     let nothing = JobSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
@@ -33,7 +33,7 @@ pub fn job(from: &Job) -> Workload {
     Workload { held, ..of("Job", &from.metadata, [parallel, wanted, count(active) + count(terminating)]) }
 }
 
-/// A ReplicaSet, of a Deployment or by itself. One that says it cannot make pods (a quota, a webhook) wants none.
+/// Converts a ReplicaSet. If it reports that it cannot create pods (a quota, a webhook), it wants none.
 pub fn replica_set(from: &ReplicaSet) -> Workload {
     let wanted = count(from.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1));
     let status = from.status.as_ref();
@@ -66,8 +66,8 @@ pub fn replication_controller(from: &ReplicationController) -> Workload {
     Workload { selector, held, ..workload }
 }
 
-/// A StatefulSet that makes its pods at once. One that makes them in order wants one more only when those before it run:
-/// nothing is expected of it.
+/// Converts a StatefulSet that creates its pods in parallel. One that creates them in order wants another pod only when all
+/// earlier pods run, so it has no expected pods.
 pub fn stateful_set(from: &StatefulSet) -> Workload {
     let spec = from.spec.as_ref();
     let at_once = spec.and_then(|spec| spec.pod_management_policy.as_deref()) == Some("Parallel");

@@ -128,9 +128,7 @@ fn terms_that_make_no_sense_are_named_by_their_field() {
         (format!("{field}: {}", spec.unmodelled[0].rule), spec.anti_affinity.len())
     };
     let senseless = || json!({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]});
-    let said = |field: &str| {
-        (format!("[0].{field}: a rule about other pods with an expression that makes no sense"), 0)
-    };
+    let said = |field: &str| (format!("[0].{field}: a rule about other pods with an invalid expression"), 0);
     assert_eq!(found(json!({"labelSelector": senseless()})), said("labelSelector"));
     assert_eq!(
         found(json!({"labelSelector": {}, "namespaceSelector": senseless()})),

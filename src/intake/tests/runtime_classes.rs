@@ -42,7 +42,7 @@ fn a_class_that_is_not_in_the_files_is_named() {
     assert_eq!(
         manifest.notes,
         [
-            "Deployment default/web: RuntimeClass `kata` is not among the manifests: what it takes of a node (overhead) and the nodes it needs are not counted; add it to the files"
+            "Deployment default/web: RuntimeClass `kata` is not among the manifests, so its overhead and its node selector are not counted; add it to the files"
         ]
     );
 }
@@ -55,10 +55,10 @@ fn what_admission_would_refuse_is_refused_by_its_field() {
     };
     assert_eq!(
         refused("nodeSelector: {runtime: gvisor},"),
-        "pods.yaml: Deployment default/web: spec.template.spec.nodeSelector.runtime: `gvisor` contradicts RuntimeClass `kata`, which runs on nodes with `kata`; remove one of them"
+        "pods.yaml: Deployment default/web: spec.template.spec.nodeSelector.runtime: `gvisor` contradicts RuntimeClass `kata`, which needs nodes with `kata`; remove one of them"
     );
     assert!(
         refused("overhead: {cpu: 1},")
-            .contains("spec.template.spec.overhead: it is not that of RuntimeClass")
+            .contains("spec.template.spec.overhead: it differs from that of RuntimeClass")
     );
 }

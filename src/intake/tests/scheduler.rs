@@ -116,10 +116,10 @@ fn what_cannot_be_followed_is_said() {
     assert_eq!(
         found.notes,
         [
-            "s.yaml: profile `default-scheduler` ignores example.com/foo, example.org/* where it asks whether a pod fits, and Poolwright counts them all the same: a pod may be bought a node that it could do without",
-            "s.yaml: profile `default-scheduler` does not filter nodes by InterPodAffinity, and Poolwright keeps what pods ask of that all the same: a pod may be bought a node that it could do without, or none",
-            "s.yaml: profile `default-scheduler` runs Coscheduling, which Poolwright does not know: where it rules out nodes, a pod may be bought one that it refuses",
-            "s.yaml: the extender http://x can refuse nodes, and Poolwright does not ask it: a pod may be bought a node that the extender refuses",
+            "s.yaml: profile `default-scheduler` ignores example.com/foo, example.org/* when it checks whether a pod fits, but Poolwright counts them, so it may buy a node that the pod does not need",
+            "s.yaml: profile `default-scheduler` does not filter nodes by InterPodAffinity, but Poolwright applies these rules of pods anyway, so it may buy a node that a pod does not need, or none",
+            "s.yaml: profile `default-scheduler` runs Coscheduling, which Poolwright does not know, so it may buy a node that this plugin refuses",
+            "s.yaml: the extender http://x can refuse nodes, but Poolwright does not call it, so it may buy a node that the extender refuses",
         ]
     );
 }
@@ -143,7 +143,7 @@ fn everything_that_the_scheduler_would_refuse_is_listed_at_once() {
     assert_eq!(
         wrong(&text),
         [
-            "s.yaml: profiles[0].schedulerName: missing; write the name that pods choose it by".to_owned(),
+            "s.yaml: profiles[0].schedulerName: missing; write the schedulerName of its pods".to_owned(),
             format!("{spread}defaultingType: it is System, also where it is left out, and defaultConstraints are not empty; write `defaultingType: List`, or remove defaultConstraints"),
             format!("{listed}[0].maxSkew: 0 is not a skew; write 1 or more"),
             format!("{listed}[1].labelSelector: a default has no selector: kube-scheduler takes it from what made the pod; remove it"),
@@ -152,7 +152,7 @@ fn everything_that_the_scheduler_would_refuse_is_listed_at_once() {
             format!("{listed}[2].whenUnsatisfiable: `Never` is not known; use DoNotSchedule or ScheduleAnyway"),
             format!("{listed}[3].topologyKey: missing; name the label to spread over"),
             format!("{listed}[3].whenUnsatisfiable: missing; use DoNotSchedule or ScheduleAnyway"),
-            "s.yaml: profiles[1].schedulerName: missing; write the name that pods choose it by".to_owned(),
+            "s.yaml: profiles[1].schedulerName: missing; write the schedulerName of its pods".to_owned(),
             "s.yaml: profiles[1].pluginConfig[0].args.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: 0 is not a weight; write 1 to 100".to_owned(),
             "s.yaml: profiles[1].pluginConfig[0].args.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0]: node affinity with the operator `Near` and these values cannot be evaluated; correct or remove it".to_owned(),
         ]

@@ -1,10 +1,10 @@
-//! The figures that users read: what a plan, a pool, a simulation or a solution comes to.
+//! The figures that users read about a plan, a pool, a simulation or a solution.
 //!
-//! Lives here: each figure, computed once, and the documents that carry it. A plan's [`plan::Document`] feeds the table,
+//! This crate computes each figure once, and holds the documents with these figures. A plan's [`plan::Document`] feeds the table,
 //! JSON and YAML. A pool's [`PoolSums`] feed its status and the metrics. A simulation's [`replay::Report`] feeds text,
 //! JSON, CSV and the drawing. A solution's [`solved::Solved`] feeds table and JSON.
 //!
-//! May not live here: reading input, decisions, text for terminals, and anything that knows Kubernetes or a clock.
+//! It must not read input, decide anything, write text for terminals, or use Kubernetes types or a clock.
 
 pub mod money;
 pub mod plan;
@@ -19,7 +19,7 @@ pub use pool::PoolSums;
 
 use std::time::Duration;
 
-/// How long a search took.
+/// The duration of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// From start to finish.

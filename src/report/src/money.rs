@@ -1,4 +1,4 @@
-//! Sums of prices, amounts paid over time, and ratios; and how documents show them.
+//! Sums of prices, amounts paid over time, and ratios, in the form that documents show.
 
 use std::fmt;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl fmt::Display for Cost {
 pub struct Usd(pub u128);
 
 impl Usd {
-    /// What a price comes to over a time: by the millisecond, rounded up to the micro-dollar. An unknown price adds nothing.
+    /// The amount for a price over a time, by the millisecond, rounded up to the micro-dollar. An unknown price adds nothing.
     pub fn of(price: Option<UsdPerHour>, time: Duration) -> Self {
         let price = price.map_or(0, |price| u128::from(price.micros()));
         Self((price * time.as_millis()).div_ceil(HOUR))
@@ -88,7 +88,7 @@ impl Ratio {
 }
 
 impl fmt::Display for Ratio {
-    /// A percentage with one decimal, rounded half up; zero of nothing.
+    /// A percentage with one decimal, rounded half up; zero if the whole is zero.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = (self.part * 1000 + self.whole / 2).checked_div(self.whole).unwrap_or(0);
         f.pad(&format!("{}.{} %", tenths / 10, tenths % 10))
@@ -108,7 +108,7 @@ pub fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> R
     }
 }
 
-/// Rounded to six decimals, so that no digit is printed that means nothing.
+/// Rounded to six decimals, so that documents show no meaningless digits.
 pub fn six_decimals(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
 }

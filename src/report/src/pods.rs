@@ -1,4 +1,4 @@
-//! Pods that wait for a node.
+//! Counts of pods that wait for a node.
 
 use poolwright_core::{PodPhase, PodRole, Snapshot};
 use serde::Serialize;

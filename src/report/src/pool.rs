@@ -1,4 +1,4 @@
-//! What the nodes of a pool come to together: its status and the metrics show these sums.
+//! The sums over the nodes of a pool. Its status and the metrics show them.
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{PoolName, Snapshot};
@@ -8,13 +8,13 @@ use crate::Cost;
 /// The sums of one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolSums {
-    /// How many nodes it has; those that are starting count.
+    /// The number of its nodes, including starting ones.
     pub nodes: i64,
-    /// What its nodes promise pods.
+    /// The resources that its nodes promise to pods.
     pub resources: ResourceList,
-    /// What its nodes cost.
+    /// The cost of its nodes.
     pub cost: Cost,
-    /// What its nodes were to cost by the plans that bought them.
+    /// The planned cost of its nodes.
     pub planned: Cost,
 }
 

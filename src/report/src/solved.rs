@@ -30,60 +30,60 @@ impl Default for Solved {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
-    /// How many classes of pods there are.
+    /// The number of pod classes.
     pub classes: usize,
-    /// How many pods.
+    /// The number of pods.
     pub pods: u64,
-    /// How many kinds of node can be bought.
+    /// The number of candidates: kinds of node to buy.
     pub candidates: usize,
-    /// How many nodes are there.
+    /// The number of existing nodes.
     pub existing: usize,
-    /// What is paid.
+    /// The cost.
     #[serde(serialize_with = "usd")]
     pub cost_usd_per_hour: UsdPerHour,
-    /// What is counted and not paid: interruptions, preferences, disruption.
+    /// The charges, which count but which you do not pay: interruptions, preferences, disruption.
     #[serde(serialize_with = "usd")]
     pub charges_usd_per_hour: UsdPerHour,
-    /// No plan that places the same pods has less of cost and charges together.
+    /// A lower bound on cost plus charges, over all plans that place the same pods.
     #[serde(serialize_with = "usd")]
     pub lower_bound_usd_per_hour: UsdPerHour,
-    /// How far cost and charges are above the bound.
+    /// The excess of cost plus charges over the bound.
     pub gap: f64,
-    /// What the bound rests on.
+    /// The strength of the bound's proof.
     pub proof: Proof,
-    /// Why the search ended.
+    /// The reason why the search ended.
     pub stopped: Stopped,
-    /// How many nodes are bought.
+    /// The number of nodes to buy.
     pub nodes: u64,
-    /// How many nodes are removed.
+    /// The number of nodes to remove.
     pub removed: usize,
-    /// In how many steps.
+    /// The number of steps.
     pub steps: usize,
-    /// How many pods are left out.
+    /// The number of pods left out.
     pub unplaced_pods: u64,
-    /// Which, and why.
+    /// The pods left out, with the reasons.
     pub unplaced: Vec<LeftOut>,
-    /// How long it took.
+    /// The duration of the solve.
     pub elapsed_seconds: f64,
-    /// When the first plan was there.
+    /// The time until the first plan.
     pub first_plan_seconds: f64,
-    /// Everything, by indices into the problem.
+    /// The whole solution, by indices into the problem.
     pub solution: Solution,
 }
 
-/// Pods of one class that are left out.
+/// Pods of one class that the solution leaves out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct LeftOut {
     /// The class.
     pub class: String,
-    /// How many of its pods.
+    /// The number of its pods.
     pub count: u32,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
 }
 
 impl Figures {
-    /// Of this solution.
+    /// The figures of this solution.
     pub fn of(problem: &Problem, solution: Solution, times: Times) -> Self {
         let unplaced = solution.unplaced.iter().map(|left| LeftOut {
             class: problem.classes[left.class as usize].name.clone(),
@@ -114,31 +114,31 @@ impl Figures {
     }
 }
 
-/// Why pods are left out, in the words of the problem. Indices are those of a solution that passed the check.
+/// The reason why pods are left out, with the names of the problem. The indices come from a solution that passed the check.
 fn reason(problem: &Problem, reason: UnplacedReason) -> String {
     let name = |at: u32, names: &mut dyn Iterator<Item = &String>| {
         names.nth(at as usize).map_or_else(|| at.to_string(), Clone::clone)
     };
     match reason {
-        UnplacedReason::NothingFits => "no candidate and no node holds it, even empty".to_owned(),
+        UnplacedReason::NothingFits => "it fits no candidate and no node, even if these are empty".to_owned(),
         UnplacedReason::LimitReached(at) => {
             format!("limit `{}` is used up", name(at, &mut problem.limits.iter().map(|limit| &limit.name)))
         }
-        UnplacedReason::NoMoreAvailable => "as many nodes as can be bought are bought".to_owned(),
+        UnplacedReason::NoMoreAvailable => "no more nodes are available to buy".to_owned(),
         UnplacedReason::GangIncomplete(at) => format!(
             "gang `{}` cannot be placed whole",
             name(at, &mut problem.gangs.iter().map(|gang| &gang.name))
         ),
         UnplacedReason::Unspreadable(at) => format!(
-            "it cannot be spread as `{}` asks",
+            "the spread `{}` leaves no place for it",
             name(at, &mut problem.spreads.iter().map(|spread| &spread.name))
         ),
         UnplacedReason::Inflexible(at) => format!(
-            "no node for it could also be as many others as `{}` asks",
+            "no node for it has as many alternatives as `{}` requires",
             name(at, &mut problem.flexibility.iter().map(|flexibility| &flexibility.name))
         ),
         UnplacedReason::ShareReached(at) => format!(
-            "more nodes of one kind than `{}` allows would be needed",
+            "it would need more nodes of one kind than `{}` allows",
             name(at, &mut problem.node_shares.iter().map(|share| &share.name))
         ),
     }

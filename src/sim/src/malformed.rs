@@ -9,7 +9,7 @@ pub const SORTS: usize = 8;
 pub fn object(sort: usize, number: usize) -> (&'static str, Value) {
     let claims = "/apis/poolwright.dev/v1alpha1/nodeclaims";
     let pools = "/apis/poolwright.dev/v1alpha1/nodepools";
-    let class = json!({"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "all"});
+    let class = json!({"group": "poolwright.dev", "kind": "SimNodeClass", "name": "all"});
     let pool = |requirements: Value| json!({"template": {"spec": {"nodeClassRef": class, "requirements": requirements}}});
     let near = json!([{"key": "poolwright.dev/zone", "operator": "Near", "values": ["here"]}]);
     let lots = json!([{"name": "work", "resources": {"requests": {"cpu": "lots"}}}]);

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use poolwright_controller::{Config, Environment, Stoppable};
+use poolwright_provider_contract::crds;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::accidents::{Accident, Accidents, Rates, Site};
 use crate::api::ApiServer;
-use crate::cloud::{Cloud, CloudOf};
+use crate::cloud::{Cloud, CloudOf, SIM_NODE_CLASS};
 use crate::cluster::{Cluster, Tally};
 use crate::dice::Dice;
 use crate::invariants::{Departures, Leadership, Memory, Scene, TOLD_WITHIN, Violation};
@@ -157,7 +158,7 @@ impl World {
         let seed = setup.seed;
         let scenario = Scenario::draw(seed, setup.rates.events_per_hour);
         let accidents = Accidents::new(seed, setup.rates, setup.only.clone());
-        let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
+        let server = ApiServer::new(&crds([SIM_NODE_CLASS]), Arc::new(move || time.now()));
         let cloud = Cloud::new(
             (scenario.catalogue.clone(), scenario.quotas.clone()),
             time,
@@ -324,7 +325,8 @@ impl World {
             ..Wire::new(server, process.clone(), accidents, self.seed, record)
         };
         let (cloud, sabotage) = (self.cloud.clone(), self.sabotage);
-        let provider = Arc::new(CloudOf { cloud, process: process.clone(), sabotage });
+        let provider =
+            Arc::new(CloudOf { cloud, kinds: vec![SIM_NODE_CLASS.kind], process: process.clone(), sabotage });
         let mut config = Config::new(identity, "default");
         config.http = None;
         // Worlds last hours: what was out of stock is tried again within that.

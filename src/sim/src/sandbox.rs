@@ -6,12 +6,13 @@ use std::time::Duration;
 use kube::Client;
 use poolwright_catalog::Catalogue;
 use poolwright_controller::{Config, Environment, Stoppable};
+use poolwright_provider_contract::{NodeClass, crds};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::accidents::{Accidents, Rates};
 use crate::api::ApiServer;
-use crate::cloud::{Cloud, CloudOf, Quotas};
+use crate::cloud::{Cloud, CloudOf, Quotas, kinds};
 use crate::cluster::Cluster;
 use crate::dice::Dice;
 use crate::record::Record;
@@ -41,12 +42,12 @@ pub fn play<T>(act: impl AsyncFnOnce() -> T) -> std::io::Result<T> {
 }
 
 impl Sandbox {
-    /// A cluster in which every node class sells this. The seed decides how long things take. To be called inside [`play`].
-    pub fn start(catalogue: Arc<Catalogue>, seed: u64) -> Self {
+    /// A cluster with these node classes, each of which sells all of this. The seed decides how long things take. To be called inside [`play`].
+    pub fn start(catalogue: Arc<Catalogue>, classes: &[NodeClass], seed: u64) -> Self {
         let time = Time::beginning();
         let record = Record::new(time, false);
         let accidents = Accidents::new(seed, Rates::NONE, None);
-        let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
+        let server = ApiServer::new(&crds(classes.iter().copied()), Arc::new(move || time.now()));
         let cloud = Cloud::new((catalogue, Quotas::new()), time, accidents.clone(), record.clone(), seed);
         let dice = Dice::new(seed, "cluster");
         let mut cluster = Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, Vec::new());
@@ -57,7 +58,8 @@ impl Sandbox {
         });
         let process = Process::new(IDENTITY, 1);
         let wire = Wire::new(server.clone(), process.clone(), accidents, seed, record);
-        let provider = Arc::new(CloudOf { cloud: cloud.clone(), process, sabotage: None });
+        let provider =
+            Arc::new(CloudOf { cloud: cloud.clone(), kinds: kinds(classes), process, sabotage: None });
         let mut config = Config::new(IDENTITY, "default");
         config.http = None;
         // In line: the solver is part of this thread, and virtual time stands still meanwhile.

@@ -8,13 +8,14 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
-use poolwright_api::crds;
+use poolwright_provider_contract::crds;
 use poolwright_sim::api::ApiServer;
+use poolwright_sim::cloud::SIM_NODE_CLASS;
 use serde_json::{Value, json};
 
 fn server() -> ApiServer {
     let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a constant");
-    ApiServer::new(&crds(), Arc::new(move || now))
+    ApiServer::new(&crds([SIM_NODE_CLASS]), Arc::new(move || now))
 }
 
 fn object<K: serde::de::DeserializeOwned>(value: Value) -> K {

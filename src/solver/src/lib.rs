@@ -1,12 +1,12 @@
-//! The optimisation: which nodes to buy for which pods at least cost, and a proof of how far the plan can be from the
-//! least cost.
+//! The optimisation. It chooses the nodes to buy for the pods at the lowest cost, and proves how far the plan can be from
+//! the lowest cost.
 //!
-//! Lives here: [`Problem`] and [`Solution`], the greedy plan, column generation over patterns with its lower bound,
+//! This crate holds [`Problem`] and [`Solution`], the greedy plan, column generation over patterns with its lower bound,
 //! the integer plan, the baselines for comparison, and the independent [`mod@check`]er.
 //!
-//! May not live here: Kubernetes objects, scheduling rules (they arrive as lists of allowed candidates), clouds,
-//! clocks (time arrives through [`StopSignal`]), and threads whose order shows. `f64` appears only inside the LP and
-//! never decides feasibility or a published cost. Capacities, costs and the certified bound are integers. The tables
+//! It must not contain Kubernetes objects, scheduling rules (they arrive as lists of allowed candidates), clouds,
+//! clocks (time arrives through [`StopSignal`]), or threads whose order affects the result. `f64` appears only inside the
+//! LP, and never decides feasibility or a published cost. Capacities, costs and the certified bound are integers. The tables
 //! of the knapsack keep integers as `f32` below 2^24, where it is exact.
 
 pub mod baseline;

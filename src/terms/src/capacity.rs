@@ -1,4 +1,4 @@
-//! How capacity is bought.
+//! Capacity types: the ways to buy capacity.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityType {
-    /// Paid for beforehand.
+    /// Capacity that you reserved and pay for anyway.
     Reserved,
-    /// Cheaper, and may be taken back at any time.
+    /// Cheaper capacity that the cloud may take back at any time.
     Spot,
-    /// Listed price, kept until given back.
+    /// Capacity at the list price, until you terminate it.
     OnDemand,
 }
 

@@ -25,7 +25,7 @@ impl ConditionStatus {
         }
     }
 
-    /// The status that has this name in the API; a name that is none of them says nothing for certain.
+    /// The status with this name in the API. Any other name counts as `Unknown`.
     pub fn named(name: &str) -> Self {
         match name {
             "True" => Self::True,
@@ -42,31 +42,31 @@ pub enum ConditionType {
     Launched,
     /// Claim: its node joined the cluster.
     Registered,
-    /// Claim: its node is ready and advertises what was promised; pods may use it.
+    /// Claim: its node is ready and advertises the promised resources; pods may use it.
     Initialized,
     /// Claim: no workload pod is on its node or planned for it.
     Empty,
-    /// Claim: it is not what its pool would make now.
+    /// Claim: it differs from what its pool would create now.
     Drifted,
-    /// Claim: its node has a condition that its pool does not bear for long.
+    /// Claim: its node has a condition that its pool repairs after a while.
     Unhealthy,
-    /// Claim: its cloud takes the instance back, or says that something else is about to happen to it.
+    /// Claim: its cloud announced an interruption of its instance.
     Interrupted,
-    /// Claim: its node is closed to pods because it will be given back.
+    /// Claim: its node is closed to pods because it will be terminated.
     Disrupting,
-    /// Claim: its node goes, and no pod is left on it that is waited for.
+    /// Claim: it is deleted, and its node has no pod left to wait for.
     Drained,
-    /// Claim: its node goes, and no volume of the work that was there is attached to it any more.
+    /// Claim: it is deleted, and no volume of its pods is attached to its node any more.
     VolumesDetached,
-    /// Claim: its instance is being given back.
+    /// Claim: its instance is being terminated.
     InstanceTerminating,
-    /// Pool or node class: usable, all in all.
+    /// Pool or node class: the summary of its other conditions.
     Ready,
-    /// Pool: its spec makes sense.
+    /// Pool: its spec is valid.
     ValidationSucceeded,
-    /// Pool: its node class exists and can buy.
+    /// Pool: its node class exists and is ready.
     NodeClassReady,
-    /// Pool: a limit keeps it from buying what pods need.
+    /// Pool: a limit leaves pods waiting.
     LimitReached,
 }
 

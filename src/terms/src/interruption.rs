@@ -1,4 +1,4 @@
-//! What a cloud may say about an instance of its own accord.
+//! Interruptions that a cloud may announce for an instance.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::Reason;
 
-/// What happens to an instance.
+/// The kind of an interruption.
 ///
-/// The order is that of certainty: of two notices about one instance the greater counts.
+/// The order is by certainty. If a cloud announces two kinds for one instance, the greater counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum InterruptionKind {
-    /// It is likely to be taken back.
+    /// The cloud will probably take the instance back.
     Rebalance,
-    /// It is serviced at the deadline, and away or gone then.
+    /// The cloud will maintain its machine at the deadline; the instance is then unavailable or gone.
     Maintenance,
-    /// The cloud's own checks of it fail.
+    /// The instance fails the cloud's own checks.
     Unhealthy,
-    /// The reservation that it runs in ends.
+    /// The capacity reservation of the instance ends.
     ReservationEnd,
-    /// Who lent the reservation that it runs in takes it back.
+    /// The owner of its capacity reservation takes the capacity back.
     ReservationReclaim,
-    /// Spot capacity is taken back.
+    /// The cloud takes the spot instance back.
     Reclaim,
-    /// It is being stopped or terminated now.
+    /// The cloud is stopping or terminating the instance now.
     Ending,
 }
 
@@ -58,7 +58,7 @@ impl InterruptionKind {
         self.reason().as_str()
     }
 
-    /// Whether it will happen, whatever anybody does.
+    /// Whether it will certainly happen.
     pub const fn is_certain(self) -> bool {
         !matches!(self, Self::Rebalance)
     }
@@ -68,12 +68,12 @@ impl InterruptionKind {
         matches!(self, Self::Rebalance | Self::ReservationEnd | Self::ReservationReclaim | Self::Reclaim)
     }
 
-    /// What happens, in words: `spot capacity is taken back`.
+    /// The interruption in words, such as `spot capacity is taken back`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Rebalance => "spot capacity is likely to be taken back",
-            Self::Maintenance => "its machine is serviced",
-            Self::Unhealthy => "the cloud's own checks of it fail",
+            Self::Maintenance => "the cloud maintains its machine",
+            Self::Unhealthy => "it fails the cloud's own checks",
             Self::ReservationEnd => "its reservation ends",
             Self::ReservationReclaim => "its reservation is taken back",
             Self::Reclaim => "spot capacity is taken back",

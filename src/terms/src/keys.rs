@@ -27,33 +27,33 @@ pub const GATE_ANNOTATION: &str = "poolwright.dev/cordoned-until";
 /// The value of [`GATE_ANNOTATION`].
 pub const GATE_UNTIL_INITIALIZED: &str = "initialization";
 
-/// Annotation on NodeClaims that were bought because pods lost the place that an earlier plan gave them: those pods.
+/// Annotation on NodeClaims that Poolwright bought because pods lost the place that an earlier plan gave them. It names these pods.
 pub const BOUGHT_AGAIN_ANNOTATION: &str = "poolwright.dev/bought-again";
-/// Annotation on NodeClaims: why this node, in a sentence.
+/// Annotation on NodeClaims: a sentence that says why this node was bought.
 pub const REASON_ANNOTATION: &str = "poolwright.dev/reason";
-/// Annotation on NodeClaims of one plan that are alike, so that a cloud may be asked for all of them in one call: what they
-/// have in common, a slash, and how many they are.
+/// Annotation on NodeClaims of one plan that look the same to a cloud, so that one call may launch them all. Its value is the
+/// name of their batch, a slash, and the number of claims.
 pub const LAUNCH_BATCH_ANNOTATION: &str = "poolwright.dev/launch-batch";
 
-/// Annotation on pods that are not to be disturbed: `true`, or for how long after their start (`4h`).
+/// Annotation on pods that Poolwright must not disrupt: `true`, or a duration after their start (`4h`).
 pub const DO_NOT_DISRUPT_ANNOTATION: &str = "poolwright.dev/do-not-disrupt";
-/// Karpenter's annotation of the same meaning. Poolwright honours it.
+/// Karpenter's annotation with the same meaning. Poolwright respects it.
 pub const KARPENTER_DO_NOT_DISRUPT_ANNOTATION: &str = "karpenter.sh/do-not-disrupt";
 
-/// Key of the taint (`NoExecute`) that a new node carries until its claim has recognised it, so that nothing runs on a node
-/// that no claim vouches for.
+/// Key of the taint (`NoExecute`) that a new node has until its claim recognises it. So no pod runs on a node
+/// without a claim.
 pub const UNREGISTERED_TAINT: &str = "poolwright.dev/unregistered";
-/// Key of the taint (`NoSchedule`, the NodeClaim's name as value) on an open node that waits for the pods it was bought
-/// for: no other pod may take their room.
+/// Key of the taint (`NoSchedule`, the NodeClaim's name as value) on an open node that is reserved for the pods it was bought
+/// for. No other pod may take their room.
 pub const RESERVED_TAINT: &str = "poolwright.dev/reserved";
-/// Key of the taint (`NoSchedule`) on a node that will be given back.
+/// Key of the taint (`NoSchedule`) on a node that will be terminated.
 pub const DISRUPTED_TAINT: &str = "poolwright.dev/disrupted";
 
 /// Key of the taint that Kubernetes puts on a cordoned node.
 pub const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
 /// Key of the taint of a node that is not ready.
 pub const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
-/// Key of the taint of a node whose kubelet reports nothing any more.
+/// Key of the taint of a node whose kubelet no longer reports.
 pub const UNREACHABLE_TAINT: &str = "node.kubernetes.io/unreachable";
 /// Key of the taint of a node that is short of disk.
 pub const DISK_PRESSURE_TAINT: &str = "node.kubernetes.io/disk-pressure";

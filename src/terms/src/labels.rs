@@ -1,4 +1,4 @@
-//! The labels that describe an offering, so that a requirement can choose among offerings before any node exists.
+//! The labels that describe an offering. Requirements use them to choose offerings before any node exists.
 //!
 //! Kubernetes' own keys are from <https://kubernetes.io/docs/reference/labels-annotations-taints/>. Labels that say which
 //! pool or claim a node belongs to are among the [`keys`](crate::keys).
@@ -13,11 +13,11 @@ pub const REGION: &str = "topology.kubernetes.io/region";
 pub const ARCH: &str = "kubernetes.io/arch";
 /// Operating system; always `linux`.
 pub const OS: &str = "kubernetes.io/os";
-/// Host name; equal to the node's name, never known before the node exists.
+/// Host name; equal to the node's name, and unknown before the node exists.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 /// `reserved`, `spot` or `on-demand`.
 pub const CAPACITY_TYPE: &str = "poolwright.dev/capacity-type";
-/// Who sells it: `aws`, `gcp`.
+/// The cloud that sells it: `aws`, `gcp`.
 pub const PROVIDER: &str = "poolwright.dev/provider";
 /// Instance family: `g5`, `a3-highgpu`.
 pub const INSTANCE_FAMILY: &str = "poolwright.dev/instance-family";
@@ -29,10 +29,10 @@ pub const INSTANCE_MEMORY: &str = "poolwright.dev/instance-memory";
 pub const GPU_MODEL: &str = "poolwright.dev/gpu-model";
 /// Whole GPUs of the node. Absent on nodes without GPUs.
 pub const GPU_COUNT: &str = "poolwright.dev/gpu-count";
-/// Memory of each GPU in MiB. Absent where it is not known.
+/// Memory of each GPU in MiB. Absent if it is unknown.
 pub const GPU_MEMORY: &str = "poolwright.dev/gpu-memory";
 
-/// Keys that an offering decides. A selector on any other key is about labels that a pool's template gives.
+/// Keys that an offering decides. Labels with any other key come from a pool's template.
 pub const DECIDED_BY_OFFERING: [&str; 13] = [
     INSTANCE_TYPE,
     ZONE,

@@ -1,10 +1,10 @@
-//! The words that every crate shares, each defined once.
+//! Shared terms: keys, types and reasons that all crates use, each defined once.
 //!
-//! Lives here: the keys of labels, annotations, taints and finalizers; the types that the API, decisions and providers
+//! This crate holds the keys of labels, annotations, taints and finalizers; the types that the API, decisions and providers
 //! share ([`Taint`], [`NodeClassRef`], [`CapacityType`], [`InterruptionKind`]); the types of conditions; the registry of
 //! reasons ([`Reason`]).
 //!
-//! May not live here: decisions, amounts and prices (the catalogue has them), API objects, a client, any I/O. This crate
+//! It must not contain decisions, amounts and prices (the catalogue has them), API objects, clients, or I/O. It
 //! depends on no other crate of the workspace.
 
 mod capacity;

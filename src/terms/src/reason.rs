@@ -1,7 +1,7 @@
-//! The registry of reasons: every reason of an event or a condition that Poolwright writes, what has happened, and what to do.
+//! The registry of reasons: every reason of an event or condition that Poolwright writes, what has happened, and what to do.
 //!
-//! A reason that is not here cannot be written, because events and conditions carry a [`Reason`]. `docs/reasons.md` is
-//! [made from this table](Reason::markdown). Providers keep the reasons of their own node classes.
+//! Events and conditions carry a [`Reason`], so nobody can write a reason that is missing here. `docs/reasons.md` is
+//! [generated from this table](Reason::markdown). Providers define the reasons of their own node classes.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! reasons {
     ($($name:ident: $happened:literal, $todo:literal;)*) => {
-        /// Why an event was sent, or why a condition has its status: one word for programs.
+        /// Why an event was sent, or why a condition has its status: one word that programs can match.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum Reason {
             $(#[doc = $happened] $name,)*
         }
 
         impl Reason {
-            /// Every reason, by name.
+            /// All reasons, in the order of their names.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// The name in the API.
@@ -45,95 +45,95 @@ macro_rules! reasons {
 }
 
 reasons! {
-    AsPoolSays: "The claim is what its pool would make now.", "Nothing.";
-    BudgetNeverMet: "A PodDisruptionBudget can never allow an eviction.", "Correct the budget, or its pods hold their nodes for good.";
-    BufferKept: "The node is kept as the free room that its pool's `buffer` asks for.", "Nothing; lower `spec.buffer` for fewer nodes.";
-    CalledOff: "The node was about to leave and stays.", "Nothing; the message says why.";
-    ContradictingRequirements: "The requirements of the pool exclude each other.", "Correct `spec.template.spec.requirements`.";
-    Detached: "No volume of the node's work is attached to it any more.", "Nothing.";
-    DisruptionBlocked: "The node is to be replaced, and something keeps it.", "Look at what the message names: a budget, an annotation, a pod, or a limit.";
-    DisruptionBudgetUnreadable: "A disruption budget of the pool makes no sense, so it allows nothing.", "Correct the schedule or the duration in `spec.disruption.budgets`.";
-    DisruptionCalledOff: "The node was about to leave and stays.", "Nothing; the message says why.";
-    Drained: "No pod is left on the node that Poolwright waits for.", "Nothing.";
-    Draining: "The pods of the node are asked to go.", "Nothing; if it takes long, look at PodDisruptionBudgets and grace periods.";
-    Drifted: "The claim is not what its pool would make now, and is replaced.", "Nothing.";
+    AsPoolSays: "The claim matches what its pool would create now.", "Nothing.";
+    BudgetNeverMet: "A PodDisruptionBudget never allows an eviction.", "Correct the budget. Until then, nobody can drain the nodes of its pods.";
+    BufferKept: "The node is kept as free room for its pool's `buffer`.", "Nothing. To keep fewer nodes, lower `spec.buffer`.";
+    CalledOff: "Poolwright was about to empty the node, and now keeps it.", "Nothing. The message says why.";
+    ContradictingRequirements: "The requirements of the pool contradict each other.", "Correct `spec.template.spec.requirements`.";
+    Detached: "No volume is attached to the node any more.", "Nothing.";
+    DisruptionBlocked: "Poolwright must replace the node, but cannot yet.", "Check the budget, annotation, pod or limit that the message names.";
+    DisruptionBudgetUnreadable: "A disruption budget of the pool is invalid, so it allows no disruption.", "Correct the schedule or the duration in `spec.disruption.budgets`.";
+    DisruptionCalledOff: "Poolwright was about to empty the node, and now keeps it.", "Nothing. The message says why.";
+    Drained: "The node has no pod left to wait for.", "Nothing.";
+    Draining: "Poolwright is evicting the pods of the node.", "Nothing. If it takes long, check PodDisruptionBudgets and grace periods.";
+    Drifted: "The claim differs from what its pool would create now, so Poolwright replaces its node.", "Nothing.";
     Empty: "The node has had no work for longer than `scaleToZero.after`.", "Nothing.";
-    Ended: "A pod was told to end although something protects it: the time of its node is up.", "Raise `deadlines.termination` if its work needs longer.";
-    Ending: "The cloud is stopping or terminating the instance.", "Nothing: its pods are planned anew. If nobody meant it, look at the cloud's audit log.";
-    Evicted: "A pod was asked to go because its node goes.", "Nothing.";
-    EvictionRefused: "The API server refused to evict a pod.", "Look at the message: most often a PodDisruptionBudget that allows nothing now.";
-    Expired: "The node is older than its pool's `expireAfter`, and is replaced.", "Nothing.";
-    GangIncomplete: "A gang cannot have room for as many pods as it starts with, or its nodes wait for the rest of it.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
-    GangReleased: "Not all pods of a gang could have room, so a node bought for some of them is given back.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
+    Ended: "Poolwright deleted a pod because its node must end soon. Budgets and protection no longer count.", "If the pod needs longer, raise `deadlines.termination`.";
+    Ending: "The cloud is stopping or terminating the instance.", "Nothing: Poolwright plans its pods again. If nobody intended it, check the cloud's audit log.";
+    Evicted: "Poolwright evicted a pod because its node will be terminated.", "Nothing.";
+    EvictionRefused: "The API server refused to evict a pod.", "Read the message. Usually a PodDisruptionBudget allows no eviction now.";
+    Expired: "The node is older than its pool's `expireAfter`, so Poolwright replaces it.", "Nothing.";
+    GangIncomplete: "A gang does not get room for all the pods that must start together.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
+    GangReleased: "Not all pods of a gang could have room, so Poolwright deletes a claim that it created for the gang.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
     HasPods: "The node runs pods.", "Nothing.";
-    InitializationTimeout: "The node was not usable in time after it joined. It is given back and its pods are planned anew.", "Look at drivers, device plugins and startup taints, or raise `deadlines.initialization`.";
-    Initialized: "The node is ready and advertises what was promised.", "Nothing.";
-    InstanceGone: "The instance does not exist any more, and Poolwright did not end it. Its pods are planned anew.", "Find out who ended it: a person, another controller, or the cloud.";
-    Interrupted: "The cloud takes the instance back, or is about to service it.", "Nothing: its pods are planned anew.";
-    InvalidBuffer: "`spec.buffer` of the pool cannot be read.", "Correct what the message names.";
-    InvalidDuration: "A duration of the pool cannot be read.", "Write whole numbers with h, m, s or ms, such as `90s` or `1h30m`.";
-    InvalidQuantity: "A limit of the pool cannot be read.", "Write a quantity as Kubernetes has it, such as `16` or `64Gi`.";
+    InitializationTimeout: "The node joined, but was not usable in time. Poolwright terminates it and plans its pods again.", "Check drivers, device plugins and startup taints, or raise `deadlines.initialization`.";
+    Initialized: "The node is ready and advertises the promised resources.", "Nothing.";
+    InstanceGone: "The instance no longer exists, although Poolwright did not terminate it. Poolwright plans its pods again.", "Find out who terminated it: a person, another controller, or the cloud.";
+    Interrupted: "The cloud takes the instance back, or will maintain its machine.", "Nothing: Poolwright plans its pods again.";
+    InvalidBuffer: "`spec.buffer` of the pool is invalid.", "Correct the entry that the message names.";
+    InvalidDuration: "A duration of the pool is invalid.", "Write whole numbers with h, m, s or ms, such as `90s` or `1h30m`.";
+    InvalidQuantity: "A limit of the pool is invalid.", "Write a Kubernetes quantity, such as `16` or `64Gi`.";
     InvalidReplicas: "`spec.replicas` of the pool is below zero.", "Write 0 or more.";
-    InvalidRequirement: "A requirement of the pool cannot be read.", "Correct what the message names in `spec.template.spec.requirements`.";
-    LaunchInvalid: "The cloud says that this launch can never work.", "Correct the node class as the message says.";
-    LaunchTimeout: "No instance could be launched in time. The claim is deleted and its pods are planned anew.", "Look at the events before it, or raise `deadlines.launch`.";
+    InvalidRequirement: "A requirement of the pool is invalid.", "Correct the entry of `spec.template.spec.requirements` that the message names.";
+    LaunchInvalid: "The cloud rejected the launch, and would reject it again.", "Correct the node class as the message says.";
+    LaunchTimeout: "No instance was launched in time. Poolwright deletes the claim and plans its pods again.", "Read the earlier events of the claim, or raise `deadlines.launch`.";
     Launched: "An instance was launched for the claim.", "Nothing.";
-    LimitReached: "A limit of the pool keeps it from buying what pods need.", "Raise `spec.limits`, or remove work.";
-    LowPriority: "The priority of the pod is below the least that buys nodes.", "Give the pod a higher priority, or lower the controller's threshold.";
-    Maintenance: "The cloud services the machine at the deadline.", "Nothing: its pods are planned anew in time.";
-    NoNodeClaim: "An instance or a node of this cluster belongs to no NodeClaim, and is given back.", "Nothing; if you made it by hand, remove Poolwright's tags or labels from it.";
-    NoOfferingFits: "No offering of any pool holds the pod.", "Look at the nearest miss in the message: ask for less, or allow more in a pool.";
-    NoOfferingMatches: "The requirements of the pool match no offering of its node class.", "Correct `spec.template.spec.requirements`, or the node class.";
-    NoUsablePool: "There is no pool that could buy anything.", "Make a NodePool, or look at the conditions of those there are.";
-    NoWorkload: "No workload pod is on the node or planned for it.", "Nothing.";
-    NodeClassNotFound: "The node class of the pool does not exist.", "Make it, or correct `nodeClassRef`.";
-    NodeClassNotReady: "The node class of the pool cannot be used.", "Look at the message, and at the conditions of the node class.";
-    NodeDeleted: "Somebody is deleting the Node object.", "Delete the NodeClaim instead, if the node is to go.";
-    NodeGone: "The Node object does not exist any more.", "Find out who deleted it. The instance is given back.";
-    NodeNotReady: "The node is not ready yet.", "Wait; if it lasts, look at the kubelet and the network plugin.";
-    NodePlanned: "A node is bought for the pod.", "Nothing.";
-    NodeUnhealthy: "The node has had a bad condition for longer than its pool bears. It is replaced.", "Look at the condition that the message names.";
-    NotDetachedInTime: "Volumes are still attached, and the time of the node is up.", "Look at the CSI driver of these volumes.";
-    NotScheduledAsPlanned: "The scheduler did not place a pod on the node that was bought for it.", "Look at the scheduler's own event on the pod.";
+    LimitReached: "A limit of the pool leaves pods waiting.", "Raise `spec.limits`, or remove work.";
+    LowPriority: "The priority of the pod is too low for Poolwright to buy a node.", "Give the pod a higher priority, or lower the controller's `--min-priority`.";
+    Maintenance: "The cloud will maintain the machine at the deadline.", "Nothing: Poolwright moves its pods before that.";
+    NoNodeClaim: "The NodeClaim of the node is gone, but pods still run on the node. Poolwright terminates the instance when they have ended.", "Nothing. If you created the instance by hand, remove Poolwright's tags from it.";
+    NoOfferingFits: "The pod fits no offering of any pool.", "Read the nearest miss in the message. Request less, or allow more in a pool.";
+    NoOfferingMatches: "No offering of the pool's node class meets the pool's requirements.", "Correct `spec.template.spec.requirements`, or the node class.";
+    NoUsablePool: "No pool can buy anything.", "Create a NodePool, or check the conditions of your pools.";
+    NoWorkload: "The node runs no work, and none is planned for it.", "Nothing.";
+    NodeClassNotFound: "The node class of the pool does not exist.", "Create it, or correct `nodeClassRef`.";
+    NodeClassNotReady: "The node class of the pool is not usable.", "Read the message, and check the conditions of the node class.";
+    NodeDeleted: "Somebody is deleting the Node object.", "To remove a node, delete its NodeClaim instead.";
+    NodeGone: "The Node object no longer exists.", "Find out who deleted it. If the node was open, Poolwright terminates its instance.";
+    NodeNotReady: "The node is not ready yet.", "Wait. If it takes long, check the kubelet and the network plugin.";
+    NodePlanned: "Poolwright buys a node for the pod.", "Nothing.";
+    NodeUnhealthy: "The node has been unhealthy for longer than its pool allows, so Poolwright replaces it.", "Check the condition that the message names.";
+    NotDetachedInTime: "Volumes are still attached to the node, and Poolwright waits no longer.", "Check the CSI driver of these volumes.";
+    NotScheduledAsPlanned: "The scheduler did not place a pod on the node that Poolwright bought for it.", "Read the scheduler's own event on the pod.";
     NotYetTried: "The scheduler has not tried the pod yet.", "Nothing.";
-    OfferingsHeldBack: "Offerings hold the pod, but all of them failed lately.", "Wait, or allow more types, zones or capacity types in a pool.";
+    OfferingsHeldBack: "The pod fits some offerings, but all of them failed recently.", "Wait, or allow more types, zones or capacity types in a pool.";
     OtherScheduler: "Another scheduler places the pod.", "Nothing.";
-    PodGroupMissing: "The PodGroup of the pod does not exist.", "Make the PodGroup.";
-    PodGroupPending: "The gang of the pod waits for more pods.", "Nothing; if it lasts, look at what makes the other pods.";
-    PodsExpected: "The node is kept for pods that are still to come.", "Nothing.";
-    PodsProtected: "Pods on the node are protected from eviction.", "Look at the budgets and annotations that the message names.";
-    PoolChanged: "The pool or its node class has changed since the claim was made.", "Nothing: the node is replaced as budgets allow.";
-    PreemptionInProgress: "The scheduler makes room for the pod by preemption.", "Nothing.";
-    PriceUnknown: "Offerings hold the pod, but their price is unknown.", "List the types in `allowUnknownPrices`, or give their prices.";
-    ReadinessGates: "A condition that the pool asks for is not true on the node yet.", "Look at what sets the conditions in `readinessGates`.";
-    Ready: "The pool can buy.", "Nothing.";
-    Rebalance: "The cloud says that spot capacity is likely to be taken back.", "Nothing.";
-    RebalanceRecommended: "The cloud says that spot capacity is likely to be taken back.", "Nothing.";
-    Reclaim: "The cloud takes spot capacity back.", "Nothing: its pods are planned anew.";
-    Recovered: "The node is well again.", "Nothing.";
+    PodGroupMissing: "The PodGroup of the pod does not exist.", "Create the PodGroup.";
+    PodGroupPending: "The gang of the pod waits for more pods.", "Nothing. If it takes long, check the controller that creates the other pods.";
+    PodsExpected: "The node is kept for pods that are planned for it.", "Nothing.";
+    PodsProtected: "Pods on the node are protected from eviction.", "Check the annotations that the message names.";
+    PoolChanged: "The pool or its node class has changed since the claim was created.", "Nothing: Poolwright replaces the node when the disruption budgets allow it.";
+    PreemptionInProgress: "The scheduler is preempting other pods to make room for the pod.", "Nothing.";
+    PriceUnknown: "The pod fits some offerings, but their prices are unknown.", "List the instance types in `allowUnknownPrices`, or add their prices to the catalogue.";
+    ReadinessGates: "A condition listed in the pool's `readinessGates` is not true on the node yet.", "Check the component that sets this condition.";
+    Ready: "The pool can buy nodes.", "Nothing.";
+    Rebalance: "The cloud will probably take the spot instance back.", "Nothing.";
+    RebalanceRecommended: "The cloud will probably take the spot instance back.", "Nothing.";
+    Reclaim: "The cloud takes the spot instance back.", "Nothing: Poolwright plans its pods again.";
+    Recovered: "The node is healthy again.", "Nothing.";
     Registered: "The node has joined the cluster.", "Nothing.";
-    RegistrationTimeout: "The node did not join in time. It is given back and its pods are planned anew.", "Look at user data, network and permissions of the node, or raise `deadlines.registration`.";
-    Replica: "The node is one of the replicas of its pool.", "Nothing; lower `spec.replicas` for fewer nodes.";
-    ReservationEnd: "The reservation that the instance runs in ends.", "Nothing: its pods are planned anew.";
-    ReservationReclaim: "The lender of the reservation that the instance runs in takes it back.", "Nothing: its pods are planned anew.";
-    ReservationRefused: "The API server refused the toleration that lets a pod onto its reserved node. Nodes for its namespace open by nomination for a while.", "Allow Poolwright to patch pods there: look at RBAC and admission policies.";
-    ResourcesDiffer: "The node does not advertise what was promised yet.", "Wait for device plugins; if it lasts, compare the message with the node.";
-    ScaledDown: "The node was not needed any more, and is given back.", "Nothing.";
-    SchedulingGated: "The pod is held by scheduling gates.", "Nothing; whoever set the gates lifts them.";
-    StartupTaintsPresent: "Startup taints are still on the node.", "Look at what is to lift them.";
-    StockOut: "The cloud has none of these offerings now. They are not tried for a while, and the pods are planned anew.", "Nothing; if it repeats, allow more types, zones or capacity types.";
-    Terminating: "The instance is being given back.", "Nothing.";
-    TimeIsUp: "Pods are left on the node, and its time is up.", "Raise `deadlines.termination` if the work needs longer.";
-    TopologyRule: "Rules about other pods leave the pod no place: topology spread, affinity or anti-affinity.", "Look at the message: loosen the rule, or allow more zones in a pool.";
-    Underutilized: "The work of the node costs less elsewhere.", "Nothing.";
-    Unhealthy: "The cloud's own checks of the instance fail.", "Nothing: its pods are planned anew.";
-    UnmodelledRule: "The pod uses a rule that Poolwright does not model yet.", "Change the field that the message names, or place the pod by hand.";
-    Unreadable: "Poolwright cannot read the object and leaves it out.", "Correct what the message names.";
-    Valid: "The spec of the pool makes sense.", "Nothing.";
-    VolumePending: "A volume of the pod is about to be had, or another pod has it.", "Nothing; if it lasts, look at the PersistentVolumeClaim.";
-    VolumeUnusable: "A volume of the pod cannot be had until something changes.", "Correct the claim, the volume or the class that the message names.";
-    VolumesAttached: "Volumes of the node's work are still attached to it.", "Nothing; if it lasts, look at the CSI driver.";
-    WithinLimits: "The limits of the pool hold nothing back.", "Nothing.";
+    RegistrationTimeout: "The node did not join in time. Poolwright terminates the instance and plans its pods again.", "Check the user data, network and permissions of the node, or raise `deadlines.registration`.";
+    Replica: "The node is one of the replicas of its pool.", "Nothing. To keep fewer nodes, lower `spec.replicas`.";
+    ReservationEnd: "The capacity reservation of the instance ends.", "Nothing: Poolwright plans its pods again.";
+    ReservationReclaim: "The owner of the capacity reservation takes it back from the instance.", "Nothing: Poolwright plans its pods again.";
+    ReservationRefused: "The API server refused the toleration that admits a pod to its reserved node. For ten minutes, Poolwright nominates the pods of this namespace instead.", "Allow Poolwright to patch pods there: check RBAC and admission policies.";
+    ResourcesDiffer: "The node does not advertise the promised resources yet.", "Wait for device plugins. If it takes long, compare the message with the node.";
+    ScaledDown: "The node is not needed any more, so Poolwright terminates it.", "Nothing.";
+    SchedulingGated: "The pod has scheduling gates.", "Nothing. The component that set the gates removes them.";
+    StartupTaintsPresent: "The node still has startup taints.", "Check the component that removes them.";
+    StockOut: "None of the claim's offerings is available now. Poolwright does not buy them for a while, and plans the pods again.", "Nothing. If it repeats, allow more types, zones or capacity types.";
+    Terminating: "Poolwright is terminating the instance.", "Nothing.";
+    TimeIsUp: "The deadline of the node has passed, and pods still run on it.", "If the work needs longer, raise `deadlines.termination`.";
+    TopologyRule: "Rules about other pods leave no place for the pod: topology spread, affinity or anti-affinity.", "Relax the rule that the message names, or allow more zones in a pool.";
+    Underutilized: "The pods of the node cost less elsewhere.", "Nothing.";
+    Unhealthy: "The instance fails the cloud's own checks.", "Nothing: Poolwright plans its pods again.";
+    UnmodelledRule: "The pod uses a rule that Poolwright does not model yet.", "Change the field that the message names, or add a node for the pod by hand.";
+    Unreadable: "Poolwright cannot read the object and ignores it.", "Correct the field that the message names.";
+    Valid: "The spec of the pool is valid.", "Nothing.";
+    VolumePending: "A volume of the pod is not bound yet, or another pod uses it.", "Nothing. If it takes long, check the PersistentVolumeClaim.";
+    VolumeUnusable: "The pod cannot use one of its volumes until you correct something.", "Correct the PersistentVolumeClaim, volume or StorageClass that the message names.";
+    VolumesAttached: "Volumes are still attached to the node.", "Nothing. If it takes long, check the CSI driver.";
+    WithinLimits: "No limit of the pool leaves pods waiting.", "Nothing.";
 }
 
 impl Reason {
@@ -142,7 +142,7 @@ impl Reason {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == name)
     }
 
-    /// The registry as the rows of a table in Markdown.
+    /// The registry as rows of a Markdown table.
     pub fn markdown() -> String {
         let row = |reason: &Self| format!("| `{reason}` | {} | {} |\n", reason.happened(), reason.to_do());
         Self::ALL.iter().map(row).collect()

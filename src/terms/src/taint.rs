@@ -5,14 +5,14 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What a taint does to pods that do not tolerate it.
+/// The effect of a taint on pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum TaintEffect {
-    /// They are not scheduled there.
+    /// The scheduler does not place them there.
     NoSchedule,
-    /// They are scheduled there only if nothing else will do.
+    /// The scheduler places them there only if no other node fits.
     PreferNoSchedule,
-    /// They are not scheduled there, and those running are evicted.
+    /// The scheduler does not place them there, and running pods are evicted.
     NoExecute,
 }
 
@@ -60,7 +60,7 @@ pub struct Taint {
         regex(pattern = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")
     )]
     pub value: String,
-    /// What it does to pods that do not tolerate it.
+    /// Its effect on pods that do not tolerate it.
     pub effect: TaintEffect,
 }
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::Context;
 use kube::Api;
 use kube::api::PostParams;
-use poolwright_api::EC2NodeClass;
 use poolwright_plane::aws::{Account, Front, Moto, credentials};
 use poolwright_plane::trial::{Controller, condition};
 use poolwright_plane::{ControlPlane, Options, install_crds, poolwright_binary, unique, wait_for};
+use poolwright_provider_aws::node_class::EC2NodeClass;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 

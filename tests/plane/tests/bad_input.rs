@@ -208,12 +208,12 @@ async fn a_pod_that_nothing_fits_is_told_the_nearest_miss() {
     let note = cluster.wait_said("Pod", "wants-h100", "NoOfferingFits").await.unwrap();
     let lines: Vec<&str> = note.lines().collect();
     assert_eq!(lines[0], format!("needs 8 x h100 in one node; pool `{name}` allows only a10g"));
-    let story = ["asks for 8 x nvidia.com/gpu", "Considered ", "Ruled out: ", "Nearest: "];
+    let story = ["asks for 8 x nvidia.com/gpu", "Considered ", "Ruled out: ", "Nearest miss: "];
     for (line, part) in lines[1..].iter().zip(story) {
         assert!(line.contains(part), "{part} in {note}");
     }
     assert_eq!(lines.len(), 1 + story.len(), "{note}");
-    assert!(lines[4].contains("To get past that: "), "it says what to do: {note}");
+    assert!(lines[4].contains("To change that: "), "it says what to do: {note}");
     let note = cluster.wait_said("Pod", "wants-much", "NoOfferingFits").await.unwrap();
     assert!(note.contains("needs 500 cpu in one node") && note.contains("g5.48xlarge"), "{note}");
     assert!(cluster.claims(&name).await.unwrap().is_empty());

@@ -1,18 +1,23 @@
 //! The CRDs on a real API server: they install, and their rules accept and reject what the table says.
 
-#[path = "../../../src/api/tests/cases/mod.rs"]
+#[path = "../../../providers/registry/tests/crds/cases.rs"]
 mod cases;
 
 use std::path::Path;
 
-use cases::{Case, Cases};
 use kube::api::{DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, Request};
 use kube::{Api, Client, Resource, ResourceExt};
-use poolwright_api::{EC2NodeClass, HttpTokens, KwokNodeClass, NodeClaim, NodePool, crds};
+use poolwright_api::{NodeClaim, NodePool};
 use poolwright_plane::{ControlPlane, Options, install_crds};
+use poolwright_provider_aws::node_class::{EC2NodeClass, HttpTokens};
+use poolwright_provider_contract::crds;
+use poolwright_provider_kwok::KwokNodeClass;
+use poolwright_provider_registry::CLOUDS;
 use poolwright_terms::{GROUP, VERSION};
 use serde_json::Value;
+
+use cases::{Case, Cases};
 
 async fn with_crds() -> (&'static ControlPlane, Client) {
     let plane = ControlPlane::shared(Options::default()).await.unwrap();
@@ -22,7 +27,10 @@ async fn with_crds() -> (&'static ControlPlane, Client) {
 }
 
 fn api_of(client: &Client, kind: &str) -> Api<DynamicObject> {
-    let crd = crds().into_iter().find(|crd| crd.spec.names.kind == kind).unwrap();
+    let crd = crds(CLOUDS.iter().map(|cloud| cloud.node_class))
+        .into_iter()
+        .find(|crd| crd.spec.names.kind == kind)
+        .unwrap();
     let gvk = GroupVersionKind::gvk(GROUP, VERSION, kind);
     Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&gvk, &crd.spec.names.plural))
 }

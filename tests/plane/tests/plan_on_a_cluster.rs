@@ -1,11 +1,15 @@
 //! `poolwright plan` against a cluster: says what would be bought, buys nothing, and the controller then buys just that.
 
-use anyhow::{Context, ensure};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use poolwright_api::NodeClaim;
 use poolwright_plane::trial::{Cluster, Controller, Trial, WITHIN, node_class, node_pool, pod, run_plan};
-use poolwright_plane::wait_for;
+use poolwright_plane::{install_crds, poolwright_binary, unique, wait_for};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -82,4 +86,52 @@ async fn a_plan_for_the_cluster_buys_nothing_and_the_controller_then_buys_what_i
     // Now everything has a place.
     let after = ask().unwrap();
     assert_eq!((&after["nodes"], &after["pods"]["unplaced"]), (&json!([]), &json!(1)), "{after}");
+}
+
+/// A program that is `poolwright` with one more registration (`src/cli/tests/third_cloud`).
+fn with_a_third_cloud() -> PathBuf {
+    let beside = poolwright_binary().unwrap();
+    let program = beside.with_file_name("examples").join("third_cloud");
+    assert!(
+        program.is_file(),
+        "no {}: build it with `cargo build --workspace --examples`",
+        program.display()
+    );
+    program
+}
+
+#[tokio::test]
+async fn the_controller_launches_in_a_cloud_that_is_known_by_its_registration_alone() {
+    let program = with_a_third_cloud();
+    let plane = Trial::plane_without_controller().await.unwrap();
+    let cluster = Cluster::new(plane.client().unwrap());
+    let folder = std::env::temp_dir().join(unique(&format!("poolwright-third-cloud-{}", std::process::id())));
+    let crds = Command::new(&program).args(["crds", "--dir"]).arg(&folder).status().unwrap();
+    assert!(crds.success());
+    install_crds(&cluster.client, &folder).await.unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    let class = json!({
+        "apiVersion": "poolwright.dev/v1alpha1", "kind": "HazeNodeClass",
+        "metadata": {"name": "gpu"}, "spec": {"density": 3},
+    });
+    let reference = json!({"group": "poolwright.dev", "kind": "HazeNodeClass", "name": "gpu"});
+    let pool =
+        node_pool("gpu", json!({"template": {"spec": {"nodeClassRef": reference, "requirements": []}}}));
+    cluster.apply("", &[class, pool]).await.unwrap();
+    let namespace = cluster.namespace("haze").await.unwrap();
+    let train = pod("train", "gpu", json!({"cpu": "2", "nvidia.com/gpu": "1"}));
+    cluster.create_pods(&namespace, &[train]).await.unwrap();
+
+    let flags = ["--batch-idle", "300ms", "--haze-account", "test"];
+    let mut controller = Controller::start_program(&plane, "haze", &program, &flags, |_| {}).unwrap();
+    wait_for("an instance of the third cloud", WITHIN, async || {
+        controller.ensure_running()?;
+        let claims = cluster.claims("gpu").await?;
+        let [claim] = claims.as_slice() else { bail!("{} claims", claims.len()) };
+        let launched = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
+        ensure!(launched == Some(&format!("haze://{}", claim.name_any())), "{:?}", claim.status);
+        Ok(())
+    })
+    .await
+    .unwrap();
 }

@@ -1,30 +1,30 @@
 //! What each EC2NodeClass comes to in the account.
 
-use poolwright_api::{EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSubnet};
-use poolwright_provider_aws_model::instance::Kept;
+use poolwright_provider_aws_model::instance::KubeletReserved;
 use poolwright_provider_contract::ProviderError;
 use poolwright_provider_contract::preflight::{Finding, Verdict};
 
-use super::{CLASSES, Question, deploy};
-use crate::class::{self, Seen};
+use super::{CLASSES, Scope, deploy};
 use crate::error::is_refusal;
+use crate::node_class::{EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSubnet};
+use crate::resolve::{self, ProfileState};
 
 /// A class: its name, what it says, and what that comes to.
-pub(super) type Parts<'a> = (&'a str, &'a EC2NodeClassSpec, class::Parts);
+pub(super) type Parts<'a> = (&'a str, &'a EC2NodeClassSpec, resolve::Inspection);
 
 /// What was found of all classes.
-pub(super) fn findings(classes: &[Parts<'_>], question: &Question) -> Vec<Finding> {
+pub(super) fn findings(classes: &[Parts<'_>], scope: &Scope) -> Vec<Finding> {
     if classes.is_empty() {
         let why = "there is no EC2NodeClass: make one (docs/ec2nodeclass.md), or name a manifest with -f";
         return vec![Finding::new(CLASSES, "all", Verdict::undetermined(why))];
     }
-    classes.iter().flat_map(|one| of_class(one, question)).collect()
+    classes.iter().flat_map(|one| of_class(one, scope)).collect()
 }
 
-fn of_class((name, spec, parts): &Parts<'_>, question: &Question) -> Vec<Finding> {
+fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<Finding> {
     let finding = |what: &str, verdict| Finding::new(CLASSES, format!("{name}: {what}"), verdict);
     let edit = |field: &str| format!("kubectl edit ec2nodeclass {name} (spec.{field})");
-    let tag = |kind: &str, tags: Option<&poolwright_api::TagSelector>| {
+    let tag = |kind: &str, tags: Option<&crate::node_class::TagSelector>| {
         let (key, value) = tags.and_then(|tags| tags.iter().next())?;
         let value = if value == "*" { "VALUE" } else { value };
         Some(format!("aws ec2 create-tags --resources {kind}-ID --tags Key={key},Value={value}"))
@@ -32,7 +32,7 @@ fn of_class((name, spec, parts): &Parts<'_>, question: &Question) -> Vec<Finding
     let of_subnets = spec.subnet_selector_terms.iter().find_map(|term| tag("subnet", term.tags.as_ref()));
     let of_groups = spec.security_group_selector_terms.iter().find_map(|term| tag("sg", term.tags.as_ref()));
     let uses_alias = spec.ami_selector_terms.iter().any(|term| term.alias.is_some());
-    let image = if uses_alias && question.kubernetes.is_none() {
+    let image = if uses_alias && scope.kubernetes.is_none() {
         Verdict::undetermined(
             "which image an alias stands for depends on the version of the cluster, which does not answer",
         )
@@ -49,7 +49,7 @@ fn of_class((name, spec, parts): &Parts<'_>, question: &Question) -> Vec<Finding
         groups.iter().map(|group| group.id.as_str()).collect::<Vec<_>>().join(", ")
     });
     let profile = match &parts.profile {
-        Ok(seen) => profile_of(seen, &question.cluster),
+        Ok(seen) => profile_of(seen, &scope.cluster),
         error => found(error, edit("instanceProfile"), |_| String::new()),
     };
     let mut found = vec![
@@ -64,7 +64,7 @@ fn of_class((name, spec, parts): &Parts<'_>, question: &Question) -> Vec<Finding
         found.push(finding("placement group", self::found(placement, edit("placementGroup"), says)));
     }
     if !spec.kubelet.is_empty() {
-        let counted = |_: &Kept| "what it keeps is counted in what nodes have for pods".to_owned();
+        let counted = |_: &KubeletReserved| "what it keeps is counted in what nodes have for pods".to_owned();
         found.push(finding("kubelet", self::found(&parts.kept, edit("kubelet"), counted)));
     }
     found
@@ -115,17 +115,17 @@ fn images_of(images: &[ResolvedImage]) -> String {
     said.join("; ")
 }
 
-fn profile_of(seen: &Seen, cluster: &str) -> Verdict {
+fn profile_of(seen: &ProfileState, cluster: &str) -> Verdict {
     match seen {
-        Seen::There(profile) => Verdict::fine(format!("instance profile {profile}")),
-        Seen::ToMake { role, role_is_there: Some(false), .. } => Verdict::wrong(
+        ProfileState::Exists(profile) => Verdict::fine(format!("instance profile {profile}")),
+        ProfileState::ToCreate { role, role_exists: Some(false), .. } => Verdict::wrong(
             format!("there is no IAM role {role}"),
             deploy(cluster, &format!("NodeRoleName={role}")),
         ),
-        Seen::ToMake { profile, role_is_there: Some(true), role } => {
+        ProfileState::ToCreate { profile, role_exists: Some(true), role } => {
             Verdict::fine(format!("role {role}; instance profile {profile} is made with the first node"))
         }
-        Seen::ToMake { role, role_is_there: None, .. } => Verdict::undetermined(format!(
+        ProfileState::ToCreate { role, role_exists: None, .. } => Verdict::undetermined(format!(
             "whether the role is there may not be asked: aws iam get-role --role-name {role}"
         )),
     }
@@ -147,12 +147,8 @@ mod tests {
         .expect("a class")
     }
 
-    fn question(kubernetes: Option<&str>) -> Question {
-        Question {
-            cluster: "blue".to_owned(),
-            kubernetes: kubernetes.map(str::to_owned),
-            ..Question::default()
-        }
+    fn scope(kubernetes: Option<&str>) -> Scope {
+        Scope { cluster: "blue".to_owned(), kubernetes: kubernetes.map(str::to_owned), ..Scope::default() }
     }
 
     fn invalid<T>(why: &str) -> Result<T, ProviderError> {
@@ -172,19 +168,19 @@ mod tests {
 
     #[test]
     fn what_a_class_does_not_find_is_wrong_and_the_tag_to_put_on_it_is_the_fix() {
-        let parts = class::Parts {
+        let parts = resolve::Inspection {
             subnets: invalid("EC2NodeClass `gpu`: spec.subnetSelectorTerms: no subnet"),
             groups: Err(ProviderError::Throttled("later".to_owned())),
             images: Ok(vec![image("amd64", true)]),
-            profile: Ok(Seen::ToMake {
+            profile: Ok(ProfileState::ToCreate {
                 profile: "poolwright-Nodes".to_owned(),
                 role: "Nodes".to_owned(),
-                role_is_there: Some(false),
+                role_exists: Some(false),
             }),
             placement: None,
-            kept: Ok(Kept::default()),
+            kept: Ok(KubeletReserved::default()),
         };
-        let found = findings(&[("gpu", &spec(), parts)], &question(Some("1.36")));
+        let found = findings(&[("gpu", &spec(), parts)], &scope(Some("1.36")));
         let whats: Vec<_> = found.iter().map(|one| one.what.as_str()).collect();
         assert_eq!(whats, ["gpu: subnets", "gpu: security groups", "gpu: image", "gpu: role"]);
         let Verdict::Wrong { fix, .. } = &found[0].verdict else { panic!("{:?}", found[0]) };
@@ -201,15 +197,15 @@ mod tests {
 
     #[test]
     fn an_alias_says_nothing_without_the_version_of_the_cluster() {
-        let parts = class::Parts {
+        let parts = resolve::Inspection {
             subnets: Ok(Vec::new()),
             groups: Ok(Vec::new()),
             images: invalid("there is no parameter"),
-            profile: Ok(Seen::There("nodes".to_owned())),
+            profile: Ok(ProfileState::Exists("nodes".to_owned())),
             placement: None,
-            kept: Ok(Kept::default()),
+            kept: Ok(KubeletReserved::default()),
         };
-        let found = findings(&[("gpu", &spec(), parts)], &question(None));
+        let found = findings(&[("gpu", &spec(), parts)], &scope(None));
         assert!(matches!(&found[2].verdict, Verdict::Undetermined(_)), "{:?}", found[2]);
         assert_eq!(found[3].verdict, Verdict::fine("instance profile nodes"));
     }
@@ -229,7 +225,7 @@ mod tests {
     #[test]
     fn no_class_at_all_is_said() {
         assert!(
-            matches!(&findings(&[], &question(None))[..], [one] if matches!(one.verdict, Verdict::Undetermined(_)))
+            matches!(&findings(&[], &scope(None))[..], [one] if matches!(one.verdict, Verdict::Undetermined(_)))
         );
     }
 }

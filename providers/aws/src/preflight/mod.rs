@@ -1,6 +1,6 @@
 //! What nodes on AWS need, looked at before there are any: for `poolwright check`. Nothing is launched, made or changed.
 //!
-//! Each file is one group: what is asked is at its end, and what the answer means is a plain function above.
+//! Each file is one group. Its calls are at its end, and a plain function above says what the answer means.
 
 mod account;
 mod answer;
@@ -10,11 +10,17 @@ mod probes;
 mod queue;
 mod quotas;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
-use poolwright_api::EC2NodeClassSpec;
-use poolwright_provider_contract::preflight::{Finding, Verdict};
+use kube::ResourceExt;
+use poolwright_provider_contract::FlagValues;
+use poolwright_provider_contract::preflight::{Finding, Preflight, Question, Verdict};
+use serde_json::Value;
 
 use crate::clients::{Access, Clients};
+use crate::connect;
+use crate::node_class::{EC2NodeClass, EC2NodeClassSpec};
+use crate::registration::{self, CLUSTER, NAME};
 
 /// Groups of findings.
 const ACCOUNT: &str = "AWS account";
@@ -23,10 +29,38 @@ const CLASSES: &str = "EC2NodeClasses";
 const QUEUE: &str = "Interruption queue";
 const QUOTAS: &str = "AWS quotas";
 
-/// What is to be looked at.
+/// Looks at an AWS account.
+pub(crate) struct Aws;
+
+#[async_trait]
+impl Preflight for Aws {
+    fn missing_flag(&self, flags: &FlagValues) -> Option<String> {
+        (!flags.has(CLUSTER)).then(|| {
+            format!(
+                "--provider {NAME}: give --{CLUSTER} NAME as the controller has it: the policy allows what carries the cluster's tag"
+            )
+        })
+    }
+
+    async fn look(&self, question: Question) -> Vec<Finding> {
+        let class = |object: Value| {
+            let class: EC2NodeClass = serde_json::from_value(object).ok()?;
+            Some((class.name_any(), class.spec))
+        };
+        let scope = Scope {
+            cluster: question.flags.text(CLUSTER).unwrap_or_default(),
+            kubernetes: question.kubernetes,
+            queue: question.flags.text(registration::QUEUE),
+            classes: question.node_classes.into_iter().filter_map(class).collect(),
+        };
+        check(&connect::access(&question.flags), &scope, question.now).await
+    }
+}
+
+/// What to look at.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Question {
-    /// The cluster's name, which what is made carries as a tag.
+pub(crate) struct Scope {
+    /// The cluster's name, which everything that Poolwright makes carries as a tag.
     pub cluster: String,
     /// The minor version of its Kubernetes; `None` where it is not known.
     pub kubernetes: Option<String>,
@@ -36,8 +70,8 @@ pub struct Question {
     pub classes: Vec<(String, EC2NodeClassSpec)>,
 }
 
-/// Looks at everything. Of what depends on something that is not there it is said that it could not be determined.
-pub async fn preflight(access: &Access, question: &Question, now: Timestamp) -> Vec<Finding> {
+/// Looks at everything. A part that depends on something that is not there could not be determined.
+async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<Finding> {
     let clients = match Clients::connect(access).await {
         Ok(clients) => clients,
         Err(error) => {
@@ -46,25 +80,25 @@ pub async fn preflight(access: &Access, question: &Question, now: Timestamp) -> 
                 "region",
                 Verdict::wrong(error.to_string(), "export AWS_REGION=us-east-1"),
             )];
-            findings.extend(not_looked_at("no region is given"));
+            findings.extend(skipped("no region is given"));
             return findings;
         }
     };
-    let (mut findings, caller) = account::look(&clients, now).await;
+    let (mut findings, caller) = account::check(&clients, now).await;
     let Some(caller) = caller else {
-        findings.extend(not_looked_at("AWS does not say who asks, see above"));
+        findings.extend(skipped("AWS does not say who asks, see above"));
         return findings;
     };
     let mut parts = Vec::new();
-    for (name, spec) in &question.classes {
-        let kubernetes = question.kubernetes.as_deref().unwrap_or_default();
-        parts.push((name.as_str(), spec, crate::class::parts(&clients, kubernetes, name, spec).await));
+    for (name, spec) in &scope.classes {
+        let kubernetes = scope.kubernetes.as_deref().unwrap_or_default();
+        parts.push((name.as_str(), spec, crate::resolve::inspect(&clients, kubernetes, name, spec).await));
     }
-    let queue = queue::look(&clients, question, &caller).await;
-    findings.extend(permissions::look(&clients, question, &parts, &queue).await);
-    findings.extend(classes::findings(&parts, question));
+    let queue = queue::check(&clients, scope, &caller).await;
+    findings.extend(permissions::check(&clients, scope, &parts, &queue).await);
+    findings.extend(classes::findings(&parts, scope));
     findings.extend(queue.findings);
-    findings.extend(Box::pin(quotas::look(&clients)).await);
+    findings.extend(Box::pin(quotas::check(&clients)).await);
     findings
 }
 
@@ -77,7 +111,7 @@ fn deploy(cluster: &str, parameter: &str) -> String {
 }
 
 /// What is said of the groups that need what is missing.
-fn not_looked_at(why: &str) -> impl Iterator<Item = Finding> {
+fn skipped(why: &str) -> impl Iterator<Item = Finding> {
     let all = [PERMISSIONS, CLASSES, QUEUE, QUOTAS];
     all.into_iter().map(move |group| Finding::new(group, "all", Verdict::undetermined(why)))
 }

@@ -1,4 +1,4 @@
-//! Multi-instance GPUs: how a GPU can be cut, and what each piece is called in the tables of the MIG user guide
+//! Multi-instance GPUs: the possible partitions of a GPU, with the names of the MIG user guide
 //! (docs.nvidia.com/datacenter/tesla/mig-user-guide, supported MIG profiles).
 
 mod model;
@@ -7,7 +7,7 @@ pub use model::{MigInstanceKind, MigModel};
 
 use serde::{Deserialize, Serialize};
 
-/// How a family of GPUs is cut. Placements are given in memory slices.
+/// The possible partitions of a GPU family. Placements are in memory slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum MigGeometry {
@@ -42,26 +42,26 @@ pub enum MigProfile {
     G7,
 }
 
-/// Where instances of a profile can be on a GPU, in memory slices.
+/// The possible placements of a profile's instances on a GPU, in memory slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placements {
-    /// Compute slices of one.
+    /// Compute slices of one instance.
     pub compute: u8,
-    /// Memory slices of one.
+    /// Memory slices of one instance.
     pub size: u8,
-    /// First memory slices it may have.
+    /// The memory slices at which an instance may start.
     pub starts: &'static [u8],
-    /// At most so many on one GPU.
+    /// The largest number of instances on one GPU.
     pub most: u8,
 }
 
 impl MigProfile {
-    /// All of them, by rising memory, then compute slices.
+    /// All profiles, in the order of memory slices, then of compute slices.
     pub const ALL: [Self; 6] = [Self::G1, Self::G1Double, Self::G2, Self::G3, Self::G4, Self::G7];
 }
 
 impl MigGeometry {
-    /// The profiles the family has, the smallest first.
+    /// The profiles of the family, the smallest first.
     pub fn profiles(self) -> impl Iterator<Item = MigProfile> {
         MigProfile::ALL.into_iter().filter(move |profile| self.placements(*profile).is_some())
     }
@@ -95,7 +95,7 @@ impl MigGeometry {
         }
     }
 
-    /// The placement table of the MIG user guide; `None` for a profile that the family does not have.
+    /// The placement table of the MIG user guide; `None` for a profile that is not in the family.
     pub fn placements(self, profile: MigProfile) -> Option<Placements> {
         let of = |compute, size, starts, most| Some(Placements { compute, size, starts, most });
         match (self, profile) {

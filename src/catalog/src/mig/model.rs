@@ -1,7 +1,7 @@
-//! What GPU instances are called, and what memory they have, by GPU model.
+//! The names and the memory of GPU instances, by GPU model.
 //!
-//! The gigabytes in a name are computed by NVIDIA's tools from the memory of the board, so a few of them drift with board
-//! and driver (`3g.39gb` was seen for `3g.40gb`): plan by [`MigProfile`], show the name, and match a running node by its
+//! NVIDIA's tools compute the gigabytes in a name from the memory of the board. So a few names vary with board
+//! and driver (`3g.39gb` for `3g.40gb`). Plan by [`MigProfile`], show the name, and match a running node by its
 //! profiles.
 
 use super::{MigGeometry, MigProfile};
@@ -10,25 +10,25 @@ use crate::instance::Gpu;
 /// One kind of instance of a GPU model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MigInstanceKind {
-    /// Which.
+    /// The profile.
     pub profile: MigProfile,
     /// Its full name: `1g.10gb`.
     pub name: &'static str,
-    /// Memory a pod has in one, in MiB: measured where NVIDIA publishes it (A100, H100, H200, A30, RTX PRO 6000), else nine
-    /// tenths of its memory slices, which is less than was measured anywhere.
+    /// The memory for a pod in one instance, in MiB. NVIDIA publishes it for A100, H100, H200, A30 and RTX PRO 6000. For others it is nine
+    /// tenths of the memory slices, which is less than any measured value.
     pub memory_mib: u64,
 }
 
-/// A GPU model that can be cut into instances.
+/// A GPU model that can be partitioned into instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MigModel {
-    /// How it can be cut.
+    /// Its possible partitions.
     pub geometry: MigGeometry,
     /// Its instances, the smallest first.
     pub kinds: &'static [MigInstanceKind],
 }
 
-/// One board: the model's names in catalogues, the least memory in MiB a GPU of it has, and its instances.
+/// One board: the model's names in catalogues, the least memory of its GPUs in MiB, and its instances.
 struct Board {
     models: &'static [&'static str],
     memory_mib: u64,
@@ -72,7 +72,7 @@ macro_rules! four {
     };
 }
 
-/// Boards of one model stand together, the largest first: the first whose memory a GPU has is its own.
+/// Boards of one model are neighbours, the largest first. The board of a GPU is the first one that needs no more memory than the GPU has.
 const BOARDS: [Board; 13] = [
     seven!(
         ["a100", "a100-80gb"],
@@ -196,9 +196,9 @@ const BOARDS: [Board; 13] = [
 ];
 
 impl MigModel {
-    /// The model by its name in a catalogue (lower case with dashes) and the memory of one GPU in MiB; `None` for a GPU that
-    /// cannot be cut, or whose placements nobody published. Where the memory is not known, the smallest board of the name
-    /// is taken: no pod is promised memory that is not there.
+    /// Finds the model by its name in a catalogue (lower case with dashes) and the memory of one GPU in MiB. `None` if the GPU
+    /// cannot be partitioned, or nobody published its placements. If the memory is unknown, this returns the smallest board of the
+    /// name, so that no pod gets a promise of memory that does not exist.
     pub fn named(model: &str, memory_mib: Option<u64>) -> Option<&'static Self> {
         BOARDS
             .iter()
@@ -212,7 +212,7 @@ impl MigModel {
         Self::named(gpu.model.as_str(), gpu.memory_mib)
     }
 
-    /// One of its instances.
+    /// The instance of a profile.
     pub fn kind(&self, profile: MigProfile) -> Option<&'static MigInstanceKind> {
         self.kinds.iter().find(|kind| kind.profile == profile)
     }
@@ -222,13 +222,13 @@ impl MigModel {
         self.kinds.iter().find(|kind| kind.name == name).map(|kind| kind.profile)
     }
 
-    /// The resource that a pod asks for to get one: `nvidia.com/mig-1g.10gb` (strategy `mixed` of the device plugin).
+    /// The resource that a pod requests to get one: `nvidia.com/mig-1g.10gb` (strategy `mixed` of the device plugin).
     pub fn resource(&self, profile: MigProfile) -> Option<String> {
         self.kind(profile).map(|kind| format!("nvidia.com/mig-{}", kind.name))
     }
 
-    /// The smallest instance with at least this share (thousandths) of the compute slices and so much memory; `None` when
-    /// not even the whole GPU has as much.
+    /// The smallest instance with at least this share (thousandths) of the compute slices and this much memory; `None` if
+    /// even the whole GPU has less.
     pub fn smallest(&self, milli: u32, memory_mib: u64) -> Option<MigProfile> {
         self.kinds
             .iter()

@@ -1,4 +1,4 @@
-//! The columns of a catalogue, and the header that says which stand where.
+//! The columns of a catalogue, and their positions in the header.
 
 use csv::StringRecord;
 
@@ -54,15 +54,15 @@ pub const OPTIONAL: [&str; 16] = [
     INTERRUPTIONS_AS_OF,
 ];
 
-/// Which column stands where.
+/// The position of each column.
 pub(super) struct Columns {
-    /// The column of each cell of a row; `None` where the header names none that is known, or one that is there already.
+    /// The column of each cell of a row; `None` for an unknown or repeated column.
     names: Vec<Option<&'static str>>,
 }
 
 impl Columns {
-    /// The columns of a header and what is wrong with it. The rows below an unsound header are read all the same, so that
-    /// their problems are listed too; `Err` when the header tells no columns at all.
+    /// The columns of a header and its problems. The rows below an invalid header are read anyway, so that
+    /// their problems are listed too. `Err` if the header names no column at all.
     pub(super) fn of_header(
         file: &str,
         line: u64,
@@ -82,7 +82,7 @@ impl Columns {
             let name = known().find(|name| *name == cell);
             match name {
                 Some(name) if names.contains(&Some(name)) => {
-                    let cause = "the column is there twice".to_owned();
+                    let cause = "the column is listed twice".to_owned();
                     problems.push(CsvProblem::of_column(file, line, name, cause, "keep one of the two"));
                     names.push(None);
                     continue;
@@ -102,12 +102,12 @@ impl Columns {
         Ok((Self { names }, problems))
     }
 
-    /// How many cells a row has.
+    /// The number of cells in a row.
     pub(super) fn count(&self) -> usize {
         self.names.len()
     }
 
-    /// Where this column stands, if the file has it.
+    /// The position of this column, if the file has it.
     pub(super) fn index(&self, column: &str) -> Option<usize> {
         self.names.iter().position(|name| *name == Some(column))
     }

@@ -1,4 +1,4 @@
-//! On which line of a file a record of it begins.
+//! Finds the line on which a record of a file begins.
 
 /// Finds line numbers of ascending byte offsets of a text.
 #[derive(Clone, Debug)]
@@ -9,13 +9,13 @@ pub struct LineNumbers<'t> {
 }
 
 impl<'t> LineNumbers<'t> {
-    /// Of this text; its first line is line 1.
+    /// Creates a finder for this text. Its first line is line 1.
     pub const fn of(text: &'t str) -> Self {
         Self { text, offset: 0, line: 1 }
     }
 
-    /// The line of the first byte at or after `begin` that is no line ending: a CSV reader takes a record's position
-    /// before the blank lines in front of it. Offsets must not descend from one call to the next.
+    /// The line of the first byte at or after `begin` that is not a line ending. A CSV reader reports a record's position
+    /// before the blank lines that precede it. Offsets must not decrease from one call to the next.
     pub fn at(&mut self, begin: usize) -> u64 {
         let bytes = self.text.as_bytes();
         let mut begin = begin.min(bytes.len());

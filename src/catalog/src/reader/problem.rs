@@ -1,19 +1,19 @@
-//! What is wrong with a CSV file, where, and what to do about it.
+//! Problems of CSV files: the place, the cause and the remedy.
 
 use std::fmt;
 
-/// One thing wrong in one place. Prints as `file:line:column: cause; what to do`.
+/// One problem. Prints as `file:line:column: cause; remedy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvProblem {
-    /// The file, as it was named to the reader.
+    /// The name of the file, as the caller gave it.
     pub file: String,
-    /// The line, from 1; for a row that spans lines, where it begins.
+    /// The line, counted from 1; the first line of a row that spans several.
     pub line: u64,
-    /// The name of the column, where one cell or one column is to blame.
+    /// The name of the column, if one cell or column is wrong.
     pub column: Option<String>,
-    /// What is wrong.
+    /// The cause.
     pub cause: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -59,7 +59,7 @@ impl CsvProblems {
         self.0.iter()
     }
 
-    /// How many there are.
+    /// The number of problems.
     #[expect(clippy::len_without_is_empty, reason = "there is always at least one")]
     pub fn len(&self) -> usize {
         self.0.len()

@@ -1,4 +1,4 @@
-//! One row of a catalogue: an instance type and what can be ordered of it.
+//! One row of a catalogue: an instance type and its offerings.
 
 use csv::StringRecord;
 use jiff::civil::Date;
@@ -14,13 +14,13 @@ use crate::price::{Price, PriceSource, UnknownPrice};
 use crate::resources::{ResourceList, ResourceName};
 use crate::sanity::{self, Claim};
 
-/// Local scratch disk of a node whose catalogue does not say: 17 GiB, what kubelet leaves of a 20 GiB root disk, which is
-/// what a node gets on AWS unless its image says otherwise (Karpenter's figure for every type in its instance type
-/// reference, release 1.14). Too little rather than too much: a pod that asks for more stays pending with a reason, where
-/// the other error would buy a node it does not fit.
+/// The default local disk of a node: 17 GiB, the allocatable part of a 20 GiB root disk, which is
+/// the size on AWS unless the image has another (Karpenter's figure for every type in its instance type
+/// reference, release 1.14). Too little is better than too much: a pod that requests more stays pending with a reason, but
+/// with too much, Poolwright would buy a node that the pod does not fit.
 pub const DEFAULT_EPHEMERAL_STORAGE_MIB: u64 = 17 * 1024;
 
-/// The provider of a type whose catalogue names none.
+/// The provider of a type if the catalogue names none.
 pub const UNSPECIFIED_PROVIDER: &str = "unspecified";
 
 /// Kubernetes holds quantities in 63 bits.
@@ -32,7 +32,7 @@ const MOST_INTERRUPTIONS: u32 = 60_000_000;
 
 const LABEL_REMEDY: &str = "it becomes a node label: write at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit";
 
-/// Reads the cells of one row and collects what is wrong with them.
+/// Reads the cells of one row and collects their problems.
 pub(super) struct RowReader<'r, 'f> {
     pub(super) file: &'f str,
     pub(super) line: u64,
@@ -54,13 +54,13 @@ impl<'r, 'f> RowReader<'r, 'f> {
         self.problems.push(CsvProblem::of_column(self.file, self.line, column, cause, remedy));
     }
 
-    /// The name of the type, where the row has one: known even when other cells are wrong.
+    /// The name of the type, if the row has one, even if other cells are wrong.
     pub(super) fn instance_type(&self) -> Option<InstanceTypeName> {
         let name = self.cell(column::INSTANCE_TYPE);
         (self.is_whole() && !name.is_empty()).then(|| InstanceTypeName::from(name))
     }
 
-    /// Whether the row says which zone or which capacity type of the type it is about.
+    /// Whether the row is about only one zone or one capacity type.
     pub(super) fn is_split(&self) -> bool {
         !self.cell(column::ZONE).is_empty() || !self.cell(column::CAPACITY_TYPE).is_empty()
     }
@@ -117,7 +117,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         self.record.len() == self.columns.count()
     }
 
-    /// The text of a cell; empty where the file does not have the column.
+    /// The text of a cell; empty if the file does not have the column.
     fn cell(&self, column: &str) -> &'r str {
         self.columns.index(column).and_then(|index| self.record.get(index)).unwrap_or("")
     }
@@ -173,8 +173,8 @@ impl<'r, 'f> RowReader<'r, 'f> {
         }
     }
 
-    /// The GPUs. A model without whole GPUs (a slice of one, or a make that is no `nvidia.com/gpu`) is no GPU to the
-    /// scheduler, so it is none here.
+    /// The GPUs. A model without whole GPUs (a slice of a GPU, or another vendor's) is no `nvidia.com/gpu` for the
+    /// scheduler, so it does not count.
     fn gpu(&mut self) -> Option<Gpu> {
         let (model, memory) = (self.cell(column::GPU_MODEL), self.cell(column::GPU_MEMORY));
         let count = match self.cell(column::GPU_COUNT) {
@@ -201,7 +201,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
             "spot" => Some(CapacityType::Spot),
             other => {
                 let cause = format!("\"{other}\" is not a capacity type that has a price");
-                let remedy = "use on-demand or spot, or leave the cell empty for both; reservations are no part of a catalogue";
+                let remedy = "use on-demand or spot, or leave the cell empty for both; a catalogue lists no reservations";
                 self.problem(column::CAPACITY_TYPE, cause, remedy);
                 None
             }
@@ -241,7 +241,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         }
     }
 
-    /// The zones; the region's name where none is listed, and [`Zone::ANY`] without a region. Empty after a problem.
+    /// The zones; the region's name if none is listed, and [`Zone::ANY`] without a region. Empty after a problem.
     fn zones(&mut self) -> Vec<Zone> {
         let region = match self.cell(column::REGION) {
             "" => Zone::ANY,
@@ -250,7 +250,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         let listed = self.cell(column::ZONES);
         if !self.cell(column::ZONE).is_empty() {
             if !listed.is_empty() {
-                let cause = "the row has zones and a zone".to_owned();
+                let cause = "the row has both zones and zone".to_owned();
                 self.problem(column::ZONE, cause, "keep one of the two cells");
             }
             return self.label_value(column::ZONE).map(Zone::from).into_iter().collect();
@@ -271,7 +271,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         zones
     }
 
-    /// A price with its source and date; `None` where the cell is empty or wrong.
+    /// A price with its source and date; `None` if the cell is empty or invalid.
     fn price(&mut self, column: &str, source: &str, as_of: &str) -> Option<Price> {
         // What a spot price does not say for itself it shares with the on-demand price.
         let source = [self.cell(source), self.cell(column::PRICE_SOURCE), self.file]

@@ -172,7 +172,7 @@ fn a_header_names_each_missing_unknown_and_repeated_column() {
         "my.csv:1:Arch: there is no such column; did you mean `arch`?",
         "my.csv:1:gpu_modle: there is no such column; did you mean `gpu_model`?",
         "my.csv:1:colour: there is no such column; remove it; known are instance_type, arch,",
-        "my.csv:1:region: the column is there twice; keep one of the two",
+        "my.csv:1:region: the column is listed twice; keep one of the two",
         "my.csv:1:arch: the column is missing; add it to the header; required are instance_type, arch,",
         "my.csv:1:gpu_model: the column is missing; add it to the header;",
     ];

@@ -2,35 +2,33 @@
 
 use std::path::PathBuf;
 
-use super::market::clouds;
-use super::{AwsFlags, ListFormat};
+use super::clouds::{accounts, examples};
+use super::{CloudFlags, ListFormat, Nodes};
 
 /// Flags of `check`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 nothing is wrong, 1 failed, 2 bad usage or input, 5 something is wrong.",
-    after_long_help = "Examples:\n  \
-        # Is the cluster ready for the controller?\n  \
-        poolwright check --service-account poolwright/poolwright\n\n  \
-        # Is the account, too? With the flags that the controller has\n  \
-        poolwright check --provider aws --aws-cluster my-cluster --aws-interruption-queue my-queue\n\n  \
-        # Before anything is installed: does this node class find what it names?\n  \
-        poolwright check --provider aws --aws-cluster my-cluster -f nodeclass.yaml\n\n\
-        Exit codes: 0 nothing is wrong (also when something could not be determined),\n\
-        1 failed, 2 bad usage or input, 5 something is wrong."
+    after_long_help = format!(
+        "{}
+Exit codes: 0 nothing is wrong (also if something could not be determined),
+\
+         1 failed, 2 bad usage or input, 5 something is wrong.",
+        examples("check", &[("Is the cluster ready for the controller?", "--service-account poolwright/poolwright")])
+    )
 )]
 pub struct CheckFlags {
-    /// Look at the account at this cloud as well, with the credentials that are at hand
-    #[arg(long, value_name = "CLOUD", value_parser = clouds())]
+    /// Also check your account at this cloud, with the credentials of this environment
+    #[arg(long, value_name = "CLOUD", value_parser = accounts())]
     pub provider: Option<String>,
 
-    /// Look at the node classes of these manifests instead of those of the cluster: files, directories, or -
+    /// Check the node classes of these manifests instead of the cluster's: files, directories, or - for stdin
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., requires = "provider")]
     pub filename: Vec<PathBuf>,
 
-    /// Look at what this service account may do, instead of whoever runs this
+    /// Check the rights of this service account instead of your own
     ///
-    /// The one that the controller runs as. Asking for another needs the right to create subjectaccessreviews.
+    /// Name the service account of the controller. This needs the right to create subjectaccessreviews.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service_account)]
     pub service_account: Option<ServiceAccount>,
 
@@ -42,13 +40,13 @@ pub struct CheckFlags {
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 
-    /// How to print what was found
+    /// How to print the findings
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub output: ListFormat,
 
-    /// Nodes on AWS.
+    /// Flags of the clouds.
     #[command(flatten)]
-    pub aws: AwsFlags,
+    pub clouds: CloudFlags<Nodes>,
 }
 
 /// A service account.

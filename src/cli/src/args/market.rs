@@ -1,39 +1,32 @@
 //! Flags of `poolwright gpus` and `poolwright prices`.
 
 use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser};
-use poolwright_provider_registry::CLOUDS;
 
 use super::CapacityChoice;
+use super::clouds::{CloudFlags, Market, examples, sellers};
 
 /// Where types and prices are read.
 #[derive(Debug, clap::Args)]
 pub struct MarketFlags {
     /// Instance types and prices: a CSV file, or `builtin`
     ///
-    /// May be repeated: each later catalogue is laid over the ones before it, type by type.
+    /// Repeat the flag to combine catalogues; later ones override earlier ones, type by type.
     #[arg(long, value_name = "FILE|builtin", default_value = "builtin")]
     pub catalogue: Vec<String>,
 
-    /// Ask this cloud what it sells now, with the credentials that are at hand, instead of a catalogue
-    #[arg(long, value_name = "CLOUD", value_parser = clouds(), conflicts_with = "catalogue")]
+    /// Ask this cloud for its types and prices instead, with the credentials of this environment
+    #[arg(long, value_name = "CLOUD", value_parser = sellers(), conflicts_with = "catalogue")]
     pub provider: Option<String>,
 
-    /// With --provider aws: the region [default: $AWS_REGION, else that of the profile or the instance]
-    #[arg(long = "aws-region", value_name = "REGION", requires = "provider")]
-    pub region: Option<String>,
-}
-
-/// The clouds that can be asked what they sell.
-pub(super) fn clouds() -> PossibleValuesParser {
-    let sellers = CLOUDS.iter().filter(|cloud| cloud.market.is_some());
-    PossibleValuesParser::new(sellers.map(|cloud| PossibleValue::new(cloud.name).help(cloud.title)))
+    /// Flags of the clouds.
+    #[command(flatten)]
+    pub clouds: CloudFlags<Market>,
 }
 
 /// How to print a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ListFormat {
-    /// A table, for people
+    /// A table
     Table,
     /// One JSON document
     Json,
@@ -52,18 +45,17 @@ impl std::fmt::Display for ListFormat {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 listed, 1 failed, 2 bad usage or input.",
-    after_long_help = "Examples:\n  \
-        # What has the catalogue in the binary?\n  poolwright gpus\n\n  \
-        # What does AWS sell in Frankfurt, and what of it is bought?\n  \
-        poolwright gpus --provider aws --aws-region eu-central-1\n\n\
-        Exit codes: 0 listed, 1 failed, 2 bad usage or input."
+    after_long_help = format!(
+        "{}Exit codes: 0 listed, 1 failed, 2 bad usage or input.",
+        examples("gpus", &[("What does the catalogue in the binary list?", "")])
+    )
 )]
 pub struct GpusFlags {
     /// Where types are read.
     #[command(flatten)]
     pub market: MarketFlags,
 
-    /// Only types with this GPU model: h100, l4; may be repeated
+    /// Only types with these GPU models: h100,l4
     #[arg(long, value_name = "MODEL", value_delimiter = ',')]
     pub gpu: Vec<String>,
 
@@ -76,36 +68,39 @@ pub struct GpusFlags {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 listed, 1 failed, 2 bad usage or input.",
-    after_long_help = "Examples:\n  \
-        # The cheapest GPUs there are\n  poolwright prices --gpu any\n\n  \
-        # What does an H100 cost on AWS now, as spot?\n  \
-        poolwright prices --provider aws --gpu h100 --capacity-type spot\n\n  \
-        # Which prices are in quarantine?\n  \
-        poolwright prices -o json | jq '.offerings[] | select(.suspicious)'\n\n\
-        Exit codes: 0 listed, 1 failed, 2 bad usage or input."
+    after_long_help = format!(
+        "{}Exit codes: 0 listed, 1 failed, 2 bad usage or input.",
+        examples(
+            "prices",
+            &[
+                ("Which GPUs are cheapest?", "--gpu any"),
+                ("Which prices are in quarantine?", "-o json | jq '.offerings[] | select(.suspicious)'"),
+            ]
+        )
+    )
 )]
 pub struct PricesFlags {
     /// Where prices are read.
     #[command(flatten)]
     pub market: MarketFlags,
 
-    /// Only these types, or families of types: g5.xlarge, g5; may be repeated
+    /// Only these types or families: g5.xlarge,g5
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     pub kind: Vec<String>,
 
-    /// Only types with this GPU model, or `any` for all that have a GPU; may be repeated
+    /// Only types with these GPU models, or `any` for all types with a GPU
     #[arg(long, value_name = "MODEL", value_delimiter = ',')]
     pub gpu: Vec<String>,
 
-    /// Only this zone; may be repeated
+    /// Only these zones
     #[arg(long, value_name = "ZONE", value_delimiter = ',')]
     pub zone: Vec<String>,
 
-    /// Only this way to buy; may be repeated
+    /// Only these capacity types
     #[arg(long, value_name = "TYPE", value_enum, value_delimiter = ',')]
     pub capacity_type: Vec<CapacityChoice>,
 
-    /// Print the first so many; 0 for all [default: 30 in a table, all in JSON]
+    /// Print at most this many offerings; 0 for all [default: 30 in a table, all in JSON]
     #[arg(long, value_name = "NUMBER")]
     pub first: Option<usize>,
 

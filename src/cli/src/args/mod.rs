@@ -1,6 +1,7 @@
 //! The command line as it is typed: flags and their help, and nothing that touches the system.
 
 mod check;
+mod clouds;
 mod controller;
 mod convert;
 mod explain;
@@ -19,7 +20,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use check::{CheckFlags, ServiceAccount};
-pub use controller::{AwsFlags, ControllerFlags, LogFormat, Placement};
+pub use clouds::{CloudFlags, Market, Nodes};
+pub use controller::{ControllerFlags, LogFormat, Placement};
 pub use convert::ConvertFlags;
 pub use explain::{ExplainFlags, Explainable};
 pub use market::{GpusFlags, ListFormat, MarketFlags, PricesFlags};

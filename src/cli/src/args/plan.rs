@@ -57,7 +57,7 @@ pub struct PlanFlags {
 pub struct InputFlags {
     /// Plan for these manifests: YAML or JSON files, directories, or - for stdin
     ///
-    /// Reads Pod, Deployment, StatefulSet, Job, JobSet and List. NodePool and KwokNodeClass limit the offerings; without
+    /// Reads Pod, Deployment, StatefulSet, Job, JobSet and List. NodePools and node classes limit the offerings; without
     /// a NodePool the plan may use the whole catalogue. Node, NodeClaim and DaemonSet count as in a cluster. Repeat the
     /// flag for more files.
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., help_heading = "Pods to plan for")]
@@ -99,7 +99,7 @@ pub struct InputFlags {
     #[arg(long, value_name = "FILE|builtin", default_value = "builtin", help_heading = "What may be bought")]
     pub catalogue: Vec<String>,
 
-    /// Buy from this provider [default: what the node class says; else aws, if the catalogue has it]
+    /// Buy from this provider [default: the one that the node class names, else the first cloud that the catalogue sells]
     #[arg(long, value_name = "NAME", help_heading = "What may be bought")]
     pub provider: Option<String>,
 
@@ -231,7 +231,7 @@ impl fmt::Display for SharingMode {
 /// How to print a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// For people, at most 80 columns wide
+    /// Tables, at most 80 columns wide
     Table,
     /// Every node with its pods, as in docs/plan.schema.json
     Json,

@@ -2,58 +2,48 @@
 
 use std::path::PathBuf;
 
-use poolwright_api::EC2NodeClass;
-use poolwright_terms::GROUP;
-use serde_json::Value;
+use poolwright_intake::manifest::{NodeClassObject, objects};
+use poolwright_provider_contract::Registration;
+use poolwright_terms::{GROUP, NodeClassRef};
 
-use crate::convert::documents;
 use crate::exit::Failure;
+use crate::node_classes::{self, NodeClasses};
 use crate::problems::Problems;
 use crate::source;
 
-/// A class: its name, and what it says.
-pub type Class = (String, poolwright_api::EC2NodeClassSpec);
-
-/// The EC2NodeClasses of these files; other objects are passed over.
-pub fn read(paths: &[PathBuf]) -> Result<Vec<Class>, Failure> {
-    let (mut classes, mut problems) = (Vec::new(), Problems::new());
+/// The node classes of this cloud in these files; other objects are passed over.
+pub fn read(paths: &[PathBuf], cloud: Option<&'static Registration>) -> Result<NodeClasses, Failure> {
+    let Some(cloud) = cloud else { return Ok(NodeClasses::new()) };
+    let kind = cloud.node_class.kind.kind;
+    let (mut found, mut problems) = (Vec::new(), Problems::new());
     for source in source::manifests(paths)? {
-        for document in documents(&source.text) {
-            let place = format!("{}, document {}", source.name, document.number);
-            match document.objects {
-                Err(error) => problems.push(format!("{place}: {error}")),
-                Ok(objects) => {
-                    for object in objects.into_iter().filter(is_class) {
-                        match class(object) {
-                            Ok(class) => classes.push(class),
-                            Err(error) => problems.push(format!("{place}: {error}")),
-                        }
+        match objects(&source.name, &source.text) {
+            Ok(objects) => {
+                let own = objects.into_iter().filter(|object| is_of(kind, object));
+                for object in own {
+                    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                    if name.is_empty() {
+                        problems.push(format!("{}: a {kind} has no name: set metadata.name", source.name));
                     }
+                    let reference = NodeClassRef { group: GROUP.to_owned(), kind: kind.to_owned(), name };
+                    found.push(NodeClassObject { file: source.name.clone(), reference, object });
                 }
             }
+            Err(errors) => errors.iter().for_each(|error| problems.push(error)),
         }
     }
-    if problems.is_empty() && classes.is_empty() && !paths.is_empty() {
-        problems.push(format!("there is no EC2NodeClass of {GROUP} in these files"));
+    if problems.is_empty() && found.is_empty() && !paths.is_empty() {
+        problems.push(format!("these files have no {kind} of {GROUP}"));
     }
     problems
-        .or(classes)
+        .or(found)
+        .and_then(|found| node_classes::read(&found))
         .map_err(|problems| Failure::bad_input(format!("the node classes cannot be used: {problems}")))
 }
 
-fn is_class(object: &Value) -> bool {
+fn is_of(kind: &str, object: &serde_json::Value) -> bool {
     let group = object["apiVersion"].as_str().and_then(|version| version.split('/').next());
-    object["kind"] == "EC2NodeClass" && group == Some(GROUP)
-}
-
-fn class(object: Value) -> Result<Class, String> {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    if name.is_empty() {
-        return Err("an EC2NodeClass has no name: set metadata.name".to_owned());
-    }
-    let class: EC2NodeClass =
-        serde_json::from_value(object).map_err(|error| format!("EC2NodeClass `{name}`: {error}"))?;
-    Ok((name, class.spec))
+    object["kind"] == kind && group == Some(GROUP)
 }
 
 #[cfg(test)]
@@ -63,20 +53,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_is_told_from_karpenters_and_one_that_cannot_be_read_is_named() {
-        let ours = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"},
-            "spec": {"role": "r", "amiFamily": "AL2023", "amiSelectorTerms": [{"id": "ami-1"}],
-                "subnetSelectorTerms": [{"id": "subnet-1"}], "securityGroupSelectorTerms": [{"id": "sg-1"}]}});
-        assert!(is_class(&ours));
-        assert_eq!(class(ours.clone()).expect("a class").0, "gpu");
-        let mut wrong = ours.clone();
-        wrong["spec"]["subnetSelectorTerms"] = json!(7);
-        assert!(class(wrong).expect_err("it is no list").contains("EC2NodeClass `gpu`"));
-        let mut nameless = ours.clone();
-        nameless["metadata"] = json!({});
-        assert!(class(nameless).expect_err("it has no name").contains("metadata.name"));
-        let mut other = ours;
-        other["apiVersion"] = json!("karpenter.k8s.aws/v1");
-        assert!(!is_class(&other));
+    fn a_node_class_is_told_from_karpenters() {
+        let mut object = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "MistNodeClass"});
+        assert!(is_of("MistNodeClass", &object));
+        object["apiVersion"] = json!("karpenter.mist/v1");
+        assert!(!is_of("MistNodeClass", &object));
     }
 }

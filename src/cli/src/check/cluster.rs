@@ -8,15 +8,16 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{GetParams, ListParams};
 use kube::client::Body;
 use kube::{Api, Client, ResourceExt};
-use poolwright_api::{AmiFamily, EC2NodeClass, NodePool};
+use poolwright_api::NodePool;
 use poolwright_controller::causes;
 use poolwright_controller::clock::Clock;
 use poolwright_provider_contract::preflight::{Finding, Verdict};
 
-use super::classes::Class;
 use super::{readiness, resources, rights};
 use crate::args::CheckFlags;
+use crate::clouds;
 use crate::connect::{self, Patience};
+use crate::node_classes::{self, NodeClasses};
 
 /// Groups of findings.
 const CLUSTER: &str = "Cluster";
@@ -28,14 +29,14 @@ pub struct Cluster {
     pub findings: Vec<Finding>,
     /// The minor version of its Kubernetes: `1.36`.
     pub kubernetes: Option<String>,
-    /// Its EC2NodeClasses.
-    pub classes: Vec<Class>,
+    /// Its node classes.
+    pub classes: NodeClasses,
 }
 
 /// Asks everything. An API server that does not answer is a finding, too.
 ///
 /// `given` are the classes of files, which are looked at instead of the cluster's where there are any.
-pub async fn look(flags: &CheckFlags, given: &[Class], clock: &dyn Clock) -> Cluster {
+pub async fn look(flags: &CheckFlags, given: &NodeClasses, clock: &dyn Clock) -> Cluster {
     let finding = |what: &str, verdict| Finding::new(CLUSTER, what, verdict);
     let client =
         connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), Patience::Retries).await;
@@ -46,7 +47,7 @@ pub async fn look(flags: &CheckFlags, given: &[Class], clock: &dyn Clock) -> Clu
     let (client, version) = match reached {
         Ok(reached) => reached,
         Err(why) => {
-            let fix = "kubectl cluster-info (must answer: set KUBECONFIG, --kubeconfig or --context)";
+            let fix = "set KUBECONFIG, --kubeconfig or --context, so that `kubectl cluster-info` succeeds";
             let mut findings = vec![finding("API server", Verdict::wrong(why, fix))];
             findings.extend(
                 ["clock", "custom resources", "rights", "device plugin"]
@@ -57,7 +58,7 @@ pub async fn look(flags: &CheckFlags, given: &[Class], clock: &dyn Clock) -> Clu
     };
     let mut findings = vec![finding("API server", Verdict::fine(format!("Kubernetes {version}")))];
     findings.push(finding("clock", readiness::clock(date(&client).await, clock.now())));
-    for crd in poolwright_api::crds() {
+    for crd in clouds::crds() {
         let name = crd.name_any();
         let installed = Api::<CustomResourceDefinition>::all(client.clone()).get_opt(&name).await;
         let installed = installed.map_err(|error| causes(&error));
@@ -70,14 +71,13 @@ pub async fn look(flags: &CheckFlags, given: &[Class], clock: &dyn Clock) -> Clu
             .into_iter()
             .map(|(what, verdict)| finding(&what, verdict)),
     );
-    let classes = Api::<EC2NodeClass>::all(client.clone()).list(&ListParams::default()).await;
-    let classes: Vec<Class> = classes
-        .map(|all| all.items.into_iter().map(|class| (class.name_any(), class.spec)).collect())
-        .unwrap_or_default();
-    let meant = if flags.filename.is_empty() { &classes[..] } else { given };
-    if let Some((class, _)) = meant.iter().find(|(_, spec)| spec.family() == Some(AmiFamily::Ubuntu)) {
+    // What cannot be listed is among the rights that are missing, and the rest is looked at without it.
+    let classes = node_classes::list(&client, &mut Vec::new()).await.unwrap_or_default();
+    let meant = if flags.filename.is_empty() { &classes } else { given };
+    if let Some((class, _)) = meant.iter().find(|(_, class)| class.facts.needs_bootstrap_tokens) {
         let answers = rights::ask(&client, &rights::of_kubeadm(), flags.service_account.as_ref()).await;
-        let verdict = rights::verdict_of_kubeadm(&answers, class, flags.service_account.as_ref());
+        let verdict =
+            rights::verdict_of_kubeadm(&answers, &class.to_string(), flags.service_account.as_ref());
         findings.push(finding("right to make bootstrap tokens", verdict));
     }
     findings.push(finding("device plugin", plugin(&client, &classes).await));
@@ -100,7 +100,7 @@ async fn date(client: &Client) -> Option<Timestamp> {
     Some(rfc2822::parse(date).ok()?.timestamp())
 }
 
-async fn plugin(client: &Client, classes: &[Class]) -> Verdict {
+async fn plugin(client: &Client, classes: &NodeClasses) -> Verdict {
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await;
     let daemonsets = Api::<DaemonSet>::all(client.clone()).list(&ListParams::default()).await;
     let (nodes, daemonsets) = match (nodes, daemonsets) {
@@ -110,14 +110,12 @@ async fn plugin(client: &Client, classes: &[Class]) -> Verdict {
     // Without the custom resource there are none.
     let pools = Api::<NodePool>::all(client.clone()).list(&ListParams::default()).await;
     let mut pools = pools.map(|all| all.items).unwrap_or_default();
-    // Bottlerocket's images bring the plugin along, and what other kinds launch is not looked at.
+    let real: Vec<_> = classes.iter().filter(|(_, class)| class.cloud.enabled_by.is_some()).collect();
+    // Some images bring the plugin along, and nodes without machines need none.
     pools.retain(|pool| {
-        let class = &pool.spec.template.spec.node_class_ref;
-        let of_class =
-            |(name, spec): &Class| *name == class.name && spec.family() != Some(AmiFamily::Bottlerocket);
-        class.kind == "EC2NodeClass" && classes.iter().any(of_class)
+        let of_pool = &pool.spec.template.spec.node_class_ref;
+        real.iter().any(|(name, class)| *name == of_pool && !class.facts.has_device_plugin)
     });
-    let bottlerocket =
-        !classes.is_empty() && classes.iter().all(|(_, spec)| spec.family() == Some(AmiFamily::Bottlerocket));
-    readiness::device_plugin(&nodes, &daemonsets, &pools, bottlerocket)
+    let in_images = !real.is_empty() && real.iter().all(|(_, class)| class.facts.has_device_plugin);
+    readiness::device_plugin(&nodes, &daemonsets, &pools, in_images)
 }

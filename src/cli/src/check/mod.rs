@@ -16,24 +16,20 @@ use std::io::Write;
 
 use anyhow::Context;
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_provider_aws::{Access, Question, preflight};
-use poolwright_provider_contract::preflight::Finding;
+use poolwright_provider_contract::preflight::{Finding, Question};
 
 use crate::args::CheckFlags;
+use crate::clouds;
 use crate::exit::{ExitStatus, Failure};
 
 /// Looks, and says what was found.
 pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    let account = match (&flags.provider, &flags.aws.cluster) {
-        (None, _) => None,
-        (Some(_), Some(cluster)) => Some(cluster),
-        (Some(_), None) => {
-            return Err(Failure::bad_input(
-                "--provider aws: give --aws-cluster NAME as the controller has it: the policy allows what carries the cluster's tag",
-            ));
-        }
-    };
-    let from_files = classes::read(&flags.filename)?;
+    let account = flags.provider.as_deref().and_then(clouds::find);
+    let account = account.and_then(|cloud| Some((cloud, cloud.preflight?)));
+    if let Some(missing) = account.and_then(|(_, preflight)| preflight.missing_flag(&flags.clouds.values)) {
+        return Err(Failure::bad_input(missing));
+    }
+    let from_files = classes::read(&flags.filename, account.map(|(cloud, _)| cloud))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -42,15 +38,16 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
     let findings: Vec<Finding> = runtime.block_on(async {
         let cluster = cluster::look(flags, &from_files, &clock).await;
         let mut findings = cluster.findings;
-        if let Some(name) = account {
+        if let Some((cloud, preflight)) = account {
+            let classes = if flags.filename.is_empty() { cluster.classes } else { from_files };
+            let own = classes.into_values().filter(|class| class.cloud.name == cloud.name);
             let question = Question {
-                cluster: name.clone(),
+                flags: flags.clouds.values.clone(),
                 kubernetes: cluster.kubernetes,
-                queue: flags.aws.queue.clone(),
-                classes: if flags.filename.is_empty() { cluster.classes } else { from_files },
+                node_classes: own.map(|class| class.object).collect(),
+                now: clock.now(),
             };
-            let access = Access { region: flags.aws.region.clone(), ..Access::default() };
-            findings.extend(preflight(&access, &question, clock.now()).await);
+            findings.extend(preflight.look(question).await);
         }
         findings
     });

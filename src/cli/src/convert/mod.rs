@@ -1,19 +1,18 @@
-//! Karpenter's objects become Poolwright's: NodePools and EC2NodeClasses are written anew, and of every field it is said what became of it.
+//! Converts Karpenter's NodePools and node classes to Poolwright's, and reports on every field.
 //!
-//! Lives here: reading Karpenter's NodePool (`karpenter.sh/v1`), EC2NodeClass (`karpenter.k8s.aws/v1`) and NodeOverlay from text,
-//! and the text of the result. May not live here: clusters and clocks; text comes in and data goes out, and only `command` reads files.
+//! Lives here: reading Karpenter's NodePool (`karpenter.sh/v1`) and NodeOverlay from text, and the text of the result. Each cloud
+//! converts the node class and labels of Karpenter's provider for it. May not live here: clusters and clocks; text comes in and
+//! data goes out, and only `command` reads files.
 //!
-//! What Karpenter's fields mean and what they are when they are absent: <https://karpenter.sh/docs/concepts/nodepools/>,
+//! Karpenter's fields and their defaults: <https://karpenter.sh/docs/concepts/nodepools/>,
 //! <https://karpenter.sh/docs/concepts/disruption/>.
 
 pub mod command;
 mod disruption;
-mod ec2_node_class;
-mod fields;
 mod labels;
-mod metadata;
+#[cfg(test)]
+mod node_class_tests;
 mod node_pool;
-mod note;
 mod others;
 mod print;
 mod read;
@@ -24,25 +23,26 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use poolwright_api::{EC2NodeClass, NodePool};
+use poolwright_api::NodePool;
+#[cfg(test)]
+use poolwright_provider_contract::karpenter::Outcome;
+use poolwright_provider_contract::karpenter::Report;
+pub use poolwright_provider_contract::karpenter::{Note, Problem};
 use serde_json::Value;
 
-#[cfg(test)]
-use note::What;
-pub use note::{Note, Problem};
 pub use print::{notes_table, yaml};
 pub(crate) use read::documents;
 
+use crate::clouds::clouds;
 use crate::source::Source;
-use note::Report;
 
 /// What Karpenter's objects come to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Converted {
     /// Poolwright's NodePools, in the order of the source. Each is one that `poolwright plan` and the API server accept.
     pub manifests: Vec<NodePool>,
-    /// Poolwright's EC2NodeClasses, in the order of the source. Each is one whose rules hold.
-    pub node_classes: Vec<EC2NodeClass>,
+    /// Poolwright's node classes, in the order of the source. Each is one whose rules hold.
+    pub node_classes: Vec<Value>,
     /// What became of every field.
     pub notes: Vec<Note>,
     /// Documents that are not converted, and why. Nothing of them is in `manifests`, `node_classes` or `notes`.
@@ -83,7 +83,11 @@ fn one(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>,
     let mut report = Report::new(file, document, object.clone());
     let made = dispatch(api_version, kind, value, &mut report);
     if made.is_some() && !names.insert(object) {
-        report.problem("metadata.name", "it is there more than once", "remove one or rename it");
+        report.problem(
+            "metadata.name",
+            "another object of this kind has the same name",
+            "remove one or rename it",
+        );
     }
     if let Some(Made::Pool(pool)) = made.as_ref().filter(|_| report.problems.is_empty()) {
         check(file, pool, &mut report);
@@ -91,7 +95,7 @@ fn one(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>,
     if report.problems.is_empty() {
         match made {
             Some(Made::Pool(pool)) => all.manifests.push(*pool),
-            Some(Made::Class(class)) => all.node_classes.push(*class),
+            Some(Made::Class(class)) => all.node_classes.push(class),
             None => {}
         }
         all.notes.append(&mut report.notes);
@@ -103,14 +107,14 @@ fn one(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>,
 /// What an object became.
 enum Made {
     Pool(Box<NodePool>),
-    Class(Box<EC2NodeClass>),
+    Class(Value),
 }
 
 fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -> Option<Made> {
     if !value.is_object() || api_version.is_empty() || kind.is_empty() {
         report.problem(
             "",
-            "no object with apiVersion and kind",
+            "not an object with apiVersion and kind",
             "write both, such as `apiVersion: karpenter.sh/v1` and `kind: NodePool`",
         );
         return None;
@@ -119,22 +123,23 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
     match (group, kind) {
         _ if !others::is_karpenter(group) => others::foreign(api_version, kind, report),
         ("karpenter.sh", "NodeOverlay") => others::overlay(value, report),
-        ("karpenter.sh" | "karpenter.k8s.aws", _) => {
-            if version == "v1" {
-                match kind {
-                    "NodePool" => return node_pool::convert(value, report).map(Box::new).map(Made::Pool),
-                    "EC2NodeClass" => {
-                        return ec2_node_class::convert(value, report).map(Box::new).map(Made::Class);
-                    }
-                    "NodeClaim" => others::claim(report),
-                    _ => others::node_class(kind, value, report),
+        ("karpenter.sh", _) if version == "v1" => match kind {
+            "NodePool" => return node_pool::convert(value, report).map(Box::new).map(Made::Pool),
+            "NodeClaim" => others::claim(report),
+            _ => others::node_class(kind, value, report),
+        },
+        ("karpenter.sh", _) => others::old_version(api_version, report),
+        _ => {
+            let ours = clouds().iter().filter_map(|cloud| cloud.karpenter).find(|one| one.group() == group);
+            match ours {
+                Some(_) if version != "v1" => others::old_version(api_version, report),
+                Some(cloud) if cloud.kind() == kind => {
+                    return cloud.node_class(value, report).map(Made::Class);
                 }
-            } else {
-                others::old_version(api_version, report);
+                // Other providers number the versions of their node classes on their own.
+                _ => others::node_class(kind, value, report),
             }
         }
-        // Other providers number the versions of their node classes on their own.
-        _ => others::node_class(kind, value, report),
     }
     None
 }
@@ -143,7 +148,7 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
 fn check(file: &str, pool: &NodePool, report: &mut Report) {
     let errors = match yaml(std::slice::from_ref(pool)) {
         Ok(text) => poolwright_intake::manifest::parse(file, &text).err().unwrap_or_default(),
-        Err(why) => return report.problem("", why, "report this as a defect of the conversion"),
+        Err(why) => return report.problem("", why, "report this as a bug of `convert`"),
     };
     for error in errors {
         let next =

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use comfy_table::{ContentArrangement, Table, presets};
+use poolwright_provider_contract::karpenter::{Note, Outcome};
 use serde::Serialize;
-
-use super::note::{Note, What};
 
 const WIDTH: u16 = 80;
 /// Between columns; the last one is trimmed away.
@@ -43,12 +42,13 @@ pub fn notes_table(notes: &[Note], with_kept: bool) -> String {
     let mut parts = Vec::new();
     for object in objects {
         let mut notes = by_object.remove(object).unwrap_or_default();
-        let count = |what: What| notes.iter().filter(|note| note.what == what).count();
-        let counts = [What::Kept, What::Changed, What::NotPossible]
+        let count = |what: Outcome| notes.iter().filter(|note| note.what == what).count();
+        let counts = [Outcome::Kept, Outcome::Changed, Outcome::NotPossible]
             .map(|what| format!("{} {}", count(what), what.as_str()));
         let mut part = format!("{object}: {}\n", counts.join(", "));
         notes.sort_by_key(|note| note.what);
-        let shown: Vec<_> = notes.into_iter().filter(|note| with_kept || note.what != What::Kept).collect();
+        let shown: Vec<_> =
+            notes.into_iter().filter(|note| with_kept || note.what != Outcome::Kept).collect();
         if !shown.is_empty() {
             part.push_str(&table(&shown));
             part.push('\n');
@@ -64,7 +64,7 @@ fn table(notes: &[&Note]) -> String {
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(WIDTH + GAP)
-        .set_header(["WHAT", "FIELD AND WHAT BECAME OF IT"]);
+        .set_header(["RESULT", "FIELD"]);
     for note in notes {
         let field = if note.field.is_empty() { "the object as a whole" } else { &note.field };
         table.add_row([note.what.as_str().to_owned(), format!("{field}\n{}", note.sentence)]);

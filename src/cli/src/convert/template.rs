@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use poolwright_api::{
     Deadlines, DurationText, ExpiryText, NodeTemplate, NodeTemplateMetadata, NodeTemplateSpec, Operator,
 };
+use poolwright_provider_contract::karpenter::{Fields, Label, Report, is_karpenters};
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 
 use super::disruption::expiry;
-use super::fields::Fields;
-use super::labels::{Label, label};
-use super::metadata::is_karpenters;
-use super::note::Report;
+use super::labels::label;
 use super::requirements::{Requirements, Wanted};
+use crate::clouds::clouds;
 
 /// What a template comes to.
 pub(super) struct Read {
@@ -78,7 +77,9 @@ fn labels(
     report: &mut Report,
 ) {
     for (key, path, value) in of.object("labels", report).map(Fields::rest).unwrap_or_default() {
-        let Some(value) = super::fields::text(path.clone(), value, report) else { continue };
+        let Some(value) = poolwright_provider_contract::karpenter::text(path.clone(), value, report) else {
+            continue;
+        };
         if label(&key) == Label::Own && !labels::RESERVED.contains(&key.as_str()) {
             report.kept(path, "A label of the nodes; it stays.");
             metadata.labels.insert(key, value);
@@ -99,22 +100,24 @@ fn annotations(
     report: &mut Report,
 ) {
     for (key, path, value) in of.object("annotations", report).map(Fields::rest).unwrap_or_default() {
-        let Some(value) = super::fields::text(path.clone(), value, report) else { continue };
+        let Some(value) = poolwright_provider_contract::karpenter::text(path.clone(), value, report) else {
+            continue;
+        };
         if key == KARPENTER_DO_NOT_DISRUPT_ANNOTATION && value == "true" {
             report.changed(
                 path,
                 format!(
-                    "It is `{DO_NOT_DISRUPT_ANNOTATION}: \"true\"` on the NodePool itself. It keeps its nodes also when they are \
+                    "Becomes `{DO_NOT_DISRUPT_ANNOTATION}: \"true\"` on the NodePool itself. It keeps its nodes also when they are \
                      empty or older than expireAfter; in Karpenter they still expire."
                 ),
             );
             pool_annotations.insert(DO_NOT_DISRUPT_ANNOTATION.to_owned(), value);
         } else if key == KARPENTER_DO_NOT_DISRUPT_ANNOTATION {
-            report.changed(path, "Left out: on a node only \"true\" means something to Karpenter.");
+            report.changed(path, "Left out: Karpenter only reads \"true\" on a node.");
         } else if is_karpenters(&key) || key.starts_with("poolwright.dev/") {
             report.not_possible(
                 path,
-                "Poolwright cannot set it on nodes: left out. Check whether you need what it did.",
+                "Left out: Poolwright cannot set it on nodes. Check whether you need it.",
             );
         } else {
             report.kept(path, "An annotation of the nodes; it stays.");
@@ -135,7 +138,7 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
             if effect.is_none() {
                 report.problem(
                     fields.path("effect"),
-                    format!("`{name}` is no effect of a taint"),
+                    format!("`{name}` is not an effect of a taint"),
                     "write NoSchedule, PreferNoSchedule or NoExecute",
                 );
             }
@@ -146,7 +149,9 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
         if is_karpenters(&key) {
             report.not_possible(
                 path,
-                format!("Only Karpenter sets and lifts the taint `{key}`: left out. Poolwright has its own."),
+                format!(
+                    "Left out: only Karpenter sets and removes the taint `{key}`. Poolwright has its own."
+                ),
             );
         } else {
             report.kept(path, format!("The taint `{key}` stays."));
@@ -162,14 +167,9 @@ fn node_class_ref(of: &mut Fields<'_>, into: &mut NodeClassRef, report: &mut Rep
         return report.problem(path, "missing", "write it with group, kind and name");
     };
     let Some(mut fields) = Fields::of(path, value, report) else { return };
-    if fields.text("group", report).is_some() {
-        report.changed(
-            fields.path("group"),
-            format!(
-                "It is `{GROUP}`. The controller buys for this pool when it runs with `--aws-cluster`. To try it without a cloud, write \
-                 `kind: KwokNodeClass`."
-            ),
-        );
+    let group = fields.text("group", report);
+    if let Some(group) = &group {
+        report.changed(fields.path("group"), format!("It is `{GROUP}`.{}", who_buys(group)));
     }
     if let Some(kind) = fields.needed_text("kind", report) {
         report.kept(fields.path("kind"), "The kind stays.");
@@ -182,6 +182,19 @@ fn node_class_ref(of: &mut Fields<'_>, into: &mut NodeClassRef, report: &mut Rep
     fields.finish(report);
 }
 
+/// When the controller buys for a pool whose node class is of this group of Karpenter's.
+fn who_buys(group: &str) -> String {
+    let ours = clouds().iter().find(|cloud| cloud.karpenter.is_some_and(|one| one.group() == group));
+    let trial = clouds().iter().find(|cloud| cloud.enabled_by.is_none());
+    let flag = ours.and_then(|cloud| cloud.enabled_by).map_or_else(String::new, |flag| {
+        format!(" The controller buys for this pool when it runs with `--{flag}`.")
+    });
+    let trial = trial.map_or_else(String::new, |trial| {
+        format!(" To try it without a cloud, write `kind: {}`.", trial.node_class.kind.kind)
+    });
+    flag + &trial
+}
+
 fn termination(of: &mut Fields<'_>, report: &mut Report) -> Option<DurationText> {
     let text = of.text("terminationGracePeriod", report)?;
     let path = of.path("terminationGracePeriod");
@@ -189,10 +202,10 @@ fn termination(of: &mut Fields<'_>, report: &mut Report) -> Option<DurationText>
     match written.parse() {
         Err(error) => report.problem(path, error.to_string(), "correct it in the source"),
         Ok(length) if length.is_zero() => {
-            report.changed(path, "It is `deadlines.termination: 1s`: zero is not possible.");
+            report.changed(path, "Becomes `deadlines.termination: 1s`: zero is not allowed.");
             return Some(DurationText::from("1s"));
         }
-        Ok(_) => report.changed(path, "It is `deadlines.termination` here and does the same."),
+        Ok(_) => report.changed(path, "Becomes `deadlines.termination`, with the same meaning."),
     }
     Some(written)
 }
@@ -202,11 +215,11 @@ fn expire_after(of: &mut Fields<'_>, report: &mut Report) -> ExpiryText {
     if let Some(text) = of.text("expireAfter", report) {
         report.kept(
             path.clone(),
-            "Nodes get as old as in Karpenter. Their pods have room elsewhere before they are asked to go.",
+            "Nodes expire at the same age as in Karpenter. Before eviction, Poolwright makes sure that their pods have room elsewhere.",
         );
         expiry(path, text, report)
     } else {
-        report.changed(path, "It is absent, which is 720h in Karpenter and `Never` here: 720h is written.");
+        report.changed(path, "Absent: Karpenter's default is 720h, Poolwright's is `Never`. Writes 720h.");
         ExpiryText::from("720h")
     }
 }

@@ -3,7 +3,7 @@
 use poolwright_api::{ConsolidationPolicy, DisruptionReason, NodePool, Operator, Requirement};
 use serde_json::{Value, json};
 
-use super::{Converted, Note, What, convert, notes_table, yaml};
+use super::{Converted, Note, Outcome, convert, notes_table, yaml};
 use crate::source::Source;
 
 const FIXTURES: [&str; 3] = [
@@ -63,7 +63,9 @@ fn problem(converted: &Converted) -> String {
 fn leaves(value: &Value, path: &str, into: &mut Vec<String>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
-            fields.iter().for_each(|(key, value)| leaves(value, &super::fields::join(path, key), into));
+            fields.iter().for_each(|(key, value)| {
+                leaves(value, &poolwright_provider_contract::karpenter::join(path, key), into);
+            });
         }
         Value::Array(entries) if !entries.is_empty() => {
             entries.iter().enumerate().for_each(|(at, value)| leaves(value, &format!("{path}[{at}]"), into));
@@ -144,7 +146,7 @@ fn an_unknown_field_anywhere_in_a_pool_is_not_possible_and_is_named() {
             let found: Vec<_> =
                 converted.notes.iter().filter(|note| note.field.ends_with("unheardOf")).collect();
             let [note] = found.as_slice() else { panic!("{pointer}: {:?} {:?}", found, converted.problems) };
-            assert_eq!(note.what, What::NotPossible);
+            assert_eq!(note.what, Outcome::NotPossible);
             assert!(note.sentence.contains("`unheardOf`"), "{}", note.sentence);
             tried += 1;
         }
@@ -236,7 +238,7 @@ fn a_requirement_without_a_label_is_not_possible_and_says_that_the_pool_may_buy_
         {"key": "karpenter.k8s.aws/instance-memory", "operator": "Gt", "values": ["8191"]},
     ]));
     let note = note(&converted, "spec.template.spec.requirements[0]");
-    assert_eq!(note.what, What::NotPossible);
+    assert_eq!(note.what, Outcome::NotPossible);
     assert!(note.sentence.contains("may buy more types"), "{}", note.sentence);
     assert_eq!(only(&converted).spec.template.spec.requirements, []);
 }
@@ -276,8 +278,8 @@ fn a_static_pool_stays_one() {
     let of_size = |replicas: Value| of(&pool(|pool| pool["spec"]["replicas"] = replicas));
     let converted = of_size(json!(3));
     assert_eq!(only(&converted).spec.replicas, Some(3));
-    assert_eq!(note(&converted, "spec.replicas").what, What::Kept);
-    assert!(problem(&of_size(json!(-1))).contains("-1 is not from 0 to 1000"));
+    assert_eq!(note(&converted, "spec.replicas").what, Outcome::Kept);
+    assert!(problem(&of_size(json!(-1))).contains("-1 is not between 0 and 1000"));
 }
 
 #[test]
@@ -285,8 +287,8 @@ fn min_values_are_not_possible_and_the_requirement_stays() {
     let converted = requiring(&json!([
         {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 5},
     ]));
-    assert_eq!(note(&converted, "spec.template.spec.requirements[0].minValues").what, What::NotPossible);
-    assert_eq!(note(&converted, "spec.template.spec.requirements[0]").what, What::Kept);
+    assert_eq!(note(&converted, "spec.template.spec.requirements[0].minValues").what, Outcome::NotPossible);
+    assert_eq!(note(&converted, "spec.template.spec.requirements[0]").what, Outcome::Kept);
 }
 
 #[test]
@@ -306,7 +308,7 @@ fn what_is_absent_is_written_as_karpenter_takes_it() {
     for field in
         ["spec.template.spec.expireAfter", "spec.disruption.consolidationPolicy", "spec.disruption.budgets"]
     {
-        assert_eq!(note(&converted, field).what, What::Changed);
+        assert_eq!(note(&converted, field).what, Outcome::Changed);
     }
 }
 
@@ -329,7 +331,7 @@ fn a_budget_with_a_schedule_keeps_its_schedule_and_says_that_it_is_in_utc() {
     let budget = &only(&converted).spec.disruption.budgets[0];
     assert_eq!((budget.schedule.as_deref(), budget.time_zone.as_deref()), (Some("0 9 * * mon-fri"), None));
     let note = note(&converted, "spec.disruption.budgets[0].schedule");
-    assert_eq!(note.what, What::Kept);
+    assert_eq!(note.what, Outcome::Kept);
     assert!(note.sentence.contains("UTC"), "{}", note.sentence);
 }
 
@@ -382,7 +384,10 @@ fn a_template_label_that_an_offering_decides_is_a_requirement() {
 #[test]
 fn old_versions_are_sent_to_karpenters_own_tools() {
     let said = problem(&of(&pool(|pool| pool["apiVersion"] = json!("karpenter.sh/v1beta1"))));
-    assert!(said.contains("`karpenter.sh/v1beta1` is not read") && said.contains("v1-migration"), "{said}");
+    assert!(
+        said.contains("`karpenter.sh/v1beta1` cannot be converted") && said.contains("v1-migration"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -422,8 +427,8 @@ fn lists_are_taken_apart_and_what_the_cluster_writes_is_left_out() {
     });
     let converted = of(&json!({"apiVersion": "v1", "kind": "List", "items": [one]}));
     only(&converted);
-    assert_eq!(note(&converted, "status").what, What::Changed);
-    assert_eq!(note(&converted, "metadata.uid").what, What::Changed);
+    assert_eq!(note(&converted, "status").what, Outcome::Changed);
+    assert_eq!(note(&converted, "metadata.uid").what, Outcome::Changed);
 }
 
 #[test]

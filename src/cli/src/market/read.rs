@@ -9,8 +9,8 @@ use poolwright_provider_contract::ProviderError;
 use poolwright_provider_contract::market::{Market, TypeFacts};
 
 use crate::args::MarketFlags;
-use crate::catalogue;
 use crate::exit::Failure;
+use crate::{catalogue, clouds};
 
 /// What is believed, and when.
 pub struct Believed {
@@ -36,7 +36,7 @@ pub struct FromCloud {
 pub fn read(flags: &MarketFlags) -> Result<Believed, Failure> {
     let now = SystemClock::new().now();
     let today = now.to_zoned(TimeZone::UTC).date();
-    let cloud = flags.provider.as_deref().and_then(poolwright_provider_registry::find);
+    let cloud = flags.provider.as_deref().and_then(clouds::find);
     let Some((cloud, market)) = cloud.and_then(|cloud| Some((cloud, cloud.market?))) else {
         let catalogue = catalogue::load(&flags.catalogue)?;
         return Ok(Believed { catalogue, today, cloud: None, notes: Vec::new() });
@@ -46,10 +46,11 @@ pub fn read(flags: &MarketFlags) -> Result<Believed, Failure> {
         .build()
         .context("cannot start the runtime for network calls")?;
     let provider = cloud.name;
-    let read = runtime.block_on(market.read(flags.region.clone(), now)).map_err(|error| match error {
-        ProviderError::Invalid(why) => Failure::bad_input(format!("--provider {provider}: {why}")),
-        other => Failure::Other(anyhow!("--provider {provider}: {other}; try again in a moment")),
-    })?;
+    let read =
+        runtime.block_on(market.reader.read(&flags.clouds.values, now)).map_err(|error| match error {
+            ProviderError::Invalid(why) => Failure::bad_input(format!("--provider {provider}: {why}")),
+            other => Failure::Other(anyhow!("--provider {provider}: {other}; try again in a moment")),
+        })?;
     let Market { types, catalogue, notes } = read;
     Ok(Believed { catalogue, today, cloud: Some(FromCloud { provider, types }), notes })
 }

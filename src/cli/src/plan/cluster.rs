@@ -10,8 +10,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1alpha2::PodGroup;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ListParams;
-use kube::{Api, Client, Resource, ResourceExt};
-use poolwright_api::{KwokNodeClass, NodeClaim, NodePool};
+use kube::{Api, Client, Resource};
+use poolwright_api::{NodeClaim, NodePool};
 use poolwright_core::{Namespace, Profile, Profiles, Snapshot, Workload};
 use poolwright_report::plan::CatalogueSummary;
 use serde::de::DeserializeOwned;
@@ -20,6 +20,7 @@ use super::{Input, Offers, PodNames, pool};
 use crate::args::InputFlags;
 use crate::connect;
 use crate::exit::Failure;
+use crate::node_classes::{self, NodeClasses};
 
 /// Finished pods take no room, and clusters that run jobs keep many.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -33,18 +34,14 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
     let objects = runtime
         .block_on(read(flags, profiles.values().any(Profile::spreads_pods)))
         .map_err(|error| error.context("cannot read the cluster (to plan for manifests instead, use -f)"))?;
-    let mut notes = Vec::new();
+    let mut notes = objects.notes.clone();
     let mut snapshot = objects.snapshot(&mut notes);
     let implicit_pool = snapshot.pools.is_empty();
     let catalogue = if implicit_pool {
-        notes.push(
-            "the cluster has no NodePool; planned as if one allowed everything in the catalogue".to_owned(),
-        );
+        notes.push("the cluster has no NodePool; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?
     } else {
-        let classes =
-            objects.classes.iter().map(|class| (class.name_any(), class.spec.provider.clone())).collect();
-        let (catalogues, all) = pool::sold(&snapshot.pools, &classes, true, offers, &mut notes);
+        let (catalogues, all) = pool::sold(&snapshot.pools, &objects.classes, true, offers, &mut notes);
         snapshot.catalogues = catalogues;
         all
     };
@@ -60,13 +57,15 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
 }
 
 struct Objects {
+    /// What was left out, in sentences.
+    notes: Vec<String>,
     pods: Vec<Pod>,
     nodes: Vec<Node>,
     namespaces: Vec<k8s::Namespace>,
     daemonsets: Vec<DaemonSet>,
     pools: Vec<NodePool>,
     claims: Vec<NodeClaim>,
-    classes: Vec<KwokNodeClass>,
+    classes: NodeClasses,
     volume_claims: Vec<PersistentVolumeClaim>,
     volumes: Vec<PersistentVolume>,
     storage_classes: Vec<StorageClass>,
@@ -84,14 +83,19 @@ async fn read(flags: &InputFlags, makers: bool) -> Result<Objects> {
     let client =
         connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), connect::Patience::Retries)
             .await?;
+    let mut notes = Vec::new();
+    let classes = node_classes::list(&client, &mut notes)
+        .await
+        .map_err(|(kind, error)| anyhow::Error::new(error).context(format!("cannot list {kind}")))?;
     Ok(Objects {
+        notes,
         pods: list(&client, &ListParams::default().fields(UNFINISHED)).await?,
         nodes: list(&client, &ListParams::default()).await?,
         namespaces: list(&client, &ListParams::default()).await?,
         daemonsets: list(&client, &ListParams::default()).await?,
         pools: custom(&client).await?,
         claims: custom(&client).await?,
-        classes: custom(&client).await?,
+        classes,
         volume_claims: list(&client, &ListParams::default()).await?,
         volumes: list(&client, &ListParams::default()).await?,
         storage_classes: list(&client, &ListParams::default()).await?,

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kube::ResourceExt;
 use poolwright_core::{Namespace, Snapshot};
 use poolwright_intake::manifest::{Manifest, parse};
 use poolwright_report::plan::CatalogueSummary;
@@ -11,7 +10,7 @@ use poolwright_report::plan::CatalogueSummary;
 use super::{Input, Offers, PodNames, pool};
 use crate::exit::Failure;
 use crate::problems::Problems;
-use crate::source;
+use crate::{node_classes, source};
 
 /// All manifests of the files, and what is wrong with them.
 pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
@@ -31,14 +30,17 @@ pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
 
 /// Reads all manifests; their problems are reported together.
 pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
-    let (manifest, problems) = read(paths)?;
+    let (manifest, mut problems) = read(paths)?;
+    let classes = node_classes::read(&manifest.node_classes)
+        .map_err(|found| problems.extend(found))
+        .unwrap_or_default();
     if !problems.is_empty() {
         return Err(Failure::bad_input(format!("the manifests cannot be used: {problems}")));
     }
     let Manifest {
         pods,
         pools,
-        node_classes,
+        node_classes: _,
         nodes,
         namespaces,
         daemonsets,
@@ -76,11 +78,9 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         ..Snapshot::default()
     };
     let catalogue = if implicit_pool {
-        notes.push("no NodePool is given; planned as if one allowed everything in the catalogue".to_owned());
+        notes.push("no NodePool is given; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?
     } else {
-        let classes =
-            node_classes.iter().map(|class| (class.name_any(), class.spec.provider.clone())).collect();
         let (catalogues, all) = pool::sold(&snapshot.pools, &classes, false, offers, &mut notes);
         snapshot.catalogues = catalogues;
         all

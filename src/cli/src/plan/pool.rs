@@ -10,6 +10,7 @@ use poolwright_terms::{CapacityType, NodeClassRef};
 use super::Offers;
 use crate::catalogue::default_provider;
 use crate::exit::Failure;
+use crate::node_classes::NodeClasses;
 
 /// Name of the pool that is made up when the user gives none.
 const IMPLICIT: &str = "any";
@@ -39,13 +40,13 @@ pub fn without_pool(
     Ok(catalogue)
 }
 
-/// What the node classes of `pools` sell. `classes` are the KwokNodeClasses there are, with the provider each sells.
+/// What the node classes of `pools` sell.
 ///
 /// A class that is not there sells nothing when `strict`, as in a cluster; otherwise, for manifests, it sells what would
 /// be planned with if there were no pool, and a note says so.
 pub fn sold(
     pools: &Shared<PoolName, Arc<Pool>>,
-    classes: &BTreeMap<String, Option<String>>,
+    classes: &NodeClasses,
     strict: bool,
     offers: &Offers,
     notes: &mut Vec<String>,
@@ -54,9 +55,16 @@ pub fn sold(
     let mut sellers: BTreeSet<Option<String>> = BTreeSet::new();
     let used: BTreeSet<&NodeClassRef> = pools.values().map(|pool| &pool.node_class).collect();
     for class in used {
-        let known = (class.kind == "KwokNodeClass").then(|| classes.get(&class.name)).flatten();
-        let provider = match known {
-            Some(provider) => offers.wanted.provider.clone().or_else(|| provider.clone()),
+        let provider = match classes.get(class) {
+            Some(known) => {
+                if let Some(unread) = known.facts.unread {
+                    notes.push(format!(
+                        "{class}: {unread} are not read; its pools may buy everything that the catalogue has of {}",
+                        known.cloud.short
+                    ));
+                }
+                offers.wanted.provider.clone().or_else(|| known.facts.provider.clone())
+            }
             None if strict => {
                 let message =
                     format!("{class} does not exist; create it, or correct nodeClassRef of the pool");
@@ -65,7 +73,7 @@ pub fn sold(
             }
             None => {
                 notes.push(format!(
-                    "{class} is not among the files; its pools may buy what the catalogue has"
+                    "{class} is not in the files; its pools may buy everything in the catalogue"
                 ));
                 provider(offers, notes)
             }
@@ -74,7 +82,7 @@ pub fn sold(
         let sells = part(offers, |name| provider.as_deref().is_none_or(|wanted| wanted == name));
         let result = if sells.offerings().is_empty() {
             let what = provider.map_or_else(String::new, |provider| format!(" of provider `{provider}`"));
-            Err(format!("{class} sells nothing: the catalogue has no offering{what} that the flags leave"))
+            Err(format!("{class} sells nothing: the catalogue has no offering{what} that the flags allow"))
         } else {
             Ok(Arc::new(sells))
         };
@@ -100,7 +108,9 @@ fn provider(offers: &Offers, notes: &mut Vec<String>) -> Option<String> {
         return offers.wanted.provider.clone();
     }
     let (provider, is_choice) = default_provider(&offers.catalogue)?;
-    let note = format!("the catalogue has several providers; planned for {provider} (--provider chooses)");
+    let note = format!(
+        "the catalogue has several providers; this plan buys from {provider} (--provider chooses another)"
+    );
     if is_choice && !notes.contains(&note) {
         notes.push(note);
     }
@@ -119,7 +129,7 @@ fn implicit() -> Pool {
         requirements: Vec::new(),
         node_class: NodeClassRef {
             group: poolwright_terms::GROUP.to_owned(),
-            kind: "KwokNodeClass".to_owned(),
+            kind: "NodeClass".to_owned(),
             name: IMPLICIT.to_owned(),
         },
         weight: 1,

@@ -26,6 +26,7 @@ use poolwright_sim::replay::{Replay, ReplayError};
 
 use crate::args::{ReplayFlags, Span};
 use crate::catalogue;
+use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
 use crate::problems::Problems;
 use crate::simulate::stop_when_interrupted;
@@ -86,6 +87,7 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         seed: flags.seed,
         rates: Rates::USUAL.percent(flags.faults),
         catalogue: prices,
+        classes: clouds().iter().map(|cloud| cloud.node_class).collect(),
         sold: pools.sold.clone(),
         objects: pools.objects.iter().chain(&work.objects).cloned().collect(),
         jobs: work.jobs,

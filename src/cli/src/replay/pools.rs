@@ -8,10 +8,13 @@ use poolwright_catalog::Catalogue;
 use poolwright_core::Pool;
 use poolwright_intake::manifest::{self, Manifest};
 use poolwright_sim::replay::refusals;
+use poolwright_terms::NodeClassRef;
 use serde_json::Value;
 
 use super::policy::Policy;
+use crate::clouds::{clouds, of_kind};
 use crate::exit::Failure;
+use crate::node_classes::{self, NodeClasses};
 use crate::problems::Problems;
 use crate::source::{self, Source};
 
@@ -22,8 +25,9 @@ pub struct Pools {
     pub objects: Vec<Value>,
     /// The pools as decisions see them.
     pub models: Vec<Pool>,
-    /// What each node class sells, by name.
-    pub sold: BTreeMap<String, Arc<Catalogue>>,
+    /// What each node class sells.
+    pub sold: BTreeMap<NodeClassRef, Arc<Catalogue>>,
+    classes: NodeClasses,
     /// What a reader should know about how it was understood.
     pub notes: Vec<String>,
 }
@@ -50,18 +54,20 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
         let objects = manifest::objects(&source.name, &source.text).unwrap_or_default();
         for object in objects {
             match object["kind"].as_str() {
-                Some("KwokNodeClass") => classes.push(object),
                 Some("NodePool") => pools.push(object),
+                Some(kind) if of_kind(kind).is_some() => classes.push(object),
                 _ => others += 1,
             }
         }
     }
     if problems.is_empty() {
         manifest.duplicates().iter().for_each(|error| problems.push(error));
-        refusals(&classes).iter().chain(&refusals(&pools)).for_each(|refusal| problems.push(refusal));
+        refused(&classes).iter().chain(&refused(&pools)).for_each(|refusal| problems.push(refusal));
     }
     if problems.is_empty() && pools.is_empty() {
-        problems.push("the files of --pools have no NodePool; without one nothing is bought");
+        problems.push(
+            "the files of --pools have no NodePool; add one, because Poolwright buys nothing without it",
+        );
     }
     let problems_of_files = problems.len();
     let policies = read_policies(policies, &mut problems);
@@ -72,7 +78,7 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
     let mut notes = manifest.notes;
     if others > 0 {
         notes.push(format!(
-            "--pools: {others} objects that are neither NodePools nor KwokNodeClasses are not used"
+            "--pools: {others} objects are ignored, because they are neither NodePools nor node classes"
         ));
     }
     let mut models = Vec::new();
@@ -85,7 +91,10 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
         }
     }
     let objects = classes.into_iter().chain(pools).collect();
-    problems.or(Pools { objects, models, sold: BTreeMap::new(), notes })
+    let classes = node_classes::read(&manifest.node_classes)
+        .map_err(|found| problems.extend(found))
+        .unwrap_or_default();
+    problems.or(Pools { objects, models, sold: BTreeMap::new(), classes, notes })
 }
 
 fn read_policies(texts: &[String], problems: &mut Problems) -> Vec<Policy> {
@@ -118,11 +127,17 @@ fn lay(pool: &Value, policies: &[Policy], problems: &mut Problems) -> Value {
     with_all
 }
 
+/// What the API server says against these objects.
+pub(super) fn refused(objects: &[Value]) -> Vec<String> {
+    let classes: Vec<_> = clouds().iter().map(|cloud| cloud.node_class).collect();
+    refusals(objects, &classes)
+}
+
 /// What the API server has against a pool; where that is nothing, what has no meaning in it, as misspelt fields.
 fn wrong(pool: &Value) -> Vec<String> {
-    let refused = refusals(std::slice::from_ref(pool));
-    if !refused.is_empty() {
-        return refused;
+    let problems = refused(std::slice::from_ref(pool));
+    if !problems.is_empty() {
+        return problems;
     }
     let Err(errors) = manifest::parse("", &pool.to_string()) else { return Vec::new() };
     let bare = |error: poolwright_intake::IntakeError| poolwright_intake::IntakeError { file: None, ..error };
@@ -133,24 +148,29 @@ impl Pools {
     /// With what each class sells.
     fn selling(mut self, prices: &Catalogue) -> Result<Self, Problems> {
         let mut problems = Problems::new();
-        for class in self.objects.iter().filter(|object| object["kind"] == "KwokNodeClass") {
-            let name = class["metadata"]["name"].as_str().unwrap_or_default();
-            let provider = class["spec"]["provider"].as_str();
+        for (name, class) in &self.classes {
+            if let Some(unread) = class.facts.unread {
+                self.notes.push(format!(
+                    "{name}: {unread} are not read; its pools may buy everything that the prices have of {}",
+                    class.cloud.short
+                ));
+            }
+            let provider = class.facts.provider.as_deref();
             let sells =
                 prices.filtered(|kind, _| provider.is_none_or(|wanted| kind.provider.as_str() == wanted));
             if sells.offerings().is_empty() {
                 let provider = provider.unwrap_or_default();
                 problems.push(format!(
-                    "KwokNodeClass {name}: spec.provider: --prices have no offering of `{provider}`; correct it, or pass prices that have some"
+                    "{name}: --prices have no offering of `{provider}`; correct the node class, or pass prices of `{provider}`"
                 ));
             }
-            self.sold.insert(name.to_owned(), Arc::new(sells));
+            self.sold.insert(name.clone(), Arc::new(sells));
         }
         for pool in &self.models {
             let class = &pool.node_class;
-            if class.kind != "KwokNodeClass" || !self.sold.contains_key(&class.name) {
+            if !self.sold.contains_key(class) {
                 problems.push(format!(
-                    "NodePool {}: spec.template.spec.nodeClassRef: {class} is not among the files of --pools; add it to them",
+                    "NodePool {}: spec.template.spec.nodeClassRef: {class} is not in the files of --pools; add it",
                     pool.name
                 ));
             }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use poolwright_core::{PodPhase, PodRole};
 use poolwright_intake::manifest::{self, Manifest};
 use poolwright_sim::cluster::JobPlan;
-use poolwright_sim::replay::refusals;
 use serde_json::{Value, json};
 
+use super::pools::refused;
 use super::work::{Names, Work};
 use crate::args::runs_for;
+use crate::clouds::of_kind;
 use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::source::{self, Source};
@@ -66,7 +67,8 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
                 object["metadata"]["uid"].as_str().is_some_and(|uid| owners.contains(uid));
             match kind {
                 "Node" => counts.nodes += 1,
-                "NodeClaim" | "NodePool" | "KwokNodeClass" => counts.ours += 1,
+                "NodeClaim" | "NodePool" => counts.ours += 1,
+                kind if of_kind(kind).is_some() => counts.ours += 1,
                 kind if SURROUNDINGS.contains(&kind) => work.objects.push(bare(object)),
                 _ if is_shown_by_what_it_owns => {}
                 _ => match templates(object) {
@@ -80,18 +82,18 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         }
         work.objects = with_namespaces(std::mem::take(&mut work.objects), &work.jobs);
         let all: Vec<Value> = work.objects.iter().cloned().chain(work.jobs.iter().map(first_pod)).collect();
-        for refusal in refusals(&all) {
+        for refusal in refused(&all) {
             problems.push(refusal);
         }
     }
     if problems.is_empty() && work.jobs.is_empty() {
-        problems.push("the files of --snapshot have no pod that runs or waits");
+        problems.push("the files of --snapshot have no running or waiting pod");
     }
     let pods: u32 = work.jobs.iter().map(|job| job.pods).sum();
     let endless: u32 = work.jobs.iter().filter(|job| job.length.is_none()).map(|job| job.pods).sum();
     work.notes.insert(
         0,
-        format!("{pods} pods come at the beginning; {endless} of them run for ever (annotation {RUNS_FOR} says for how long)"),
+        format!("{pods} pods start at the beginning; {endless} of them run for ever (set how long with the annotation {RUNS_FOR})"),
     );
     counts.tell(&mut work.notes);
     problems.or(work)
@@ -133,13 +135,14 @@ struct Left {
 impl Left {
     fn tell(&self, notes: &mut Vec<String>) {
         if self.nodes > 0 {
-            notes.push(format!(
-                "{} Nodes of the snapshot are not used: all nodes are bought anew",
-                self.nodes
-            ));
+            notes
+                .push(format!("{} Nodes of the snapshot are ignored: all nodes are bought anew", self.nodes));
         }
         if self.ours > 0 {
-            notes.push(format!("{} pools, node classes and claims of the snapshot are not used; --pools says what may be bought", self.ours));
+            notes.push(format!(
+                "{} pools, node classes and claims of the snapshot are ignored; pass pools with --pools",
+                self.ours
+            ));
         }
     }
 }

@@ -7,4 +7,5 @@ mod plans;
 mod process;
 mod replays;
 mod support;
+mod third_cloud;
 mod top;

@@ -1,8 +1,8 @@
-//! Errors with their causes, in one line.
+//! Formats errors with their causes in one line.
 
 use std::error::Error;
 
-/// The error, what caused it, and so on. A cause that has been told by what it caused, as some libraries do, is not told again.
+/// The error and its causes. A cause whose text is already part of its error, as some libraries do, is not repeated.
 pub fn causes(error: &(dyn Error + 'static)) -> String {
     let mut told = error.to_string();
     let mut next = error.source();

@@ -1,5 +1,5 @@
-//! The only reader of the clocks. Everything else is handed a [`Moment`] or asks a [`Clock`] it was given, so that a
-//! simulator can put virtual time in its place.
+//! Clocks: the only code that reads them. All other code gets a [`Moment`] or a [`Clock`], so that a simulator can use virtual
+//! time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 /// One reading of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The calendar's time: for what is written down and compared between machines. It may jump.
+    /// The wall clock: for times that are stored or compared between machines. It may jump.
     pub wall: Timestamp,
-    /// Time since some fixed start: for durations. It never goes back, but may stand still while the machine sleeps.
+    /// The monotonic clock: for durations. It never goes back, but may stop while the machine sleeps.
     pub monotonic: Duration,
 }
 
@@ -23,7 +23,7 @@ impl Moment {
         Self { wall, monotonic: self.monotonic.saturating_add(duration) }
     }
 
-    /// How long until `then`, by the clock on which it comes first; zero when it has passed on either.
+    /// The time until `then`, by the clock on which it comes first; zero if it has passed on either clock.
     pub fn until(self, then: Self) -> Duration {
         let monotonic = then.monotonic.saturating_sub(self.monotonic);
         let wall = Duration::try_from(then.wall.duration_since(self.wall)).unwrap_or_default();
@@ -31,33 +31,33 @@ impl Moment {
     }
 }
 
-/// A pair of clocks.
+/// A wall clock and a monotonic clock.
 pub trait Clock: Send + Sync + 'static {
-    /// What they show.
+    /// The current time on both clocks.
     fn moment(&self) -> Moment;
 
-    /// The calendar's time.
+    /// The time on the wall clock.
     fn now(&self) -> Timestamp {
         self.moment().wall
     }
 
-    /// Time since some fixed start.
+    /// The time on the monotonic clock.
     fn monotonic(&self) -> Duration {
         self.moment().monotonic
     }
 }
 
-/// Clocks as they are shared.
+/// A shared clock.
 pub type SharedClock = Arc<dyn Clock>;
 
-/// The machine's clocks.
+/// The system clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     start: Instant,
 }
 
 impl SystemClock {
-    /// Clocks that count from now.
+    /// System clocks; the monotonic clock starts at zero.
     #[expect(clippy::disallowed_methods, reason = "this is the clock of the edge")]
     pub fn new() -> Self {
         Self { start: Instant::now() }
@@ -84,13 +84,13 @@ impl Clock for SystemClock {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! A clock that stands until a test moves it.
+    //! A clock that only a test moves.
 
     use std::sync::{Mutex, PoisonError};
 
     use super::{Clock, Duration, Moment, Timestamp};
 
-    /// Starts at 2026-01-01 and moves when told.
+    /// Starts at 2026-01-01.
     #[derive(Debug)]
     pub struct TestClock(Mutex<Moment>);
 
@@ -105,7 +105,7 @@ pub(crate) mod testing {
             *moment = moment.after(duration);
         }
 
-        /// As after a machine's sleep: the calendar moved, the monotonic clock did not.
+        /// Advances only the wall clock, as after a machine's sleep.
         pub fn advance_wall(&self, duration: Duration) {
             let mut moment = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             moment.wall = moment.after(duration).wall;
@@ -113,7 +113,7 @@ pub(crate) mod testing {
     }
 
     impl TestClock {
-        /// Somebody sets the calendar back.
+        /// Sets the wall clock back.
         pub fn set_back(&self, duration: Duration) {
             let mut moment = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             moment.wall = moment.wall.checked_sub(duration).expect("it is far from the first day");

@@ -1,6 +1,6 @@
-//! Events on objects: what was decided and why, for users who look at their pod.
+//! The queue of Kubernetes events: removes repetitions and floods.
 //!
-//! Here they are queued, without repetitions and floods. `acts/event_writer.rs` writes them.
+//! `executor/event_writer.rs` writes the queued events.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,39 +13,39 @@ use tokio::sync::mpsc;
 use crate::edge::clock::SharedClock;
 use crate::edge::metrics::Metrics;
 
-/// The same thing is said about the same object at most once in this time. API servers keep events for an hour
-/// (kube-apiserver `--event-ttl`), so that what still holds can always be read.
+/// The same event is repeated at most once in this time. API servers keep events for an hour (kube-apiserver `--event-ttl`), so
+/// current events can always be read.
 const REPEAT_AFTER: Duration = Duration::from_mins(30);
-/// How many things are said of one object in that time: a sentence that changes with each look must not become a write each time.
-/// Kubernetes' own components let 25 through at once and then one in five minutes. Source: `defaultSpamBurst` and `defaultSpamQPS` of
+/// The most events on one object in that time, so that a message that keeps changing does not become a flood. Kubernetes' own
+/// components allow 25 at once and then one in five minutes. Source: `defaultSpamBurst` and `defaultSpamQPS` of
 /// <https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go>.
 const OF_ONE_OBJECT: usize = 50;
-/// How many events are remembered. Beyond it the oldest are forgotten and may be repeated.
+/// How many events are remembered. The oldest are forgotten and may be repeated.
 const REMEMBERED: usize = 20_000;
-/// How many events wait to be written. Beyond it they are dropped and counted.
+/// The length of the queue. Further events are dropped and counted.
 const QUEUE: usize = 2_000;
-/// How many events on pods one pass may cause: 10,000 pods for which nothing fits must not become 10,000 writes.
+/// The most events on pods in one planning pass: 10,000 unschedulable pods must not cause 10,000 writes.
 const POD_EVENTS_PER_PASS: u32 = 200;
-/// The API server refuses longer notes.
+/// The longest note that the API server accepts.
 pub const NOTE_BYTES: usize = 1024;
 
-/// A Kubernetes event that waits to be written.
+/// A queued Kubernetes event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueuedEvent {
-    /// About what.
+    /// The object.
     pub about: ObjectReference,
     /// Normal or warning.
     pub kind: EventType,
-    /// Stable reason. Most are a [`poolwright_terms::Reason`]; the conditions of node classes have reasons of their providers.
+    /// The reason. Most are a [`poolwright_terms::Reason`]; conditions of node classes have reasons of their providers.
     pub reason: String,
-    /// A sentence. The same sentence is the same thing said; of a pod, also if it differs in what stands in parentheses: how
-    /// much of a limit is used changes with every node, and a thousand pods wait for it.
+    /// The message. Events with the same message are repetitions. For pods, text in parentheses is ignored, because it may
+    /// contain figures that change with every node, such as the use of a limit.
     pub message: String,
-    /// What is written instead of the sentence: the whole story, whose figures may change while the sentence stays.
+    /// An explanation to write instead of the message. Its figures may change while the message stays the same.
     pub story: Option<String>,
 }
 
-/// Events with the same key are the same: the object, the reason, the sentence.
+/// The identity of an event: object, reason and message.
 pub type EventKey = (String, String, String);
 
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Why it is not said now, whatever else is.
+    /// Why an event is not recorded now.
     fn refuses(&self, key: &EventKey, now: Duration) -> Option<&'static str> {
         let is_recent = |said: &Duration| now < said.saturating_add(REPEAT_AFTER);
         if self.said.get(key).is_some_and(is_recent) {
@@ -69,7 +69,7 @@ impl Memory {
 }
 
 impl QueuedEvent {
-    /// What makes it the same as another.
+    /// The identity of the event.
     pub fn key(&self) -> EventKey {
         let about = &self.about;
         let object = about.uid.clone().unwrap_or_else(|| {
@@ -86,7 +86,7 @@ impl QueuedEvent {
     }
 }
 
-/// A sentence without what stands in parentheses.
+/// A message without text in parentheses.
 fn without_asides(sentence: &str) -> String {
     let mut depth = 0_u32;
     let outside = |letter: &char| {
@@ -100,7 +100,7 @@ fn without_asides(sentence: &str) -> String {
     sentence.chars().filter(outside).collect()
 }
 
-/// Takes events, leaves out repetitions and floods, and queues the rest.
+/// Accepts events, drops repetitions and floods, and queues the rest.
 #[derive(Clone)]
 pub struct Events {
     queue: mpsc::Sender<QueuedEvent>,
@@ -110,7 +110,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// A queue, and what is to be written from it.
+    /// A new queue: the side that accepts events, and the side that is written from.
     pub fn new(clock: SharedClock, metrics: Metrics) -> (Self, Queue) {
         let (queue, receiver) = mpsc::channel(QUEUE);
         let events = Self { queue, memory: Arc::default(), clock, metrics };
@@ -118,18 +118,18 @@ impl Events {
         (events, Queue { receiver, memory })
     }
 
-    /// The same memory, with a queue that takes nothing any more.
+    /// A copy with the same memory and a closed queue.
     #[cfg(test)]
     pub fn closed(&self) -> Self {
         Self { queue: mpsc::channel(1).0, ..self.clone() }
     }
 
-    /// A planning pass begins: pods may be told about anew.
+    /// Begins a planning pass: resets the limit of events on pods.
     pub fn new_pass(&self) {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).pods_this_pass = 0;
     }
 
-    /// Which of these would be said now; nothing is remembered of the asking.
+    /// Indices of the events that would be queued now. Does not queue or remember them.
     pub fn news<'a>(&self, events: impl IntoIterator<Item = &'a QueuedEvent>) -> Vec<usize> {
         let now = self.clock.monotonic();
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,7 +139,7 @@ impl Events {
         new.map(|(at, _)| at).take(room).collect()
     }
 
-    /// Queues it, unless it was queued lately.
+    /// Queues an event, unless it is a repetition.
     pub fn record(&self, event: QueuedEvent) {
         if let Err(cause) = self.admit(&event) {
             self.metrics.events_dropped.with_label_values(&[cause]).inc();
@@ -172,19 +172,19 @@ impl Events {
     }
 }
 
-/// What is to be written.
+/// The events to write.
 pub struct Queue {
     receiver: mpsc::Receiver<QueuedEvent>,
     memory: Arc<Mutex<Memory>>,
 }
 
 impl Queue {
-    /// The next one; `None` when nothing can be queued any more.
+    /// The next event; `None` if the queue is closed and empty.
     pub async fn recv(&mut self) -> Option<QueuedEvent> {
         self.receiver.recv().await
     }
 
-    /// It was not written: the next plan may say it again.
+    /// Forgets an event that could not be written, so that the next plan may record it again.
     pub fn forget(&self, said: &EventKey) {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).said.remove(said);
     }

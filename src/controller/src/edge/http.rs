@@ -1,4 +1,4 @@
-//! Health and metrics over HTTP: `/healthz`, `/readyz`, `/metrics`. Read-only, nothing secret.
+//! HTTP endpoints: `/healthz`, `/readyz` and `/metrics`. Read-only, without secrets.
 
 use std::net::SocketAddr;
 
@@ -15,14 +15,14 @@ use tracing::info;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
 
-/// What the endpoints look at.
+/// The state that the endpoints serve.
 #[derive(Clone)]
 pub struct Endpoints {
-    /// What to serve.
+    /// The metrics.
     pub metrics: Metrics,
-    /// Names of the watches that have not listed everything yet; empty when ready.
+    /// Names of the watches that are not synced yet; empty when ready.
     pub unsynced: Receiver<Vec<&'static str>>,
-    /// What keeps us from the Lease, if anything does.
+    /// Why the Lease cannot be read or written, if so.
     pub trouble: Receiver<Option<String>>,
 }
 
@@ -35,27 +35,27 @@ impl Endpoints {
             .with_state(self)
     }
 
-    /// Serves until `shutdown`.
+    /// Serves requests until `shutdown`.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
         let serving = axum::serve(listener, self.router())
             .with_graceful_shutdown(async move { shutdown.cancelled().await });
         if let Err(error) = serving.await {
-            tracing::error!(%error, "metrics and health are not served any more");
+            tracing::error!(%error, "metrics and health are no longer served");
         }
     }
 }
 
-/// Takes the port, so that a controller that cannot have it does not start.
+/// Binds the port, so that the controller does not start without it.
 pub async fn bind(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
     let Some(address) = address else { return Ok(None) };
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("the address {address} for metrics and health cannot be bound"))?;
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!("cannot bind the address {address} for metrics and health; set another with --bind")
+    })?;
     info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "serving metrics and health");
     Ok(Some(listener))
 }
 
-/// Ready means that the cluster is known and the API server answers. Leadership is no part of it: a standby is ready to take over.
+/// Ready means that all watches are synced and the API server answers. A standby is ready too.
 async fn readyz(State(endpoints): State<Endpoints>) -> Response {
     let trouble =
         endpoints.trouble.view(|why| why.as_ref().map(|why| format!("the lease cannot be kept: {why}\n")));

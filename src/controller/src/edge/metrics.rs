@@ -1,5 +1,5 @@
-//! Every metric, in one struct with a registry of its own. Units are base units, labels are bounded: pools, stages,
-//! reasons and kinds, never pods or claims. `docs/metrics.md` has the same list for people; a test compares them.
+//! All metrics, in one struct with its own registry. Units are base units. Labels are bounded: pools, stages, reasons and
+//! kinds, never pods or claims. `docs/metrics.md` lists the same metrics; a test compares them.
 
 use prometheus::{
     Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
@@ -14,79 +14,79 @@ pub struct Metrics {
     pub leader: IntGauge,
     /// Failed reads or writes of the Lease.
     pub lease_errors: IntCounter,
-    /// Mutations not made because we do not lead, by kind.
+    /// Writes that were not made because we do not lead, by kind.
     pub writes_dropped: IntCounterVec,
-    /// Mutations that wait for their answer.
+    /// Writes that wait for an answer.
     pub writes_in_flight: IntGauge,
-    /// Objects seen through watches, by kind.
+    /// Watch events, by kind.
     pub watch_events: IntCounterVec,
-    /// Watch failures, by kind; each is retried.
+    /// Watch errors, by kind; each is retried.
     pub watch_errors: IntCounterVec,
-    /// How long an object took from its arrival into the index.
+    /// How long it took to add an object to the index.
     pub index_duration: Histogram,
     /// How long decisions about claims, nodes and instances took.
     pub decision_duration: Histogram,
-    /// Versions of objects that could not be read, by kind.
+    /// Malformed versions of objects, by kind.
     pub malformed_objects: IntCounterVec,
-    /// 1 once a watch has listed everything, by kind.
+    /// 1 once a watch is synced, by kind.
     pub watch_synced: IntGaugeVec,
-    /// Pods that want a node now, by state.
+    /// Pending pods, by state.
     pub pods_waiting: IntGaugeVec,
-    /// Pods the last plan left out, by reason.
+    /// Unplaced pods of the last plan, by reason.
     pub pods_unplaced: IntGaugeVec,
     /// Plans, by outcome.
     pub plans: IntCounterVec,
     /// How long a plan took.
     pub plan_duration: Histogram,
-    /// What the last plan buys.
+    /// Cost of the last plan.
     pub plan_cost: Gauge,
-    /// What any plan for the same pods would have to pay at least.
+    /// Lower bound of the last plan.
     pub plan_bound: Gauge,
     /// `(cost - bound) / bound` of the last plan.
     pub plan_gap: Gauge,
-    /// Looks at the file of commitments that found none that could be used.
+    /// Failed reads of the file of commitments.
     pub commitments_failures: IntCounter,
-    /// Plans that the independent checker refused. Should be 0 for ever.
+    /// Plans that the independent check refused. Should stay 0.
     pub plans_refused: IntCounter,
     /// Claims, by pool and stage.
     pub claims: IntGaugeVec,
-    /// What a pool's nodes cost.
+    /// Cost of a pool's nodes.
     pub pool_cost: GaugeVec,
-    /// What a pool's nodes were to cost by the plans that bought them.
+    /// Planned cost of a pool's nodes.
     pub pool_planned_cost: GaugeVec,
     /// Launches, by provider and result.
     pub launches: IntCounterVec,
-    /// Offerings that could not be had, by instance type and reason.
+    /// Failed offerings, by instance type and reason.
     pub offerings_failed: IntCounterVec,
     /// Offerings held back now.
     pub offerings_held_back: IntGauge,
-    /// Offerings that count as dearer now, because the cloud takes instances of them back.
+    /// Offerings with a raised price because the cloud reclaims instances of them.
     pub offerings_taken_back: IntGauge,
     /// Calls to terminate an instance, by provider and result.
     pub terminations: IntCounterVec,
     /// How long claims took from one stage to the next, by the stage reached.
     pub stage_duration: HistogramVec,
-    /// Pods asked or told to go, by result and by why their node goes.
+    /// Evicted and deleted pods, by result and by cause of the node's removal.
     pub evictions: IntCounterVec,
-    /// Nodes that are well and are emptied, by cause and what became of that.
+    /// Disrupted nodes, by cause and result.
     pub disruptions: IntCounterVec,
-    /// What moves of work were to save, per hour.
+    /// Expected saving of consolidation, per hour.
     pub saving_promised: Counter,
-    /// What moves of work that were carried out save, per hour.
+    /// Realized saving of consolidation, per hour.
     pub saving_realised: Counter,
-    /// What clouds said of instances, by provider, kind and what became of it.
+    /// Interruptions, by provider, kind and result.
     pub interruptions: IntCounterVec,
-    /// Messages of clouds that cannot be read or believed, by provider.
+    /// Unreadable cloud messages, by provider.
     pub unreadable: IntCounterVec,
-    /// From the time at which a cloud said something to its record.
+    /// Time from the cloud's notice to its record.
     pub interruption_age: Histogram,
-    /// Instances without a claim that were given back.
+    /// Reaped instances: terminated because they had no claim.
     pub reaped: IntCounter,
     /// Failed calls to a provider, by provider, call and error.
     pub provider_errors: IntCounterVec,
     /// Actions, by kind and outcome.
     pub actions: IntCounterVec,
-    /// Pods that may not be given a toleration, by cause.
+    /// Refused tolerations, by cause.
     pub tolerations_refused: IntCounterVec,
     /// Events written, by kind of subject.
     pub events: IntCounterVec,
@@ -150,7 +150,7 @@ impl Metrics {
         let pool_cost = GaugeVec::new(
             Opts::new(
                 "poolwright_nodepool_cost_usd_per_hour",
-                "What the pool's nodes cost, known prices only.",
+                "Cost of the pool's nodes, known prices only.",
             ),
             &["nodepool"],
         )?;
@@ -158,13 +158,13 @@ impl Metrics {
         let pool_planned_cost = GaugeVec::new(
             Opts::new(
                 "poolwright_nodepool_planned_cost_usd_per_hour",
-                "What the pool's nodes were to cost by the plans that bought them, known prices only.",
+                "Planned cost of the pool's nodes, known prices only.",
             ),
             &["nodepool"],
         )?;
         r.register(Box::new(pool_planned_cost.clone()))?;
         let plan_duration = Histogram::with_opts(
-            HistogramOpts::new("poolwright_plan_duration_seconds", "From snapshot to checked plan.")
+            HistogramOpts::new("poolwright_plan_duration_seconds", "Time from snapshot to checked plan.")
                 .buckets(vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0]),
         )?;
         r.register(Box::new(plan_duration.clone()))?;
@@ -172,7 +172,7 @@ impl Metrics {
         let index_duration = Histogram::with_opts(
             HistogramOpts::new(
                 "poolwright_index_duration_seconds",
-                "From the arrival of a changed object to its place in the index.",
+                "Time from the arrival of a changed object to the updated index.",
             )
             .buckets(quick.clone()),
         )?;
@@ -180,7 +180,7 @@ impl Metrics {
         let decision_duration = Histogram::with_opts(
             HistogramOpts::new(
                 "poolwright_decision_duration_seconds",
-                "From snapshot to decisions about claims, nodes and instances.",
+                "Time from snapshot to decisions about claims, nodes and instances.",
             )
             .buckets(quick),
         )?;
@@ -197,7 +197,7 @@ impl Metrics {
         let interruption_age = Histogram::with_opts(
             HistogramOpts::new(
                 "poolwright_interruption_record_seconds",
-                "From the time at which a cloud said that an instance is interrupted to its record.",
+                "Time from a cloud's announcement of an interruption to its record.",
             )
             .buckets(vec![0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0]),
         )?;
@@ -207,13 +207,13 @@ impl Metrics {
             interruptions: counters(
                 r,
                 "interruptions_total",
-                "What clouds said of instances, by what became of it.",
+                "Announcements of clouds about instances, by outcome.",
                 &["provider", "kind", "outcome"],
             )?,
             unreadable: counters(
                 r,
                 "interruption_messages_unreadable_total",
-                "Messages of clouds about instances that cannot be read or believed, each time they come.",
+                "Deliveries of cloud messages that are unreadable, or from another account or region.",
                 &["provider"],
             )?,
             stage_duration,
@@ -224,10 +224,10 @@ impl Metrics {
             writes_dropped: counters(
                 r,
                 "writes_dropped_total",
-                "Mutations dropped because this process does not lead.",
+                "Writes dropped because this process does not lead.",
                 &["kind"],
             )?,
-            writes_in_flight: int_gauge(r, "writes_in_flight", "Mutations that wait for their answer.")?,
+            writes_in_flight: int_gauge(r, "writes_in_flight", "Writes that wait for an answer.")?,
             watch_events: counters(r, "watch_events_total", "Objects seen through watches.", &["kind"])?,
             watch_errors: counters(r, "watch_errors_total", "Watch failures; each is retried.", &["kind"])?,
             malformed_objects: counters(
@@ -246,17 +246,17 @@ impl Metrics {
             pods_unplaced: int_gauges(r, "pods_unplaced", "Pods the last plan left out.", &["reason"])?,
             plans: counters(r, "plans_total", "Plans, by outcome.", &["outcome"])?,
             plan_duration,
-            plan_cost: gauge(r, "plan_cost_usd_per_hour", "What the last plan buys.")?,
+            plan_cost: gauge(r, "plan_cost_usd_per_hour", "Cost of the nodes that the last plan buys.")?,
             plan_bound: gauge(
                 r,
                 "plan_lower_bound_usd_per_hour",
-                "What any plan for the pods of the last plan costs at least.",
+                "Lower bound on the cost of any plan for the pods of the last plan.",
             )?,
             plan_gap: gauge(r, "plan_gap_ratio", "(cost - bound) / bound of the last plan.")?,
             commitments_failures: counter(
                 r,
                 "commitments_failures_total",
-                "Looks at the file of commitments that found nothing that could be used.",
+                "Reads of the commitments file that found it invalid.",
             )?,
             plans_refused: counter(
                 r,
@@ -270,18 +270,18 @@ impl Metrics {
             offerings_failed: counters(
                 r,
                 "offerings_failed_total",
-                "Offerings that could not be had.",
+                "Offerings that failed.",
                 &["instance_type", "reason"],
             )?,
             offerings_held_back: int_gauge(
                 r,
                 "offerings_held_back",
-                "Offerings not bought now: they failed lately.",
+                "Offerings not bought now because they failed recently.",
             )?,
             offerings_taken_back: int_gauge(
                 r,
                 "offerings_taken_back",
-                "Offerings that count as dearer now: the cloud took instances of them back lately.",
+                "Offerings that count as more expensive now because the cloud recently took instances back.",
             )?,
             terminations: counters(
                 r,
@@ -292,26 +292,26 @@ impl Metrics {
             evictions: counters(
                 r,
                 "evictions_total",
-                "Pods of nodes that go: asked to end, refused by a budget, told to end; and why their node goes.",
+                "Pods of leaving nodes: evicted, refused, forced or failed, with the reason of their node.",
                 &["result", "reason"],
             )?,
             disruptions: counters(
                 r,
                 "disruptions_total",
-                "Nodes that are well and are emptied: begun, draining, called off.",
+                "Disrupted nodes, by cause: begun, draining, called off.",
                 &["cause", "result"],
             )?,
             saving_promised: money_counter(
                 r,
                 "saving_promised_usd_per_hour_total",
-                "What moves of work were to save, added up.",
+                "Sum of the savings that consolidation promised.",
             )?,
             saving_realised: money_counter(
                 r,
                 "saving_realised_usd_per_hour_total",
-                "What moves of work that were carried out save, added up.",
+                "Sum of the savings of completed moves.",
             )?,
-            reaped: counter(r, "instances_reaped_total", "Instances without a claim that were given back.")?,
+            reaped: counter(r, "instances_reaped_total", "Terminated instances without a claim.")?,
             provider_errors: counters(
                 r,
                 "provider_errors_total",
@@ -336,7 +336,7 @@ impl Metrics {
         })
     }
 
-    /// All of it in the text format.
+    /// All metrics in the text format.
     pub fn text(&self) -> prometheus::Result<String> {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
@@ -356,7 +356,7 @@ mod tests {
 
     use super::*;
 
-    /// Every metric with each label given once, so that families with labels show.
+    /// All metrics with every label set once, so that labelled families show.
     fn all() -> Metrics {
         let m = Metrics::new().unwrap();
         for one in [&m.writes_dropped, &m.watch_events, &m.watch_errors, &m.malformed_objects, &m.plans] {

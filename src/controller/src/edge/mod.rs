@@ -1,6 +1,6 @@
-//! The edge of the process: the clocks, metrics, health over HTTP, the queue of events, and signals between tasks.
+//! Process infrastructure: clocks, metrics, HTTP endpoints, the queue of events, and signals between tasks.
 //!
-//! Nothing here knows the cluster, leadership or any loop: this room imports no other room of the controller.
+//! This module imports no other module of the controller.
 
 pub mod causes;
 pub mod clock;

@@ -1,7 +1,7 @@
-//! A value whose changes tasks wait for; many changes may be seen as one.
+//! A shared value with change notifications, like tokio's `watch`. Several changes may be seen as one.
 //!
-//! It works as tokio's `watch`, but wakes tasks in the order in which they began to wait. Tokio draws that order at random, so
-//! a simulated run would not be the same each time.
+//! Unlike tokio's `watch`, it wakes tasks in the order in which they began to wait. Tokio's order is random, so simulated runs
+//! would differ.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +24,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// The end that changes it. Receivers are told when it is dropped.
+/// The end that changes the value. Receivers are notified when it is dropped.
 pub struct Sender<T>(Arc<Shared<T>>);
 
 /// An end that waits for changes.
@@ -33,28 +33,28 @@ pub struct Receiver<T> {
     seen: u64,
 }
 
-/// The sender is gone.
+/// The error if the sender was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
-/// A sender of this value. A new subscriber has seen it.
+/// A sender with an initial value, which counts as seen.
 pub fn sender<T>(value: T) -> Sender<T> {
     let state = State { value, version: 0, closed: false };
     Sender(Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() }))
 }
 
 impl<T> Sender<T> {
-    /// A receiver that has seen the present value.
+    /// A receiver for which the current value counts as seen.
     pub fn subscribe(&self) -> Receiver<T> {
         Receiver { shared: self.0.clone(), seen: self.0.lock().version }
     }
 
-    /// Looks.
+    /// Reads the value.
     pub fn view<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.0.lock().value)
     }
 
-    /// Changes it and tells all receivers, if `change` says that it did.
+    /// Changes the value, and notifies all receivers if `change` returns true.
     pub fn change_if(&self, change: impl FnOnce(&mut T) -> bool) -> bool {
         let mut state = self.0.lock();
         let did = change(&mut state.value);
@@ -66,7 +66,7 @@ impl<T> Sender<T> {
         did
     }
 
-    /// Puts another value in its place, tells all receivers, and returns the old one.
+    /// Replaces the value, notifies all receivers, and returns the old value.
     pub fn replace(&self, value: T) -> T {
         let mut old = value;
         self.change_if(|kept| {
@@ -96,15 +96,15 @@ impl<T> Receiver<T> {
         look(&self.shared.lock().value)
     }
 
-    /// What it is now counts as seen.
+    /// Marks the current value as seen.
     pub fn mark_seen(&mut self) {
         self.seen = self.shared.lock().version;
     }
 
-    /// Returns when it has changed since it was last seen; it counts as seen then. Nothing is lost when this is dropped.
+    /// Waits until the value has changed since it was last seen, and marks it as seen. Cancel-safe.
     pub async fn changed(&mut self) -> Result<(), Closed> {
         loop {
-            // Before the look, so that no change falls in between.
+            // Before the check, so that no change is missed.
             let changed = self.shared.changed.notified();
             {
                 let state = self.shared.lock();

@@ -1,5 +1,5 @@
-//! A process that a simulator can stop between any two of its steps and let go on later, as an operating system, a hypervisor
-//! or a debugger does. On a machine nothing stops it here.
+//! Suspension of the process: a simulator can stop it between any two steps and resume it later, as an operating system or a
+//! hypervisor can. In production, this does nothing.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -11,11 +11,11 @@ use tokio::task::{JoinError, JoinSet};
 
 /// Says whether a process is suspended now.
 pub trait Suspension: Send + Sync {
-    /// Whether it is. If so, the task of this context must be woken when it goes on.
+    /// Whether the process is suspended. If so, the task of this context must be woken when it resumes.
     fn is_suspended(&self, context: &mut Context<'_>) -> bool;
 }
 
-/// A process, with what can stop it, if anything can.
+/// A process that may be suspended.
 #[derive(Clone, Default)]
 pub struct Stoppable(Option<Arc<dyn Suspension>>);
 
@@ -26,12 +26,12 @@ impl fmt::Debug for Stoppable {
 }
 
 impl Stoppable {
-    /// A process that this suspends.
+    /// A process that `suspension` can suspend.
     pub fn by(suspension: Arc<dyn Suspension>) -> Self {
         Self(Some(suspension))
     }
 
-    /// The same future, which goes on only while the process is not stopped.
+    /// Runs a future that makes progress only while the process is not suspended.
     pub async fn run<F: Future>(self, future: F) -> F::Output {
         let Self(Some(suspension)) = self else { return future.await };
         let mut future = pin!(future);
@@ -52,22 +52,22 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// None yet.
+    /// Without tasks.
     pub fn new(stoppable: Stoppable) -> Self {
         Self { stoppable, set: JoinSet::new() }
     }
 
-    /// Starts one.
+    /// Starts a task.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.set.spawn(self.stoppable.clone().run(task));
     }
 
-    /// Returns when the next one ends; `None` where there is none.
+    /// Waits until a task ends; `None` if there are none.
     pub async fn join_next(&mut self) -> Option<Result<(), JoinError>> {
         self.set.join_next().await
     }
 
-    /// Ends all of them.
+    /// Aborts all tasks.
     pub fn abort_all(&mut self) {
         self.set.abort_all();
     }

@@ -1,4 +1,4 @@
-//! The task that keeps the Lease and publishes the term.
+//! The elector: the task that acquires and renews the Lease, and publishes the term.
 
 use std::time::Duration;
 
@@ -18,21 +18,21 @@ use crate::edge::clock::{Moment, SharedClock};
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::{self, Receiver, Sender};
 
-/// How leadership is kept.
+/// Settings of leader election.
 #[derive(Clone, Debug)]
 pub struct LeaseSettings {
     /// Namespace of the Lease.
     pub namespace: String,
     /// Name of the Lease.
     pub name: String,
-    /// Our identity. It must differ between processes that run at the same time; a pod's name is right. A process that starts
-    /// again under the same identity (a container that restarts in its pod) goes on at once.
+    /// Our identity. It must be unique among running processes, such as the pod's name. A process that restarts with the same
+    /// identity (a container that restarts in its pod) continues at once.
     pub identity: String,
-    /// How long a Lease holds without being renewed. Whole seconds.
+    /// How long a Lease is valid without renewal, in whole seconds.
     pub duration: Duration,
     /// How often it is renewed.
     pub renew: Duration,
-    /// How much earlier than the Lease our own term ends: room for a request that is on its way.
+    /// How much earlier our term ends than the Lease: a margin for requests in flight.
     pub margin: Duration,
 }
 
@@ -49,7 +49,7 @@ impl LeaseSettings {
         }
     }
 
-    /// The same with another duration; renewal and margin keep their proportion to it (a third, two fifteenths).
+    /// With another duration. Renewal and margin are scaled (a third, two fifteenths).
     pub fn lasting(self, duration: Duration) -> Self {
         Self { duration, renew: duration / 3, margin: duration * 2 / 15, ..self }
     }
@@ -67,21 +67,21 @@ impl LeaseSettings {
     }
 }
 
-/// Keeps the Lease.
+/// The elector.
 pub struct Elector {
     api: Api<Lease>,
     settings: LeaseSettings,
     clock: SharedClock,
     metrics: Metrics,
     term: Sender<Option<Term>>,
-    /// Why the last look at the Lease failed, if it did.
+    /// Why the last attempt failed, if it did.
     trouble: Sender<Option<String>>,
     observed: Option<Observed>,
     /// How many terms we have had.
     number: u64,
 }
 
-/// What one step came to.
+/// The result of one step.
 enum Step {
     Held,
     NotHeld { look_again_in: Duration },
@@ -89,7 +89,7 @@ enum Step {
 }
 
 impl Elector {
-    /// An elector that has not looked yet, and where its term will be seen.
+    /// An elector, and the terms that it will publish.
     pub fn new(
         client: Client,
         settings: LeaseSettings,
@@ -104,17 +104,17 @@ impl Elector {
         Ok((Self { api, settings, clock, metrics, term, trouble, observed: None, number: 0 }, terms))
     }
 
-    /// Where it is seen why the Lease can be neither read nor kept, while that is so: the API server is out of reach, or refuses.
+    /// Publishes why the Lease cannot be read or renewed, while that is so.
     pub fn trouble(&self) -> Receiver<Option<String>> {
         self.trouble.subscribe()
     }
 
-    /// Keeps the Lease until `release`, then gives it up so that another process need not wait for its end.
+    /// Runs until `release`, then releases the Lease so that another process need not wait for its end.
     pub async fn run(mut self, release: CancellationToken) {
         loop {
             let pause = tokio::select! {
                 biased;
-                // A step that is cut off is harmless: the next process sees a Lease of ours that ends by itself.
+                // Interrupting a step is harmless: our Lease ends by itself.
                 () = release.cancelled() => break,
                 pause = self.turn() => pause,
             };
@@ -127,7 +127,7 @@ impl Elector {
         self.give_up().await;
     }
 
-    /// One look at the Lease and what follows from it; returns how long to wait for the next one.
+    /// Makes one step; returns how long to wait for the next one.
     async fn turn(&mut self) -> Duration {
         let sent = self.clock.moment();
         let step = timeout(self.settings.renew, self.step(sent)).await;
@@ -145,25 +145,25 @@ impl Elector {
             }
             Ok(Step::LookAgain) => Duration::from_millis(100),
             Err(_) => {
-                // The term stays until it ends by itself: no other process can take the Lease before that.
+                // The term continues until it expires: no other process can take the Lease before that.
                 self.metrics.lease_errors.inc();
                 let now = self.clock.moment();
                 if !self.term.view(|term| term.is_some_and(|term| term.is_current(now))) {
-                    self.end_term("it ended without being renewed");
+                    self.end_term("the lease expired before it was renewed");
                 }
                 self.settings.renew / 4
             }
         }
     }
 
-    /// Tells what keeps us from the Lease, once, and when it is over.
+    /// Publishes and logs a problem once, and its end.
     fn tell(&self, trouble: Option<String>) {
         let before = self.trouble.replace(trouble.clone());
         match trouble {
             Some(error) if before.as_ref() == Some(&error) => {
-                debug!(error, "the lease could not be kept, again");
+                debug!(error, "the lease could not be read or renewed, again");
             }
-            Some(error) => warn!(error, "the lease could not be kept; trying again"),
+            Some(error) => warn!(error, "the lease could not be read or renewed; trying again"),
             None if before.is_some() => info!("the API server answers again"),
             None => {}
         }
@@ -194,8 +194,8 @@ impl Elector {
             Err(kube::Error::Api(status))
                 if status.is_conflict() || status.is_already_exists() || status.is_not_found() =>
             {
-                debug!("the lease changed under our hands; looking again");
-                // What it looks like now is not known, so a read decides before anything else is written.
+                debug!("somebody else changed the lease; reading it again");
+                // The state of the Lease is unknown now, so it must be read before the next write.
                 self.observed = None;
                 Ok(Step::LookAgain)
             }
@@ -203,7 +203,7 @@ impl Elector {
         }
     }
 
-    /// The Lease as we want it. The resource version of what was seen guards the write.
+    /// The Lease to write, with the resource version that was seen.
     fn desired(&self, seen: Option<&Lease>, now: Moment) -> Lease {
         let mut lease = seen.cloned().unwrap_or_else(|| Lease {
             metadata: ObjectMeta {
@@ -228,7 +228,7 @@ impl Elector {
     fn hold(&mut self, sent: Moment) {
         let expires = sent.after(self.settings.duration.saturating_sub(self.settings.margin));
         let previous = self.term.view(|term| *term);
-        // A term that ended in between was acted upon as lost, so this is a new one.
+        // If the term ended in between, loops have treated it as lost, so this is a new term.
         let renewed = previous.filter(|term| term.is_current(self.clock.moment()));
         if renewed.is_none() {
             self.number += 1;
@@ -242,7 +242,7 @@ impl Elector {
         self.metrics.leader.set(0);
         let had = self.term.replace(None);
         if had.is_some() {
-            warn!(lease = %self.settings.name, why, "not leading any more");
+            warn!(lease = %self.settings.name, why, "no longer leading");
         }
     }
 
@@ -260,7 +260,7 @@ impl Elector {
         let written = timeout(self.settings.renew, self.api.replace(&self.settings.name, &params, &lease));
         match written.await {
             Ok(Ok(_)) => info!(lease = %self.settings.name, "lease released"),
-            other => debug!(?other, "the lease was not released; it ends by itself"),
+            other => debug!(?other, "the lease was not released; it expires by itself"),
         }
     }
 }

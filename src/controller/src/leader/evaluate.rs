@@ -1,21 +1,21 @@
-//! What to do about the Lease, as a pure function of what was read.
+//! Decides what to do about the Lease, as a pure function.
 
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 
-/// A Lease as last read, and since when (on our monotonic clock) it has looked like that. Other machines' clocks are not
-/// trusted: only that a holder that is alive writes its Lease within its duration.
+/// A Lease as last read, and since when it has not changed, on our monotonic clock. Other machines' clocks are not trusted; it
+/// is only assumed that a live holder writes its Lease within its duration.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The Lease.
     pub lease: Lease,
-    /// When this version of it was first seen.
+    /// When this version was first seen.
     pub since: Duration,
 }
 
 impl Observed {
-    /// Takes a fresh read in: the time is kept when nothing has changed.
+    /// Updates with a fresh read. The time is kept if nothing has changed.
     pub fn update(previous: Option<Self>, lease: Lease, now: Duration) -> Self {
         let version = |lease: &Lease| lease.metadata.resource_version.clone();
         match previous {
@@ -28,15 +28,15 @@ impl Observed {
 /// What to do about the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nobody holds it: take it, guarded by its resource version.
+    /// Nobody holds it: acquire it, with its resource version.
     Acquire,
-    /// We hold it: write it anew, guarded by its resource version.
+    /// We hold it: renew it, with its resource version.
     Renew,
-    /// Somebody else holds it, at least until this time (on our monotonic clock).
+    /// Somebody else holds it, at least until this time on our monotonic clock.
     Wait(Duration),
 }
 
-/// Decides. `None` means that there is no Lease yet.
+/// Decides what to do. `None`: there is no Lease yet.
 pub fn evaluate(observed: Option<&Observed>, identity: &str, now: Duration) -> Decision {
     let Some(observed) = observed else { return Decision::Acquire };
     let Some(spec) = &observed.lease.spec else { return Decision::Acquire };

@@ -1,27 +1,27 @@
-//! A term: the right to act, until it expires.
+//! Terms: the right to write while we lead.
 
 use tokio::time::sleep;
 
 use crate::edge::clock::{Moment, SharedClock};
 use crate::edge::signal::Receiver;
 
-/// We lead until it expires.
+/// A term of leadership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// When it ends unless it is renewed, on whichever clock comes first.
+    /// When it expires unless renewed, on whichever clock comes first.
     pub expires: Moment,
-    /// Counts our terms. It grows each time that we become leader.
+    /// The number of the term. It grows each time that we become leader.
     pub number: u64,
 }
 
 impl Term {
-    /// Whether it still holds.
+    /// Whether it has not expired.
     pub fn is_current(&self, now: Moment) -> bool {
         !now.until(self.expires).is_zero()
     }
 }
 
-/// Where everything that acts looks up whether it may.
+/// Access to the current term.
 #[derive(Clone)]
 pub struct Terms {
     term: Receiver<Option<Term>>,
@@ -33,13 +33,13 @@ impl Terms {
         Self { term, clock }
     }
 
-    /// The term, if we hold one that is current.
+    /// The current term, if we lead.
     pub fn current(&self) -> Option<Term> {
         let term = self.term.view(|term| *term);
         term.filter(|term| term.is_current(self.clock.moment()))
     }
 
-    /// Returns when we hold a current term; never, if the elector is gone.
+    /// Waits until we lead; for ever if the elector is gone.
     pub async fn gained(&self) -> Term {
         let mut changes = self.term.clone();
         loop {
@@ -53,7 +53,7 @@ impl Terms {
         }
     }
 
-    /// Returns as soon as the term of this number is over: lost, expired or given up.
+    /// Waits until the term with this number is over: lost, expired or released.
     pub async fn lost(&self, number: u64) {
         let mut changes = self.term.clone();
         loop {
@@ -75,7 +75,7 @@ impl Terms {
 
 #[cfg(test)]
 pub mod testing {
-    //! A term that a test grants and takes away.
+    //! Terms that a test grants and revokes.
 
     use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! The one writer: every change of the cluster and of a cloud passes here, and is fenced.
+//! The writer: the leader gate for every write to the cluster and to clouds.
 //!
-//! A write that is not fenced does not compile. The clients for the API server and for clouds are private: the rest of the
-//! controller holds a [`Reader`](crate::sees::reader::Reader) and [`Cloud`](crate::sees::providers::Cloud)s, which have
-//! no method that changes anything. Both give out what can write only for a [`Permit`], and only [`Writer::write`] makes
-//! permits, one for each call, immediately after it has looked at the term.
+//! A write that bypasses it does not compile. The clients for the API server and for clouds are private: the rest of the
+//! controller uses a [`Reader`](crate::observed::reader::Reader) and [`Cloud`](crate::observed::providers::Cloud)s, which have
+//! no methods that write. Both give access to writing methods only for a [`Permit`], and only [`Writer::write`] creates
+//! permits, one for each call, immediately after it has checked the term.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use tokio::time::sleep;
 use crate::edge::metrics::Metrics;
 use crate::leader::Terms;
 
-/// Proof that we led when this call began. It can be neither made nor kept outside this file: [`Writer::write`] lends it for
-/// one call, which is abandoned when the term ends.
+/// Proof that we led when a call began. It can be neither created nor kept outside this file: [`Writer::write`] lends it for
+/// one call, which is cancelled when the term ends.
 #[derive(Debug)]
 pub struct Permit(());
 
-/// Lets a call through while we lead, and only then.
+/// The writer: makes calls only while we lead.
 #[derive(Clone)]
 pub struct Writer {
     terms: Terms,
@@ -28,11 +28,10 @@ pub struct Writer {
 /// Why a write did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError<E> {
-    /// We do not lead (any more). The call was not made, or was abandoned: whether it had an effect is not known, so
-    /// that every action must be one that may be repeated.
+    /// We do not lead. The call was not made or was cancelled, and may have had an effect. So every action must be repeatable.
     #[error("not leading: dropped")]
     NotLeading,
-    /// No answer in time; whether it had an effect is not known.
+    /// No answer in time. The call may have had an effect.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
     /// The call's own error.
@@ -41,18 +40,18 @@ pub enum WriteError<E> {
 }
 
 impl Writer {
-    /// A writer that looks at these terms.
+    /// A writer that checks these terms.
     pub fn new(terms: Terms, metrics: Metrics) -> Self {
         Self { terms, metrics }
     }
 
-    /// The terms it looks at.
+    /// The terms that it checks.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// Makes one call. The term is checked immediately before it, and the call is abandoned when the term ends: the
-    /// client's own retries inside `call` can therefore not outlive it either.
+    /// Makes one call. The term is checked immediately before, and the call is cancelled when the term ends, including the
+    /// client's own retries inside `call`.
     pub async fn write<T, E>(
         &self,
         kind: &'static str,
@@ -76,7 +75,7 @@ impl Writer {
     }
 }
 
-/// A call that waits for its answer; not any more when it is dropped, however the wait ends.
+/// Counts a call in flight until it is dropped.
 struct Counted(IntGauge);
 
 impl Counted {

@@ -1,25 +1,25 @@
-//! Warns of PodDisruptionBudgets that can never be met, on the budget and on some of its pods: once for each budget as its spec
-//! stands, whatever its pods do.
+//! The loop that warns of PodDisruptionBudgets that can never be met, with events on the budget and some of its pods. It warns
+//! once for each budget and spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolwright_core::rules::budgets::{NeverMet, never_met};
+use poolwright_core::rules::budgets::{UnmeetableBudget, never_met};
 use poolwright_core::{EventType, ObjectKey, PodKey, PodPhase, PodRole, Snapshot, Subject, Uid};
 use poolwright_terms::Reason;
 
 use super::leader_loop::LeaderLoop;
-use crate::acts::context::Context;
-use crate::acts::executor::Executor;
 use crate::edge::signal::Receiver;
+use crate::executor::Executor;
+use crate::executor::context::Context;
 
-/// Of one budget, so many pods are told at most; the stories of all others tell it too.
+/// The most pods with an event for each budget. Explanations of all pods mention it.
 const PODS_TOLD: usize = 10;
 /// The reason of these events.
 const REASON: Reason = Reason::BudgetNeverMet;
 
-/// Says of each budget that can never be met what to change.
+/// The loop that warns of PodDisruptionBudgets that can never be met.
 pub struct BudgetWarnings {
     context: Context,
     executor: Arc<Executor>,
@@ -27,7 +27,7 @@ pub struct BudgetWarnings {
 }
 
 impl BudgetWarnings {
-    /// A loop that has told nothing yet.
+    /// A loop that has not warned yet.
     pub fn new(context: Context, executor: Arc<Executor>) -> Self {
         Self { context, executor, told: Told::default() }
     }
@@ -35,7 +35,7 @@ impl BudgetWarnings {
 
 impl LeaderLoop for BudgetWarnings {
     const NAME: &'static str = "warning of budgets";
-    // Every pod that comes or goes may change what budgets choose.
+    // Every pod that is created or deleted may change what budgets select.
     const PAUSE: Duration = Duration::from_secs(5);
 
     fn changes(&self) -> Receiver<()> {
@@ -58,23 +58,27 @@ impl LeaderLoop for BudgetWarnings {
     }
 }
 
-/// What was told already: by budget, which fields.
+/// Warnings so far: the invalid fields of each budget.
 #[derive(Default)]
 struct Told(BTreeMap<Uid, BTreeSet<String>>);
 
 impl Told {
-    /// What was not told yet, with the pods to tell.
-    fn news(&mut self, snapshot: &Snapshot, found: Vec<NeverMet>) -> Vec<(NeverMet, Vec<ObjectKey>)> {
+    /// New warnings, with the pods to record them on.
+    fn news(
+        &mut self,
+        snapshot: &Snapshot,
+        found: Vec<UnmeetableBudget>,
+    ) -> Vec<(UnmeetableBudget, Vec<ObjectKey>)> {
         let uids: BTreeSet<&Uid> = snapshot.budgets.values().map(|budget| &budget.uid).collect();
         self.0.retain(|uid, _| uids.contains(uid));
-        let is_new = |one: &NeverMet| {
+        let is_new = |one: &UnmeetableBudget| {
             let Some(budget) = snapshot.budgets.get(&one.budget) else { return false };
             self.0.entry(budget.uid.clone()).or_default().insert(one.field.clone())
         };
-        let new: Vec<NeverMet> = found.into_iter().filter(is_new).collect();
+        let new: Vec<UnmeetableBudget> = found.into_iter().filter(is_new).collect();
         let ours: BTreeSet<&str> =
             snapshot.claims.values().filter_map(|claim| claim.node_name.as_deref()).collect();
-        // Those that Poolwright plans for, and those on its nodes.
+        // Pods that Poolwright plans for, and pods on its nodes.
         let concerns = |key: &&PodKey| {
             snapshot.pods.get(*key).is_some_and(|pod| match &pod.phase {
                 PodPhase::Bound { node } => ours.contains(node.as_str()),
@@ -82,7 +86,7 @@ impl Told {
                 _ => false,
             } && pod.role == PodRole::Workload)
         };
-        let with_pods = |one: NeverMet| {
+        let with_pods = |one: UnmeetableBudget| {
             let pods = one
                 .pods
                 .iter()

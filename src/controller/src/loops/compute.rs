@@ -1,4 +1,4 @@
-//! Computing plans off the async threads.
+//! Runs the computation of plans outside the async threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 use crate::edge::clock::SharedClock;
 
-/// Runs a computation off the async threads. Injected, because a simulator in virtual time must run it in line: work on
-/// another thread would let the virtual clock run ahead of it.
+/// Runs a computation outside the async threads. A simulator in virtual time runs it inline instead, because the virtual clock
+/// would not wait for another thread.
 pub type Spawner = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
 /// A [`Spawner`] on tokio's threads for blocking work.
@@ -20,7 +20,7 @@ pub fn blocking_threads() -> Spawner {
     })
 }
 
-/// Where plans are computed, and by which clock they are cut short.
+/// Computes plans with a time limit.
 #[derive(Clone)]
 pub struct Compute {
     /// The threads.
@@ -30,7 +30,7 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// Computes; the solver is asked to stop after a time. `None` when it panicked.
+    /// Runs a computation. The solver is asked to stop after `limit`. `None` if the computation panicked.
     pub async fn run<T: Send + 'static>(
         &self,
         limit: Duration,
@@ -38,12 +38,12 @@ impl Compute {
     ) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         let stop = Arc::new(AtomicBool::new(false));
-        // A caller that stops waiting (leadership lost, shutdown) drops this, and the solver stops.
+        // If the caller stops waiting (leadership lost, shutdown), this is dropped, and the solver stops.
         let _stop_on_drop = StopOnDrop(stop.clone());
         let deadline = self.clock.monotonic().saturating_add(limit);
         let mut limit = TimeLimit { deadline, clock: self.clock.clone(), stop };
         (self.spawner)(Box::new(move || {
-            // Nothing waits for it any more: then nothing is done with it.
+            // If nobody waits any more, the result is dropped.
             let _ = sender.send(work(&mut limit));
         }));
         receiver.await.ok()

@@ -1,14 +1,15 @@
-//! Consolidation: when to look for nodes to empty although they are well, and how a proposal is carried out.
+//! Consolidation and other disruption of healthy nodes: when to search for nodes to empty, and how to carry out a proposal.
+//! Core's `disruption` decides.
 //!
-//! It is a part of the planning loop, so that one loop alone buys. First it is recorded on the claims that their nodes leave. From
-//! then on every plan counts the successors of their pods, also a plan of the next leader. Then what they need is bought. A
-//! crash in between leaves nodes that leave and for which nothing is bought: the next plan buys it, or calls them off.
+//! It is part of the planning loop, so that only one loop buys. First, the disruption is recorded on the claims. From then on,
+//! every plan counts the successors of their pods, also a plan of the next leader. Then replacements are bought. After a crash
+//! in between, the next plan buys the replacements or calls the disruption off.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_core::disruption::{Moves, Outlook, Proposal, propose};
+use poolwright_core::disruption::{Moves, Proposal, SearchResult, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{Claim, EventType, Pool, Snapshot, Subject};
 use poolwright_solver::StopSignal;
@@ -16,19 +17,19 @@ use poolwright_terms::{ConditionType, Reason};
 use tracing::{error, info, warn};
 
 use super::compute::Compute;
-use crate::acts::context::Context;
-use crate::acts::executor::{Created, Executor};
+use crate::executor::context::Context;
+use crate::executor::{Created, Executor};
 
-/// How soon to look again when something has changed.
+/// How soon to search again after a change.
 const CHANGED: Duration = Duration::from_secs(10);
-/// How soon to look again when nothing has: time passes, schedules begin and end, prices move.
+/// How soon to search again without a change: time passes, schedules begin and end, prices move.
 const UNCHANGED: Duration = Duration::from_mins(1);
-/// However overdue a look is, because pods wait, no plan is made sooner for it.
+/// The least delay of a plan that is made only for an overdue search.
 const SOONEST: Duration = Duration::from_secs(5);
-/// How long a look may take: pods that come meanwhile wait for it.
+/// How long a search may take: new pods wait meanwhile.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// Looks for nodes to empty, and remembers the last look.
+/// Searches for nodes to empty, and remembers the last search.
 pub struct Consolidation {
     context: Context,
     executor: Arc<Executor>,
@@ -42,12 +43,12 @@ pub struct Consolidation {
 struct Last {
     at: Duration,
     seen: Snapshot,
-    /// Whether there were more nodes than one look sees.
+    /// Whether there were more nodes than one search covers.
     more: bool,
 }
 
 impl Consolidation {
-    /// Nothing was looked at yet.
+    /// Without a search so far.
     pub fn new(
         context: Context,
         executor: Arc<Executor>,
@@ -57,14 +58,14 @@ impl Consolidation {
         Self { context, executor, compute, create_concurrency, last: None, moves: Moves::default() }
     }
 
-    /// When to look next at the latest.
+    /// When to search next at the latest.
     pub fn next_look(&self) -> Option<Timestamp> {
         let last = &self.last;
         let awaited = self.context.world.view(|all| {
             let moves =
                 |pool: &Arc<Pool>| pool.disruption.moves_work || pool.disruption.expire_after.is_some();
             let drifted = |claim: &Arc<Claim>| claim.since(ConditionType::Drifted).is_some();
-            // A pool that has changed may have nodes that drifted by that.
+            // If a pool has changed, its nodes may have drifted.
             let changed = || last.as_ref().is_none_or(|last| !last.seen.pools.is_same(&all.pools));
             let for_ever = || all.pools.values().any(moves) || all.claims.values().any(drifted);
             !all.claims.is_empty() && (changed() || for_ever())
@@ -81,7 +82,7 @@ impl Consolidation {
         awaited.then(|| self.context.clock.now().checked_add(pause).unwrap_or(Timestamp::MAX))
     }
 
-    /// Looks, if it is time to, at a cluster for which nothing needs to be bought. Returns when to plan again.
+    /// Searches if it is due, after a plan that buys nothing. Returns when to plan again.
     pub async fn look(
         &mut self,
         snapshot: &Snapshot,
@@ -104,7 +105,7 @@ impl Consolidation {
         if let Some(last) = &mut self.last {
             last.more = outlook.more;
         }
-        let Outlook { proposal, actions, .. } = outlook;
+        let SearchResult { proposal, actions, .. } = outlook;
         self.executor.submit(actions, snapshot);
         let proposal = proposal?;
         self.carry_out(snapshot, &proposal).await;
@@ -126,7 +127,7 @@ impl Consolidation {
         self.moves.record(snapshot, proposal, self.context.clock.now());
         for leave in &proposal.leave {
             if !self.executor.record_leaving(&leave.claim, &leave.uid, &leave.condition).await {
-                warn!(claim = %leave.claim, "that its node leaves could not be recorded; nothing is bought for it");
+                warn!(claim = %leave.claim, "could not record that its node leaves, so nothing is bought for its pods");
                 return;
             }
             let condition = &leave.condition;

@@ -1,8 +1,8 @@
-//! Deadlines of interruptions that no change of the calendar extends.
+//! Deadlines of interruptions on the monotonic clock, so that setting the wall clock back does not extend them.
 //!
-//! A deadline is a time of the calendar, and calendars are set. On one that goes back by ten minutes, a notice of two minutes
-//! would seem to last for twelve. So the time that is left when a deadline is first seen is kept on the monotonic clock too,
-//! and the earlier of the two counts.
+//! A deadline is a time on the wall clock, which may be set. If it is set back by ten minutes, a notice of two minutes would
+//! seem to last twelve. So when a deadline is first seen, it is also kept on the monotonic clock, and the earlier of the two
+//! counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use poolwright_core::{Claim, Interruption, Snapshot, Uid};
 
 use crate::edge::clock::Moment;
 
-/// Calendars are slewed all the time, and are not read in the same instant as the monotonic clock: less than this is no setting. A deadline
-/// that changed with each look would be news each time.
+/// Smaller changes of the wall clock are ignored: clocks are slewed all the time, and the two clocks are not read at the same
+/// instant. A deadline that changed each time would cause a new event each time.
 const SET: SignedDuration = SignedDuration::from_secs(1);
 
-/// When each interruption that is known is due on the monotonic clock.
+/// The deadlines of all known interruptions on the monotonic clock.
 #[derive(Debug, Default)]
 pub struct MonotonicDeadlines {
     due: BTreeMap<Uid, Due>,
 }
 
-/// When one is due.
+/// One deadline.
 #[derive(Debug)]
 struct Due {
-    /// By the cloud.
+    /// The deadline that the cloud announced.
     deadline: Timestamp,
-    /// On the monotonic clock.
+    /// The same on the monotonic clock.
     monotonic: SignedDuration,
-    /// What that is by the calendar, as it is set.
+    /// The monotonic deadline converted to the wall clock as it is set now.
     wall: Timestamp,
 }
 
@@ -39,7 +39,7 @@ impl Due {
         Self { deadline, monotonic, wall: deadline }
     }
 
-    /// The deadline by the calendar, on the clock on which it comes first.
+    /// The deadline as a wall-clock time, by the clock on which it comes first.
     fn by_calendar(&mut self, now: Moment) -> Timestamp {
         let left = self.monotonic.saturating_sub(since_start(now));
         let wall = now.wall.checked_add(left).unwrap_or(self.deadline);
@@ -60,7 +60,7 @@ fn whole_seconds(at: Timestamp) -> Timestamp {
 }
 
 impl MonotonicDeadlines {
-    /// Puts the deadlines of a snapshot where they are by the clock on which they come first.
+    /// Sets the deadlines in a snapshot to those of the clock on which they come first.
     pub fn hold(&mut self, snapshot: &mut Snapshot, now: Moment) {
         let interrupted: Vec<Arc<Claim>> = snapshot.claims.interrupted().cloned().collect();
         self.due.retain(|uid, _| interrupted.iter().any(|claim| claim.uid == *uid));

@@ -1,4 +1,4 @@
-//! Gauges that show the cluster as it stands. Every replica keeps them, whether it leads or not.
+//! The loop that updates gauges of the cluster's state. It runs on every replica, whether it leads or not.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use poolwright_core::{Claim, Snapshot, Stage};
 use poolwright_report::{PoolSums, WaitingPods};
 
 use super::leader_loop::LeaderLoop;
-use crate::acts::context::Context;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
+use crate::executor::context::Context;
 
-/// Keeps the gauges.
+/// The loop that updates gauges.
 pub struct Gauges {
     context: Context,
 }
 
 impl Gauges {
-    /// A loop that keeps them.
+    /// A loop that updates gauges.
     pub fn new(context: Context) -> Self {
         Self { context }
     }

@@ -1,9 +1,9 @@
-//! Hears what clouds say of instances on their own accord, and records it on the claims.
+//! The loop that receives interruption notices from providers (on AWS from an SQS queue), and records them on claims.
 //!
-//! A notice is recorded first and acknowledged to the cloud afterwards. If the controller ends in between, the cloud sends it
-//! again. A notice about an instance that no claim has may be early: its launch may not be recorded yet. It is left to come
-//! again for a while, then acknowledged, because clouds also tell of instances that are not ours. A notice that cannot be
-//! recorded holds up no other.
+//! A notice is recorded first and acknowledged afterwards. If the controller ends in between, the cloud delivers it again. A
+//! notice about an instance without a claim may be early: the launch may not be recorded yet. It is redelivered for a while and
+//! then acknowledged, because clouds also send notices about foreign instances. A notice that cannot be recorded does not delay
+//! others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,33 +14,33 @@ use futures::{FutureExt, StreamExt};
 use jiff::SignedDuration;
 use poolwright_core::{Claim, Interruption};
 use poolwright_intake::{api_interruption, interruption};
-use poolwright_provider_contract::{self as contract, Notice, ProviderError, instance_of};
+use poolwright_provider_contract::{self as contract, InterruptionMessage, ProviderError, instance_of};
 use poolwright_terms::{ConditionType, InterruptionKind};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::leader_loop::LeaderLoop;
-use crate::acts::context::Context;
-use crate::acts::executor::{Executor, Recorded};
 use crate::edge::signal::Receiver;
+use crate::executor::context::Context;
+use crate::executor::{Executor, Recorded};
 use crate::leader::writer::{Permit, WriteError};
-use crate::sees::providers::{Cloud, error_label};
+use crate::observed::providers::{Cloud, error_label};
 
-/// A provider that has said nothing for so long is asked anew.
+/// The timeout of one poll of a provider.
 const LIMIT: Duration = Duration::from_mins(1);
-/// How long a provider may take to take receipts back.
+/// The timeout of acknowledging notices.
 const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(20);
-/// How soon a provider that failed is asked again; the pause doubles.
+/// The pause after a failure: first and longest. It doubles.
 const AFTER_FAILURE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// For how long after it was said a notice may be about an instance whose launch is not recorded yet.
+/// How long after it was sent a notice may be about an instance whose launch is not recorded yet.
 const UNRECORDED: SignedDuration = SignedDuration::from_mins(5);
-/// How many are recorded at a time.
+/// How many notices are recorded concurrently.
 const AT_A_TIME: usize = 32;
-/// With more than this in hand no more are heard.
+/// With more unfinished notices than this, no more are received.
 const MOST_IN_HAND: usize = 2_000;
 
-/// Hears and records.
+/// The loop that receives and records notices.
 #[derive(Clone)]
 pub struct Interruptions {
     context: Context,
@@ -54,7 +54,7 @@ impl LeaderLoop for Interruptions {
         self.context.world.changes()
     }
 
-    /// One look lasts as long as the term: clouds speak when they want to.
+    /// One look lasts for the whole term: notices arrive at any time.
     async fn look(&mut self) -> Option<Duration> {
         self.listen_to_all().await;
         None
@@ -62,7 +62,7 @@ impl LeaderLoop for Interruptions {
 }
 
 impl Interruptions {
-    /// A loop that hears every provider.
+    /// A loop that receives notices from every provider.
     pub fn new(context: Context, executor: Arc<Executor>) -> Self {
         Self { context, executor }
     }
@@ -71,7 +71,7 @@ impl Interruptions {
         join_all(self.context.providers.all().iter().map(|provider| self.listen(provider))).await;
     }
 
-    /// Hears one provider, for ever.
+    /// Receives notices of one provider, for ever.
     async fn listen(&self, provider: &Cloud) {
         let permits = Semaphore::new(AT_A_TIME);
         let mut in_hand = FuturesUnordered::new();
@@ -96,13 +96,17 @@ impl Interruptions {
         }
     }
 
-    /// What the provider says next, and the pause to make before it is asked after that.
-    fn hear<'a>(&'a self, provider: &'a Cloud, pause: Duration) -> BoxFuture<'a, (Vec<Notice>, Duration)> {
+    /// The next notices of the provider, and the pause before the next poll.
+    fn hear<'a>(
+        &'a self,
+        provider: &'a Cloud,
+        pause: Duration,
+    ) -> BoxFuture<'a, (Vec<InterruptionMessage>, Duration)> {
         async move {
             sleep(pause).await;
-            let heard = timeout(LIMIT, provider.notices()).await;
+            let heard = timeout(LIMIT, provider.interruptions()).await;
             for error in provider.failures() {
-                // The provider says so itself, once.
+                // The provider has logged it already.
                 self.count(provider, "look", &error);
             }
             self.context
@@ -112,7 +116,7 @@ impl Interruptions {
                 .inc_by(provider.unreadable());
             match heard {
                 Ok(Ok(notices)) => (notices, Duration::ZERO),
-                // Clouds that never say anything never answer.
+                // No notice within the timeout.
                 Err(_) => (Vec::new(), Duration::ZERO),
                 Ok(Err(error)) => {
                     self.failed(provider, "notices", &error);
@@ -130,11 +134,16 @@ impl Interruptions {
 
     fn failed(&self, provider: &Cloud, call: &str, error: &ProviderError) {
         self.count(provider, call, error);
-        warn!(provider = provider.name(), call, %error, "what the cloud says of instances is not heard; asking again");
+        warn!(provider = provider.name(), call, %error, "cannot receive or acknowledge interruptions from the cloud; trying again");
     }
 
-    /// Deals with all that a notice says. Its receipt, when it need not come again.
-    async fn take(&self, provider: &Cloud, notice: Notice, permits: &Semaphore) -> Option<String> {
+    /// Handles a notice. Returns its receipt if it can be acknowledged.
+    async fn take(
+        &self,
+        provider: &Cloud,
+        notice: InterruptionMessage,
+        permits: &Semaphore,
+    ) -> Option<String> {
         let all = notice.interruptions.into_iter().map(|said| async move {
             let outcome = self.record(provider, &said, permits).await;
             let labels = [provider.name(), said.kind.as_str(), outcome.label()];
@@ -174,7 +183,7 @@ impl Interruptions {
         }
     }
 
-    /// A notice about an instance that no claim has.
+    /// Handles a notice about an instance without a claim.
     fn nobody(&self, provider: &Cloud, told: &contract::Interruption) -> Handled {
         let kinds = provider.node_class_kinds();
         let may_be_ours = self.context.world.view(|all| {
@@ -192,7 +201,7 @@ impl Interruptions {
             provider = provider.name(),
             instance = told.instance,
             kind = told.kind.as_str(),
-            "the cloud speaks of an instance that no NodeClaim has"
+            "the cloud announced an interruption of an instance that no NodeClaim has"
         );
         Handled::Unknown
     }
@@ -201,7 +210,7 @@ impl Interruptions {
         let call = async |permit: &Permit| provider.writable(permit).acknowledge(&receipts).await;
         match self.context.writer.write("acknowledge", ACKNOWLEDGE_LIMIT, call).await {
             Ok(()) | Err(WriteError::NotLeading) => {}
-            // They come again, and are known then.
+            // They are delivered again, and recognized then.
             Err(WriteError::TimedOut(limit)) => {
                 let error = ProviderError::Transient(format!("no answer within {limit:?}"));
                 self.failed(provider, "acknowledge", &error);
@@ -211,7 +220,7 @@ impl Interruptions {
     }
 }
 
-/// What became of what was said of one instance.
+/// The result of handling one interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handled {
     Recorded,
@@ -236,18 +245,18 @@ impl Handled {
         }
     }
 
-    /// Whether it need not come again.
+    /// Whether the notice can be acknowledged.
     const fn is_final(self) -> bool {
         !matches!(self, Self::Later | Self::Failed)
     }
 }
 
-/// Whether we give the claim's instance back ourselves.
+/// Whether we are terminating the claim's instance ourselves.
 fn is_given_back(claim: &Claim) -> bool {
     claim.deleting_since.is_some() && claim.since(ConditionType::InstanceTerminating).is_some()
 }
 
-/// What a cloud says, as it is recorded.
+/// The interruption to record.
 fn said(told: &contract::Interruption) -> Interruption {
     let kind = match told.kind {
         poolwright_terms::InterruptionKind::Rebalance => InterruptionKind::Rebalance,

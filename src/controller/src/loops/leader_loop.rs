@@ -1,4 +1,4 @@
-//! The loop of a leader, written once.
+//! The leader loop: the frame that all loops share.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,45 +9,45 @@ use tracing::debug;
 
 use crate::edge::signal::Receiver;
 use crate::leader::{Term, Terms};
-use crate::sees::ready::Ready;
+use crate::observed::ready::Ready;
 
-/// One loop of the leader: whatever changes, it looks and acts.
+/// A loop of the leader: it looks at the world and acts after each change.
 pub trait LeaderLoop: Send {
     /// Its name in logs.
     const NAME: &'static str;
-    /// Changes within this time after the first one are looked at together.
+    /// Changes within this time after the first are handled together.
     const DEBOUNCE: Duration = Duration::ZERO;
-    /// No look comes sooner than this after the one before.
+    /// The least pause between two looks.
     const PAUSE: Duration = Duration::ZERO;
 
-    /// The changes that call for a look.
+    /// The changes that trigger a look.
     fn changes(&self) -> Receiver<()>;
 
-    /// A term of ours begins, and the cluster is known.
+    /// Called when a term begins and all watches are synced.
     fn begin(&mut self, _: Term) {}
 
-    /// Looks once, and acts. Returns how long until the next look if nothing changes; `None` for ever.
+    /// Looks once and acts. Returns how long until the next look if nothing changes; `None` for ever.
     fn look(&mut self) -> impl Future<Output = Option<Duration>> + Send;
 
-    /// Returns when something else than those changes calls for a look.
+    /// Waits for another trigger than those changes.
     fn is_called(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 }
 
-/// When loops run, and until when.
+/// The conditions under which loops run.
 #[derive(Clone)]
 pub struct Leading {
     /// While we lead.
     pub terms: Terms,
-    /// Once the cluster is known.
+    /// After all watches are synced.
     pub ready: Ready,
-    /// Until we are told to stop.
+    /// Until shutdown.
     pub shutdown: CancellationToken,
 }
 
 impl Leading {
-    /// Runs a loop in each term of ours. What it is doing is dropped with the term, wherever it is.
+    /// Runs a loop in each of our terms. Its work is cancelled when the term ends.
     pub async fn run<L: LeaderLoop>(self, mut this: L) {
         loop {
             let term = tokio::select! {
@@ -83,7 +83,7 @@ impl Leading {
     }
 }
 
-/// Looks for ever.
+/// Looks repeatedly, for ever.
 async fn keep_looking<L: LeaderLoop>(this: &mut L) {
     let mut changes = this.changes();
     loop {
@@ -102,7 +102,7 @@ async fn keep_looking<L: LeaderLoop>(this: &mut L) {
     }
 }
 
-/// Sleeps, unless there is nothing to sleep for: tokio's sleep ends with the next millisecond at the earliest.
+/// Sleeps, except for zero: tokio sleeps at least until the next millisecond.
 async fn pause(duration: Duration) {
     if !duration.is_zero() {
         sleep(duration).await;

@@ -1,4 +1,4 @@
-//! The loop of the leader that keeps claims, nodes and instances going: whatever changes, decide and act.
+//! The lifecycle loop: after each change, asks core's `lifecycle` for actions on claims, nodes and instances.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use tracing::trace;
 
 use super::deadlines::MonotonicDeadlines;
 use super::leader_loop::LeaderLoop;
-use crate::acts::context::Context;
-use crate::acts::executor::Executor;
 use crate::edge::signal::Receiver;
+use crate::executor::Executor;
+use crate::executor::context::Context;
 use crate::leader::Term;
 
-/// Without any change or timer, how long until the next look.
+/// The time until the next look without a change or timer.
 const IDLE: Duration = Duration::from_mins(1);
 
 /// The lifecycle loop.
@@ -25,7 +25,7 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// A loop that lets pods onto their nodes in this way.
+    /// A loop that directs pods to their nodes in this way.
     pub fn new(placement: Placement, context: Context, executor: Arc<Executor>) -> Self {
         Self { placement, context, executor, deadlines: MonotonicDeadlines::default() }
     }

@@ -1,4 +1,4 @@
-//! The loops that the leader runs. Each looks at the world, asks `core` what to do, and hands the actions to the executor.
+//! The controller's loops. Each looks at the world, asks `core` for actions, and hands them to the executor.
 
 pub mod budget_warnings;
 pub mod compute;
@@ -15,11 +15,11 @@ pub mod pool_status;
 
 use std::sync::Arc;
 
-use crate::acts::context::Context;
-use crate::acts::executor::Executor;
 use crate::config::Config;
 use crate::edge::stoppable::Tasks;
-use crate::sees::commitments::Committed;
+use crate::executor::Executor;
+use crate::executor::context::Context;
+use crate::observed::commitments::Committed;
 
 use budget_warnings::BudgetWarnings;
 use compute::Compute;

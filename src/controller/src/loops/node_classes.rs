@@ -1,6 +1,6 @@
-//! The status of node classes: what the cloud has for each field, and whether the class can be used.
+//! The loop that keeps the status of node classes: what the cloud has for each field, and whether the class is ready.
 //!
-//! The providers look, where their classes name things in the cloud. The author of a class reads here what is wrong with it.
+//! Providers check the classes that name things in the cloud. The status tells the author of a class what is wrong with it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,49 +12,52 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Resource;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use poolwright_core::EventType;
-use poolwright_provider_contract::{ClassCondition, ClassReport, ClassReports, Holds, ProviderError};
+use poolwright_provider_contract::{
+    ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource, ProviderError,
+};
 use poolwright_terms::NodeClassRef;
 use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::leader_loop::LeaderLoop;
-use crate::acts::context::Context;
-use crate::acts::executor::status::{Changed, change_status};
 use crate::edge::events::QueuedEvent;
 use crate::edge::signal::Receiver;
-use crate::sees::providers::{Cloud, error_label, resource};
-use crate::sees::reader::Objects;
+use crate::executor::context::Context;
+use crate::executor::status::{Changed, change_status};
+use crate::observed::providers::{Cloud, error_label};
+use crate::observed::reader::Objects;
 
-/// How often a class that can be used is looked at.
+/// How often a ready class is checked.
 const READY_EVERY: Duration = Duration::from_mins(5);
-/// And one that cannot: its owner waits until a change in the cloud is seen.
+/// How often a class that is not ready is checked: its author is waiting.
 const ELSE_EVERY: Duration = Duration::from_secs(30);
-/// How long a provider may take to look at one.
+/// The timeout of one check.
 const LIMIT: Duration = Duration::from_mins(1);
-/// How often a provider is asked whether it hears the cloud: it answers out of its memory.
+/// How often a provider is asked whether it receives notices; it answers from memory.
 const HEARING_EVERY: Duration = Duration::from_secs(5);
-/// How many are looked at at a time.
+/// How many classes are checked concurrently.
 const AT_A_TIME: usize = 4;
 
-/// Keeps the status of node classes.
+/// The loop that keeps the status of node classes.
 pub struct NodeClasses {
     context: Context,
-    /// Whether each provider heard its cloud when it was looked last.
-    hearing: Vec<Option<ClassCondition>>,
+    /// Whether each provider received notices at the last check.
+    hearing: Vec<Option<NodeClassCondition>>,
 }
 
 impl NodeClasses {
-    /// A loop that has not looked yet.
+    /// A loop without checks so far.
     pub fn new(context: Context) -> Self {
         Self { context, hearing: Vec::new() }
     }
 
-    /// Providers that have something to say of classes, with the kinds.
+    /// Providers that check classes, with the kinds of their classes.
     fn kinds(&self) -> Vec<(Cloud, ApiResource)> {
-        let talkers = self.context.providers.all().iter().filter(|one| one.class_reports().is_some());
+        let talkers =
+            self.context.providers.all().iter().filter(|one| one.node_class_status_source().is_some());
         let kinds = talkers.flat_map(|one| one.node_class_kinds().iter().map(move |kind| (one, kind)));
-        kinds.map(|(provider, kind)| (provider.clone(), resource(*kind))).collect()
+        kinds.map(|(provider, kind)| (provider.clone(), kind.resource())).collect()
     }
 
     /// Whether there is anything to do at all.
@@ -75,7 +78,7 @@ impl LeaderLoop for NodeClasses {
         Some(self.round().await)
     }
 
-    /// Waits until a provider hears its cloud that did not, or the other way round.
+    /// Waits until a provider starts or stops receiving notices.
     async fn is_called(&self) {
         while self.hearing() == self.hearing {
             sleep(HEARING_EVERY).await;
@@ -84,18 +87,18 @@ impl LeaderLoop for NodeClasses {
 }
 
 impl NodeClasses {
-    /// Whether each provider hears its cloud, as far as it knows.
-    fn hearing(&self) -> Vec<Option<ClassCondition>> {
+    /// Whether each provider receives notices.
+    fn hearing(&self) -> Vec<Option<NodeClassCondition>> {
         let all = self.context.providers.all().iter();
-        let of = |provider: &Cloud| provider.class_reports()?.hearing();
-        all.map(|provider| of(provider).filter(|one| one.holds != Holds::NoAnswer)).collect()
+        let of = |provider: &Cloud| provider.node_class_status_source()?.interruption_condition();
+        all.map(|provider| of(provider).filter(|one| one.outcome != ConditionOutcome::NoAnswer)).collect()
     }
 
-    /// Looks at every class once. How soon to look again.
+    /// Checks every class once. Returns how soon to check again.
     async fn round(&self) -> Duration {
         let mut is_well = true;
         for (provider, resource) in self.kinds() {
-            let Some(reports) = provider.class_reports() else { continue };
+            let Some(reports) = provider.node_class_status_source() else { continue };
             let api = self.context.reader.dynamic(&resource);
             let listed = match api.metadata(&ListParams::default().match_any()).await {
                 Ok(listed) => listed,
@@ -114,18 +117,18 @@ impl NodeClasses {
         if is_well { READY_EVERY } else { ELSE_EVERY }
     }
 
-    /// Looks at one class and writes what was found. Whether it can be used, as far as is known.
+    /// Checks one class and writes its status. Returns whether it is ready, if known.
     async fn one(
         &self,
         provider: &Cloud,
-        reports: &dyn ClassReports,
+        reports: &dyn NodeClassStatusSource,
         api: &Objects<DynamicObject>,
         resource: &ApiResource,
         name: String,
     ) -> bool {
         let key =
             NodeClassRef { group: resource.group.clone(), kind: resource.kind.clone(), name: name.clone() };
-        let report = timeout(LIMIT, reports.report(&key)).await;
+        let report = timeout(LIMIT, reports.status(&key)).await;
         let report = match report
             .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))))
         {
@@ -134,12 +137,12 @@ impl NodeClasses {
             Err(error) => {
                 let labels = [provider.name(), "class", error_label(&error)];
                 self.context.metrics.provider_errors.with_label_values(&labels).inc();
-                warn!(kind = resource.kind, class = name, %error, "a node class could not be looked at; trying again");
+                warn!(kind = resource.kind, class = name, %error, "a node class could not be resolved; trying again");
                 return false;
             }
         };
         let now = self.context.clock.now();
-        let hearing = reports.hearing();
+        let hearing = reports.interruption_condition();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         let changed = change_status(api, &self.context.writer, &name, report.uid.as_deref(), |object| {
             before = known(object);
@@ -159,18 +162,14 @@ impl NodeClasses {
             }
             Changed::Unchanged(_) => {}
             Changed::Not(outcome) => {
-                debug!(
-                    class = name,
-                    ?outcome,
-                    "the status of a node class was not written; it is tried again"
-                );
+                debug!(class = name, ?outcome, "the status of a node class was not written; trying again");
                 return false;
             }
         }
         after.iter().any(|one| one.type_ == READY && one.status == TRUE)
     }
 
-    /// Says once what became of a class, and has it looked up what is sold with one that can be used now.
+    /// Records an event when the readiness of a class changes, and refreshes the catalogue when it becomes ready.
     fn tell(
         &self,
         resource: &ApiResource,
@@ -191,7 +190,7 @@ impl NodeClasses {
         }
     }
 
-    /// Says once that the cloud is not heard, and that it is heard again. That all is well from the beginning is no news.
+    /// Records an event when notices are no longer received, and when they are again. No event if all is well from the start.
     fn tell_of_hearing(
         &self,
         resource: &ApiResource,
@@ -232,7 +231,7 @@ const TRUE: &str = "True";
 const FALSE: &str = "False";
 const UNKNOWN: &str = "Unknown";
 
-/// The conditions that an object has.
+/// The conditions of an object.
 fn known(object: &DynamicObject) -> Vec<Condition> {
     object.data.get("status").map(conditions).unwrap_or_default()
 }
@@ -241,19 +240,19 @@ fn conditions(status: &Value) -> Vec<Condition> {
     status.get("conditions").cloned().and_then(|all| serde_json::from_value(all).ok()).unwrap_or_default()
 }
 
-/// Puts what was found into an object, and whether the cloud is heard, which does not decide whether the class can be used. Whether
-/// that changes it.
+/// Writes findings into an object's status, and whether notices are received, which does not affect readiness. Returns whether
+/// the status changed.
 fn apply(
     object: &mut DynamicObject,
-    report: &ClassReport,
-    hearing: Option<&ClassCondition>,
+    report: &NodeClassStatus,
+    hearing: Option<&NodeClassCondition>,
     now: Timestamp,
 ) -> bool {
     let before = object.data.get("status").cloned().unwrap_or_default();
     let known = conditions(&before);
     let mut status: Map<String, Value> = before.as_object().cloned().unwrap_or_default();
     for (field, value) in &report.fields {
-        // Nothing found is written as the API server keeps it: not at all.
+        // An empty value is left out, as the API server does.
         if value.is_null() || value.as_array().is_some_and(Vec::is_empty) {
             status.remove(field);
         } else {
@@ -281,25 +280,26 @@ fn apply(
 }
 
 fn condition(
-    told: &ClassCondition,
+    told: &NodeClassCondition,
     known: &[Condition],
     generation: Option<i64>,
     now: Timestamp,
 ) -> Condition {
     let before = known.iter().find(|one| one.type_ == told.kind);
-    let status = match told.holds {
-        Holds::Yes => TRUE,
-        Holds::No => FALSE,
-        Holds::NotYet | Holds::NoAnswer => UNKNOWN,
+    let status = match told.outcome {
+        ConditionOutcome::True => TRUE,
+        ConditionOutcome::False => FALSE,
+        ConditionOutcome::Unknown | ConditionOutcome::NoAnswer => UNKNOWN,
     };
-    // What was known of another spec says nothing.
-    let stands = before.filter(|one| told.holds == Holds::NoAnswer && one.observed_generation == generation);
+    // Conditions of an earlier generation do not count.
+    let stands = before
+        .filter(|one| told.outcome == ConditionOutcome::NoAnswer && one.observed_generation == generation);
     stands.cloned().unwrap_or_else(|| {
         made(told.kind, status, (told.reason.clone(), told.message.clone()), before, generation, now)
     })
 }
 
-/// Whether the class can be used: what speaks against it first, or what is not known.
+/// The `Ready` condition: false with the first problem, or else unknown with the first unknown.
 fn summary(all: &[Condition], known: &[Condition], generation: Option<i64>, now: Timestamp) -> Condition {
     let before = known.iter().find(|one| one.type_ == READY);
     let of_status = |status: &str| all.iter().find(|one| one.status == status);
@@ -307,7 +307,7 @@ fn summary(all: &[Condition], known: &[Condition], generation: Option<i64>, now:
         (Some(against), _) => (FALSE, (against.reason.clone(), against.message.clone())),
         (None, Some(open)) => (UNKNOWN, (open.reason.clone(), open.message.clone())),
         (None, None) => {
-            (TRUE, (READY.to_owned(), "everything that it names was found and may be used".to_owned()))
+            (TRUE, (READY.to_owned(), "everything that it names exists and is usable".to_owned()))
         }
     };
     made(READY, status, words, before, generation, now)

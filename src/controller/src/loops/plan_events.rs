@@ -1,4 +1,4 @@
-//! What users are told of a plan: events on pods and claims, conditions of pools.
+//! Events and conditions of a plan: events on pods and claims, conditions of pools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use poolwright_core::{Action, Event, PodKey, Snapshot, Subject, why};
 use tracing::error;
 
 use super::compute::Compute;
-use crate::acts::context::Context;
-use crate::acts::executor::Executor;
 use crate::edge::events::{NOTE_BYTES, QueuedEvent};
+use crate::executor::Executor;
+use crate::executor::context::Context;
 
-/// Tells of plans.
+/// Records the events and conditions of plans.
 pub struct PlanEvents {
-    /// What it is handed.
+    /// The shared context.
     pub context: Context,
     /// The executor.
     pub executor: Arc<Executor>,
-    /// Where stories are told.
+    /// Computes explanations.
     pub compute: Compute,
 }
 
 impl PlanEvents {
-    /// Records what was decided: events on pods and claims, conditions on pools.
+    /// Records the events and conditions of a plan.
     pub async fn record(&self, plan: Plan, snapshot: Snapshot, options: &PlanOptions) {
         let mut actions = of_plan(&plan);
         add_launch_problems(&mut actions, &snapshot, &self.context.world.launch_problems());
@@ -35,7 +35,7 @@ impl PlanEvents {
         self.tell_stories(on_pods, plan, snapshot, options).await;
     }
 
-    /// Events on pods carry the whole story, which is made for those alone that are news.
+    /// Adds explanations to events on pods, computed only for new events.
     async fn tell_stories(
         &self,
         on_pods: Vec<Action>,
@@ -69,8 +69,8 @@ impl PlanEvents {
                     events[at].story = story;
                 }
             } else {
-                // The sentences are as true without them.
-                error!("telling the stories of pods panicked; this is a bug");
+                // The messages are correct without explanations.
+                error!("explaining pods panicked; this is a bug");
             }
         }
         for event in events {

@@ -1,13 +1,13 @@
 //! The planning loop of the leader: demand -> batch window -> snapshot -> plan -> claims.
 //!
-//! Nothing is planned before all watches have listed once, what providers sell is known, we lead, and the API server
-//! itself was asked which claims there are since we lead (the watches may lag behind what the last leader wrote). Claims
-//! created here are in the index before the next plan begins.
+//! Nothing is planned before all watches are synced, the catalogues are known, we lead, and the claims were read from the API
+//! server in this term, because watches may lag behind the last leader's writes. Claims created here are in the index before
+//! the next plan begins.
 //!
-//! A plan that is late, because pods came or went while it was made, is still safe: what it buys becomes free room that
-//! the next plan uses or the lifecycle gives back, and pods that came wait for the next batch.
+//! A plan that is stale, because pods changed while it was made, is still safe: its nodes become free room that the next plan
+//! uses or the lifecycle terminates, and new pods wait for the next plan.
 //!
-//! Consolidation is its second look, after a plan that has nothing to buy, so that one loop alone buys.
+//! Consolidation runs after a plan that buys nothing, so that only one loop buys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,16 +26,16 @@ use super::compute::Compute;
 use super::consolidation::Consolidation;
 use super::leader_loop::LeaderLoop;
 use super::plan_events::PlanEvents;
-use crate::acts::context::Context;
-use crate::acts::executor::{Created, Executor};
 use crate::config::Config;
 use crate::edge::signal::Receiver;
+use crate::executor::context::Context;
+use crate::executor::{Created, Executor};
 use crate::leader::Term;
-use crate::sees::commitments::Committed;
+use crate::observed::commitments::Committed;
 
-/// After a plan that could not be carried out, how long until the next.
+/// The pause after a plan that could not be carried out.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// However long nothing is due: whether a calendar was set is looked at.
+/// The longest wait: changes of the wall clock must be noticed.
 const LONGEST: Duration = Duration::from_mins(1);
 
 /// The planning loop.
@@ -47,12 +47,12 @@ pub struct Planner {
     compute: Compute,
     plan_events: PlanEvents,
     consolidation: Consolidation,
-    /// Those of the term.
+    /// The options of plans in this term.
     options: PlanOptions,
 }
 
 impl Planner {
-    /// A planner that counts with these commitments.
+    /// A planner that uses these commitments.
     pub fn new(
         config: Arc<Config>,
         committed: Committed,
@@ -78,7 +78,7 @@ impl LeaderLoop for Planner {
 
     fn begin(&mut self, term: Term) {
         self.context.world.claims_doubtful(true);
-        // Pods may wait since before we led.
+        // Pods may have waited since before we led.
         self.context.world.plan_again();
         self.options = PlanOptions {
             schedulers: self.config.schedulers.clone(),
@@ -87,9 +87,9 @@ impl LeaderLoop for Planner {
             preferences: self.config.preferences,
             spot_risk: self.config.spot_risk,
             limits: self.config.limits.clone(),
-            // Names of claims differ between leaders, also should two of them plan from one snapshot.
+            // Names of claims must differ between leaders, even for the same snapshot.
             salt: format!("{}/{}", self.config.lease.identity, term.number),
-            // Nothing shows them here.
+            // They are not used here.
             baselines: false,
             ..PlanOptions::default()
         };
@@ -103,7 +103,7 @@ impl LeaderLoop for Planner {
         if self.context.world.are_claims_doubtful()
             && let Err(error) = self.read_claims().await
         {
-            warn!(%error, "the claims there are cannot be read; nothing is planned until they are");
+            warn!(%error, "the existing NodeClaims cannot be read; nothing is planned until they can");
             sleep(PAUSE_AFTER_FAILURE).await;
         } else if !self.plan_once().await {
             sleep(PAUSE_AFTER_FAILURE).await;
@@ -114,7 +114,7 @@ impl LeaderLoop for Planner {
 }
 
 impl Planner {
-    /// How long until a plan is due if nothing changes; `None` when it is due.
+    /// How long until a plan is due if nothing changes; `None` if it is due now.
     fn until_due(&self) -> Option<Duration> {
         let world = &self.context.world;
         world.expire_setbacks();
@@ -131,7 +131,7 @@ impl Planner {
         Some(wait.unwrap_or(LONGEST).min(LONGEST))
     }
 
-    /// Makes every claim there is known, by a read that is not answered from a cache.
+    /// Reads all claims from the API server, bypassing its watch cache.
     async fn read_claims(&self) -> Result<(), kube::Error> {
         let api = self.context.reader.all::<DeserializeGuard<NodeClaim>>();
         let list = api.list(&ListParams::default()).await?;
@@ -139,14 +139,14 @@ impl Planner {
             if let Err(why) = self.context.world.claim_created(object) {
                 debug!(why, "a claim cannot be read");
             }
-            // Of one that is known, what was recorded since: that its node leaves, for instance.
+            // For known claims, updates what was recorded since, such as a disruption.
             self.context.world.claim_seen(object);
         }
         self.context.world.claims_doubtful(false);
         Ok(())
     }
 
-    /// One plan. `false` when it could not be carried out and should be made again.
+    /// Makes and carries out one plan. Returns false if it must be repeated.
     async fn plan_once(&mut self) -> bool {
         let snapshot = self.context.world.begin_plan();
         let options = &PlanOptions { commitments: self.committed.terms(&snapshot), ..self.options.clone() };
@@ -170,7 +170,7 @@ impl Planner {
         let mut plan = plan;
         let followed = follow(&snapshot, &plan, self.context.clock.now());
         if followed.obsolete {
-            // What is bought for successors alone may be for those of nodes that stay.
+            // Claims only for successors may be for nodes whose disruption was called off.
             plan.claims.retain(|claim| {
                 claim.planned_pods.is_empty() || claim.planned_pods.iter().any(|pod| pod.existing().is_some())
             });
@@ -202,7 +202,7 @@ impl Planner {
         self.compute.run(self.config.solver_limit, work).await
     }
 
-    /// Counts what becomes of nodes that leave.
+    /// Counts the results of disruptions.
     fn count_followed(&self, actions: &[Action], snapshot: &Snapshot) {
         for action in actions {
             let (claim, result) = match action {

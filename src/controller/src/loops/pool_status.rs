@@ -1,4 +1,4 @@
-//! The sums in the status of pools: nodes, what they hold, what they cost. The executor writes the conditions.
+//! The loop that writes the sums in the status of pools: nodes, resources and costs. The executor writes the conditions.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use poolwright_report::PoolSums;
 use tracing::debug;
 
 use super::leader_loop::LeaderLoop;
-use crate::acts::context::Context;
-use crate::acts::executor::status::{Changed, change_status};
 use crate::edge::signal::Receiver;
-use crate::sees::reader::Objects;
+use crate::executor::context::Context;
+use crate::executor::status::{Changed, change_status};
+use crate::observed::reader::Objects;
 
-/// Keeps the sums in the status of pools.
+/// The loop that writes the sums in the status of pools.
 pub struct PoolStatus {
     context: Context,
 }
 
 impl PoolStatus {
-    /// A loop that writes them.
+    /// A loop that writes the sums.
     pub fn new(context: Context) -> Self {
         Self { context }
     }
@@ -38,7 +38,7 @@ impl PoolStatus {
             *status != before
         });
         if let Changed::Not(outcome) = changed.await {
-            debug!(pool = %pool, ?outcome, "the status was not written; it is when something changes next");
+            debug!(pool = %pool, ?outcome, "the status was not written; it is written with the next change");
         }
     }
 }

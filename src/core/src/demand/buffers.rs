@@ -1,13 +1,14 @@
-//! Buffers: room that pools keep free, as units that are planned like pods of the least priority.
+//! Buffers as a demand source: each unit of capacity that a pool keeps free is planned like a pod of the lowest priority.
 //!
-//! Units use free room first and buy the rest. They are left out while a pod waits for a new node: the pod takes the free room, and
-//! the plan after it makes the room anew. [`crate::lifecycle`] decides which nodes stay for them. No record lists a unit.
+//! Units use free capacity first, and nodes are bought for the rest. While a pod needs a new node, units are left out: the pod
+//! takes the free capacity, and the next plan restores the buffer. [`crate::lifecycle`] decides which nodes are kept for
+//! buffers. No claim lists a unit.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::demand::ahead::{Ahead, Known, Outlook};
+use crate::demand::forecast::{ForecastBuilder, ForecastInput, ForecastOptions};
 use crate::demand::replicas::LOOK_AGAIN;
 use crate::demand::source::{DemandSource, Mentions};
 use crate::model::{Pod, PodKey, PodPhase, PodSpec, Pool, Snapshot, Toleration, TolerationMatch, Uid};
@@ -20,7 +21,7 @@ impl DemandSource for Buffers {
         "buffers of pools"
     }
 
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp> {
         let mut pools = known.snapshot.pools.values().filter(|pool| wants_buffer(pool)).peekable();
         pools.peek()?;
         for pool in pools {
@@ -34,18 +35,18 @@ impl DemandSource for Buffers {
     }
 }
 
-/// Whether any pool has a buffer, now or later.
+/// Whether any pool has a buffer, in force or not.
 pub(crate) fn is_used(snapshot: &Snapshot) -> bool {
     snapshot.pools.values().any(|pool| wants_buffer(pool))
 }
 
-/// Whether a pool has a buffer that it may fill.
+/// Whether a pool has a buffer that it may fill now.
 pub(crate) fn wants_buffer(pool: &Pool) -> bool {
     !pool.buffer.is_empty() && !pool.deleting && pool.problem.is_none()
 }
 
-/// Puts the units that a pool wants now into the cluster ahead.
-fn put_in(snapshot: &mut Snapshot, pool: &Pool, outlook: &Outlook<'_>) {
+/// Adds the units that a pool wants now to the forecast.
+fn put_in(snapshot: &mut Snapshot, pool: &Pool, outlook: &ForecastOptions<'_>) {
     let now = outlook.now;
     for (entry, buffer) in (0..).zip(&pool.buffer) {
         for ordinal in 0..buffer.wanted(now) {

@@ -1,9 +1,9 @@
-//! Pods that a controller by itself is about to make: a Job, a ReplicaSet, or a StatefulSet that makes all its pods at once.
+//! Controllers as a demand source: pods that a Job, ReplicaSet or parallel StatefulSet outside a gang is about to create.
 
 use jiff::Timestamp;
 
-use crate::demand::ahead::put_in;
-use crate::demand::ahead::{Ahead, Known};
+use crate::demand::forecast::put_in;
+use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::source::{DemandSource, Mentions};
 
 pub(super) struct Controllers;
@@ -13,7 +13,7 @@ impl DemandSource for Controllers {
         "controllers"
     }
 
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp> {
         put_in(known, ahead, |unit| unit.part.is_none())
     }
 

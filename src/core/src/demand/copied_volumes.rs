@@ -1,18 +1,17 @@
-//! Volumes of expected pods: volumes that all pods of an owner share, and volume claims that are made for each pod.
+//! Volumes of expected pods: shared volumes, and volume claims that are created for each pod.
 
 use crate::model::{ObjectKey, Pod, PodKey, PodVolume, Snapshot, Uid, VolumeClaim};
 
-/// What a copy of a pod uses instead of one of its volumes.
+/// The volume that an expected pod uses in place of its example's.
 pub(crate) struct CopiedVolume {
     pub volume: PodVolume,
-    /// The claim that will be made for it, if one is.
+    /// The volume claim that will be created, if any.
     pub claim: Option<VolumeClaim>,
 }
 
-/// The volumes of a copy of a pod, under another key; `None` where nobody can know what they will be. A claim that all share
-/// must be bound: as long as it is not, it is bound where the first pod goes. Of a claim that each pod gets for itself (an
-/// ephemeral volume, or a template of a StatefulSet, for pods of which `of_set` is true), the class must make volumes
-/// where the pods go.
+/// The volumes of an expected pod that is a copy of `pod`; `None` if they cannot be known. A claim that all pods share must be
+/// bound, because an unbound one is bound where the first pod goes. For a claim of each pod's own (an ephemeral volume, or a
+/// template of a StatefulSet if `of_set`), the class must provision volumes where the pods go.
 pub(crate) fn copied(
     snapshot: &Snapshot,
     pod: &Pod,

@@ -1,12 +1,12 @@
-//! Expected pods: pods that a controller, or a part of a gang, is about to make.
+//! Expected pods: pods that a controller, or a part of a gang, is about to create.
 //!
-//! A gang arrives over seconds. If each burst were planned by itself, each would get nodes of its own, and nobody would buy the
-//! cheaper large node that holds them all. So as soon as one pod of a controller finds no node, the rest is planned with it, as
-//! copies of it. The claim lists each under a [`PodKey::Expected`]. So the room stays theirs after a restart, and a pod that
-//! comes takes the place of one of them.
+//! The pods of a controller arrive over seconds. If each burst were planned by itself, each would get its own nodes, and the
+//! cheaper large node for all of them would never be bought. So as soon as one pod of a controller is unschedulable, the pods
+//! still to come are planned with it, as copies of it. The claim lists each under a [`PodKey::Expected`]. So their place
+//! survives a restart, and each new pod takes one of the places.
 //!
-//! The object of a gang (a JobSet, a LeaderWorkerSet) says what its pods will be like. So the pods of its Jobs and StatefulSets
-//! are expected before those controllers exist.
+//! A gang's object (JobSet, LeaderWorkerSet) contains the templates of its pods. So pods of its Jobs and StatefulSets are
+//! expected before those controllers exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,30 +17,30 @@ use crate::demand::copied_volumes::copied;
 use crate::demand::units::{Left, Unit, families, quotas};
 use crate::model::{Claim, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
 
-/// A controller that has made no pod for this long is not believed to make more. Quotas, webhooks and errors keep controllers
-/// from making pods, and no field says so for certain.
+/// A controller that has created no pod for this long is not expected to create more. Quotas, webhooks and errors may block it,
+/// and no field shows that reliably.
 const STILL_COMING: SignedDuration = SignedDuration::from_secs(30);
 
-/// Pods that one owner is about to make.
+/// The pods that one owner is about to create.
 #[derive(Clone, Debug)]
 pub struct ExpectedPods<'a> {
-    /// What will make them.
+    /// Their owner.
     pub owner: Arc<OwnerKey>,
-    /// What they will be like: a pod that found no node, or the template of their part of a gang.
+    /// An example: an unschedulable pod of the owner, or the template of a part of a gang.
     pub example: &'a Pod,
-    /// Their priority: that of the pods of this owner that exist.
+    /// Their priority: that of the owner's existing pods.
     pub priority: i32,
-    /// Whether a StatefulSet makes them, with claims to volumes of their own.
+    /// Whether a StatefulSet creates them, with volume claims of their own.
     pub of_set: bool,
-    /// How many do not exist yet.
+    /// How many are missing.
     pub missing: u64,
-    /// Until when that is believed, by times that the cluster records.
+    /// When the expectation ends, computed from recorded times.
     pub until: Timestamp,
 }
 
-/// All pods that are expected now.
+/// All pods expected at `now`.
 pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
-    // Only those of which a pod found no node.
+    // Only owners with an unschedulable pod.
     let stuck = snapshot.pods.unbound().filter(|pod| matches!(pod.phase, PodPhase::Unschedulable { .. }));
     let owners: BTreeSet<&Uid> = stuck.filter_map(|pod| pod.owner.as_ref()).collect();
     if snapshot.workloads.is_empty() || owners.is_empty() {
@@ -61,7 +61,7 @@ pub(super) fn uids<'a>(families: &[Vec<Unit<'a>>]) -> BTreeSet<&'a Uid> {
     families.iter().flatten().flat_map(|unit| &unit.controllers).map(|workload| &workload.uid).collect()
 }
 
-/// What a gang, or a controller by itself, is about to make.
+/// The pods that a gang, or a controller by itself, is about to create.
 fn of_family<'a>(
     snapshot: &Snapshot,
     family: &[Unit<'a>],
@@ -87,7 +87,7 @@ fn of_family<'a>(
             |workload: &&Workload| workload.wanted.saturating_sub(workload.made.max(count(&workload.uid)));
         let wanted = unit.unborn().saturating_add(unit.controllers.iter().map(of).sum());
         let of_set = unit.controllers.first().is_some_and(|workload| workload.kind == "StatefulSet");
-        // Where it is not known what the volumes of a copy will be, it would be no copy.
+        // Without known volumes, a pod cannot be copied.
         let can_be = |pod: &Pod, of_set| copied(snapshot, pod, of_set, (&pod.key, &pod.uid)).is_some();
         let tried = pods.iter().find(|pod| is_stuck(pod) && can_be(pod, of_set));
         let template = || unit.part.map(|part| &part.example).filter(|example| can_be(example, false));
@@ -104,7 +104,7 @@ fn of_family<'a>(
     all
 }
 
-/// How many of so many pods like this the quotas of its namespace let in; what they take is not let in twice.
+/// How many of `wanted` pods like this the namespace's quotas admit. Their requests are subtracted from `left`.
 fn within<'a>(left: &mut Left<'a>, pod: &'a Pod, wanted: u64) -> u64 {
     let namespace = pod.key.namespace();
     let requests = || pod.spec.requests.iter().filter(|(_, amount)| *amount > 0);
@@ -136,7 +136,7 @@ pub(super) fn owned_by<'a>(
     owned
 }
 
-/// Until when a claim is kept for expected pods; `None` when it lists none that are still believed in.
+/// Until when a claim is kept for expected pods; `None` if it lists none that are still expected.
 pub(crate) fn kept_until(claim: &Claim, expected: &[ExpectedPods<'_>]) -> Option<Timestamp> {
     let owners = claim.planned_pods.iter().filter_map(PodKey::owner);
     let comes = |expected: &&ExpectedPods<'_>| owners.clone().any(|owner| *owner == expected.owner);

@@ -1,9 +1,9 @@
-//! Pods that a gang is about to have: a JobSet or a LeaderWorkerSet says how many, and what they will be like.
+//! Gangs as a demand source: pods that a JobSet or LeaderWorkerSet is about to create.
 
 use jiff::Timestamp;
 
-use crate::demand::ahead::put_in;
-use crate::demand::ahead::{Ahead, Known};
+use crate::demand::forecast::put_in;
+use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::source::{DemandSource, Mentions};
 
 pub(super) struct Gangs;
@@ -13,7 +13,7 @@ impl DemandSource for Gangs {
         "gangs"
     }
 
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp> {
         put_in(known, ahead, |unit| unit.part.is_some())
     }
 

@@ -1,16 +1,16 @@
-//! Demand: the pods and nodes that the cluster will need, and the places that earlier plans chose.
+//! Demand: pods and nodes that the cluster will need, and the places that earlier plans chose.
 //!
-//! Lives here: each source of demand, one a file, and the facts about it that `plan` and `lifecycle` share.
+//! Lives here: each demand source in its own file, and facts about demand that `plan` and `lifecycle` share.
 //!
-//! May not live here: offers, prices, limits, and the choice of a node. Those rooms stand above this one.
+//! May not live here: offerings, prices, limits, and the choice of a node. Those modules depend on this one.
 //!
-//! To add a source (a queue, a new kind of gang), write its file, implement [`DemandSource`] there, and name it in [`SOURCES`].
+//! To add a source (a queue, a new kind of gang), write a file, implement [`DemandSource`] there, and list it in [`SOURCES`].
 
-mod ahead;
 mod buffers;
 mod controllers;
 mod copied_volumes;
 mod expected;
+mod forecast;
 mod gangs;
 mod planned_at;
 mod pod_groups;
@@ -22,40 +22,40 @@ mod units;
 pub(crate) mod volumes;
 mod waiting;
 
-pub use ahead::NodesWanted;
-pub use ahead::{Ahead, Foreseen, Known, Outlook};
 pub(crate) use buffers::{is_used as uses_buffers, wants_buffer};
 pub(crate) use expected::kept_until;
 pub use expected::{ExpectedPods, expected};
+pub use forecast::NodesWanted;
+pub use forecast::{Forecast, ForecastBuilder, ForecastInput, ForecastOptions};
 pub(crate) use planned_at::planned_at;
 pub(crate) use pod_groups::{
     GroupState, Lack, incomplete as incomplete_gangs, is_there, state as group_state,
 };
 pub(crate) use replicas::is_replica;
 pub use source::{DemandSource, Mentions};
-pub(crate) use successors::moving::{Moving, Successor, moving};
+pub(crate) use successors::moving::{LeavingPod, Successor, moving};
 
 use crate::model::{PodKey, Snapshot};
 
-/// Where a plan that is done may mention a pod: the answer of the source that it comes from.
+/// Where a finished plan may mention a pod, according to its source.
 pub fn mentions(key: &PodKey) -> Mentions {
     match key {
         PodKey::Existing(_) => waiting::Waiting.mentions(),
-        // Gangs, controllers and successors share the numbers of one owner, so one answer holds for all three.
+        // Gangs, controllers and successors share the ordinals of an owner, so the answer is the same for all three.
         PodKey::Expected { .. } => controllers::Controllers.mentions(),
         PodKey::Buffer { .. } => buffers::Buffers.mentions(),
     }
 }
 
-/// All sources, in the order in which they are asked.
+/// All sources, in the order in which they run.
 ///
 /// The first four share the places that claims keep for an owner's pods, so their order matters:
 ///
-/// 1. Pods that came take the places that were kept for them. The rest stays free.
-/// 2. Pods that gangs and controllers are about to make take free places, then new numbers.
-/// 3. Successors take what is left: their pods still run, so their places are the last that are needed.
+/// 1. Existing pods take the places that were kept for them. The others stay free.
+/// 2. Pods that gangs and controllers are about to create take free places, then new ordinals.
+/// 3. Successors take what is left, because their predecessors still run.
 ///
-/// Buffers and replicas look at nothing that other sources added: their place in the list is free.
+/// Buffers and replicas do not depend on other sources, so they may stand anywhere in the list.
 pub const SOURCES: [&dyn DemandSource; 6] = [
     &waiting::Waiting,
     &gangs::Gangs,
@@ -65,9 +65,9 @@ pub const SOURCES: [&dyn DemandSource; 6] = [
     &replicas::Replicas,
 ];
 
-/// Asks all sources.
-pub fn foresee<'a>(snapshot: &'a Snapshot, outlook: &Outlook<'a>) -> Foreseen<'a> {
-    let (known, mut ahead) = Ahead::begin(snapshot, outlook);
+/// Runs all sources.
+pub fn foresee<'a>(snapshot: &'a Snapshot, outlook: &ForecastOptions<'a>) -> Forecast<'a> {
+    let (known, mut ahead) = ForecastBuilder::begin(snapshot, outlook);
     let believed_until = SOURCES.iter().filter_map(|source| source.foresee(&known, &mut ahead)).min();
     ahead.foreseen(believed_until)
 }

@@ -1,4 +1,4 @@
-//! PodGroups: which of them the kube-scheduler holds, and what they lack.
+//! PodGroups that the kube-scheduler holds back, and what they lack.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::model::{ObjectKey, Pod, PodGroup, PodPhase, Snapshot};
 /// The pods of a PodGroup that exist.
 #[derive(Debug)]
 pub(crate) struct GroupState<'a> {
-    /// `None` when there is no such object.
+    /// The PodGroup; `None` if it does not exist.
     pub group: Option<&'a PodGroup>,
-    /// Pods on nodes, those that are being deleted included: the scheduler counts them too.
+    /// Bound pods, including those that are being deleted: the scheduler counts them too.
     pub bound: usize,
-    /// All its pods, whatever they wait for.
+    /// All its pods.
     pub there: usize,
     /// The highest priority of its pods.
     pub priority: i32,
@@ -23,22 +23,22 @@ pub(crate) struct GroupState<'a> {
 }
 
 impl GroupState<'_> {
-    /// With how many pods it starts; `None` where each is placed by itself.
+    /// How many pods must fit at the same time; `None` if pods are placed one by one.
     pub fn least(&self) -> Option<usize> {
         self.group?.min_count.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
     }
 }
 
-/// What a PodGroup lacks whose pods the scheduler holds, whatever room they have.
+/// What a held PodGroup lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// Pods, or the object itself: whoever makes them may be about to.
+    /// Pods, or the PodGroup itself: they may be about to be created.
     Pods,
-    /// Room: its pods are there, and fewer of them have a place than start together.
+    /// Room: its pods exist, but too few of them have a place.
     Room,
 }
 
-/// PodGroups whose pods the scheduler holds, and for what.
+/// PodGroups whose pods the scheduler holds back, and what they lack.
 pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
     let mut places: BTreeMap<ObjectKey, usize> = BTreeMap::new();
     for pod in snapshot.pods.unbound() {
@@ -73,7 +73,7 @@ pub(crate) fn state<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> GroupState<'
     state
 }
 
-/// Whether a gang can start with the pod: it exists, or it is the successor of one that does.
+/// Whether the pod counts for the start of a gang: it exists, or succeeds a pod that exists.
 pub(crate) fn is_there(pod: &Pod) -> bool {
     pod.key.existing().is_some() || pod.replaces.is_some()
 }

@@ -1,7 +1,7 @@
-//! What the profile of a pod's scheduler adds to the pod's own rules: spread for pods that have no constraints themselves,
-//! and node affinity. Everything else of a plan sees only the pods that come out of here.
+//! Applies scheduler profiles to pending pods: default topology spread constraints and added node affinity. The rest of a plan
+//! sees only the resulting pods.
 //!
-//! Facts: the kube-scheduler's `buildDefaultConstraints` (podtopologyspread/common.go), `DefaultSelector`
+//! Source: the kube-scheduler's `buildDefaultConstraints` (podtopologyspread/common.go), `DefaultSelector`
 //! (plugins/helper/spread.go) and `NodeAffinity.Filter` (nodeaffinity/node_affinity.go), Kubernetes 1.36.
 
 use std::borrow::Cow;
@@ -14,15 +14,15 @@ use crate::model::{
     Requirement, Snapshot, SpreadRule, Uid,
 };
 
-/// Kinds of controllers whose selectors the scheduler looks at. A Deployment of a manifest stands for its ReplicaSet.
+/// Kinds of controllers whose selectors the scheduler uses. In manifests, a Deployment stands for its ReplicaSet.
 const SELECTING: [&str; 4] = ["ReplicaSet", "StatefulSet", "ReplicationController", "Deployment"];
 
-/// Writes into the specs of waiting pods what their scheduler adds.
+/// Adds the rules of their scheduler to the specs of pending pods.
 pub(crate) fn apply(snapshot: &mut Cow<'_, Snapshot>, options: &PlanOptions) {
     if options.profiles.is_empty() {
         return;
     }
-    let ruler = Ruler::new(snapshot, &options.profiles);
+    let ruler = ProfileRules::new(snapshot, &options.profiles);
     let waiting = snapshot.pods.unbound();
     let ruled: Vec<(PodKey, PodSpec)> =
         waiting.filter_map(|pod| Some((pod.key.clone(), ruler.spec_of(pod)?))).collect();
@@ -32,23 +32,24 @@ pub(crate) fn apply(snapshot: &mut Cow<'_, Snapshot>, options: &PlanOptions) {
     }
 }
 
-/// The selector of a pod's default spread, by namespace, labels and controller.
-type Known<'a> = BTreeMap<(&'a str, &'a BTreeMap<String, String>, Option<&'a Uid>), Option<Vec<Requirement>>>;
+/// Cached selectors for default constraints, by namespace, labels and controller.
+type SelectorCache<'a> =
+    BTreeMap<(&'a str, &'a BTreeMap<String, String>, Option<&'a Uid>), Option<Vec<Requirement>>>;
 
-/// Knows what schedulers add to pods of a snapshot.
-pub(crate) struct Ruler<'a> {
+/// Computes the rules that schedulers add to pods.
+pub(crate) struct ProfileRules<'a> {
     snapshot: &'a Snapshot,
     profiles: &'a Profiles,
     of_owners: OnceCell<BTreeMap<&'a Uid, &'a [Requirement]>>,
-    known: RefCell<Known<'a>>,
+    known: RefCell<SelectorCache<'a>>,
 }
 
-impl<'a> Ruler<'a> {
+impl<'a> ProfileRules<'a> {
     pub fn new(snapshot: &'a Snapshot, profiles: &'a Profiles) -> Self {
         Self { snapshot, profiles, of_owners: OnceCell::new(), known: RefCell::default() }
     }
 
-    /// The spec of a waiting pod with what its scheduler adds; `None` where that is nothing.
+    /// The spec of a pending pod with the rules of its scheduler; `None` if there are none.
     pub fn spec_of(&self, pod: &'a Pod) -> Option<PodSpec> {
         let profile = self.profiles.get(&pod.scheduler)?;
         let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. } | PodPhase::Gated)
@@ -65,7 +66,8 @@ impl<'a> Ruler<'a> {
         Some(with(&pod.spec, profile, selector.as_deref()))
     }
 
-    /// Which pods count for the default spread of this one; `None` where nothing chooses it, and then it is not spread.
+    /// The selector for the default constraints of a pod; `None` if no Service or controller selects it. Then the constraints
+    /// do not apply.
     fn selector(&self, pod: &'a Pod) -> Option<Vec<Requirement>> {
         let key = (pod.key.namespace(), &pod.labels, pod.owner.as_ref());
         if let Some(known) = self.known.borrow().get(&key) {
@@ -81,7 +83,7 @@ impl<'a> Ruler<'a> {
         selector
     }
 
-    /// What all Services that choose the pod say of it.
+    /// The selectors of all Services that select the pod.
     fn of_services(&self, pod: &Pod) -> Vec<Requirement> {
         let namespace = pod.key.namespace();
         let services = self.snapshot.services.from(&ObjectKey::new(namespace, ""));
@@ -107,7 +109,7 @@ impl<'a> Ruler<'a> {
     }
 }
 
-/// Whether the pod has constraints of its own, of either kind: then it has no others.
+/// Whether the pod has topology spread constraints of its own. Then default constraints do not apply.
 fn spreads_itself(spec: &PodSpec) -> bool {
     let preferences = spec.preferences.as_deref();
     !spec.spreads.is_empty()

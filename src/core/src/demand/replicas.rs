@@ -1,14 +1,14 @@
-//! Static pools: so many nodes, whoever waits.
+//! Static pools as a demand source: pools with a fixed number of nodes.
 
-use crate::demand::ahead::NodesWanted;
+use crate::demand::forecast::NodesWanted;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::demand::ahead::{Ahead, Known};
+use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::source::{DemandSource, Mentions};
 use crate::model::{Claim, Pool};
 
-/// How soon to look again whether a pool has what it says.
+/// How soon to check again whether a pool has its number of nodes.
 pub(super) const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 pub(super) struct Replicas;
@@ -18,7 +18,7 @@ impl DemandSource for Replicas {
         "replicas of static pools"
     }
 
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp> {
         let (snapshot, now) = (known.snapshot, known.outlook.now);
         for pool in snapshot.pools.values().filter(|pool| is_usable(pool)) {
             let there = snapshot.claims.values().filter(|claim| is_replica(pool, claim)).count() as u64;
@@ -40,7 +40,7 @@ fn is_usable(pool: &Pool) -> bool {
     pool.replicas.is_some() && !pool.deleting && pool.problem.is_none()
 }
 
-/// Whether a claim is one of the pool's replicas, and stays one.
+/// Whether a claim counts as one of the pool's replicas and is not disrupted.
 pub(crate) fn is_replica(pool: &Pool, claim: &Claim) -> bool {
     claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
 }

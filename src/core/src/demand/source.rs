@@ -1,28 +1,28 @@
-//! A source of demand.
+//! The interface of a demand source.
 
 use jiff::Timestamp;
 
-use crate::demand::ahead::{Ahead, Known};
+use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 
-/// A source of demand: it knows of pods or nodes that the API server does not show yet.
+/// A demand source: it predicts pods or nodes that do not exist yet.
 pub trait DemandSource: Sync {
-    /// The name of the source, for people.
+    /// The name of the source, for messages.
     fn name(&self) -> &'static str;
 
-    /// Adds to the cluster ahead what the source foresees. Returns until when it believes that, if the clock can end it.
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp>;
+    /// Adds what the source expects to the forecast. Returns when the expectation ends, if it does.
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp>;
 
-    /// Which of its pods a plan may mention when it is done.
+    /// Where a finished plan may mention its pods.
     fn mentions(&self) -> Mentions;
 }
 
-/// Where a plan that is done may mention the pods of a source.
+/// Where a finished plan may mention the pods of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mentions {
     /// Everywhere: they exist.
     Everywhere,
-    /// Only in the lists of the claims that are bought for them: the pods that come take their places.
+    /// Only in the claims bought for them: the real pods will take these places.
     InClaims,
-    /// Nowhere: the room is for any pod.
+    /// Nowhere: the capacity is for any pod.
     Nowhere,
 }

@@ -1,17 +1,18 @@
-//! Units: what makes pods from one template. Units of one gang form a family.
+//! Units: controllers that create pods from one template. The units of one gang form a family.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{Gang, GangPart, ObjectKey, OwnerKey, Snapshot, Uid, Workload};
 
-/// Controllers whose pods are made from one template: one Job, ReplicaSet or StatefulSet, or those of one part of a gang.
+/// Controllers that create pods from one template: one Job, ReplicaSet or StatefulSet, or the controllers of one part of a
+/// gang.
 pub(crate) struct Unit<'a> {
     /// The owner in the keys of its expected pods.
     pub owner: Arc<OwnerKey>,
-    /// Those that are there.
+    /// The controllers that exist.
     pub controllers: Vec<&'a Workload>,
-    /// The part of a gang that it is.
+    /// The part of a gang, if it belongs to one.
     pub part: Option<&'a GangPart>,
 }
 
@@ -32,7 +33,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// How many pods are made by controllers that are about to be made.
+    /// How many pods the controllers that do not exist yet will create.
     pub fn unborn(&self) -> u64 {
         let Some(part) = self.part.filter(|part| part.comes) else { return 0 };
         let missing = part.controllers.len().saturating_sub(self.controllers.len());
@@ -40,8 +41,8 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Units that belong together: those of a gang, or one by itself. Of all there are, those with a unit that is `wanted`. Which it may be
-/// of a controller by itself is asked first: there may be many that have long done their work, and nothing is made of those.
+/// Families of units: those of a gang, or one by itself. Returns families with a unit that is `wanted`. Controllers are
+/// filtered before their unit is built, because most are finished.
 pub(crate) fn families<'a>(
     snapshot: &'a Snapshot,
     may_be: impl Fn(&Workload) -> bool,
@@ -63,10 +64,10 @@ pub(crate) fn families<'a>(
     families
 }
 
-/// How much of each quota is left, by namespace and resource.
+/// The unused part of quotas, by namespace and resource.
 pub(crate) type Left<'a> = BTreeMap<(&'a str, &'a str), u64>;
 
-/// What the quotas of all namespaces let in; of several that speak of one resource, the least.
+/// The unused part of the quotas of all namespaces; of several quotas for one resource, the smallest.
 pub(crate) fn quotas(snapshot: &Snapshot) -> Left<'_> {
     let mut all = Left::new();
     for quota in snapshot.quotas.values() {

@@ -1,11 +1,11 @@
-//! Waiting pods. They are in the cluster already; this source adds where the new ones among them belong.
+//! Pending pods as a demand source. They are in the cluster already; this source assigns new pods to places that claims keep.
 //!
-//! A pod that its controller has just made takes a place that a claim keeps for it. Where none is free and another pod of the
-//! controller found no node, the scheduler need not try it first.
+//! A new pod takes a place that a claim keeps for its controller's pods. If none is free and another pod of the controller is
+//! unschedulable, the new pod counts as unschedulable too, before the scheduler has tried it.
 
 use jiff::Timestamp;
 
-use crate::demand::ahead::{Ahead, Known};
+use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::planned_at::planned_at;
 use crate::demand::source::{DemandSource, Mentions};
 use crate::demand::units::Unit;
@@ -18,7 +18,7 @@ impl DemandSource for Waiting {
         "waiting pods"
     }
 
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp> {
         for unit in &known.units {
             for pod in without_place(known, ahead, unit) {
                 if let Some((_, claim)) = ahead.places_of(unit).free.pop_front() {
@@ -37,9 +37,12 @@ impl DemandSource for Waiting {
     }
 }
 
-/// The pods of a unit that no claim was bought for by their names, the oldest first. Those that took a kept place before take
-/// it again.
-fn without_place<'a>(known: &Known<'a>, ahead: &mut Ahead<'a>, unit: &Unit<'a>) -> Vec<&'a Pod> {
+/// The pods of a unit that no claim lists by name, oldest first. Pods that took a place before keep it.
+fn without_place<'a>(
+    known: &ForecastInput<'a>,
+    ahead: &mut ForecastBuilder<'a>,
+    unit: &Unit<'a>,
+) -> Vec<&'a Pod> {
     let free = &mut ahead.places_of(unit).free;
     let mut unplanned: Vec<&Pod> = Vec::new();
     for pod in known.pods_of(unit) {
@@ -57,7 +60,7 @@ fn without_place<'a>(known: &Known<'a>, ahead: &mut Ahead<'a>, unit: &Unit<'a>) 
     unplanned
 }
 
-/// The claim that the pod is on, or is planned for.
+/// The claim that the pod runs on or is planned for.
 fn home<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Option<&'a ClaimName> {
     let claim = match &pod.phase {
         PodPhase::Bound { node } => snapshot.claims.named_node(node),
@@ -66,7 +69,7 @@ fn home<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Option<&'a ClaimName> {
     claim.map(|claim| &claim.name)
 }
 
-/// Says what the scheduler is about to say.
+/// Marks a pod as unschedulable before the scheduler does.
 fn find_no_node(snapshot: &mut Snapshot, pod: &Pod) {
     snapshot.pods.change(&pod.key, |pod| {
         pod.phase = PodPhase::Unschedulable { since: pod.created, message: String::new() };

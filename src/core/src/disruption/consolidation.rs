@@ -1,8 +1,8 @@
-//! Consolidation: nodes whose work costs less elsewhere are emptied.
+//! Consolidation: chooses nodes to empty because their pods cost less on other nodes.
 //!
-//! The solver proposes sets of nodes ([`repack`]), and single nodes are tried after them. The planner then says whether the pods of a set
-//! have room elsewhere under every rule, and what that costs. A set leaves if the saving soon pays for what moving the pods loses
-//! ([`payback`]).
+//! The solver proposes sets of nodes ([`repack`]); single nodes are tried after them. A plan then shows whether the pods of a
+//! set fit elsewhere under every scheduling rule, and at what cost. A set is accepted if the saving soon pays for the loss of
+//! moving its pods ([`payback`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,18 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_solver::StopSignal;
 use poolwright_terms::ConditionType;
 
-use crate::disruption::look::{Look, places};
 use crate::disruption::proposal::{Proposal, leave};
+use crate::disruption::search::{Search, places};
 use crate::disruption::{payback, repack};
 use crate::model::plan::{MovedTo, Plan};
 use crate::model::{Cause, Claim, ClaimName, PoolName};
 
-/// How many sets of nodes are tried in one look.
+/// How many sets of nodes one search tries.
 const TRIES: usize = 12;
 
-impl<'a> Look<'a> {
-    /// Nodes whose work costs less elsewhere.
-    pub(crate) fn consolidation(&mut self, watch: &mut dyn StopSignal) -> Option<Proposal> {
+impl<'a> Search<'a> {
+    /// The next set of nodes to consolidate, if any.
+    pub(crate) fn consolidation(&mut self, stop: &mut dyn StopSignal) -> Option<Proposal> {
         let mut candidates: Vec<&'a Claim> = Vec::new();
         for claim in self.settled() {
             if self.may_save(claim)
@@ -34,7 +34,7 @@ impl<'a> Look<'a> {
         if candidates.is_empty() {
             return None;
         }
-        let groups = repack::steps(self, &candidates, watch);
+        let groups = repack::candidate_sets(self, &candidates, stop);
         let seen: BTreeSet<&ClaimName> = self.together.iter().collect();
         self.more = candidates
             .iter()
@@ -52,7 +52,7 @@ impl<'a> Look<'a> {
             sets.push(all);
         }
         sets.extend(groups.into_iter().filter(|group| self.within(group)));
-        // What a rough model of the whole did not see: single nodes, those first that cost most for what they lose.
+        // Single nodes, which the solver's simplified model may have missed: those with the highest price for their loss first.
         let mut single = candidates.clone();
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
         single.sort_by_key(|claim| {
@@ -66,7 +66,7 @@ impl<'a> Look<'a> {
         });
         sets.extend(single.into_iter().map(|claim| vec![claim]));
         for set in sets.into_iter().take(TRIES) {
-            if watch.should_stop() {
+            if stop.should_stop() {
                 break;
             }
             if let [only] = set.as_slice()
@@ -74,14 +74,14 @@ impl<'a> Look<'a> {
             {
                 self.alone.push(only.name.clone());
             }
-            if let Some(proposal) = self.saves(&set, watch) {
+            if let Some(proposal) = self.saves(&set, stop) {
                 return Some(proposal);
             }
         }
         None
     }
 
-    /// Whether a node may be emptied to save money.
+    /// Whether a node may be consolidated.
     fn may_save(&self, claim: &Claim) -> bool {
         let Some(pool) = self.facts.pool(claim) else { return false };
         let moves = pool.disruption.moves_work && pool.replicas.is_none() && !pool.deleting;
@@ -101,7 +101,7 @@ impl<'a> Look<'a> {
             && self.moves.allow(&self.facts, &[claim])
     }
 
-    /// Whether budgets allow that these leave together.
+    /// Whether disruption budgets allow to empty these nodes together.
     fn within(&mut self, set: &[&Claim]) -> bool {
         let mut counts: BTreeMap<&PoolName, u64> = BTreeMap::new();
         for claim in set {
@@ -111,13 +111,13 @@ impl<'a> Look<'a> {
             && counts.into_iter().all(|(pool, count)| count <= self.left(pool, Cause::Underutilized))
     }
 
-    /// The proposal that these leave, if that saves enough.
-    fn saves(&self, set: &[&Claim], watch: &mut dyn StopSignal) -> Option<Proposal> {
+    /// The proposal to empty these nodes, if that saves enough.
+    fn saves(&self, set: &[&Claim], stop: &mut dyn StopSignal) -> Option<Proposal> {
         let caused: Vec<(&Claim, Cause)> = set.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
         if !self.moves.allow(&self.facts, set) {
             return None;
         }
-        let tried = self.attempt(&caused, watch)?;
+        let tried = self.attempt(&caused, stop)?;
         if !tried.stuck.is_empty() || self.goes_down(&tried.plan) {
             return None;
         }
@@ -128,7 +128,7 @@ impl<'a> Look<'a> {
             .fold(0, u64::saturating_add);
         let payback =
             set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback)).min()?;
-        // Work that is well is not moved to what is about to be lost for what that seems to save.
+        // Risk counts as cost, so that healthy pods do not move to nodes that will be interrupted soon.
         let counted = tried.plan.cost + tried.plan.risk;
         if !payback::pays(tried.before, counted, lost, payback) {
             return None;
@@ -138,7 +138,7 @@ impl<'a> Look<'a> {
             let others =
                 if set.len() > 1 { format!(" with {} others", set.len() - 1) } else { String::new() };
             let what = format!(
-                "its work{others} costs {} $/h where it is and {} $/h elsewhere: its pods go to {}",
+                "the work of its node{others} costs {} $/h now and {} $/h elsewhere; its pods go to {}",
                 tried.before,
                 tried.plan.cost,
                 places(&tried.plan, &claim.name)
@@ -148,8 +148,8 @@ impl<'a> Look<'a> {
         Some(Proposal { leave: leave.collect(), plan: tried.plan, saving })
     }
 
-    /// Whether a pod would move to a new node of a pool that is less wanted than its own, by weight: it would be planned for the
-    /// wanted one again as soon as it is made anew.
+    /// Whether a pod would move to a new node of a pool with a lower weight. It would be planned for the higher weight again as
+    /// soon as it is recreated.
     fn goes_down(&self, plan: &Plan) -> bool {
         let weight = |pool: &PoolName| self.facts.snapshot.pools.get(pool).map_or(0, |pool| pool.weight);
         let bought: BTreeMap<&ClaimName, u32> =

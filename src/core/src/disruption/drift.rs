@@ -1,4 +1,4 @@
-//! Whether a claim is still what its pool would make.
+//! Drift: whether a claim still matches its pool.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::model::{Claim, Pool, Snapshot};
 use crate::rules;
 use crate::supply::rooms::labels_of_claim;
 
-/// What about a claim is not as its pool says any more, in words; `None` where nothing is. What is compared is what the claim was
-/// made with, so that nothing drifts which somebody changed on the node.
+/// How a claim differs from its pool, in words; `None` if it does not. The claim's own spec is compared, so manual changes on
+/// the node are no drift.
 pub fn drift(snapshot: &Snapshot, pool: &Pool, claim: &Claim) -> Option<String> {
     let mut changes: Vec<String> = Vec::new();
     changes.extend(maps("label", &claim.labels, &pool.labels));
@@ -17,15 +17,15 @@ pub fn drift(snapshot: &Snapshot, pool: &Pool, claim: &Claim) -> Option<String> 
     changes.extend(taints("taint", &claim.taints, &pool.taints));
     changes.extend(taints("startup taint", &claim.startup_taints, &pool.startup_taints));
     if claim.node_class != pool.node_class {
-        changes.push(format!("its node class was {} and is {} now", claim.node_class, pool.node_class));
+        changes.push(format!("its node class was {} and is now {}", claim.node_class, pool.node_class));
     }
     let labels = labels_of_claim(snapshot, claim, None);
     let fails = |requirement: &&crate::model::Requirement| !rules::matches(requirement, &labels);
-    // Without its catalogue nobody knows what the offering is like.
+    // Without a catalogue, the offering cannot be compared.
     let known = matches!(snapshot.catalogues.get(&claim.node_class), Some(Ok(catalogue)) if catalogue.offering(&claim.current_offering().offering).is_some());
     if let Some(requirement) = pool.requirements.iter().find(fails).filter(|_| known) {
         let value = labels.get(&requirement.key).map_or("none".to_owned(), |value| format!("`{value}`"));
-        changes.push(format!("the requirement on {} does not admit its value, {value}", requirement.key));
+        changes.push(format!("the requirement on {} does not allow its value, {value}", requirement.key));
     }
     (!changes.is_empty()).then(|| changes.join("; "))
 }
@@ -33,7 +33,7 @@ pub fn drift(snapshot: &Snapshot, pool: &Pool, claim: &Claim) -> Option<String> 
 fn maps(what: &str, had: &BTreeMap<String, String>, has: &BTreeMap<String, String>) -> Vec<String> {
     let gone = had.iter().filter(|(key, value)| has.get(*key) != Some(value));
     let gone = gone.map(|(key, value)| match has.get(key) {
-        Some(now) => format!("{what} {key} was `{value}` and is `{now}` now"),
+        Some(now) => format!("{what} {key} was `{value}` and is now `{now}`"),
         None => format!("{what} {key}=`{value}` was removed"),
     });
     let new = has.iter().filter(|(key, _)| !had.contains_key(*key));

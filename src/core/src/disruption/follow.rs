@@ -1,4 +1,4 @@
-//! What becomes of nodes that leave: their claims are deleted when all is ready, or it is called off.
+//! Disrupted nodes after the decision: deletes their claims when all replacements are ready, or calls the disruption off.
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
@@ -9,27 +9,27 @@ use crate::lifecycle::protection::Facts;
 use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{Cause, Claim, ClaimName, Snapshot};
 
-/// While nodes leave, how soon to look again.
+/// How soon to check again while nodes are disrupted.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long a PodDisruptionBudget is waited for that allows no eviction.
+/// How long to wait for a PodDisruptionBudget that allows no eviction.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 
-/// What is to be done about nodes that leave.
+/// The next actions for disrupted nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// What to do.
+    /// The actions.
     pub actions: Vec<Action>,
-    /// The plan buys for what was just called off: it is to be made anew before anything is bought.
+    /// Whether the plan contains claims for a disruption that was just called off. Then it must be made again.
     pub obsolete: bool,
-    /// When to look again; `None` when no node leaves.
+    /// When to check again; `None` if no node is disrupted.
     pub again_at: Option<Timestamp>,
-    /// What the nodes that are drained now, and that leave because their work costs less elsewhere, cost more than what was bought
-    /// for their pods: the price of each new node is shared by the pods that it was bought for.
+    /// The saving of consolidated nodes that start to drain now: their prices, minus their pods' part of the prices of new
+    /// nodes.
     pub saved: UsdPerHour,
 }
 
-/// Looks at every node that leaves and is not drained yet, in the light of a plan of this snapshot.
+/// Checks every disrupted node that is not draining yet, with a plan for this snapshot.
 pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
     let mut followed = Followed::default();
     let mut leaving = snapshot.claims.leaving().filter(|claim| claim.deleting_since.is_none()).peekable();
@@ -43,10 +43,10 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
         match progress(&facts, plan, claim, cause) {
             Progress::Ready => {
                 let (name, uid) = (claim.name.clone(), claim.uid.clone());
-                let message = if claim.is_pressed(now) {
-                    "what its pods need is on its way, as far as it can be had: it is drained and given back"
+                let message = if claim.ends_soon(now) {
+                    "the available room for its pods is on its way; its node is drained and terminated"
                 } else {
-                    "what its pods need is there: it is drained and given back"
+                    "its pods have room on other nodes; its node is drained and terminated"
                 };
                 let message = message.to_owned();
                 followed.actions.push(event(&claim.name, EventType::Normal, Reason::Draining, message));
@@ -58,7 +58,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
             Progress::Waits => {}
             Progress::Off { why, bought } => {
                 followed.obsolete |= bought;
-                let message = format!("it stays: {why}");
+                let message = format!("the node stays: {why}");
                 followed.actions.push(event(
                     &claim.name,
                     EventType::Normal,
@@ -80,7 +80,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
     followed
 }
 
-/// What a claim's node costs more than its pods' part of what was bought for them.
+/// The price of a claim's node, minus its pods' part of the prices of new nodes.
 fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
     let part = |moved: &Moved| {
@@ -94,19 +94,19 @@ fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     price(claim).saturating_sub(UsdPerHour::from_micros(paid))
 }
 
-/// How far the replacement of a node that leaves is.
+/// The state of the replacement of a disrupted node.
 enum Progress {
-    /// All successors have room on nodes that are open.
+    /// All successors have places on open nodes.
     Ready,
-    /// Nodes are on their way.
+    /// New nodes are still starting.
     Waits,
-    /// It is not to be any more; whether the plan buys for it.
+    /// The disruption is called off. `bought`: whether the plan buys nodes for it.
     Off { why: String, bought: bool },
 }
 
 fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Progress {
-    // Its instance goes whatever becomes of its pods, and every second counts for those that are asked to go.
-    if claim.is_pressed(facts.now) {
+    // The instance will end in any case, so its pods are evicted as early as possible.
+    if claim.ends_soon(facts.now) {
         return Progress::Ready;
     }
     let moved: Vec<&Moved> = plan.moved.iter().filter(|moved| moved.from == claim.name).collect();
@@ -118,10 +118,10 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
         MovedTo::Nowhere(why) => Some((&moved.pod, why)),
         _ => None,
     }) {
-        return Progress::Off { why: format!("there is no other place for pod {pod}: {why}"), bought: buys };
+        return Progress::Off { why: format!("pod {pod} has no other place: {why}"), bought: buys };
     }
     if buys {
-        let why = "what was bought for its pods, or the room they counted on, is gone".to_owned();
+        let why = "the room for its pods on other nodes is gone".to_owned();
         return if cause == Cause::Underutilized {
             Progress::Off { why, bought: true }
         } else {
@@ -129,7 +129,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
         };
     }
     if let Some(why) = facts.shut_budget(claim) {
-        // Others of its kind may be on their way; who waits for longer pays for two nodes.
+        // Other evictions may be in progress. Waiting longer means paying for two nodes.
         let since = claim.since(ConditionType::Disrupting).unwrap_or(facts.now);
         let patient = since.checked_add(PATIENCE).is_ok_and(|until| facts.now < until);
         return if patient { Progress::Waits } else { Progress::Off { why, bought: false } };
@@ -141,7 +141,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
     if moved.iter().all(ready) { Progress::Ready } else { Progress::Waits }
 }
 
-/// Whether pods can go there now.
+/// Whether pods can be scheduled there now.
 fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
     let node = match target {
         Target::Claim(name) => {

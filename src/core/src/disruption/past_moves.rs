@@ -1,31 +1,32 @@
-//! Nobody is moved for money again before the first move has paid; and what was looked at in vain is looked at last.
+//! Memory of consolidation: pods do not move again before the last move has paid off, and nodes that were tried without success
+//! are tried last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::disruption::proposal::{Outlook, Proposal};
+use crate::disruption::proposal::{Proposal, SearchResult};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Cause, Claim, ClaimName, Snapshot, Uid};
 
-/// However soon a move pays, for so long its pods stay where they came.
+/// Pods do not move again within this time, even if the move pays off sooner.
 const LEAST: SignedDuration = SignedDuration::from_hours(1);
 
-/// When pods of which controllers were moved for money. Kept by whoever carries proposals out; what was forgotten (a restart) may
-/// be moved once more.
+/// When pods of which controllers were moved by consolidation. The controller keeps it in memory; after a restart, pods may
+/// move once more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     times: BTreeMap<Uid, Vec<Timestamp>>,
-    /// Claims that were looked at together with others, in vain, in the round that is under way.
+    /// Claims that were considered together with others in this round, without success.
     together: BTreeSet<ClaimName>,
-    /// Claims that were tried by themselves, in vain.
+    /// Claims that were tried alone in this round, without success.
     alone: BTreeSet<ClaimName>,
 }
 
 impl Moves {
-    /// Remembers what was looked at in vain, so that the next look is at others: of thousands of nodes one look sees a few hundred.
-    /// When all were seen the next round begins.
-    pub fn looked(&mut self, outlook: &Outlook) {
+    /// Remembers claims that were tried without success, so that the next search tries others: a search covers only a few
+    /// hundred nodes. When all were tried, the next round begins.
+    pub fn looked(&mut self, outlook: &SearchResult) {
         if outlook.proposal.is_some() {
             return;
         }
@@ -39,17 +40,17 @@ impl Moves {
         }
     }
 
-    /// Whether a claim was looked at together with others in this round.
+    /// Whether a claim was considered together with others in this round.
     pub(crate) fn saw_together(&self, claim: &ClaimName) -> bool {
         self.together.contains(claim)
     }
 
-    /// Whether a claim was tried by itself in this round.
+    /// Whether a claim was tried alone in this round.
     pub(crate) fn saw_alone(&self, claim: &ClaimName) -> bool {
         self.alone.contains(claim)
     }
 
-    /// Remembers a proposal that is carried out, and forgets what no pool of the snapshot asks about any more.
+    /// Remembers a proposal that is carried out, and forgets moves that have paid off in every pool.
     pub fn record(&mut self, snapshot: &Snapshot, proposal: &Proposal, now: Timestamp) {
         let longest = snapshot.pools.values().map(|pool| pool.disruption.payback).max().unwrap_or(LEAST);
         let begin = now.checked_sub(longest.max(LEAST)).unwrap_or(Timestamp::MIN);
@@ -68,8 +69,7 @@ impl Moves {
         }
     }
 
-    /// Whether these nodes may be emptied for money without moving pods of a controller more often, within the time in which a move
-    /// of their pool is to pay, than it has pods.
+    /// Whether these nodes may be consolidated: within the pool's payback time, no controller may have more moves than pods.
     pub(crate) fn allow(&self, facts: &Facts<'_>, claims: &[&Claim]) -> bool {
         let mut counts: BTreeMap<&Uid, u64> = BTreeMap::new();
         claims.iter().all(|claim| {

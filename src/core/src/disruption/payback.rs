@@ -1,4 +1,4 @@
-//! What it costs to move work: restarts, and what is done again.
+//! The cost of moving pods, and whether a move pays off.
 
 use jiff::SignedDuration;
 use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
@@ -6,16 +6,16 @@ use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Claim, Pod};
 
-/// How long a pod that is made anew takes to do again what it did: image, model, caches.
+/// The restart time of a recreated pod: image, model, caches.
 const RESTART: SignedDuration = SignedDuration::from_mins(5);
-/// For how long old and new nodes are paid at once.
+/// How long old and new nodes are paid at the same time.
 pub(crate) const OVERLAP: SignedDuration = SignedDuration::from_mins(10);
-/// Of a thousand: less than this of what the nodes cost is saved by no move that is worth it, or prices that move a little would
-/// move work to and fro.
+/// The least saving of a move, in thousandths of the nodes' price. Without it, small changes of prices would move pods back and
+/// forth.
 const LEAST_PERMILLE: u64 = 10;
 
-/// What emptying a claim's node loses, in micro-dollars: what each pod's part of the node costs while it starts, and, for pods
-/// that run to an end, since they began.
+/// The loss of emptying a claim's node, in micro-dollars: for each pod, its part of the node's price during the restart, and
+/// for pods that run to completion, since they started.
 pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
     let total = &claim.current_offering().allocatable;
     let of = |pod: &Pod| {
@@ -28,13 +28,13 @@ pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
     facts.work(claim).map(of).fold(0, u64::saturating_add)
 }
 
-/// What a price comes to in a time, in micro-dollars.
+/// The cost of a price over a time, in micro-dollars.
 pub(crate) fn during(price: UsdPerHour, time: SignedDuration) -> u64 {
     let seconds = u128::try_from(time.as_secs()).unwrap_or(0);
     u64::try_from(u128::from(price.micros()) * seconds / 3600).unwrap_or(u64::MAX)
 }
 
-/// What part of a node a pod has, in thousandths: of its GPUs, else of what it takes most of.
+/// A pod's part of a node in thousandths: of its GPUs, or else of the resource that it uses most of.
 fn permille(requests: &ResourceList, total: &ResourceList) -> u64 {
     let of = |name: &str| {
         let (part, all) = (requests.get(name), total.get(name));
@@ -45,8 +45,7 @@ fn permille(requests: &ResourceList, total: &ResourceList) -> u64 {
     })
 }
 
-/// Whether a move pays that makes nodes of one price nodes of another, loses so many micro-dollars and is to earn them back in
-/// time.
+/// Whether a move from nodes at one price to nodes at another earns back its loss within the payback time.
 pub(crate) fn pays(before: UsdPerHour, after: UsdPerHour, lost: u64, payback: SignedDuration) -> bool {
     let saving = before.saturating_sub(after);
     let least = u128::from(before.micros()) * u128::from(LEAST_PERMILLE) / 1000;
@@ -67,7 +66,7 @@ mod tests {
         let hour = SignedDuration::from_hours(1);
         assert!(pays(usd("10"), usd("0"), 9_999_999, hour));
         assert!(!pays(usd("10"), usd("0"), 10_000_000, hour));
-        // Ten minutes of six dollars are paid twice: one dollar.
+        // Ten minutes at six dollars per hour are paid twice: one dollar.
         assert!(pays(usd("10"), usd("6"), 2_999_999, hour));
         assert!(!pays(usd("10"), usd("6"), 3_000_000, hour));
         assert!(pays(usd("10"), usd("6"), 6_000_000, hour * 2));

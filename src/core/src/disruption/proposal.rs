@@ -1,4 +1,4 @@
-//! Which nodes leave, as data.
+//! Proposals: the result of a search for nodes to empty.
 
 use crate::action::{Action, ConditionUpdate};
 use crate::model::plan::Plan;
@@ -7,49 +7,49 @@ use crate::model::{ClaimName, Uid};
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::{ConditionStatus, ConditionType};
 
-/// What was found in one look.
+/// The result of one search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outlook {
+pub struct SearchResult {
     /// Nodes to empty, if any.
     pub proposal: Option<Proposal>,
-    /// What was noticed: conditions and events.
+    /// Conditions and events about the findings.
     pub actions: Vec<Action>,
-    /// Claims that were looked at together.
+    /// Claims that were considered together.
     pub together: Vec<ClaimName>,
-    /// Claims that were tried by themselves.
+    /// Claims that were tried alone.
     pub alone: Vec<ClaimName>,
-    /// Whether there are others that this round has not looked at yet.
+    /// Whether this round has not tried all claims yet.
     pub more: bool,
 }
 
-/// Nodes to empty, and what is bought for their pods.
+/// Nodes to empty, and the plan for their pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
     /// The nodes' claims.
-    pub leave: Vec<Leave>,
-    /// A plan for the cluster in which they leave. Its claims are bought once that is recorded.
+    pub leave: Vec<NodeToEmpty>,
+    /// The plan without them. Its claims are created after the disruption is recorded.
     pub plan: Plan,
-    /// What is paid less in the end.
+    /// The saving per hour.
     pub saving: UsdPerHour,
 }
 
-/// A claim whose node is to be emptied.
+/// A claim whose node will be emptied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leave {
+pub struct NodeToEmpty {
     /// Which.
     pub claim: ClaimName,
-    /// This very claim.
+    /// UID of the claim; a later claim of the same name is left alone.
     pub uid: Uid,
-    /// What to record.
+    /// The condition to write.
     pub condition: ConditionUpdate,
 }
 
-pub(crate) fn leave(claim: &Claim, cause: Cause, message: String) -> Leave {
+pub(crate) fn leave(claim: &Claim, cause: Cause, message: String) -> NodeToEmpty {
     let condition = ConditionUpdate {
         kind: ConditionType::Disrupting,
         status: ConditionStatus::True,
         reason: cause.reason(),
         message,
     };
-    Leave { claim: claim.name.clone(), uid: claim.uid.clone(), condition }
+    NodeToEmpty { claim: claim.name.clone(), uid: claim.uid.clone(), condition }
 }

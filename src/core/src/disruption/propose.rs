@@ -1,4 +1,4 @@
-//! Which nodes are emptied next: those that must go, then those whose work costs less elsewhere.
+//! Proposes nodes to empty: required disruptions first, then consolidation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,25 +7,25 @@ use poolwright_solver::StopSignal;
 use poolwright_terms::Reason;
 
 use crate::action::{Action, Event, EventType, Subject};
-use crate::disruption::look::Look;
 use crate::disruption::past_moves::Moves;
-use crate::disruption::proposal::Outlook;
+use crate::disruption::proposal::SearchResult;
+use crate::disruption::search::Search;
 use crate::lifecycle::protection::Facts;
 use crate::model::plan::Plan;
 use crate::model::{ClaimName, PlanOptions, Snapshot, Window};
 use crate::supply::commitments;
 
-/// Chooses nodes to empty: those that must go first, by cause and age; then those whose work costs less elsewhere. `current` is a
-/// plan of the same snapshot that buys nothing, `moves` what was moved before.
+/// Proposes nodes to empty: required disruptions by cause and age, then consolidation. `current` is a plan for the same
+/// snapshot that buys nothing, `moves` are past moves.
 pub fn propose(
     snapshot: &Snapshot,
     current: &Plan,
     moves: &Moves,
     now: Timestamp,
     options: &PlanOptions,
-    watch: &mut dyn StopSignal,
-) -> Outlook {
-    let mut look = Look {
+    stop: &mut dyn StopSignal,
+) -> SearchResult {
+    let mut search = Search {
         facts: Facts::new(snapshot, now),
         current,
         moves,
@@ -39,15 +39,15 @@ pub fn propose(
         alone: Vec::new(),
         more: false,
     };
-    let mut proposal = look.required(watch);
-    if proposal.is_none() && !watch.should_stop() {
-        proposal = look.consolidation(watch);
+    let mut proposal = search.required(stop);
+    if proposal.is_none() && !stop.should_stop() {
+        proposal = search.consolidation(stop);
     }
-    let Look { actions, together, alone, more, .. } = look;
-    Outlook { proposal, actions, together, alone, more }
+    let Search { actions, together, alone, more, .. } = search;
+    SearchResult { proposal, actions, together, alone, more }
 }
 
-/// Claims that others count on: their nodes stay.
+/// Claims that pods are planned for: their nodes stay.
 fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
     let moves = snapshot
         .claims
@@ -60,7 +60,7 @@ fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
     moves.map(|claim| claim.name.clone()).chain(rooms).collect()
 }
 
-/// Says which budgets make no sense, and so allow nothing.
+/// Events about invalid budgets, which allow nothing.
 fn unreadable_budgets(snapshot: &Snapshot) -> Vec<Action> {
     let mut actions = Vec::new();
     for pool in snapshot.pools.values() {
@@ -70,7 +70,9 @@ fn unreadable_budgets(snapshot: &Snapshot) -> Vec<Action> {
                     subject: Subject::Pool(pool.name.clone()),
                     kind: EventType::Warning,
                     reason: Reason::DisruptionBudgetUnreadable,
-                    message: format!("{why}; until it is corrected, nothing it is about is disrupted"),
+                    message: format!(
+                        "{why}; until you correct the budget, it allows no disruption for its reasons"
+                    ),
                 }));
             }
         }

@@ -1,8 +1,8 @@
-//! Which nodes the solver would empty, by a model of the whole cluster that leaves out some rules of pods.
+//! Candidates for consolidation from the solver, by a model of the whole cluster that leaves out some scheduling rules.
 //!
-//! What a plan would ask it if all of these nodes left is asked again with the nodes put back as ones that can be emptied: each with
-//! its price, its pods and what moving them loses. What comes back is a proposal, and is planned with every rule before anything
-//! comes of it.
+//! The model is the problem of a plan in which all these nodes are disrupted. The nodes are added to it as existing nodes that
+//! the solver may empty, each with its price, its pods and the loss of moving them. The solver's answers are only candidates:
+//! each is then planned with every rule.
 
 use std::collections::BTreeMap;
 
@@ -10,41 +10,42 @@ use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{DisruptionBudget, Removal};
 use poolwright_solver::{ExistingNode, Problem, StopSignal, solve};
 
-use crate::disruption::look::Look;
 use crate::disruption::payback;
+use crate::disruption::search::Search;
 use crate::model::PlanOptions;
 use crate::model::{Cause, Claim, Pod, PodKey};
 use crate::plan::plan;
 use crate::rules;
 use crate::supply::commitments;
 
-/// More nodes are not looked at together.
+/// The most nodes in one model.
 const MOST: usize = 400;
 
-/// Sets of nodes to empty, in the order in which that saves most for each pod moved.
-pub(crate) fn steps<'a>(
-    look: &mut Look<'a>,
+/// Candidate sets of nodes to empty, by saving for each moved pod.
+pub(crate) fn candidate_sets<'a>(
+    search: &mut Search<'a>,
     candidates: &[&'a Claim],
-    watch: &mut dyn StopSignal,
+    stop: &mut dyn StopSignal,
 ) -> Vec<Vec<&'a Claim>> {
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
     let mut nodes: Vec<&Claim> = candidates.to_vec();
     nodes.sort_by_key(|claim| {
-        let lost = payback::lost(&look.facts, claim, price(claim));
+        let lost = payback::lost(&search.facts, claim, price(claim));
         let ratio = u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1));
-        (look.moves.saw_together(&claim.name), ratio, &claim.name)
+        (search.moves.saw_together(&claim.name), ratio, &claim.name)
     });
     nodes.truncate(MOST);
-    look.together = nodes.iter().map(|claim| claim.name.clone()).collect();
-    let look = &*look;
+    search.together = nodes.iter().map(|claim| claim.name.clone()).collect();
+    let search = &*search;
     if nodes.len() < 2 {
         return Vec::new();
     }
     let set: Vec<(&Claim, Cause)> = nodes.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
-    // What is asked is wanted, not a good answer.
-    let quick = poolwright_solver::Options { work: 1, ..look.options.solver };
-    let options = PlanOptions { keep_solves: true, baselines: false, solver: quick, ..look.options.clone() };
-    let asked = plan(&look.without(&set), look.facts.now, &options, watch);
+    // Only the problem is needed, not a good solution.
+    let quick = poolwright_solver::Options { work: 1, ..search.options.solver };
+    let options =
+        PlanOptions { keep_solves: true, baselines: false, solver: quick, ..search.options.clone() };
+    let asked = plan(&search.without(&set), search.facts.now, &options, stop);
     let stands_for: BTreeMap<&PodKey, (&PodKey, &crate::model::ClaimName)> = asked
         .moved
         .iter()
@@ -62,17 +63,17 @@ pub(crate) fn steps<'a>(
         .map(|keys| {
             let of = |key| {
                 let (pod, from) = stands_for.get(key)?;
-                Some((look.facts.snapshot.pods.get(*pod)?.as_ref(), *from))
+                Some((search.facts.snapshot.pods.get(*pod)?.as_ref(), *from))
             };
             keys.iter().filter_map(of).collect()
         })
         .collect();
-    // What is asked adds up what nodes cost, so each has its own part of what is paid beforehand.
-    let paid = commitments::shares(&look.options.commitments, &look.staying);
+    // The model adds up prices of nodes, so each node has its own part of the commitments.
+    let paid = commitments::shares(&search.options.commitments, &search.staying);
     let first = problem.existing.len();
     let mut there: Vec<&Claim> = Vec::new();
     for claim in nodes {
-        // Nodes whose pods were not asked about, all or in part, are not to be emptied by this.
+        // Nodes with pods that are not in the problem cannot be emptied.
         let of_class = |pods: &Vec<(&Pod, &crate::model::ClaimName)>| {
             pods.iter().filter(|(_, from)| **from == claim.name).count()
         };
@@ -82,11 +83,11 @@ pub(crate) fn steps<'a>(
             .filter(|(_, count)| *count > 0)
             .collect();
         let asked: u32 = pods.iter().map(|(_, count)| count).sum();
-        if asked == 0 || asked as usize != look.facts.work(claim).count() {
+        if asked == 0 || asked as usize != search.facts.work(claim).count() {
             continue;
         }
         let paid = paid.get(&claim.name).copied().unwrap_or_default();
-        if let Some(node) = existing(look, claim, paid, &problem, pods) {
+        if let Some(node) = existing(search, claim, paid, &problem, pods) {
             problem.existing.push(node);
             there.push(claim);
         }
@@ -94,35 +95,35 @@ pub(crate) fn steps<'a>(
     if there.len() < 2 {
         return Vec::new();
     }
-    put_back(look, &mut problem, &classes, first, &there);
-    // Those that stay go on using what they use: the question was asked as if none did.
-    let left = commitments::left(&look.options.commitments, &look.staying);
+    put_back(search, &mut problem, &classes, first, &there);
+    // Staying nodes keep using commitments, which the problem does not contain.
+    let left = commitments::left(&search.options.commitments, &search.staying);
     for (commitment, left) in problem.commitments.iter_mut().zip(left) {
         commitment.left = commitment.left.min(left);
     }
     problem.disruption = DisruptionBudget::default();
-    let Ok(solution) = solve(&problem, &look.options.solver, watch) else { return Vec::new() };
+    let Ok(solution) = solve(&problem, &search.options.solver, stop) else { return Vec::new() };
     let of = |at: &u32| there.get((*at as usize).checked_sub(first)?).copied();
     let steps = solution.steps.iter().map(|step| step.remove.iter().filter_map(of).collect::<Vec<&Claim>>());
     steps.filter(|set| !set.is_empty()).collect()
 }
 
-/// A claim's node as the solver sees it; commitments pay a part of it.
+/// A claim's node in the solver's form; commitments pay part of its price.
 fn existing(
-    look: &Look<'_>,
+    search: &Search<'_>,
     claim: &Claim,
     paid: UsdPerHour,
     problem: &Problem,
     pods: Vec<(u32, u32)>,
 ) -> Option<ExistingNode> {
-    let node = look.facts.node(claim)?;
+    let node = search.facts.node(claim)?;
     let price = claim.current_offering().price?;
-    let on_node = look.facts.snapshot.pods.on_node(&node.name)?;
+    let on_node = search.facts.snapshot.pods.on_node(&node.name)?;
     let mut free = node.allocatable.clone();
     free.saturating_sub(&on_node.requests);
-    let pool = look.facts.pool(claim)?;
+    let pool = search.facts.pool(claim)?;
     let payback = u128::try_from(pool.disruption.payback.as_secs()).unwrap_or(0).max(1);
-    let lost = u128::from(payback::lost(&look.facts, claim, price)) * 3600 / payback;
+    let lost = u128::from(payback::lost(&search.facts, claim, price)) * 3600 / payback;
     let most = price.micros().saturating_mul(1000);
     let disruption = UsdPerHour::from_micros(u64::try_from(lost).unwrap_or(u64::MAX).min(most));
     let amount = |name: &ResourceName| free.get(name.as_str());
@@ -134,9 +135,9 @@ fn existing(
     })
 }
 
-/// Their pods are there and do not wait; others may come to them.
+/// Adds the nodes to the problem, with their pods in place. Other pods may move to them.
 fn put_back(
-    look: &Look<'_>,
+    search: &Search<'_>,
     problem: &mut Problem,
     classes: &[Vec<(&Pod, &crate::model::ClaimName)>],
     first: usize,
@@ -154,7 +155,7 @@ fn put_back(
         class.count = class.count.saturating_sub(here);
         let Some((example, _)) = pods.first() else { continue };
         for (index, claim) in there.iter().enumerate() {
-            let Some(node) = look.facts.node(claim) else { continue };
+            let Some(node) = search.facts.node(claim) else { continue };
             let is_there = existing[first + index]
                 .removal
                 .as_ref()

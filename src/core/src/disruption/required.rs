@@ -1,4 +1,4 @@
-//! Nodes that must go: the cloud is about to service their machines, they have drifted, or they are older than their pool allows.
+//! Required disruption: nodes with upcoming maintenance, drifted nodes and expired nodes.
 
 use jiff::Timestamp;
 use poolwright_solver::StopSignal;
@@ -6,13 +6,13 @@ use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, ConditionUpdate, Subject};
 use crate::disruption::drift;
-use crate::disruption::look::{Look, places};
 use crate::disruption::proposal::{Proposal, leave};
+use crate::disruption::search::{Search, places};
 use crate::model::{Cause, Claim};
 
-impl Look<'_> {
-    /// Nodes whose machines are about to be serviced, that have drifted or are too old.
-    pub(crate) fn required(&mut self, watch: &mut dyn StopSignal) -> Option<Proposal> {
+impl Search<'_> {
+    /// The next nodes with upcoming maintenance, drift or expiry, if any.
+    pub(crate) fn required(&mut self, stop: &mut dyn StopSignal) -> Option<Proposal> {
         let mut wanted: Vec<(Cause, Timestamp, &Claim, String)> = Vec::new();
         for claim in self.settled() {
             let Some(pool) = self.facts.pool(claim).filter(|pool| !pool.deleting && pool.problem.is_none())
@@ -26,18 +26,13 @@ impl Look<'_> {
             if let Some(interruption) = claim.interruption.as_ref().filter(|one| one.kind.is_certain()) {
                 wanted.push((Cause::Interrupted, claim.created, claim, interruption.words()));
             } else if let Some(what) = drifted {
-                wanted.push((
-                    Cause::Drifted,
-                    claim.created,
-                    claim,
-                    format!("it is not as its pool says any more: {what}"),
-                ));
+                wanted.push((Cause::Drifted, claim.created, claim, format!("it has drifted: {what}")));
             } else if let Some(at) = expiry.filter(|at| *at <= self.facts.now) {
                 wanted.push((
                     Cause::Expired,
                     claim.created,
                     claim,
-                    format!("its time ended at {at} (expireAfter)"),
+                    format!("it expired at {at} (expireAfter)"),
                 ));
             }
         }
@@ -65,9 +60,9 @@ impl Look<'_> {
             }
             chosen.push((cause, claim, what));
         }
-        while !chosen.is_empty() && !watch.should_stop() {
+        while !chosen.is_empty() && !stop.should_stop() {
             let set: Vec<(&Claim, Cause)> = chosen.iter().map(|(cause, claim, _)| (*claim, *cause)).collect();
-            let tried = self.attempt(&set, watch)?;
+            let tried = self.attempt(&set, stop)?;
             if tried.stuck.is_empty() {
                 let saving = tried.before.saturating_sub(tried.plan.cost);
                 let leave = chosen.iter().map(|(cause, claim, what)| {
@@ -91,7 +86,7 @@ impl Look<'_> {
     }
 }
 
-/// The condition `Drifted`, where it is not recorded so.
+/// The condition `Drifted`, if it is not recorded yet.
 fn drifted_condition(claim: &Claim, drifted: Option<&str>) -> Option<Action> {
     let recorded = claim.conditions.get(&ConditionType::Drifted);
     let update = match drifted {
@@ -105,7 +100,7 @@ fn drifted_condition(claim: &Claim, drifted: Option<&str>) -> Option<Action> {
             kind: ConditionType::Drifted,
             status: ConditionStatus::False,
             reason: Reason::AsPoolSays,
-            message: "it is what its pool would make now".to_owned(),
+            message: "it matches what its pool would create now".to_owned(),
         },
     };
     let same = match recorded {

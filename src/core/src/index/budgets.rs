@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets in the index: no plan depends on them.
+//! PodDisruptionBudgets in the index. No plan depends on them.
 
 use crate::index::{Change, ClusterIndex, put, reset};
 use crate::model::{Budget, ObjectKey};
@@ -9,12 +9,12 @@ impl ClusterIndex {
         put(&mut self.state.budgets, budget.key.clone(), budget).min(Change::Life)
     }
 
-    /// A PodDisruptionBudget is gone.
+    /// A PodDisruptionBudget was deleted.
     pub fn delete_budget(&mut self, key: &ObjectKey) -> Change {
         self.state.budgets.remove(key).map_or(Change::None, |_| Change::Life)
     }
 
-    /// Every PodDisruptionBudget there is.
+    /// Replaces all PodDisruptionBudgets.
     pub fn reset_budgets(&mut self, all: impl IntoIterator<Item = Budget>) -> Change {
         reset(&mut self.state.budgets, all, |budget| budget.key.clone()).min(Change::Life)
     }

@@ -1,4 +1,4 @@
-//! Claims in the index, also those that we wrote and no watch has shown yet.
+//! Claims in the index, including those that we created and no watch has shown yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::index::{Change, ClusterIndex};
 use crate::model::{Cause, Claim, ClaimName};
 
-/// How long a claim that we wrote ourselves outlives a list that does not have it.
+/// How long a claim that we created stays in the index although a list does not contain it.
 const EXPECTATION: SignedDuration = SignedDuration::from_secs(60);
 
 impl ClusterIndex {
@@ -18,8 +18,8 @@ impl ClusterIndex {
         self.put_claim(claim)
     }
 
-    /// We created this claim, and the API server returned it so: it is there, even if a list says otherwise that was read
-    /// before. It is believed until a watch shows it, for a minute at most.
+    /// Adds a claim that we created, as the API server returned it. It stays even if an older list does not contain it, until a
+    /// watch shows it, for at most a minute.
     pub fn expect_claim(&mut self, claim: Claim, now: Timestamp) -> Change {
         let until = now.checked_add(EXPECTATION).unwrap_or(Timestamp::MAX);
         if self.state.claims.get(&claim.name).is_some_and(|known| known.uid == claim.uid) {
@@ -29,15 +29,15 @@ impl ClusterIndex {
         self.put_claim(claim)
     }
 
-    /// A claim is gone.
+    /// A claim was deleted.
     pub fn delete_claim(&mut self, name: &ClaimName) -> Change {
         self.expected.remove(name);
         let gone = self.state.claims.remove(name).map_or(Change::None, |_| Change::Room);
-        self.forget_pressed();
+        self.forget_ended();
         gone
     }
 
-    /// All claims there are, as far as a list says that may be older than what we wrote.
+    /// Replaces all claims with those of a list, which may be older than our own writes.
     pub fn reset_claims(&mut self, claims: impl IntoIterator<Item = Claim>, now: Timestamp) -> Change {
         let mut claims: BTreeMap<ClaimName, Claim> =
             claims.into_iter().map(|claim| (claim.name.clone(), claim)).collect();
@@ -49,7 +49,7 @@ impl ClusterIndex {
         }
         let before = self.state.claims.len();
         self.state.claims.retain(|key, _| claims.contains_key(key));
-        self.forget_pressed();
+        self.forget_ended();
         let gone = if self.state.claims.len() < before { Change::Room } else { Change::None };
         claims.into_values().map(|claim| self.put_claim(claim)).fold(gone, Ord::max)
     }
@@ -58,13 +58,13 @@ impl ClusterIndex {
         let before = self.state.claims.get(&claim.name);
         let change = match before {
             Some(old) if **old == claim => return Change::None,
-            // What its pods need is demand from now on.
+            // From now on, the successors of its pods are demand.
             Some(old) if is_taken(&claim) && !is_taken(old) => {
-                self.press(&claim);
-                Change::Pressing
+                self.note_interrupted(&claim);
+                Change::Interrupted
             }
             Some(old) if is_taken(old) && !is_taken(&claim) => {
-                self.relieve(&claim.name);
+                self.forget_interrupted(&claim.name);
                 Change::Room
             }
             Some(old) if old.uid == claim.uid && old.deleting_since == claim.deleting_since => Change::Life,
@@ -77,7 +77,7 @@ impl ClusterIndex {
     }
 }
 
-/// Whether the cloud takes the claim's machine back.
+/// Whether the claim's instance is being reclaimed.
 fn is_taken(claim: &Claim) -> bool {
     claim.leaving() == Some(Cause::Interrupted)
 }

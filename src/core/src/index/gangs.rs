@@ -4,19 +4,19 @@ use crate::index::{Change, ClusterIndex, put};
 use crate::model::{Gang, ObjectKey};
 
 impl ClusterIndex {
-    /// A gang was added or changed. Its pods tell of demand; this only says how many more will come.
+    /// A gang was added or changed. Only its existing pods are demand; this says how many more to expect.
     pub fn apply_gang(&mut self, gang: Gang) -> Change {
         let key = (gang.kind.clone(), gang.key.clone());
         put(&mut self.state.gangs, key, gang).min(Change::Life)
     }
 
-    /// A gang is gone.
+    /// A gang was deleted.
     pub fn delete_gang(&mut self, kind: &str, key: &ObjectKey) -> Change {
         let gone = self.state.gangs.remove(&(kind.to_owned(), key.clone()));
         gone.map_or(Change::None, |_| Change::Life)
     }
 
-    /// All gangs of a kind that there are.
+    /// Replaces all gangs of a kind that.
     pub fn reset_gangs(&mut self, kind: &str, all: impl IntoIterator<Item = Gang>) -> Change {
         self.state.gangs.retain(|(known, _), _| known != kind);
         all.into_iter().map(|gang| self.apply_gang(gang)).fold(Change::Life, Ord::max)

@@ -1,4 +1,4 @@
-//! What the providers listed.
+//! Instances in the index, from the providers' listings.
 
 use jiff::Timestamp;
 
@@ -6,17 +6,17 @@ use crate::index::{Change, ClusterIndex};
 use crate::model::{Instances, ListedInstance};
 
 impl ClusterIndex {
-    /// The instances that the providers listed, and when the listing began.
+    /// Sets the instances of a listing that began at `at`.
     pub fn set_instances(&mut self, at: Timestamp, instances: Vec<ListedInstance>) -> Change {
         let gone = &mut self.instances_gone;
-        // A listing that began later shows itself that they are gone.
+        // A later listing shows for itself that they have terminated.
         gone.retain(|_, since| *since >= at);
         let there = instances.into_iter().filter(|instance| !gone.contains_key(&instance.provider_id));
         self.state.instances = Some(Instances::new(at, there));
         Change::Life
     }
 
-    /// An instance has gone, whatever a listing shows that began before `now`.
+    /// An instance has terminated, even if a listing that began before `now` still contains it.
     pub fn instance_gone(&mut self, provider_id: &str, now: Timestamp) -> Change {
         self.instances_gone.insert(provider_id.to_owned(), now);
         let was_listed = self.state.instances.as_mut().is_some_and(|listed| listed.remove(provider_id));

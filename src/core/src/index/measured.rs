@@ -1,8 +1,8 @@
-//! What nodes turned out to have.
+//! Allocatable resources that nodes lack compared to the catalogue, learned from nodes that have joined.
 //!
-//! A catalogue can only estimate how much memory a machine's firmware, kernel and kubelet leave, and a node that advertises nearly what
-//! was promised is taken. But a pod that needs the difference does not fit there, and would not fit the next one either: what the nodes
-//! of a type lacked is what those are expected to lack that are bought after them.
+//! A catalogue can only estimate how much memory a machine's firmware, kernel and kubelet leave free, so a node that advertises
+//! nearly the promised amount is accepted. A pod that needs the difference does not fit there, nor on the next node of that
+//! type. So plans expect future nodes of the type to lack what earlier ones lacked.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use poolwright_terms::ConditionType;
 
 use crate::index::{Change, ClusterIndex};
 use crate::model::{Claim, ClaimName, Node};
-use crate::rules::promise::{is_estimated, is_kept};
+use crate::rules::allocatable_tolerance::{is_estimated, is_kept};
 
 impl ClusterIndex {
-    /// Looks at what the node of a claim has, after either has changed. What is known outlives the node: it is the next one that matters.
+    /// Measures the node of a claim after either has changed. The result outlives the node, because it is used for later nodes.
     pub(crate) fn measure_claim(&mut self, name: &ClaimName) -> Change {
         let Some(claim) = self.state.claims.get(name).cloned() else { return Change::None };
         let launched = claim.launched.as_ref();
@@ -23,7 +23,7 @@ impl ClusterIndex {
         self.measure(&claim, &node)
     }
 
-    /// The same, of a node.
+    /// The same, by node name.
     pub(crate) fn measure_node(&mut self, name: &str) -> Change {
         let Some(node) = self.state.nodes.get(name).cloned() else { return Change::None };
         let Some(claim) = self.state.claims.of_node(&node).cloned() else { return Change::None };
@@ -31,7 +31,7 @@ impl ClusterIndex {
     }
 
     fn measure(&mut self, claim: &Claim, node: &Node) -> Change {
-        // Before it was found to be what was ordered, what it has says nothing of others.
+        // Until the node is initialized, its resources say nothing about other nodes.
         if claim.since(ConditionType::Initialized).is_none() {
             return Change::None;
         }
@@ -42,7 +42,7 @@ impl ClusterIndex {
         for (name, promised) in offered.allocatable.iter().filter(|(name, _)| is_estimated(name)) {
             let has = node.allocatable.get(name.as_str());
             let lacks = promised.saturating_sub(has);
-            // Of what was promised, not of what there is: a class that promises more later is believed in the difference.
+            // The difference is relative to the promise: if the class later promises more, the difference still applies.
             if lacks > short.get(name.as_str()) && is_kept(name, promised, has) {
                 short.set(name.clone(), lacks);
             }

@@ -1,4 +1,4 @@
-//! The cluster index: what the watches said last, in one place, changed by synchronous calls alone.
+//! The cluster index: the cluster as watches last showed it, changed only by synchronous calls.
 
 pub(crate) mod budgets;
 pub(crate) mod claims;
@@ -24,47 +24,47 @@ use crate::model::{
     TakenBack, Uid, Workload,
 };
 
-/// What a change means for decisions. Ordered: the larger wakes more.
+/// What a change means for decisions. Ordered: a larger value wakes more loops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// Nothing that any decision sees.
+    /// Nothing.
     #[default]
     None,
     /// Something for [`crate::lifecycle::decide`], nothing for the planner.
     Life,
-    /// Room or rules changed: what is planned for the pods that wait may change.
+    /// Capacity or rules changed, so the plan for pending pods may change.
     Room,
-    /// More pods want room, or other room than before.
+    /// More pods need a node, or they need a different one.
     Demand,
-    /// Pods lose the node that they have to the cloud, or have lost it and want another.
-    Pressing,
+    /// Pods lose their node to an interruption, or have lost it and need another.
+    Interrupted,
 }
 
-/// Everything known about the cluster. Cheap to take a [`Snapshot`] of.
+/// The index: everything known about the cluster. It is cheap to take a [`Snapshot`] of.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterIndex {
     state: Snapshot,
-    /// Whether anybody asks for the selectors of controllers.
+    /// Whether selectors of controllers are needed.
     keeps_selectors: bool,
-    /// Claims that we wrote and no watch has shown yet: their UID, and until when they are believed to exist.
+    /// Claims that we created and no watch has shown yet: their UIDs, and until when they are kept.
     expected: BTreeMap<ClaimName, (Uid, Timestamp)>,
     instances_gone: Gone,
-    /// Controllers of pods on nodes that clouds take, and the claims of those nodes.
-    pressed: BTreeSet<(Uid, ClaimName)>,
+    /// Controllers of pods on interrupted nodes, and the claims of those nodes.
+    interrupted_owners: BTreeSet<(Uid, ClaimName)>,
 }
 
 impl ClusterIndex {
-    /// Knows nothing yet.
+    /// An empty index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Everything as it stands now.
+    /// A snapshot of the current state.
     pub fn snapshot(&self) -> Snapshot {
         self.state.clone()
     }
 
-    /// Everything as it stands now, without a copy.
+    /// The current state, without a copy.
     pub fn view(&self) -> &Snapshot {
         &self.state
     }
@@ -74,17 +74,17 @@ impl ClusterIndex {
         put(&mut self.state.pools, pool.name.clone(), pool)
     }
 
-    /// A pool is gone.
+    /// A pool was deleted.
     pub fn delete_pool(&mut self, name: &PoolName) -> Change {
         self.state.pools.remove(name).map_or(Change::None, |_| Change::Room)
     }
 
-    /// How many nodes may be disturbed at a time over all pools.
+    /// Sets the disruption budgets over all pools.
     pub fn set_disruption_budgets(&mut self, budgets: Arc<[NodeBudget]>) {
         self.state.disruption_budgets = budgets;
     }
 
-    /// The namespaces in which pods may not be given tolerations.
+    /// Sets the namespaces in which pods may not be given tolerations.
     pub fn set_unpatchable(&mut self, namespaces: BTreeSet<String>) -> Change {
         if self.state.unpatchable == namespaces {
             return Change::None;
@@ -93,7 +93,7 @@ impl ClusterIndex {
         Change::Life
     }
 
-    /// All pools there are.
+    /// Replaces all pools.
     pub fn reset_pools(&mut self, pools: impl IntoIterator<Item = Pool>) -> Change {
         let pools: BTreeMap<PoolName, Pool> =
             pools.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
@@ -106,12 +106,12 @@ impl ClusterIndex {
         put(&mut self.state.daemonsets, daemonset.key.clone(), daemonset)
     }
 
-    /// A DaemonSet is gone.
+    /// A DaemonSet was deleted.
     pub fn delete_daemonset(&mut self, key: &ObjectKey) -> Change {
         self.state.daemonsets.remove(key).map_or(Change::None, |_| Change::Room)
     }
 
-    /// All DaemonSets there are.
+    /// Replaces all DaemonSets.
     pub fn reset_daemonsets(&mut self, daemonsets: impl IntoIterator<Item = DaemonSet>) -> Change {
         let all: BTreeMap<ObjectKey, DaemonSet> =
             daemonsets.into_iter().map(|daemonset| (daemonset.key.clone(), daemonset)).collect();
@@ -129,12 +129,12 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// A namespace is gone.
+    /// A namespace was deleted.
     pub fn delete_namespace(&mut self, name: &str) -> Change {
         Arc::make_mut(&mut self.state.namespaces).remove(name).map_or(Change::None, |_| Change::Room)
     }
 
-    /// All namespaces there are.
+    /// Replaces all namespaces.
     pub fn reset_namespaces(&mut self, namespaces: impl IntoIterator<Item = Namespace>) -> Change {
         let all = Namespace::labels_by_name(namespaces);
         if self.state.namespaces == all {
@@ -144,7 +144,7 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// A controller of pods was added or changed. Its pods tell of demand; this only says how many more will come.
+    /// A controller of pods was added or changed. Only its existing pods are demand; this says how many more to expect.
     pub fn apply_workload(&mut self, mut workload: Workload) -> Change {
         // Clusters keep many ReplicaSets without pods.
         if !self.keeps_selectors || workload.total == 0 {
@@ -154,13 +154,13 @@ impl ClusterIndex {
         put(&mut self.state.workloads, key, workload).min(Change::Life)
     }
 
-    /// A controller of pods is gone.
+    /// A controller of pods was deleted.
     pub fn delete_workload(&mut self, kind: &str, key: &ObjectKey) -> Change {
         let gone = self.state.workloads.remove(&(kind.to_owned(), key.clone()));
         gone.map_or(Change::None, |_| Change::Life)
     }
 
-    /// All controllers of a kind that there are.
+    /// Replaces all controllers of a kind that.
     pub fn reset_workloads(&mut self, kind: &str, all: impl IntoIterator<Item = Workload>) -> Change {
         self.state.workloads.retain(|(known, _), _| known != kind);
         all.into_iter().map(|workload| self.apply_workload(workload)).fold(Change::Life, Ord::max)
@@ -171,17 +171,17 @@ impl ClusterIndex {
         put(&mut self.state.quotas, quota.key.clone(), quota).min(Change::Life)
     }
 
-    /// A ResourceQuota is gone.
+    /// A ResourceQuota was deleted.
     pub fn delete_quota(&mut self, key: &ObjectKey) -> Change {
         self.state.quotas.remove(key).map_or(Change::None, |_| Change::Life)
     }
 
-    /// Every ResourceQuota there is.
+    /// Replaces all ResourceQuotas.
     pub fn reset_quotas(&mut self, all: impl IntoIterator<Item = Quota>) -> Change {
         reset(&mut self.state.quotas, all, |quota| quota.key.clone()).min(Change::Life)
     }
 
-    /// What a node class can buy, or why it cannot be used.
+    /// Sets the catalogue of a node class, or why it has none.
     pub fn set_catalogue(
         &mut self,
         class: NodeClassRef,
@@ -194,12 +194,12 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// A node class is gone.
+    /// A node class was deleted.
     pub fn delete_catalogue(&mut self, class: &NodeClassRef) -> Change {
         self.state.catalogues.remove(class).map_or(Change::None, |_| Change::Room)
     }
 
-    /// All node classes there are.
+    /// Replaces all node classes.
     pub fn reset_catalogues(
         &mut self,
         catalogues: impl IntoIterator<Item = (NodeClassRef, Result<Arc<Catalogue>, String>)>,
@@ -211,7 +211,7 @@ impl ClusterIndex {
         all.into_iter().map(|(class, catalogue)| self.set_catalogue(class, catalogue)).fold(gone, Ord::max)
     }
 
-    /// What is held back: [`crate::setbacks::Setbacks::held_back`].
+    /// Sets the offerings that are held back: [`crate::setbacks::Setbacks::held_back`].
     pub fn set_held_back(&mut self, held_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>) -> Change {
         if self.state.held_back == held_back {
             return Change::None;
@@ -220,7 +220,7 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// What is taken back: [`crate::setbacks::Setbacks::taken_back`].
+    /// Sets the offerings that were reclaimed lately: [`crate::setbacks::Setbacks::taken_back`].
     pub fn set_taken_back(&mut self, taken_back: BTreeMap<(NodeClassRef, OfferingId), TakenBack>) -> Change {
         if self.state.taken_back == taken_back {
             return Change::None;
@@ -229,13 +229,17 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// Where the last plan put pods that are still waiting: [`crate::model::plan::Plan::nominations`].
-    pub fn set_nominations(&mut self, nominations: BTreeMap<PodKey, (Uid, String)>, crowded: bool) -> Change {
-        if self.state.nominations == nominations && self.state.crowded == crowded {
+    /// Sets the places of pending pods in the last plan: [`crate::model::plan::Plan::nominations`].
+    pub fn set_nominations(
+        &mut self,
+        nominations: BTreeMap<PodKey, (Uid, String)>,
+        short_of_capacity: bool,
+    ) -> Change {
+        if self.state.nominations == nominations && self.state.short_of_capacity == short_of_capacity {
             return Change::None;
         }
         self.state.nominations = nominations;
-        self.state.crowded = crowded;
+        self.state.short_of_capacity = short_of_capacity;
         Change::Life
     }
 }
@@ -268,5 +272,5 @@ fn drop_missing<K: Ord + Clone, V: Clone, W>(
     if map.len() < before { change } else { Change::None }
 }
 
-/// Instances that have gone, and since when.
+/// Instances that have terminated, and since when.
 pub(crate) type Gone = BTreeMap<String, Timestamp>;

@@ -19,7 +19,7 @@ impl ClusterIndex {
             self.state.nodes.insert(node.name.clone(), Arc::new(node));
             return Change::Life;
         }
-        // Until it opens, a node of ours counts as what its claim promised, whatever it says itself.
+        // Until our node opens, plans use what its claim promised, not what the node reports.
         let closed = node.gated || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT);
         let name = node.name.clone();
         self.state.nodes.insert(name.clone(), Arc::new(node));
@@ -27,12 +27,12 @@ impl ClusterIndex {
         change.max(self.measure_node(&name))
     }
 
-    /// A node is gone.
+    /// A node was deleted.
     pub fn delete_node(&mut self, name: &str) -> Change {
         self.state.nodes.remove(name).map_or(Change::None, |_| Change::Room)
     }
 
-    /// All nodes there are.
+    /// Replaces all nodes.
     pub fn reset_nodes(&mut self, nodes: impl IntoIterator<Item = Node>) -> Change {
         let nodes: BTreeMap<String, Node> = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
         let before = self.state.nodes.len();
@@ -42,7 +42,7 @@ impl ClusterIndex {
     }
 }
 
-/// The node as the planner sees it: what is left on a reserved node is room.
+/// The node as the planner sees it: free capacity on a reserved node counts.
 fn unreserved(node: &Node) -> Node {
     let mut node = node.clone();
     node.taints.retain(|taint| taint.key != RESERVED_TAINT);

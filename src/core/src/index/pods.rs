@@ -1,4 +1,4 @@
-//! Pods in the index: which of their changes are demand.
+//! Pods in the index, and which of their changes are demand.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ impl ClusterIndex {
         change
     }
 
-    /// A pod is gone.
+    /// A pod was deleted.
     pub fn delete_pod(&mut self, key: &ObjectKey) -> Change {
         self.state.pods.remove(&PodKey::Existing(key.clone())).map_or(Change::None, |_| Change::Life)
     }
 
-    /// All pods there are.
+    /// Replaces all pods.
     pub fn reset_pods(&mut self, pods: impl IntoIterator<Item = Pod>) -> Change {
         let pods: BTreeMap<PodKey, Pod> = pods.into_iter().map(|pod| (pod.key.clone(), pod)).collect();
         let before = self.state.pods.len();
@@ -42,17 +42,17 @@ impl ClusterIndex {
                     && old.volumes == pod.volumes
                     && old.labels == pod.labels
                     && old.priority == pod.priority
-                    // A nomination that was taken back came to nothing.
+                    // A nomination that was cleared has failed.
                     && (pod.nominated_node.is_some() || old.nominated_node.is_none())
             });
             return if as_before { Change::Life } else { self.demand_of(pod) };
         }
         if old.is_none() && self.lacks_group(pod) {
-            // The scheduler holds it without a word: it is a plan that says what is missing.
+            // The scheduler holds the pod without a message, so a plan has to say what is missing.
             return Change::Demand;
         }
         match (&pod.phase, old.map(|old| &old.phase)) {
-            // It took room that may have been meant for another.
+            // It took capacity that may have been planned for another pod.
             (PodPhase::Bound { node }, before)
                 if !matches!(before, Some(PodPhase::Bound { .. }))
                     && pod.role == PodRole::Workload
@@ -64,13 +64,13 @@ impl ClusterIndex {
         }
     }
 
-    /// Whether the pod waits for a PodGroup that is not there.
+    /// Whether the pod waits for a PodGroup that does not exist.
     fn lacks_group(&self, pod: &Pod) -> bool {
         pod.phase == PodPhase::Waiting
             && pod.group_key().is_some_and(|key| !self.state.pod_groups.contains_key(&key))
     }
 
-    /// Whether the pod is on the node where it was planned.
+    /// Whether the pod is on the node that it was planned for.
     fn planned_for(&self, pod: &Pod, node: &str) -> bool {
         let Some((uid, target)) = self.state.nominations.get(&pod.key) else { return false };
         let claim = self.state.claims.get(&ClaimName(target.clone()));

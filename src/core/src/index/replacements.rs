@@ -1,35 +1,35 @@
-//! Whose pods have lost their node to the cloud.
+//! Controllers whose pods lose their nodes to interruptions. Their new pods are urgent.
 //!
-//! When a machine is taken back, the pods that their controllers make in place of those that go have waited already: what they want is
-//! planned in a moment, as what the notice itself asked for was. Most of them find the place that was bought for them then.
+//! When an instance is reclaimed, controllers create new pods for those that end. These pods are planned as quickly as the
+//! interruption itself was. Most of them get the place that was bought for them at that time.
 
 use crate::index::{Change, ClusterIndex};
 use crate::model::{Claim, ClaimName, Pod, Uid};
 
 impl ClusterIndex {
-    /// Takes note of the controllers of pods on the claim's node, which its cloud takes.
-    pub(crate) fn press(&mut self, claim: &Claim) {
+    /// Remembers the controllers of pods on the node of an interrupted claim.
+    pub(crate) fn note_interrupted(&mut self, claim: &Claim) {
         let node = claim.node_name.as_ref().and_then(|name| self.state.pods.on_node(name));
         let owners = node.into_iter().flat_map(|node| &node.pods).filter_map(|pod| pod.owner.clone());
-        self.pressed.extend(owners.map(|owner| (owner, claim.name.clone())));
+        self.interrupted_owners.extend(owners.map(|owner| (owner, claim.name.clone())));
     }
 
-    /// Such claims are remembered for as long as they are there: until the instance is gone.
-    pub(crate) fn forget_pressed(&mut self) {
+    /// Forgets the controllers of claims that no longer exist.
+    pub(crate) fn forget_ended(&mut self) {
         let claims = &self.state.claims;
-        self.pressed.retain(|(_, claim)| claims.contains_key(claim));
+        self.interrupted_owners.retain(|(_, claim)| claims.contains_key(claim));
     }
 
-    /// The cloud does not take the claim's machine after all.
-    pub(crate) fn relieve(&mut self, name: &ClaimName) {
-        self.pressed.retain(|(_, claim)| claim != name);
+    /// Forgets the controllers of a claim that is no longer interrupted.
+    pub(crate) fn forget_interrupted(&mut self, name: &ClaimName) {
+        self.interrupted_owners.retain(|(_, claim)| claim != name);
     }
 
-    /// What it means that this pod wants a node.
+    /// The change that it is when this pod needs a node.
     pub(crate) fn demand_of(&self, pod: &Pod) -> Change {
         let Some(owner) = &pod.owner else { return Change::Demand };
         let first: (Uid, ClaimName) = (owner.clone(), ClaimName(String::new()));
-        let is_pressed = self.pressed.range(first..).next().is_some_and(|(of, _)| of == owner);
-        if is_pressed { Change::Pressing } else { Change::Demand }
+        let ends_soon = self.interrupted_owners.range(first..).next().is_some_and(|(of, _)| of == owner);
+        if ends_soon { Change::Interrupted } else { Change::Demand }
     }
 }

@@ -1,4 +1,4 @@
-//! Volumes in the index: claims, volumes, storage classes, attachments, and how many volumes nodes take.
+//! PersistentVolumeClaims, PersistentVolumes, StorageClasses, VolumeAttachments and CSINodes in the index.
 
 use crate::index::{Change, ClusterIndex, put, reset};
 use crate::model::{Attachment, NodeDrivers, ObjectKey, StorageClass, Volume, VolumeClaim};
@@ -9,12 +9,12 @@ impl ClusterIndex {
         put(&mut self.state.volume_claims, claim.key.clone(), claim)
     }
 
-    /// A PersistentVolumeClaim is gone.
+    /// A PersistentVolumeClaim was deleted.
     pub fn delete_volume_claim(&mut self, key: &ObjectKey) -> Change {
         self.state.volume_claims.remove(key).map_or(Change::None, |_| Change::Room)
     }
 
-    /// Every PersistentVolumeClaim there is.
+    /// Replaces all PersistentVolumeClaims.
     pub fn reset_volume_claims(&mut self, all: impl IntoIterator<Item = VolumeClaim>) -> Change {
         reset(&mut self.state.volume_claims, all, |claim| claim.key.clone())
     }
@@ -24,12 +24,12 @@ impl ClusterIndex {
         put(&mut self.state.volumes, volume.name.clone(), volume)
     }
 
-    /// A PersistentVolume is gone.
+    /// A PersistentVolume was deleted.
     pub fn delete_volume(&mut self, key: &str) -> Change {
         self.state.volumes.remove(key).map_or(Change::None, |_| Change::Room)
     }
 
-    /// Every PersistentVolume there is.
+    /// Replaces all PersistentVolumes.
     pub fn reset_volumes(&mut self, all: impl IntoIterator<Item = Volume>) -> Change {
         reset(&mut self.state.volumes, all, |volume| volume.name.clone())
     }
@@ -39,12 +39,12 @@ impl ClusterIndex {
         put(&mut self.state.storage_classes, class.name.clone(), class)
     }
 
-    /// A StorageClass is gone.
+    /// A StorageClass was deleted.
     pub fn delete_storage_class(&mut self, key: &str) -> Change {
         self.state.storage_classes.remove(key).map_or(Change::None, |_| Change::Room)
     }
 
-    /// Every StorageClass there is.
+    /// Replaces all StorageClasses.
     pub fn reset_storage_classes(&mut self, all: impl IntoIterator<Item = StorageClass>) -> Change {
         reset(&mut self.state.storage_classes, all, |class| class.name.clone())
     }
@@ -54,12 +54,12 @@ impl ClusterIndex {
         put(&mut self.state.attachments, attachment.name.clone(), attachment).min(Change::Life)
     }
 
-    /// A VolumeAttachment is gone.
+    /// A VolumeAttachment was deleted.
     pub fn delete_attachment(&mut self, key: &str) -> Change {
         self.state.attachments.remove(key).map_or(Change::None, |_| Change::Life)
     }
 
-    /// Every VolumeAttachment there is.
+    /// Replaces all VolumeAttachments.
     pub fn reset_attachments(&mut self, all: impl IntoIterator<Item = Attachment>) -> Change {
         reset(&mut self.state.attachments, all, |attachment| attachment.name.clone()).min(Change::Life)
     }
@@ -69,12 +69,12 @@ impl ClusterIndex {
         put(&mut self.state.node_drivers, drivers.node.clone(), drivers)
     }
 
-    /// A CSINode is gone.
+    /// A CSINode was deleted.
     pub fn delete_node_drivers(&mut self, key: &str) -> Change {
         self.state.node_drivers.remove(key).map_or(Change::None, |_| Change::Room)
     }
 
-    /// Every CSINode there is.
+    /// Replaces all CSINodes.
     pub fn reset_all_node_drivers(&mut self, all: impl IntoIterator<Item = NodeDrivers>) -> Change {
         reset(&mut self.state.node_drivers, all, |drivers| drivers.node.clone())
     }

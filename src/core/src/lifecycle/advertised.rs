@@ -1,12 +1,12 @@
-//! What a new node still lacks of what was promised.
+//! Whether a new node advertises the promised resources and passes its readiness gates.
 
 use poolwright_terms::Reason;
 use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT, UNREGISTERED_TAINT};
 
 use crate::model::{Claim, Node};
-use crate::rules::promise::is_kept;
+use crate::rules::allocatable_tolerance::is_kept;
 
-/// What keeps a node from being opened, if anything.
+/// Why a node cannot open yet, if it cannot.
 pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
     if node.deleting_since.is_some() {
         return Some((Reason::NodeDeleted, format!("node {} is being deleted", node.name)));
@@ -54,18 +54,18 @@ pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
     None
 }
 
-/// Taints of the Node Readiness Controller: it lifts each when the conditions of its rule hold.
+/// Prefix of the taints of the Node Readiness Controller, which removes each when the conditions of its rule hold.
 /// (<https://github.com/kubernetes-sigs/node-readiness-controller>)
 pub(crate) const READINESS_TAINTS: &str = "readiness.k8s.io/";
 
-/// What keeps a readiness gate closed, if anything does.
+/// Why a readiness gate is not passed, if it is not.
 pub(crate) fn closed(node: &Node, gate: &str) -> Option<String> {
     if gate == "Ready" {
-        // That is always waited for.
+        // `Ready` is always required.
         return None;
     }
     let Some(reported) = node.condition(gate) else {
-        return Some(format!("nobody has reported the condition {gate}"));
+        return Some(format!("it does not have the condition {gate} yet"));
     };
     (reported.status != "True").then(|| format!("condition {reported} since {}", reported.since))
 }

@@ -1,4 +1,4 @@
-//! How many more nodes of a pool, and of all pools, may be disturbed now.
+//! Disruption budgets: how many more nodes of a pool, and of all pools, may be disrupted now.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use poolwright_terms::ConditionType;
 
 use crate::model::{Cause, Claim, Disruption, NodeBudget, Pool, Snapshot, Window};
 
-/// What the budgets of a pool leave.
+/// What disruption budgets allow now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Allowance {
     /// How many more nodes.
     pub left: u64,
-    /// What allows no more, in words.
+    /// The budget that allows no more, in words.
     pub why: String,
 }
 
-/// What the budgets of a pool leave for a cause: the most restrictive that is in force counts, and every node of the pool that is
-/// disturbed, on its way out or not ready, for whatever cause.
+/// What the budgets of a pool allow for a cause. The most restrictive budget in force counts. Nodes of the pool that are
+/// disrupted, being deleted or not ready are subtracted, for any cause.
 pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Timestamp) -> Allowance {
     let budgets = &pool.disruption.budgets;
     if budgets.is_empty() && cause == Cause::Empty {
@@ -27,7 +27,7 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
     let name = &pool.name;
     let mut least = least(budgets, nodes, cause, now, |at, budget, allowed| match &budget.window {
         Some(Window::Unreadable(why)) => {
-            format!("a budget of pool `{name}` makes no sense and so allows nothing: {why}")
+            format!("a budget of pool `{name}` is invalid and allows nothing: {why}")
         }
         _ => format!(
             "spec.disruption.budgets[{at}] of pool `{name}` allows {allowed} of {nodes} nodes at a time"
@@ -37,14 +37,14 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
         let percent = Disruption::DEFAULT_PERCENT;
         let allowed = (u128::from(nodes) * u128::from(percent)).div_ceil(100);
         let why = format!(
-            "pool `{name}` has no budgets, so that {percent} % of its {nodes} nodes are disturbed at a time"
+            "pool `{name}` has no budgets, so at most {percent} % of its {nodes} nodes are disrupted at a time"
         );
         least = Some((u64::try_from(allowed).unwrap_or(u64::MAX), why));
     }
     left(least, disturbed)
 }
 
-/// What the budgets over all pools leave for a cause.
+/// What the budgets over all pools allow for a cause.
 pub(crate) fn allowance_over_all(snapshot: &Snapshot, cause: Cause, now: Timestamp) -> Allowance {
     let budgets = &snapshot.disruption_budgets;
     if budgets.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn allowance_over_all(snapshot: &Snapshot, cause: Cause, now: Timesta
     left(least, disturbed)
 }
 
-/// How many of these nodes are open, or were, and how many of them are disturbed.
+/// How many of these nodes are or were open, and how many of those are disrupted.
 fn count(snapshot: &Snapshot, concerned: impl Fn(&Claim) -> bool) -> (u64, u64) {
     let open = |claim: &&Arc<Claim>| claim.since(ConditionType::Initialized).is_some() && concerned(claim);
     let (mut nodes, mut disturbed) = (0u64, 0u64);
@@ -90,5 +90,8 @@ fn least(
 
 fn left(least: Option<(u64, String)>, disturbed: u64) -> Allowance {
     let (allowed, why) = least.unwrap_or((u64::MAX, String::new()));
-    Allowance { left: allowed.saturating_sub(disturbed), why: format!("{why}, and {disturbed} are now") }
+    Allowance {
+        left: allowed.saturating_sub(disturbed),
+        why: format!("{why}, and {disturbed} are disrupted now"),
+    }
 }

@@ -1,8 +1,7 @@
-//! Nodes that are kept for the room that their pool keeps free.
+//! Nodes that are kept for the buffers of their pool.
 //!
-//! Units go to the first node that has room for them, in an order that does not change while nothing changes: nodes with work first.
-//! Where all have their place, nodes without any may go. What remains then still holds them all, so that the planner buys nothing
-//! for what is given back here.
+//! Units go to the first node with room, in a stable order that starts with nodes that run pods. Nodes without units may be
+//! terminated once all units have a place. The remaining nodes hold all units, so the planner buys no replacement.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,25 +11,25 @@ use poolwright_catalog::ResourceList;
 use poolwright_terms::ConditionType;
 
 use crate::demand::{uses_buffers, wants_buffer};
-use crate::lifecycle::scene::{Scene, after};
+use crate::lifecycle::context::{LifecycleContext, after};
 use crate::model::{Claim, ClaimName, Pool};
 
-/// How often it is looked at whether a schedule begins or ends.
+/// How often to check whether a schedule begins or ends.
 const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
 /// The claims whose nodes are kept.
-pub(crate) fn kept(scene: &mut Scene<'_>) -> BTreeSet<ClaimName> {
+pub(crate) fn kept(context: &mut LifecycleContext<'_>) -> BTreeSet<ClaimName> {
     let mut kept = BTreeSet::new();
-    // Whoever is there comes first: what is kept free counts against the limits that others wait for.
-    if !uses_buffers(scene.snapshot) || scene.snapshot.crowded {
+    // Pods come first: buffers count against the limits that pods wait for.
+    if !uses_buffers(context.snapshot) || context.snapshot.short_of_capacity {
         return kept;
     }
-    let now = scene.now;
-    for pool in scene.snapshot.pools.values().filter(|pool| wants_buffer(pool)) {
+    let now = context.now;
+    for pool in context.snapshot.pools.values().filter(|pool| wants_buffer(pool)) {
         if pool.buffer.iter().any(|buffer| buffer.window.is_some()) {
-            scene.wake(after(now, LOOK));
+            context.wake(after(now, LOOK));
         }
-        let mut rooms = rooms(scene, pool);
+        let mut rooms = rooms(context, pool);
         for units in &pool.buffer {
             for _ in 0..units.wanted(now) {
                 if let Some((claim, free)) = rooms.iter_mut().find(|(_, free)| units.requests.fits(free)) {
@@ -43,18 +42,18 @@ pub(crate) fn kept(scene: &mut Scene<'_>) -> BTreeSet<ClaimName> {
     kept
 }
 
-/// What is free on the nodes of a pool, those first that stay anyway.
-fn rooms<'a>(scene: &Scene<'a>, pool: &Pool) -> Vec<(&'a Claim, ResourceList)> {
-    let claims = scene.snapshot.claims.values().map(Arc::as_ref).filter(|claim| {
+/// The free capacity of the nodes of a pool; nodes that stay in any case come first.
+fn rooms<'a>(context: &LifecycleContext<'a>, pool: &Pool) -> Vec<(&'a Claim, ResourceList)> {
+    let claims = context.snapshot.claims.values().map(Arc::as_ref).filter(|claim| {
         claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
     });
     let mut rooms: Vec<(bool, &Claim, ResourceList)> = claims
         .filter_map(|claim| {
-            let mut free = free(scene, claim)?;
-            for pod in scene.expected(claim) {
+            let mut free = free(context, claim)?;
+            for pod in context.expected(claim) {
                 free.saturating_sub(&pod.spec.requests);
             }
-            let stays = !scene.work(claim).is_empty() || !scene.expected(claim).is_empty();
+            let stays = !context.work(claim).is_empty() || !context.expected(claim).is_empty();
             Some((!stays, claim, free))
         })
         .collect();
@@ -62,14 +61,14 @@ fn rooms<'a>(scene: &Scene<'a>, pool: &Pool) -> Vec<(&'a Claim, ResourceList)> {
     rooms.into_iter().map(|(_, claim, free)| (claim, free)).collect()
 }
 
-/// What pods leave of a claim's node, or of what it promises; `None` where no pod can come.
-fn free(scene: &Scene<'_>, claim: &Claim) -> Option<ResourceList> {
+/// The free capacity of a claim's node, or of what it promises; `None` if pods cannot use it.
+fn free(context: &LifecycleContext<'_>, claim: &Claim) -> Option<ResourceList> {
     if claim.since(ConditionType::Initialized).is_none() {
         return Some(claim.current_offering().allocatable.clone());
     }
-    let node = scene.node(claim).filter(|node| node.ready && (!node.cordoned || node.gated))?;
+    let node = context.node(claim).filter(|node| node.ready && (!node.cordoned || node.gated))?;
     let mut free = node.allocatable.clone();
-    if let Some(there) = scene.snapshot.pods.on_node(&node.name) {
+    if let Some(there) = context.snapshot.pods.on_node(&node.name) {
         free.saturating_sub(&there.requests);
     }
     Some(free)

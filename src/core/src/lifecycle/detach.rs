@@ -1,24 +1,24 @@
-//! Volumes of the work that was on a node: detached by those whose business it is, before its instance ends.
+//! Waits until the volumes of a drained node are detached before its instance is terminated.
 //!
-//! Kubernetes attaches a volume elsewhere only when it is detached, or six minutes after its node is gone. So an instance that ended
-//! sooner would hold up the very pods that were moved.
+//! Kubernetes attaches a volume to another node only after it is detached, or six minutes after its node is gone. So
+//! terminating earlier would delay the pods that moved.
 
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
-use crate::lifecycle::scene::{Scene, after, is, is_not};
+use crate::lifecycle::context::{LifecycleContext, after, is, is_not};
 use crate::model::{Claim, ObjectKey, Pod, PodVolume};
 
-/// For how long detaching is waited for: after as long Kubernetes itself takes a volume away from a node
-/// (kube-controller-manager, `maxWaitForUnmountDuration`).
+/// How long to wait for detaching. After that time, Kubernetes itself force-detaches a volume (kube-controller-manager,
+/// `maxWaitForUnmountDuration`).
 const PATIENCE: SignedDuration = SignedDuration::from_mins(6);
 
-/// Whether a volume is still waited for.
-pub(crate) fn waits(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> bool {
-    let kept = of_pods(scene, node);
-    let attachments = scene.snapshot.attachments.values().filter(|one| one.node == node);
+/// Whether to wait for a volume.
+pub(crate) fn waits(context: &mut LifecycleContext<'_>, claim: &Claim, node: &str) -> bool {
+    let kept = of_pods(context, node);
+    let attachments = context.snapshot.attachments.values().filter(|one| one.node == node);
     let attached: Vec<&str> = attachments
         .filter(|one| one.volume.as_ref().is_none_or(|volume| !kept.contains(volume.as_str())))
         .map(|one| one.volume.as_deref().unwrap_or(&one.name))
@@ -27,37 +27,36 @@ pub(crate) fn waits(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> bool {
     if attached.is_empty() {
         if recorded.is_some() {
             let message = format!("no volume is attached to node {node} any more");
-            scene.conditions(claim, [is(ConditionType::VolumesDetached, Reason::Detached, message)]);
+            context.conditions(claim, [is(ConditionType::VolumesDetached, Reason::Detached, message)]);
         }
         return false;
     }
     let since =
-        recorded.filter(|one| one.status == ConditionStatus::False).map_or(scene.now, |one| one.since);
+        recorded.filter(|one| one.status == ConditionStatus::False).map_or(context.now, |one| one.since);
     let until = claim.ends_at().map_or(after(since, PATIENCE), |end| end.min(after(since, PATIENCE)));
     let shown = attached.iter().take(3).copied().collect::<Vec<_>>().join(", ");
     let more = if attached.len() > 3 { ", ..." } else { "" };
     let what = format!("still attached to node {node}: {shown}{more}");
-    let waits = !scene.ended(until);
+    let waits = !context.ended(until);
     let update = if waits {
-        let message = format!("{what}; that is waited for until {until} at the latest");
+        let message = format!("{what}; Poolwright waits for that until {until} at the latest");
         is_not(ConditionType::VolumesDetached, Reason::VolumesAttached, message)
     } else {
-        let message =
-            format!("{what}, for too long: its instance ends all the same, and detaches what is left");
+        let message = format!("{what}, for too long; its instance is terminated anyway");
         is_not(ConditionType::VolumesDetached, Reason::NotDetachedInTime, message)
     };
-    scene.conditions(claim, [update]);
+    context.conditions(claim, [update]);
     waits
 }
 
-/// Volumes of the pods that are still on a node: nobody waits for those, nor for what they use.
-fn of_pods<'a>(scene: &Scene<'a>, node: &str) -> BTreeSet<&'a str> {
-    let there = scene.snapshot.pods.on_node(node);
+/// Volumes of the pods that are still on a node. These are not waited for.
+fn of_pods<'a>(context: &LifecycleContext<'a>, node: &str) -> BTreeSet<&'a str> {
+    let there = context.snapshot.pods.on_node(node);
     let pods = there.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref);
     pods.flat_map(|pod: &Pod| {
         pod.volumes.iter().filter_map(|volume| {
             let PodVolume::Claim { name, .. } = volume else { return None };
-            let claim = scene.snapshot.volume_claims.get(&ObjectKey::new(pod.key.namespace(), name))?;
+            let claim = context.snapshot.volume_claims.get(&ObjectKey::new(pod.key.namespace(), name))?;
             claim.volume.as_deref()
         })
     })

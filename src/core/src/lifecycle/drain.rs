@@ -1,35 +1,35 @@
-//! Emptying the node of a deleted claim: who is asked to go when, and who is made to when time is up.
+//! Drain: evicts the pods of a deleted claim's node, tier by tier, and force-deletes pods when the deadline is near.
 //!
-//! Pods go by the Eviction API, so that budgets hold, tier by tier: plain work, more important work, DaemonSets, what is critical
-//! to the system. A pod that is protected is left alone. Only `deadlines.termination` of its pool ends all of this, where it is set,
-//! and the time at which its cloud takes the instance: what still runs is told to go so long before it that each pod has the grace
-//! that it asks for.
+//! Pods are evicted with the Eviction API, so that PodDisruptionBudgets hold. The tiers are: low-priority pods, other pods,
+//! DaemonSet pods, system-critical pods. Protected pods are left alone. Two deadlines override this: `deadlines.termination` of
+//! the pool, and the time at which the cloud reclaims the instance. Before a deadline, each remaining pod is deleted early
+//! enough for its grace period.
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::keys::DISRUPTED_TAINT;
 use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
 
 use crate::action::Action;
-use crate::lifecycle::scene::{Scene, after, is, is_not, some_pods};
+use crate::lifecycle::context::{LifecycleContext, after, is, is_not, some_pods};
 use crate::model::{Claim, Pod, PodPhase, PodRole};
 use crate::rules;
 
-/// From this priority on a pod is critical to the system (`system-cluster-critical`).
+/// The least priority of system-critical pods (`system-cluster-critical`).
 const CRITICAL: i32 = 2_000_000_000;
-/// A pod that should have ended this long ago will not: its finalizers, or its kubelet, hold its object alone.
+/// A pod that should have ended this long ago is ignored: only its finalizers or its kubelet keep the object.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
 
-/// How far it is.
+/// The state of a drain.
 pub(crate) enum Drain {
-    /// Somebody is still there.
+    /// Pods are still running.
     Waiting,
-    /// Nobody is left to wait for.
+    /// No pod is left to wait for.
     Done,
-    /// Time is up: whoever is left is lost.
+    /// The deadline has passed: remaining pods are lost.
     TimeIsUp,
 }
 
-/// When a pod's turn comes.
+/// The order in which pods are evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Tier {
     Plain,
@@ -38,71 +38,72 @@ enum Tier {
     Critical,
 }
 
-pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &str) -> Drain {
+pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &str) -> Drain {
     let Some(begun) = claim.deleting_since else { return Drain::Waiting };
     let deadline = claim.ends_at();
-    let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
+    let there: Vec<&Pod> =
+        on_node(context, node).filter(|pod| is_waited_for(pod, begun, context.now)).collect();
     if there.is_empty() {
-        scene.conditions(
-            claim,
-            [is(ConditionType::Drained, Reason::Drained, "no pod is left that it waits for")],
-        );
+        context
+            .conditions(claim, [is(ConditionType::Drained, Reason::Drained, "no pod is left to wait for")]);
         return Drain::Done;
     }
-    if deadline.is_some_and(|deadline| deadline <= scene.now) {
-        let message =
-            format!("time is up, and node {node} still runs {}: it goes with them", some_pods(&there));
-        scene.conditions(claim, [is_not(ConditionType::Drained, Reason::TimeIsUp, message)]);
+    if deadline.is_some_and(|deadline| deadline <= context.now) {
+        let message = format!(
+            "the deadline has passed, and node {node} still runs {}; its instance is terminated with them",
+            some_pods(&there)
+        );
+        context.conditions(claim, [is_not(ConditionType::Drained, Reason::TimeIsUp, message)]);
         return Drain::TimeIsUp;
     }
     let mut told: Vec<&Pod> = Vec::new();
     if let Some(deadline) = deadline {
-        scene.wake(deadline);
-        told.extend(there.iter().filter(|pod| force(scene, pod, deadline)));
+        context.wake(deadline);
+        told.extend(there.iter().filter(|pod| force(context, pod, deadline)));
     }
     let Some(turn) = there.iter().map(|pod| tier(pod)).min() else { return Drain::Done };
     let mut protected: Vec<&Pod> = Vec::new();
     let is_told = |pod: &Pod| told.iter().any(|one| one.key == pod.key);
     for pod in there.iter().filter(|pod| tier(pod) == turn && pod.deleting_since.is_none() && !is_told(pod)) {
-        match pod.ending.protection.as_ref().filter(|one| one.until.is_none_or(|until| until > scene.now)) {
-            None => evict(scene, pod),
+        match pod.ending.protection.as_ref().filter(|one| one.until.is_none_or(|until| until > context.now)) {
+            None => evict(context, pod),
             Some(protection) => {
                 protected.push(pod);
                 if let Some(until) = protection.until {
-                    scene.wake(until);
+                    context.wake(until);
                 }
             }
         }
     }
     let update = match protected.first() {
         None => {
-            let message = format!("node {node} still runs {}, which are asked to go", some_pods(&there));
+            let message = format!("node {node} still runs {}; eviction is under way", some_pods(&there));
             is_not(ConditionType::Drained, Reason::Draining, message)
         }
         Some(first) => {
             let held = held_by(first);
             let end = deadline.map_or_else(
-                || "wait, delete them, or take it away".to_owned(),
-                |deadline| format!("they are told to end in time for {deadline}"),
+                || "wait, delete the pods, or remove the annotation".to_owned(),
+                |deadline| format!("they are deleted in time to end by {deadline}"),
             );
             let message =
                 format!("node {node} still runs {}, protected by {held}: {end}", some_pods(&protected));
             is_not(ConditionType::Drained, Reason::PodsProtected, message)
         }
     };
-    scene.conditions(claim, [update]);
+    context.conditions(claim, [update]);
     Drain::Waiting
 }
 
-/// Whether a pod keeps a node from being given back that was closed at a time: one that follows its node, or came to it by a
-/// toleration of everything when it was closed, does not, and neither does one that should have ended long ago.
+/// Whether a drain waits for a pod on a node that was closed at `closed`. It does not wait for DaemonSet and mirror pods, for
+/// pods that tolerate everything and came after the node was closed, and for pods that should have ended long ago.
 pub fn is_waited_for(pod: &Pod, closed: Timestamp, now: Timestamp) -> bool {
     let stuck = pod.deleting_since.is_some_and(|until| after(until, STUCK) <= now);
     let bound = matches!(pod.phase, PodPhase::Bound { .. });
     bound && !stuck && pod.role != PodRole::Mirror && !comes_back(pod, closed)
 }
 
-/// Whether evicting a pod would bring the next one of its kind to the closed node.
+/// Whether an evicted pod's successor could come to the closed node.
 fn comes_back(pod: &Pod, closed: Timestamp) -> bool {
     let taint =
         Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
@@ -110,8 +111,8 @@ fn comes_back(pod: &Pod, closed: Timestamp) -> bool {
     tolerates && (pod.role == PodRole::DaemonSet || pod.created > closed)
 }
 
-fn on_node<'a>(scene: &Scene<'a>, node: &str) -> impl Iterator<Item = &'a Pod> {
-    let there = scene.snapshot.pods.on_node(node);
+fn on_node<'a>(context: &LifecycleContext<'a>, node: &str) -> impl Iterator<Item = &'a Pod> {
+    let there = context.snapshot.pods.on_node(node);
     there.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref)
 }
 
@@ -124,42 +125,43 @@ fn tier(pod: &Pod) -> Tier {
     }
 }
 
-/// Tells a pod to end, whatever protects it, when just the grace is left that it asks for; one that is ending already, to end by
-/// the deadline. Whether it is told so now.
-fn force(scene: &mut Scene<'_>, pod: &Pod, deadline: Timestamp) -> bool {
+/// Deletes a pod, regardless of protection, when only its grace period is left before the deadline. A pod that is terminating
+/// already gets a shorter grace period if needed. Returns whether it does so now.
+fn force(context: &mut LifecycleContext<'_>, pod: &Pod, deadline: Timestamp) -> bool {
     let late = match pod.deleting_since {
         Some(until) => until > deadline,
-        None => scene.ended(before(deadline, pod.ending.grace)),
+        None => context.ended(before(deadline, pod.ending.grace)),
     };
     if late {
-        let left = SignedDuration::from_secs(deadline.as_second().saturating_sub(scene.now.as_second()));
+        let left = SignedDuration::from_secs(deadline.as_second().saturating_sub(context.now.as_second()));
         let grace = left.min(pod.ending.grace).max(SignedDuration::from_secs(1));
-        end(scene, pod, grace);
+        end(context, pod, grace);
     }
     late
 }
 
-/// Tells everybody on a node to end whose instance is going or gone: nobody is waited for, and what makes them makes them anew at once.
-pub(crate) fn abandon(scene: &mut Scene<'_>, claim: &Claim, node: &str) {
+/// Deletes all pods on a node whose instance is ending, so that their controllers recreate them at once.
+pub(crate) fn abandon(context: &mut LifecycleContext<'_>, claim: &Claim, node: &str) {
     let Some(begun) = claim.deleting_since else { return };
-    let there: Vec<&Pod> = on_node(scene, node).filter(|pod| is_waited_for(pod, begun, scene.now)).collect();
+    let there: Vec<&Pod> =
+        on_node(context, node).filter(|pod| is_waited_for(pod, begun, context.now)).collect();
     for pod in there.into_iter().filter(|pod| pod.deleting_since.is_none()) {
-        let left = claim.ends_at().map(|deadline| deadline.duration_since(scene.now));
+        let left = claim.ends_at().map(|deadline| deadline.duration_since(context.now));
         let grace = left.map_or(pod.ending.grace, |left| left.min(pod.ending.grace));
         let grace = SignedDuration::from_secs(grace.as_secs().max(1));
-        end(scene, pod, grace);
+        end(context, pod, grace);
     }
 }
 
-fn evict(scene: &mut Scene<'_>, pod: &Pod) {
+fn evict(context: &mut LifecycleContext<'_>, pod: &Pod) {
     if let Some(key) = pod.key.existing() {
-        scene.act(Action::Evict { pod: key.clone(), uid: pod.uid.clone() });
+        context.act(Action::Evict { pod: key.clone(), uid: pod.uid.clone() });
     }
 }
 
-fn end(scene: &mut Scene<'_>, pod: &Pod, grace: SignedDuration) {
+fn end(context: &mut LifecycleContext<'_>, pod: &Pod, grace: SignedDuration) {
     if let Some(key) = pod.key.existing() {
-        scene.act(Action::EndPod { pod: key.clone(), uid: pod.uid.clone(), grace });
+        context.act(Action::EndPod { pod: key.clone(), uid: pod.uid.clone(), grace });
     }
 }
 

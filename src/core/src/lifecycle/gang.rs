@@ -1,20 +1,21 @@
-//! Gangs that cannot be had whole: what there is for them is given back at once.
+//! Incomplete gangs: deletes claims for gangs that cannot get all their nodes.
 //!
-//! Some of a gang is launched and the rest cannot be had. A plan is made in that moment, and buys the rest elsewhere if anybody sells it.
-//! If nobody does, the rest may come in an hour or never, and what there is would be paid for that long and do nothing. So it does not
-//! wait for `scaleToZero.after`, which is for nodes that work comes back to, but only for as long as another plan takes.
+//! Some nodes of a gang are launched, and the rest is not available. The next plan buys the rest elsewhere, if possible. If
+//! not, the nodes would idle for an unknown time. So they do not wait for `scaleToZero.after`, but only as long as another plan
+//! takes.
 
 use jiff::SignedDuration;
 
-use crate::lifecycle::scene::Scene;
+use crate::lifecycle::context::LifecycleContext;
 use crate::model::{Claim, ObjectKey};
 
-/// For so long a gang may lack room before what there is for it goes: claims are written one by one, and what fails is planned anew.
+/// How long a gang may lack room before its nodes are terminated: claims are created one by one, and failures are planned
+/// again.
 pub(crate) const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
 
-/// The gang for which the claim waits in vain, if its pool gives nodes back at all.
-pub(crate) fn lacking<'s>(scene: &'s Scene<'_>, claim: &Claim) -> Option<&'s ObjectKey> {
-    let pool = scene.snapshot.pools.get(&claim.pool)?;
+/// The incomplete gang that the claim is kept for, if its pool may terminate empty nodes.
+pub(crate) fn lacking<'s>(context: &'s LifecycleContext<'_>, claim: &Claim) -> Option<&'s ObjectKey> {
+    let pool = context.snapshot.pools.get(&claim.pool)?;
     pool.scale_to_zero_after?;
-    scene.lacking.get(claim.name.0.as_str())
+    context.lacking.get(claim.name.0.as_str())
 }

@@ -1,96 +1,96 @@
-//! Instances that their clouds take back, or say something else of.
+//! Reactions to interruptions of instances.
 //!
-//! What is certain and soon is acted on at once: the node is closed, and its claim says that it leaves, so that what its pods need
-//! elsewhere is demand of the next plan. That plan deletes the claim ([`crate::disruption::follow`]) when what it buys is ordered; where
-//! none is made in time the claim goes all the same. What is only likely is told, and nothing is moved for it.
+//! An imminent interruption is handled at once: the node is closed, and its claim is marked as disrupted, so that the
+//! successors of its pods are demand of the next plan. After that plan has launched replacements, the claim is deleted
+//! ([`crate::disruption::follow`]). If no plan is made in time, the claim is deleted anyway. For an interruption that is only
+//! likely, an event is written, and no pod is moved.
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, Reason};
 
 use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
+use crate::lifecycle::context::{LifecycleContext, after, is};
 use crate::lifecycle::empty;
-use crate::lifecycle::scene::{Scene, after, is};
 use crate::model::{Cause, Claim, Interruption};
 
-/// For how long the plan is waited for that orders what its pods need; an eighth of what is left where that is less.
+/// How long to wait for the plan that launches replacements; at most an eighth of the remaining time.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
-/// What a claim is to say of an interruption, and, where that is soon, of leaving for it.
+/// The conditions of a claim for an interruption: `Interrupted`, and `Disrupting` if it is imminent.
 pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> Vec<ConditionUpdate> {
     let likely = interruption.kind == InterruptionKind::Rebalance;
     let status = if likely { ConditionStatus::Unknown } else { ConditionStatus::True };
     let (reason, message) = (interruption.kind.reason(), told(interruption, now));
     let mut all = vec![ConditionUpdate { kind: ConditionType::Interrupted, status, reason, message }];
-    if interruption.presses(now) {
-        let message = format!("{}: its pods go elsewhere", interruption.words());
+    if interruption.is_imminent(now) {
+        let message = format!("{}: its pods move to other nodes", interruption.words());
         all.push(is(ConditionType::Disrupting, Cause::Interrupted.reason(), message));
     }
     all
 }
 
-/// What happens, and what is done about it.
+/// What happens, and what Poolwright does about it, in words.
 fn told(interruption: &Interruption, now: Timestamp) -> String {
     let what = interruption.words();
     let done = match (interruption.kind, interruption.usable_until()) {
         (InterruptionKind::Rebalance, _) => {
-            "its offering is avoided for a while, and nothing is moved".to_owned()
+            "Poolwright avoids its offering for a while, and moves no pods".to_owned()
         }
         (InterruptionKind::Ending, _) => {
-            "whoever is there is lost, what they need is bought elsewhere, and the instance is given back"
-                .to_owned()
+            "its pods are deleted and planned again, and the instance is terminated".to_owned()
         }
-        (InterruptionKind::Maintenance, _) if !interruption.presses(now) => {
+        (InterruptionKind::Maintenance, _) if !interruption.is_imminent(now) => {
             let from = interruption
-                .presses_from()
-                .map(|from| format!(", and from {from} on without regard to disruption budgets of pools"));
-            format!("its pods are moved as one that has drifted{}", from.unwrap_or_default())
+                .imminent_from()
+                .map(|from| format!("; from {from} on, disruption budgets no longer delay that"));
+            format!("its pods are moved as from a drifted node{}", from.unwrap_or_default())
         }
         (_, Some(until)) => format!(
-            "it is closed, what its pods need is bought elsewhere, and they are asked to go; who is left is told to end by {until}"
+            "its node is closed, room for its pods is bought elsewhere, and they are evicted; pods that remain are deleted in time to end by {until}"
         ),
         (_, None) => {
-            "it is closed, what its pods need is bought elsewhere, and they are asked to go".to_owned()
+            "its node is closed, room for its pods is bought elsewhere, and they are evicted".to_owned()
         }
     };
     format!("{what}: {done}")
 }
 
-/// Looks at a claim of whose instance its cloud has said something. Whether its node goes now.
-pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim) -> bool {
+/// Handles a claim with an interruption. Returns whether its node is removed now.
+pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let Some(interruption) = &claim.interruption else { return false };
-    scene.conditions(claim, interruption_conditions(interruption, scene.now));
-    record_event(scene, claim, interruption);
-    if !interruption.presses(scene.now) {
-        if let Some(from) = interruption.presses_from() {
-            scene.wake(from);
+    context.conditions(claim, interruption_conditions(interruption, context.now));
+    record_event(context, claim, interruption);
+    if !interruption.is_imminent(context.now) {
+        if let Some(from) = interruption.imminent_from() {
+            context.wake(from);
         }
         return false;
     }
-    if let Some(node) = scene.node(claim).filter(|node| !empty::is_closed(node)) {
-        empty::close(scene, node);
+    if let Some(node) = context.node(claim).filter(|node| !empty::is_closed(node)) {
+        empty::close(context, node);
     }
     let since = claim
         .conditions
         .get(&ConditionType::Interrupted)
         .filter(|known| known.reason == interruption.kind.as_str())
-        .map_or(scene.now, |known| known.since);
+        .map_or(context.now, |known| known.since);
     let left = interruption.usable_until().map(|until| until.duration_since(since).max(SignedDuration::ZERO));
     let patience = left.map_or(PATIENCE, |left| PATIENCE.min(left / 8));
-    if scene.ended(after(since, patience)) {
-        scene.act(Action::Retire { claim: claim.name.clone(), uid: claim.uid.clone() });
+    if context.ended(after(since, patience)) {
+        context.act(Action::Retire { claim: claim.name.clone(), uid: claim.uid.clone() });
     }
     true
 }
 
-/// Says on the claim and on its node what happens, and what is done about it.
-pub(crate) fn record_event(scene: &mut Scene<'_>, claim: &Claim, interruption: &Interruption) {
+/// Records events on the claim and its node.
+pub(crate) fn record_event(context: &mut LifecycleContext<'_>, claim: &Claim, interruption: &Interruption) {
     let likely = interruption.kind == InterruptionKind::Rebalance;
     let kind = if likely { EventType::Normal } else { EventType::Warning };
     let reason = if likely { Reason::RebalanceRecommended } else { Reason::Interrupted };
-    let message = told(interruption, scene.now);
-    let node = scene.node(claim).map(|node| Subject::Node(node.name.clone()));
+    let message = told(interruption, context.now);
+    let node = context.node(claim).map(|node| Subject::Node(node.name.clone()));
     for subject in [Some(Subject::Claim(claim.name.clone())), node].into_iter().flatten() {
         let (reason, message) = (reason, message.clone());
-        scene.act(Action::RecordEvent(Event { subject, kind, reason, message }));
+        context.act(Action::RecordEvent(Event { subject, kind, reason, message }));
     }
 }

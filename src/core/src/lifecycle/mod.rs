@@ -1,8 +1,10 @@
-//! The life of claims: launch, register, reserve or nominate, open, give back. One stage, one file.
+//! The lifecycle of claims: launch, register, reserve or nominate, open, drain, terminate. Each step has its own file; the
+//! stages (states) are defined in `model/stage.rs`.
 
 pub(crate) mod advertised;
 pub(crate) mod allowance;
 pub(crate) mod buffer;
+pub(crate) mod context;
 pub(crate) mod detach;
 pub(crate) mod drain;
 pub(crate) mod empty;
@@ -16,38 +18,37 @@ pub(crate) mod reaper;
 pub(crate) mod repair;
 pub(crate) mod replicas;
 pub(crate) mod reserve;
-pub(crate) mod scene;
 pub(crate) mod start;
 pub(crate) mod waiting;
 
+pub use crate::lifecycle::context::{Decision, Placement};
 pub use crate::lifecycle::drain::is_waited_for;
 pub use crate::lifecycle::interruption::interruption_conditions;
 pub use crate::lifecycle::reserve::reservation;
-pub use crate::lifecycle::scene::{Decision, Placement};
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::lifecycle::scene::Scene;
+use crate::lifecycle::context::LifecycleContext;
 use crate::model::Snapshot;
 
 /// Decides about every claim, node and instance of the snapshot.
 ///
-/// Everything is decided anew from what is recorded: an action is repeated until its outcome shows in the snapshot, and
-/// whoever carries actions out leaves out what is still under way. `Launch` and `Terminate` wake again after 5 s.
+/// Every call decides from the recorded state alone. So an action is repeated until its effect shows in the snapshot, and the
+/// executor skips actions that are still in progress. After `Launch` and `Terminate`, `wake_at` is at most 5 s later.
 pub fn decide(snapshot: &Snapshot, now: Timestamp, placement: Placement) -> Decision {
-    let mut scene = Scene::new(snapshot, now, placement);
-    let opening = opening::choose(&mut scene);
-    scene.buffered = buffer::kept(&mut scene);
+    let mut context = LifecycleContext::new(snapshot, now, placement);
+    let opening = opening::choose(&mut context);
+    context.buffered = buffer::kept(&mut context);
     for claim in snapshot.claims.values().map(Arc::as_ref) {
         if claim.deleting_since.is_some() {
-            end::decide(&mut scene, claim);
+            end::decide(&mut context, claim);
         } else {
-            start::decide(&mut scene, claim, &opening);
+            start::decide(&mut context, claim, &opening);
         }
     }
-    replicas::decide(&mut scene);
-    reaper::decide(&mut scene);
-    scene.decision
+    replicas::decide(&mut context);
+    reaper::decide(&mut context);
+    context.decision
 }

@@ -1,28 +1,34 @@
-//! Which waiting pods to nominate to the node of a claim.
+//! Nominations: which waiting pods to nominate to a claim's node.
 
-use crate::lifecycle::scene::Scene;
+use crate::lifecycle::context::LifecycleContext;
 use crate::model::{Claim, ObjectKey, Pod, Uid};
 
-/// Of these waiting pods those that are planned for the claim and not nominated to its node.
+/// Of these pods, those that are not nominated to the node yet.
 pub(crate) fn to_nominate(
-    scene: &Scene<'_>,
+    context: &LifecycleContext<'_>,
     claim: &Claim,
     these: impl Fn(&Pod) -> bool,
 ) -> Vec<(ObjectKey, Uid)> {
-    if scene.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
+    if context.node(claim).is_none_or(|node| node.deleting_since.is_some()) {
         return Vec::new();
     }
-    nominable(scene, claim)
+    nominable(context, claim)
         .filter(|pod| pod.nominated_node.is_none() || pod.nominated_node != claim.node_name)
         .filter(|pod| these(pod))
         .filter_map(|pod| Some((pod.key.existing()?.clone(), pod.uid.clone())))
         .collect()
 }
 
-/// Waiting pods that are planned for the claim, those aside for which the scheduler preempts on a node that is not ours:
-/// that is its decision.
-pub(crate) fn nominable<'s>(scene: &'s Scene<'_>, claim: &'s Claim) -> impl Iterator<Item = &'s Pod> {
-    let ours = |node: &String| scene.snapshot.claims.named_node(node).is_some();
-    let theirs = move |node: &String| scene.snapshot.nodes.contains_key(node) && !ours(node);
-    scene.expected(claim).iter().copied().filter(move |pod| !pod.nominated_node.as_ref().is_some_and(theirs))
+/// Waiting pods that are planned for the claim, without pods for which the scheduler preempts others on foreign nodes.
+pub(crate) fn nominable<'s>(
+    context: &'s LifecycleContext<'_>,
+    claim: &'s Claim,
+) -> impl Iterator<Item = &'s Pod> {
+    let ours = |node: &String| context.snapshot.claims.named_node(node).is_some();
+    let theirs = move |node: &String| context.snapshot.nodes.contains_key(node) && !ours(node);
+    context
+        .expected(claim)
+        .iter()
+        .copied()
+        .filter(move |pod| !pod.nominated_node.as_ref().is_some_and(theirs))
 }

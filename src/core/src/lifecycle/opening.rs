@@ -1,12 +1,13 @@
-//! In which order new nodes open to pods.
+//! The order in which new nodes open to pods.
 //!
-//! The kube-scheduler puts a waiting pod on any open node that holds it. Were all nodes opened to all as they come, pods
-//! would take each other's places: the plan would not happen, and more would be bought. Nodes that are reserved for their
-//! pods open as soon as those can come, in any order.
+//! The kube-scheduler binds a pending pod to any open node that fits. If all nodes opened as they join, pods would take each
+//! other's places, and more nodes would be bought. Nodes that are reserved for their pods open as soon as these pods tolerate
+//! the reservation, in any order.
 //!
-//! Where nodes cannot be reserved pods are nominated first (the scheduler reserves room for nominated pods and tries their
-//! node first), then their nodes open, and the next nodes open when those pods are placed. The scheduler clears the nomination of every pod that it tries in vain, and every node that
-//! opens makes it try all that wait: hence the groups, and the quiet between them.
+//! If nodes cannot be reserved, pods are nominated first, because the scheduler reserves room for nominated pods and tries
+//! their node first. Then their nodes open, and the next nodes open when these pods are bound. The scheduler clears the
+//! nomination of every pod that it fails to place, and every node that opens makes it try all pending pods. So nodes open in
+//! groups, with pauses between them.
 
 use std::collections::BTreeSet;
 
@@ -14,59 +15,59 @@ use jiff::SignedDuration;
 use poolwright_terms::ConditionType;
 
 use crate::lifecycle::advertised::missing;
+use crate::lifecycle::context::{LifecycleContext, after};
 use crate::lifecycle::nominate::to_nominate;
 use crate::lifecycle::reserve;
-use crate::lifecycle::scene::{Scene, after};
 use crate::model::{Claim, ClaimName};
 
-/// How long the pods of one group may take until the next group opens all the same.
+/// How long to wait for the pods of one group before the next group opens anyway.
 const SETTLE: SignedDuration = SignedDuration::from_secs(3);
-/// A node opens this long after its turn came even if not all its pods are prepared: the scheduler keeps clearing
-/// nominations, or the API server does not take tolerations.
+/// How long to wait for the preparation of a node's pods before it opens anyway: the scheduler may keep clearing nominations,
+/// or the API server may refuse tolerations.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
-/// A group is one node of this many that are ready to open: one by one where there are few, for then nothing can go
-/// wrong, and never more than a few dozen rounds where there are many.
+/// The size of a group is the number of ready nodes divided by this. So few nodes open one by one, and many nodes open in at
+/// most this many groups.
 const SHARE: usize = 64;
 
-/// What happens now to the nodes that are ready to open; the others wait.
+/// The nodes that proceed now; the others wait.
 #[derive(Debug, Default)]
 pub(crate) struct Opening<'a> {
-    /// Their waiting pods are nominated.
+    /// Nodes whose pods are nominated now.
     pub nominate: BTreeSet<&'a ClaimName>,
-    /// They open.
+    /// Nodes that open now.
     pub open: BTreeSet<&'a ClaimName>,
 }
 
-pub(crate) fn choose<'a>(scene: &mut Scene<'a>) -> Opening<'a> {
-    let claims = || scene.snapshot.claims.values().filter(|claim| claim.deleting_since.is_none());
+pub(crate) fn choose<'a>(context: &mut LifecycleContext<'a>) -> Opening<'a> {
+    let claims = || context.snapshot.claims.values().filter(|claim| claim.deleting_since.is_none());
     let ready = claims().filter(|claim| {
         claim.since(ConditionType::Initialized).is_none()
             && claim.node_name.is_some()
-            && scene.node(claim).is_some_and(|node| missing(claim, node).is_none())
+            && context.node(claim).is_some_and(|node| missing(claim, node).is_none())
     });
-    // Nobody waits for a node without planned pods, so its opening moves no pod.
+    // A node without planned pods may open at any time: no pod loses its place.
     let (waited_for, alone): (Vec<&Claim>, Vec<&Claim>) =
-        ready.map(AsRef::as_ref).partition(|claim| !scene.expected(claim).is_empty());
+        ready.map(AsRef::as_ref).partition(|claim| !context.expected(claim).is_empty());
     let mut opening = Opening { open: alone.iter().map(|claim| &claim.name).collect(), ..Opening::default() };
     let (reserved, mut waited_for): (Vec<&Claim>, Vec<&Claim>) =
-        waited_for.into_iter().partition(|claim| reserve::holds(scene, claim));
+        waited_for.into_iter().partition(|claim| reserve::holds(context, claim));
     for claim in reserved {
         let registered = claim.since(ConditionType::Registered).unwrap_or(claim.created);
-        if reserve::is_prepared(scene, claim) || scene.ended(after(registered, PATIENCE)) {
+        if reserve::is_prepared(context, claim) || context.ended(after(registered, PATIENCE)) {
             opening.open.insert(&claim.name);
         }
     }
     let opened = || claims().filter_map(|claim| Some((claim, claim.since(ConditionType::Initialized)?)));
     let last_opened = opened().map(|(_, since)| since).max();
-    let is_reserved = |claim: &Claim| scene.node(claim).is_some_and(reserve::is_reserved);
-    let unsettled = opened().filter(|(claim, _)| !scene.expected(claim).is_empty() && !is_reserved(claim));
+    let is_reserved = |claim: &Claim| context.node(claim).is_some_and(reserve::is_reserved);
+    let unsettled = opened().filter(|(claim, _)| !context.expected(claim).is_empty() && !is_reserved(claim));
     let settled_at = unsettled.map(|(_, since)| after(since, SETTLE)).max();
-    if waited_for.is_empty() || settled_at.is_some_and(|at| !scene.ended(at)) {
+    if waited_for.is_empty() || settled_at.is_some_and(|at| !context.ended(at)) {
         return opening;
     }
     waited_for.sort_by_key(|claim| (claim.created, &claim.name));
     waited_for.truncate(waited_for.len().div_ceil(SHARE));
-    if waited_for.iter().all(|claim| to_nominate(scene, claim, |_| true).is_empty()) {
+    if waited_for.iter().all(|claim| to_nominate(context, claim, |_| true).is_empty()) {
         opening.open.extend(waited_for.iter().map(|claim| &claim.name));
         return opening;
     }
@@ -74,7 +75,7 @@ pub(crate) fn choose<'a>(scene: &mut Scene<'a>) -> Opening<'a> {
         opening.nominate.insert(&claim.name);
         let registered = claim.since(ConditionType::Registered).unwrap_or(claim.created);
         let turn = last_opened.map_or(registered, |last| registered.max(last));
-        if scene.ended(after(turn, PATIENCE)) {
+        if context.ended(after(turn, PATIENCE)) {
             opening.open.insert(&claim.name);
         }
     }

@@ -1,4 +1,4 @@
-//! Whether a node may be emptied at all, and what keeps it.
+//! Obstacles to disruption: annotations, protected pods and PodDisruptionBudgets that keep a node from being emptied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use crate::model::{
 };
 use crate::rules;
 
-/// The kind of object whose annotation keeps a node as it is, if one does.
+/// The kind of the object whose annotation protects a node, if any.
 pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'static str> {
     let kept = [(claim.kept, "NodeClaim"), (node.kept, "Node"), (pool.disruption.kept, "NodePool")];
     kept.into_iter().find_map(|(kept, kind)| kept.then_some(kind))
 }
 
-/// What is asked of the snapshot for many nodes.
+/// Data of the snapshot that is needed for many nodes.
 pub(crate) struct Facts<'a> {
     pub snapshot: &'a Snapshot,
     pub now: Timestamp,
     makers: BTreeMap<&'a Uid, &'a Workload>,
-    /// Controllers whose pods run together or not at all.
+    /// Controllers that belong to gangs.
     in_gangs: BTreeSet<(&'a str, ObjectKey)>,
     budgets: BTreeMap<&'a str, Vec<&'a Budget>>,
 }
@@ -51,7 +51,7 @@ impl<'a> Facts<'a> {
         self.snapshot.nodes.get(claim.node_name.as_ref()?).map(AsRef::as_ref)
     }
 
-    /// Work on the claim's node.
+    /// The workload pods on the claim's node.
     pub fn work(&self, claim: &Claim) -> impl Iterator<Item = &'a Pod> + use<'a> {
         let there = claim.node_name.as_deref().and_then(|node| self.snapshot.pods.on_node(node));
         let pods = there.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref);
@@ -62,27 +62,29 @@ impl<'a> Facts<'a> {
         self.makers.get(pod.owner.as_ref()?).copied()
     }
 
-    /// What keeps the claim's node from being emptied, whatever for, in words.
+    /// Why the claim's node may not be emptied for this cause, in words; `None` if it may.
     pub fn obstacle(&self, claim: &Claim, cause: Cause) -> Option<String> {
         let Some(pool) = self.pool(claim) else {
-            return Some(format!("its pool `{}` is gone", claim.pool));
+            return Some(format!("its pool `{}` no longer exists", claim.pool));
         };
-        let Some(node) = self.node(claim) else { return Some("its node is not there".to_owned()) };
+        let Some(node) = self.node(claim) else { return Some("its node does not exist".to_owned()) };
         if let Some(kind) = kept_by(claim, node, pool) {
             return Some(format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it"));
         }
         if cause == Cause::Underutilized && !pool.disruption.moves_work {
-            return Some("its pool does not move work (disruption.consolidationPolicy)".to_owned());
+            return Some(
+                "its pool does not consolidate nodes with pods (disruption.consolidationPolicy)".to_owned(),
+            );
         }
         self.work(claim).find_map(|pod| self.pod_obstacle(pod, cause))
     }
 
-    /// The PodDisruptionBudget that allows no eviction of a pod there now, in words: it may in a moment.
+    /// The PodDisruptionBudget that currently allows no eviction of a pod there, in words.
     pub fn shut_budget(&self, claim: &Claim) -> Option<String> {
         self.work(claim).filter(|pod| pod.deleting_since.is_none()).find_map(|pod| self.budget_of(pod))
     }
 
-    /// What keeps a pod where it is.
+    /// Why a pod may not be evicted.
     fn pod_obstacle(&self, pod: &Pod, cause: Cause) -> Option<String> {
         if pod.deleting_since.is_some() {
             return None;
@@ -95,20 +97,20 @@ impl<'a> Facts<'a> {
         }
         let Some(maker) = self.maker(pod) else {
             let why = if pod.owner.is_some() {
-                "its controller is of a kind that is not watched"
+                "Poolwright does not know its controller"
             } else {
                 "it has no controller"
             };
-            return Some(format!("nobody is known to make pod {key} anew: {why}"));
+            return Some(format!("pod {key} would not be recreated: {why}"));
         };
         if maker.held && cause == Cause::Underutilized {
-            return Some(format!("what is made in place of pod {key} is held by scheduling gates"));
+            return Some(format!("the successor of pod {key} would have scheduling gates"));
         }
         let together = pod.group.is_some()
             || maker.kind == "Job" && maker.total > 1
             || self.in_gangs.contains(&(maker.kind.as_str(), maker.key.clone()));
         if together {
-            return Some(format!("pod {key} is one of a gang, which is not moved in parts"));
+            return Some(format!("pod {key} belongs to a gang, and gangs are not moved in parts"));
         }
         None
     }

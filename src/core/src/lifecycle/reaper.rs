@@ -1,22 +1,22 @@
-//! Instances that no claim explains.
+//! The reaper: terminates instances without a claim (garbage collection).
 
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 
 use crate::action::Action;
-use crate::lifecycle::scene::{Scene, after};
+use crate::lifecycle::context::{LifecycleContext, after};
 use crate::model::Uid;
 
-/// An instance is not reaped before this age: its claim may have been written a moment ago.
+/// The least age of a reaped instance: its claim may have been created just now.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
-pub(crate) fn decide(scene: &mut Scene<'_>) {
-    let Some(instances) = &scene.snapshot.instances else { return };
-    let claims: BTreeSet<&Uid> = scene.snapshot.claims.values().map(|claim| &claim.uid).collect();
+pub(crate) fn decide(context: &mut LifecycleContext<'_>) {
+    let Some(instances) = &context.snapshot.instances else { return };
+    let claims: BTreeSet<&Uid> = context.snapshot.claims.values().map(|claim| &claim.uid).collect();
     for instance in instances.iter().filter(|instance| !claims.contains(&instance.claim_uid)) {
-        if scene.ended(after(instance.launched, GRACE)) {
-            scene.act(Action::Reap {
+        if context.ended(after(instance.launched, GRACE)) {
+            context.act(Action::Reap {
                 provider_id: instance.provider_id.clone(),
                 claim_uid: instance.claim_uid.clone(),
                 node_class: instance.node_class.clone(),

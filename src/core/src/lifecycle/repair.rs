@@ -1,66 +1,66 @@
-//! Nodes that are sick: for how long that is borne, and when they are replaced.
+//! Repair: replaces nodes that are unhealthy for too long.
 //!
-//! What is done is what is done for every deleted claim: the node is closed and drained, its instance given back. On a node whose
-//! kubelet says nothing any more nobody can be asked to go, and nobody is waited for.
+//! The claim is deleted, so the node is closed and drained, and its instance is terminated. If its kubelet does not respond,
+//! pods cannot be evicted and are not waited for.
 
 use jiff::Timestamp;
 use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::EventType;
+use crate::lifecycle::context::{LifecycleContext, after, is, is_not, words};
 use crate::lifecycle::protection::kept_by;
-use crate::lifecycle::scene::{Scene, after, is, is_not, words};
 use crate::model::{Claim, Node, NodeCondition, Pool, RepairRule, Snapshot};
 
-/// Of the nodes of a pool so many of a hundred may be sick, rounded up. With more, what is wrong is no node: a network, an image, a
-/// daemon that reports nonsense; and replacing all would end all work.
+/// The largest percentage of a pool's nodes that may be unhealthy for repair, rounded up. If more are, the nodes are probably
+/// not the cause, but a network, an image or a faulty daemon, and replacing all nodes would end all work.
 const BREAKER_PERCENT: u64 = 20;
 
-/// Looks at the node of a claim that was open once. Whether the claim goes.
-pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, node: &Node) -> bool {
-    let Some(pool) = scene.snapshot.pools.get(&claim.pool) else { return false };
+/// Checks the node of an initialized claim. Returns whether its claim is deleted.
+pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) -> bool {
+    let Some(pool) = context.snapshot.pools.get(&claim.pool) else { return false };
     let Some((rule, condition, due)) = first_due(pool, node) else {
         if claim.since(ConditionType::Unhealthy).is_some() {
-            scene.conditions(
+            context.conditions(
                 claim,
-                [is_not(ConditionType::Unhealthy, Reason::Recovered, "its node is well again")],
+                [is_not(ConditionType::Unhealthy, Reason::Recovered, "its node is healthy again")],
             );
         }
         return false;
     };
-    let what = format!("condition {condition} of node {} holds since {}", node.name, condition.since);
+    let what = format!("node {} has had the condition {condition} since {}", node.name, condition.since);
     let kept = kept_by(claim, node, pool);
-    let snapshot = scene.snapshot;
-    let counts = scene.sick.entry(pool.name.clone()).or_insert_with(|| sick_of_pool(snapshot, pool));
+    let snapshot = context.snapshot;
+    let counts = context.sick.entry(pool.name.clone()).or_insert_with(|| sick_of_pool(snapshot, pool));
     let (sick, nodes) = *counts;
     let most = (nodes * BREAKER_PERCENT).div_ceil(100);
     let then = if let Some(kind) = kept {
         format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it")
     } else if sick > most {
         format!(
-            "it stays as long as {sick} of the {nodes} nodes of pool `{}` are sick, for more than {BREAKER_PERCENT} % at a time \
-             are not replaced: look for what they have in common",
+            "it is not replaced while {sick} of the {nodes} nodes of pool `{}` are unhealthy: more than {BREAKER_PERCENT} % at a time point to a common cause, such as a network or an image; find that first",
             pool.name
         )
     } else {
-        format!("it is replaced at {due} unless that passes")
+        format!("it is replaced at {due} unless it recovers")
     };
-    scene.conditions(claim, [is(ConditionType::Unhealthy, Reason::NodeUnhealthy, format!("{what}; {then}"))]);
-    if !scene.ended(due) || kept.is_some() || sick > most {
+    context
+        .conditions(claim, [is(ConditionType::Unhealthy, Reason::NodeUnhealthy, format!("{what}; {then}"))]);
+    if !context.ended(due) || kept.is_some() || sick > most {
         return false;
     }
     let message =
-        format!("{what}, longer than the {} that its pool bears: it is replaced", words(rule.after));
-    scene.record_event(&claim.name, EventType::Warning, Reason::NodeUnhealthy, message);
-    scene.delete(claim, false);
+        format!("{what}, longer than the {} that its pool allows, so it is replaced", words(rule.after));
+    context.record_event(&claim.name, EventType::Warning, Reason::NodeUnhealthy, message);
+    context.delete(claim, false);
     true
 }
 
-/// The rule of the pool that the node breaks first, and when that has lasted too long.
+/// The repair rule of the pool that is due first, with the condition and the time.
 fn first_due<'a>(pool: &'a Pool, node: &'a Node) -> Option<(&'a RepairRule, &'a NodeCondition, Timestamp)> {
     broken(pool, node).min_by_key(|(_, _, due)| *due)
 }
 
-/// The rules of the pool that the node breaks, by what, and when that has lasted too long.
+/// The repair rules that match the node, with the condition and the time at which each is due.
 fn broken<'a>(
     pool: &'a Pool,
     node: &'a Node,
@@ -72,7 +72,7 @@ fn broken<'a>(
     })
 }
 
-/// How many nodes of a pool that were open are sick by its rules, those included that are replaced for it, and of how many.
+/// How many initialized nodes of a pool are unhealthy by its rules, including those being replaced, and how many there are.
 fn sick_of_pool(snapshot: &Snapshot, pool: &Pool) -> (u64, u64) {
     let of_pool =
         |claim: &&Claim| claim.pool == pool.name && claim.since(ConditionType::Initialized).is_some();
@@ -85,12 +85,12 @@ fn sick_of_pool(snapshot: &Snapshot, pool: &Pool) -> (u64, u64) {
     (sick, nodes)
 }
 
-/// Whether nobody on the claim's node can be reached: it is not ready, for longer than its pool bears. One that is replaced for
-/// something else, and is not ready for a moment, is not lost.
-pub(crate) fn is_lost(scene: &Scene<'_>, claim: &Claim) -> bool {
-    let Some(pool) = scene.snapshot.pools.get(&claim.pool) else { return false };
-    let node = scene.node(claim).filter(|node| !node.ready);
+/// Whether the claim's node is lost: not ready for longer than its pool allows. A node that is being replaced for another
+/// reason and not ready for a moment is not lost.
+pub(crate) fn is_lost(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
+    let Some(pool) = context.snapshot.pools.get(&claim.pool) else { return false };
+    let node = context.node(claim).filter(|node| !node.ready);
     let mut broken = node.into_iter().flat_map(|node| broken(pool, node));
-    let is_due = broken.any(|(_, condition, due)| condition.kind == "Ready" && due <= scene.now);
+    let is_due = broken.any(|(_, condition, due)| condition.kind == "Ready" && due <= context.now);
     claim.since(ConditionType::Unhealthy).is_some() && is_due
 }

@@ -1,4 +1,4 @@
-//! Static pools that have more nodes than they say: who goes.
+//! Static pools with too many nodes: which claims to delete.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -7,32 +7,39 @@ use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::EventType;
 use crate::demand::is_replica;
-use crate::lifecycle::scene::Scene;
+use crate::lifecycle::context::LifecycleContext;
 use crate::model::{Claim, Pool};
 
-/// Deletes what is too much: those first that are not there yet, then those without work, then the newest. Their pods are asked to
-/// go as those of every deleted claim.
-pub(crate) fn decide(scene: &mut Scene<'_>) {
-    let pools = scene.snapshot.pools.values().map(Arc::as_ref);
+/// Deletes surplus claims: first those without a node, then empty nodes, then the newest. Their nodes are drained like those of
+/// every deleted claim.
+pub(crate) fn decide(context: &mut LifecycleContext<'_>) {
+    let pools = context.snapshot.pools.values().map(Arc::as_ref);
     for pool in pools.filter(|pool| pool.replicas.is_some() && !pool.deleting && pool.problem.is_none()) {
-        surplus(scene, pool);
+        surplus(context, pool);
     }
 }
 
-fn surplus(scene: &mut Scene<'_>, pool: &Pool) {
+fn surplus(context: &mut LifecycleContext<'_>, pool: &Pool) {
     let wanted = usize::try_from(pool.replicas.unwrap_or(0)).unwrap_or(usize::MAX);
-    let claims = scene.snapshot.claims.values().map(Arc::as_ref);
+    let claims = context.snapshot.claims.values().map(Arc::as_ref);
     let mut there: Vec<&Claim> = claims.filter(|claim| is_replica(pool, claim) && !claim.kept).collect();
-    let kept = scene.snapshot.claims.values().filter(|claim| is_replica(pool, claim) && claim.kept).count();
+    let kept = context.snapshot.claims.values().filter(|claim| is_replica(pool, claim) && claim.kept).count();
     there.sort_by_key(|claim| {
         let opened = claim.since(ConditionType::Initialized).is_some();
-        (opened, scene.work(claim).len() + scene.expected(claim).len(), Reverse(claim.created), &claim.name)
+        (
+            opened,
+            context.work(claim).len() + context.expected(claim).len(),
+            Reverse(claim.created),
+            &claim.name,
+        )
     });
     let surplus = (there.len() + kept).saturating_sub(wanted);
     for claim in there.into_iter().take(surplus) {
-        let message =
-            format!("pool `{}` has more nodes than its {wanted} replicas: it is given back", pool.name);
-        scene.record_event(&claim.name, EventType::Normal, Reason::ScaledDown, message);
-        scene.delete(claim, false);
+        let message = format!(
+            "pool `{}` has more nodes than its {wanted} replicas, so this one is terminated",
+            pool.name
+        );
+        context.record_event(&claim.name, EventType::Normal, Reason::ScaledDown, message);
+        context.delete(claim, false);
     }
 }

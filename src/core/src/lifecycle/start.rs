@@ -1,4 +1,4 @@
-//! From intent to a node that is open to pods.
+//! The start of a claim: launch, registration and initialization, until its node is open to pods.
 
 use crate::lifecycle::advertised::missing;
 use crate::lifecycle::empty::release;
@@ -13,82 +13,82 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::action::{Action, Event, EventType, Subject};
+use crate::lifecycle::context::{LifecycleContext, REPEAT, after, is, is_not, words};
 use crate::lifecycle::opening::Opening;
-use crate::lifecycle::scene::{REPEAT, Scene, after, is, is_not, words};
 use crate::lifecycle::{empty, interruption, repair, reserve};
 use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
 
-/// How long the scheduler may take to place a pod on the open node that was bought for it.
+/// How long the scheduler may take to bind a pod to the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
-pub(crate) fn decide(scene: &mut Scene<'_>, claim: &Claim, opening: &Opening<'_>) {
+pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, opening: &Opening<'_>) {
     let is_open = claim.since(ConditionType::Initialized).is_some();
     let Some(launched) = &claim.launched else {
-        if !release(scene, claim) {
-            launch(scene, claim);
+        if !release(context, claim) {
+            launch(context, claim);
         }
         return;
     };
-    if scene.instance_is_gone(claim) {
+    if context.instance_is_gone(claim) {
         let message = format!(
-            "instance {} does not exist any more: something other than Poolwright ended it; its pods are planned anew",
+            "instance {} no longer exists, and Poolwright did not terminate it; its pods are planned again",
             launched.provider_id
         );
-        scene.record_event(&claim.name, EventType::Warning, Reason::InstanceGone, message);
-        return scene.delete(claim, false);
+        context.record_event(&claim.name, EventType::Warning, Reason::InstanceGone, message);
+        return context.delete(claim, false);
     }
     if claim.since(ConditionType::Launched).is_none() {
         let message = format!("{} runs as {}", launched.offering, launched.provider_id);
-        scene.conditions(claim, [is(ConditionType::Launched, Reason::Launched, message)]);
+        context.conditions(claim, [is(ConditionType::Launched, Reason::Launched, message)]);
     }
-    if interruption::decide(scene, claim) || !is_open && release(scene, claim) {
+    if interruption::decide(context, claim) || !is_open && release(context, claim) {
         return;
     }
     let Some(node_name) = &claim.node_name else {
-        return register(scene, claim);
+        return register(context, claim);
     };
     if claim.since(ConditionType::Registered).is_none() {
         let message = format!("node {node_name} joined the cluster");
-        scene.conditions(claim, [is(ConditionType::Registered, Reason::Registered, message)]);
+        context.conditions(claim, [is(ConditionType::Registered, Reason::Registered, message)]);
     }
     if is_open {
-        initialized(scene, claim, node_name);
+        initialized(context, claim, node_name);
     } else {
-        initialize(scene, claim, node_name, opening);
+        initialize(context, claim, node_name, opening);
     }
 }
 
-fn launch(scene: &mut Scene<'_>, claim: &Claim) {
+fn launch(context: &mut LifecycleContext<'_>, claim: &Claim) {
     let deadline = after(claim.created, claim.deadlines.launch);
-    if scene.ended(deadline) {
+    if context.ended(deadline) {
         let why = format!("no instance was launched within {}", words(claim.deadlines.launch));
-        return give_up(scene, claim, Reason::LaunchTimeout, why);
+        return give_up(context, claim, Reason::LaunchTimeout, why);
     }
-    scene.act(Action::Launch { claim: claim.name.clone() });
-    scene.wake(after(scene.now, REPEAT));
+    context.act(Action::Launch { claim: claim.name.clone() });
+    context.wake(after(context.now, REPEAT));
 }
 
-fn register(scene: &mut Scene<'_>, claim: &Claim) {
-    if let Some(node) = scene.node(claim).filter(|node| node.deleting_since.is_none()) {
-        let action = registration(scene, claim, node);
-        scene.act(action);
-        scene.wake(after(scene.now, REPEAT));
+fn register(context: &mut LifecycleContext<'_>, claim: &Claim) {
+    if let Some(node) = context.node(claim).filter(|node| node.deleting_since.is_none()) {
+        let action = registration(context, claim, node);
+        context.act(action);
+        context.wake(after(context.now, REPEAT));
         return;
     }
     let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
-    if scene.ended(after(since, claim.deadlines.registration)) {
+    if context.ended(after(since, claim.deadlines.registration)) {
         let why = format!(
-            "its node did not join the cluster within {} after launch; look at the instance's boot log, network and join token",
+            "its node did not join the cluster within {} after launch; check the instance's boot log, network and join token",
             words(claim.deadlines.registration)
         );
-        give_up(scene, claim, Reason::RegistrationTimeout, why);
+        give_up(context, claim, Reason::RegistrationTimeout, why);
     }
 }
 
-fn registration(scene: &Scene<'_>, claim: &Claim, node: &Node) -> Action {
-    // What the plan counted on, where the cloud did not say it; then the template's; then ours.
+fn registration(context: &LifecycleContext<'_>, claim: &Claim, node: &Node) -> Action {
+    // Labels that the plan relied on and the cloud did not set, then the template's, then ours.
     let mut labels: BTreeMap<String, String> = BTreeMap::new();
-    if let Some(Ok(catalogue)) = scene.snapshot.catalogues.get(&claim.node_class)
+    if let Some(Ok(catalogue)) = context.snapshot.catalogues.get(&claim.node_class)
         && let Some(offering) = catalogue.offering(&claim.current_offering().offering)
     {
         labels.extend(catalogue.node_labels(offering));
@@ -100,7 +100,7 @@ fn registration(scene: &Scene<'_>, claim: &Claim, node: &Node) -> Action {
     labels.insert(REGISTERED_LABEL.to_owned(), "true".to_owned());
     let mut annotations = claim.annotations.clone();
     annotations.insert(GATE_ANNOTATION.to_owned(), GATE_UNTIL_INITIALIZED.to_owned());
-    // Startup taints are left as they are: whoever lifts them may have done so already.
+    // Startup taints are left as they are: they may have been removed already.
     let mut taints: Vec<Taint> =
         node.taints.iter().filter(|taint| taint.key != UNREGISTERED_TAINT).cloned().collect();
     for taint in &claim.taints {
@@ -111,101 +111,101 @@ fn registration(scene: &Scene<'_>, claim: &Claim, node: &Node) -> Action {
     Action::Register { claim: claim.name.clone(), node: node.name.clone(), labels, annotations, taints }
 }
 
-/// Tells the scheduler where the plan put pods that still wait.
-fn nominate(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
-    for (pod, uid) in to_nominate(scene, claim, |_| true) {
-        scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
+/// Nominates waiting pods to their planned nodes.
+fn nominate(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str) {
+    for (pod, uid) in to_nominate(context, claim, |_| true) {
+        context.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
     }
 }
 
-fn initialize(scene: &mut Scene<'_>, claim: &Claim, node_name: &str, opening: &Opening<'_>) {
-    let missing = match scene.node(claim) {
-        None => Some((Reason::NodeGone, format!("node {node_name} does not exist any more"))),
+fn initialize(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str, opening: &Opening<'_>) {
+    let missing = match context.node(claim) {
+        None => Some((Reason::NodeGone, format!("node {node_name} no longer exists"))),
         Some(node) => missing(claim, node),
     };
-    let reserve = reserve::holds(scene, claim);
+    let reserve = reserve::holds(context, claim);
     if reserve {
-        // Also while the node still starts, so that they can come the moment it opens.
-        reserve::let_in(scene, claim);
+        // Also while the node still starts, so that pods can be scheduled as soon as it opens.
+        reserve::let_in(context, claim);
     }
     let Some((reason, message)) = missing else {
         if reserve {
-            reserve::lead_in(scene, claim, node_name);
+            reserve::lead_in(context, claim, node_name);
         }
         if !opening.open.contains(&claim.name) {
             if opening.nominate.contains(&claim.name) {
-                nominate(scene, claim, node_name);
+                nominate(context, claim, node_name);
             }
             return;
         }
         if !reserve {
-            // Once more, in the last moment: a nomination that was cleared since costs a place, one that stands nothing.
+            // Nominate once more at the last moment: a cleared nomination would cost the pod its place.
             let key = |pod: &Pod| Some((pod.key.existing()?.clone(), pod.uid.clone()));
-            let pods: Vec<_> = nominable(scene, claim).filter_map(key).collect();
+            let pods: Vec<_> = nominable(context, claim).filter_map(key).collect();
             for (pod, uid) in pods {
-                scene.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
+                context.act(Action::Nominate { pod, uid, node: node_name.to_owned() });
             }
         }
         let reserve_for = reserve.then(|| claim.name.clone());
-        scene.act(Action::Open { node: node_name.to_owned(), reserve_for });
-        let message = format!("node {node_name} is ready and advertises what was promised");
-        let to = if reserve { "the pods that are planned for it, then to any" } else { "pods" };
-        scene.record_event(
+        context.act(Action::Open { node: node_name.to_owned(), reserve_for });
+        let message = format!("node {node_name} is ready and advertises the promised resources");
+        let to = if reserve { "the pods planned for it, and later to all pods" } else { "all pods" };
+        context.record_event(
             &claim.name,
             EventType::Normal,
             Reason::Initialized,
             format!("{message}; it is open to {to}"),
         );
-        return scene.conditions(claim, [is(ConditionType::Initialized, Reason::Initialized, message)]);
+        return context.conditions(claim, [is(ConditionType::Initialized, Reason::Initialized, message)]);
     };
     if let Some(since) = claim.since(ConditionType::Registered)
-        && scene.ended(after(since, claim.deadlines.initialization))
+        && context.ended(after(since, claim.deadlines.initialization))
     {
         let why = format!(
             "its node was not usable within {} after it joined: {message}",
             words(claim.deadlines.initialization)
         );
-        return give_up(scene, claim, Reason::InitializationTimeout, why);
+        return give_up(context, claim, Reason::InitializationTimeout, why);
     }
-    scene.conditions(claim, [is_not(ConditionType::Initialized, reason, message)]);
+    context.conditions(claim, [is_not(ConditionType::Initialized, reason, message)]);
 }
 
-fn initialized(scene: &mut Scene<'_>, claim: &Claim, node_name: &str) {
-    let Some(node) = scene.node(claim) else {
-        let message = format!("node {node_name} does not exist any more; its instance is given back");
-        scene.record_event(&claim.name, EventType::Warning, Reason::NodeGone, message);
-        return scene.delete(claim, true);
+fn initialized(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str) {
+    let Some(node) = context.node(claim) else {
+        let message = format!("node {node_name} no longer exists; its instance is terminated");
+        context.record_event(&claim.name, EventType::Warning, Reason::NodeGone, message);
+        return context.delete(claim, true);
     };
-    if repair::decide(scene, claim, node) {
+    if repair::decide(context, claim, node) {
         return;
     }
-    let reserve = reserve::holds(scene, claim);
+    let reserve = reserve::holds(context, claim);
     if reserve && (node.gated || reserve::is_reserved(node)) {
-        reserve::let_in(scene, claim);
-        reserve::lead_in(scene, claim, node_name);
+        reserve::let_in(context, claim);
+        reserve::lead_in(context, claim, node_name);
     } else {
-        nominate(scene, claim, node_name);
+        nominate(context, claim, node_name);
     }
     if node.gated {
         let reserve_for = reserve.then(|| claim.name.clone());
-        scene.act(Action::Open { node: node.name.clone(), reserve_for });
+        context.act(Action::Open { node: node.name.clone(), reserve_for });
     } else {
         if reserve::is_reserved(node) && !reserve {
-            scene.act(Action::SetTaints { node: node.name.clone(), taints: reserve::unreserved(node) });
+            context.act(Action::SetTaints { node: node.name.clone(), taints: reserve::unreserved(node) });
         }
-        refused(scene, claim, node);
+        refused(context, claim, node);
     }
     if claim.leaving().is_none() {
-        empty::decide(scene, claim, node);
+        empty::decide(context, claim, node);
     } else if !empty::is_closed(node) {
-        empty::close(scene, node);
+        empty::close(context, node);
     }
 }
 
-/// Says when the scheduler does not put pods where they were planned: they hold a paid node that does nothing.
-fn refused(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
-    let Some(open_since) = scene.ready_since(claim) else { return };
-    let waiting: Vec<(ObjectKey, Timestamp, String)> = scene
+/// Records an event if the scheduler does not bind pods to their planned node, which then idles.
+fn refused(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) {
+    let Some(open_since) = context.ready_since(claim) else { return };
+    let waiting: Vec<(ObjectKey, Timestamp, String)> = context
         .expected(claim)
         .iter()
         .filter_map(|pod| match &pod.phase {
@@ -216,28 +216,27 @@ fn refused(scene: &mut Scene<'_>, claim: &Claim, node: &Node) {
         })
         .collect();
     for (pod, since, said) in waiting {
-        if scene.ended(after(since.max(open_since), PATIENCE)) {
+        if context.ended(after(since.max(open_since), PATIENCE)) {
             let message = format!(
-                "was planned for node {}, which is open, but the scheduler does not place it there ({said}); \
-                 the node waits for it: correct the pod, or delete it",
+                "is planned for node {}, which is open, but the scheduler does not place it there ({said}); the node is kept for it: correct or delete the pod",
                 node.name
             );
             let (subject, reason) = (Subject::Pod(pod), Reason::NotScheduledAsPlanned);
-            scene.act(Action::RecordEvent(Event { subject, kind: EventType::Warning, reason, message }));
+            context.act(Action::RecordEvent(Event { subject, kind: EventType::Warning, reason, message }));
         }
     }
 }
 
-/// A stage took too long: the offering is not tried again for a while, and the pods become demand again.
-fn give_up(scene: &mut Scene<'_>, claim: &Claim, reason: Reason, why: String) {
+/// A stage took too long: avoids the offering for a while and deletes the claim, so that its pods are demand again.
+fn give_up(context: &mut LifecycleContext<'_>, claim: &Claim, reason: Reason, why: String) {
     let offering = &claim.current_offering().offering;
     let message = format!("{offering}: {why}");
-    scene.act(Action::HoldBack { claim: claim.name.clone(), message: message.clone() });
-    scene.record_event(
+    context.act(Action::HoldBack { claim: claim.name.clone(), message: message.clone() });
+    context.record_event(
         &claim.name,
         EventType::Warning,
         reason,
-        format!("{message}. The claim is deleted, the offering is not bought for a while, and its pods are planned anew"),
+        format!("{message}. The claim is deleted, the offering is not bought for a while, and its pods are planned again"),
     );
-    scene.delete(claim, false);
+    context.delete(claim, false);
 }

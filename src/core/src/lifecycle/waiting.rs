@@ -1,9 +1,9 @@
-//! Pods that began to wait a moment ago.
+//! When pods began to wait, and whether a plan may have considered them yet.
 
 use crate::model::{Pod, PodPhase};
 use jiff::SignedDuration;
 
-/// A pod that began to wait no longer ago than this may not have been planned yet.
+/// A pod that has waited no longer than this may not have been planned yet.
 pub(crate) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
 
 pub(crate) fn waits_since(pod: &Pod) -> Option<jiff::Timestamp> {

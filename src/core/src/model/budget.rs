@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: how many pods of a set may be evicted at a time.
+//! PodDisruptionBudgets: how many pods may be evicted at a time.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,43 +13,43 @@ pub struct Budget {
     pub key: ObjectKey,
     /// Its UID.
     pub uid: Uid,
-    /// Which pods of its namespace it is about, AND-ed: an empty list is every pod.
+    /// The pods of its namespace that it selects.
     pub selector: BudgetSelector,
-    /// What it allows; `None` where it says nothing.
+    /// The limit; `None` if the budget has none.
     pub limit: Option<BudgetLimit>,
-    /// How many pods the disruption controller expects of the workloads behind it; zero where it has not said.
+    /// `status.expectedPods`; zero if not set.
     pub expected: u64,
-    /// How many pods may be evicted now, as the disruption controller says; `None` where it has not said.
+    /// `status.disruptionsAllowed`: how many pods may be evicted now. `None` if not set.
     pub allowed: Option<u64>,
-    /// What the disruption controller says when it cannot work the budget out: then nothing may be evicted.
+    /// The disruption controller's message if it cannot compute the budget. Nothing may be evicted then.
     pub failure: Option<String>,
 }
 
-/// Which pods a budget is about.
+/// The pods that a budget selects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BudgetSelector {
-    /// It has no selector, and is about no pod.
+    /// No pods: the budget has no selector.
     Nobody,
     /// Pods that meet all of these.
     Pods(Vec<Requirement>),
-    /// It cannot be read, by the field that is wrong; the API server takes it for one about no pod.
+    /// An invalid selector, with the name of the invalid field. The API server treats it as selecting no pods.
     Unreadable(String),
 }
 
-/// What a budget allows.
+/// The limit of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BudgetLimit {
-    /// `minAvailable`: so many must be healthy.
+    /// `minAvailable`: how many pods must stay healthy.
     MinAvailable(Share),
-    /// `maxUnavailable`: so many may be gone.
+    /// `maxUnavailable`: how many pods may be unavailable.
     MaxUnavailable(Share),
 }
 
 /// A number of pods, or a percentage of those expected (rounded up, as the disruption controller does).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Share {
-    /// So many.
+    /// A number.
     Count(u64),
-    /// So many of a hundred.
+    /// A percentage.
     Percent(u64),
 }

@@ -1,4 +1,4 @@
-//! Room that a pool keeps free for work that may come.
+//! Buffers: capacity that a pool keeps free for future pods.
 
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::disruption::Window;
 
-/// So many spare units of one shape.
+/// A number of spare units of one size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buffer {
-    /// How many.
+    /// The number of units.
     pub units: u64,
-    /// What one takes of a node, one of `pods` included.
+    /// The requests of one unit, including one of `pods`.
     pub requests: ResourceList,
-    /// When it is wanted; `None` for always.
+    /// When the buffer applies; `None` for always.
     pub window: Option<Window>,
 }
 
 impl Buffer {
-    /// How many units are wanted at a time. What cannot be read wants none: its pool says so.
+    /// How many units are wanted at `now`. None if the schedule is invalid: the pool's condition reports that.
     pub fn wanted(&self, now: Timestamp) -> u64 {
         match &self.window {
             Some(Window::Unreadable(_)) => 0,

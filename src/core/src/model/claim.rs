@@ -1,4 +1,4 @@
-//! Claims: one node wanted each, from intent to termination.
+//! NodeClaims: one claim for each node, from intent to termination.
 
 use crate::model::names::ClaimName;
 use std::collections::BTreeMap;
@@ -21,11 +21,11 @@ pub struct Claim {
     pub name: ClaimName,
     /// Its UID: the idempotency key of its launch.
     pub uid: Uid,
-    /// The pool it was made for.
+    /// Its pool.
     pub pool: PoolName,
     /// The node class to launch with.
     pub node_class: NodeClassRef,
-    /// What to order: the planned offering first, then those to take when it is out of stock, best first. Never empty.
+    /// What to launch: the planned offering first, then alternatives if it is out of stock, best first. Never empty.
     pub offerings: Vec<RankedOffering>,
     /// Labels the node gets from the pool's template.
     pub labels: BTreeMap<String, String>,
@@ -33,29 +33,29 @@ pub struct Claim {
     pub annotations: BTreeMap<String, String>,
     /// Taints the node keeps.
     pub taints: Vec<Taint>,
-    /// Taints the node has at first and somebody else lifts.
+    /// Startup taints: the node has them at first, and somebody else removes them.
     pub startup_taints: Vec<Taint>,
-    /// Types of conditions that the node must have as true before it opens.
+    /// Types of node conditions that must be true before the node opens.
     pub readiness_gates: Vec<String>,
     /// The pods it was bought for.
     pub planned_pods: Vec<PodKey>,
-    /// Why it was bought, in a sentence; empty where that was not written down.
+    /// Why it was bought, in a sentence; empty if not recorded.
     pub reason: String,
-    /// An annotation says that its node is not to be disturbed.
+    /// Whether an annotation forbids to disrupt its node.
     pub kept: bool,
-    /// Bought because pods lost the place that an earlier plan gave them on a node that is still there.
+    /// Whether it was bought because pods lost the place that an earlier plan gave them on a node that still exists.
     pub bought_again: bool,
     /// How long each stage may take.
     pub deadlines: Deadlines,
     /// When it was created.
     pub created: Timestamp,
-    /// Being deleted since.
+    /// Deletion timestamp.
     pub deleting_since: Option<Timestamp>,
     /// The launched instance; `None` until one is recorded.
     pub launched: Option<Launched>,
-    /// The name of its node, once registered.
+    /// The name of its node; `None` until registered.
     pub node_name: Option<String>,
-    /// What its cloud has said of the instance.
+    /// The interruption that its cloud has announced, if any.
     pub interruption: Option<Interruption>,
     /// Conditions, as recorded in its status.
     pub conditions: BTreeMap<ConditionType, Condition>,
@@ -66,7 +66,7 @@ pub struct Claim {
 pub struct Launched {
     /// The cloud's id, equal to the node's `spec.providerID`.
     pub provider_id: String,
-    /// What was really ordered: one of the claim's offerings.
+    /// The offering that was launched: one of the claim's offerings.
     pub offering: OfferingId,
 }
 
@@ -77,15 +77,15 @@ pub struct Deadlines {
     pub launch: SignedDuration,
     /// From launch to a registered node.
     pub registration: SignedDuration,
-    /// From registration to a node that is ready and advertises all it promised.
+    /// From registration to a node that is ready and advertises the promised resources.
     pub initialization: SignedDuration,
-    /// From the deletion of the claim to the end of its instance, whoever is still on it; `None` to wait for as long as a budget
-    /// or a protected pod holds it up.
+    /// From the deletion of the claim to the termination of its instance, even if pods still run on it. `None`: wait as long as
+    /// budgets and protected pods require.
     pub termination: Option<SignedDuration>,
 }
 
 impl Default for Deadlines {
-    /// 5, 15 and 15 minutes; no end to waiting for pods.
+    /// 5, 15 and 15 minutes; no termination deadline.
     fn default() -> Self {
         Self {
             launch: SignedDuration::from_mins(5),
@@ -103,29 +103,30 @@ pub struct Condition {
     pub status: ConditionStatus,
     /// Since when it has this status.
     pub since: Timestamp,
-    /// Stable reason.
+    /// The reason, for programs.
     pub reason: String,
-    /// A sentence.
+    /// The message, a sentence.
     pub message: String,
 }
 
 impl Claim {
-    /// Since when a condition is true; `None` when it is not.
+    /// Since when a condition is true; `None` if it is not.
     pub fn since(&self, kind: ConditionType) -> Option<Timestamp> {
         self.conditions.get(&kind).filter(|c| c.status == ConditionStatus::True).map(|c| c.since)
     }
 
-    /// Whether its cloud takes the instance so soon that nothing else matters.
-    pub fn is_pressed(&self, now: Timestamp) -> bool {
-        self.interruption.as_ref().is_some_and(|one| one.presses(now))
+    /// Whether its interruption is imminent ([`Interruption::is_imminent`]).
+    pub fn ends_soon(&self, now: Timestamp) -> bool {
+        self.interruption.as_ref().is_some_and(|one| one.is_imminent(now))
     }
 
-    /// Whether its instance is going or gone by what its cloud says: whoever is there is lost.
+    /// Whether its cloud says that the instance is being stopped or terminated. Pods that still run there are lost.
     pub fn is_ending(&self) -> bool {
         self.interruption.as_ref().is_some_and(|one| one.kind == InterruptionKind::Ending)
     }
 
-    /// When the instance ends, whoever is on it: by the time that its pool gives a claim that is deleted, or before its cloud takes it.
+    /// When the instance ends even if pods still run on it: at the termination deadline, or shortly before the cloud reclaims
+    /// it.
     pub fn ends_at(&self) -> Option<Timestamp> {
         let begun = self.deleting_since.zip(self.deadlines.termination);
         let own = begun.map(|(begun, length)| begun.checked_add(length).unwrap_or(Timestamp::MAX));
@@ -133,14 +134,14 @@ impl Claim {
         [own, cloud].into_iter().flatten().min()
     }
 
-    /// Why its node is emptied although it is well; `None` when it is not, and when it has no work anyway.
+    /// The cause for which its node is disrupted. `None` if it is not disrupted, or only because it is empty.
     pub fn leaving(&self) -> Option<Cause> {
         let recorded = self.conditions.get(&ConditionType::Disrupting)?;
         let cause = Cause::named(&recorded.reason).filter(|cause| *cause != Cause::Empty);
         cause.filter(|_| recorded.status == ConditionStatus::True)
     }
 
-    /// The offering it runs on, or will try first.
+    /// The offering of its instance, or the one to try first.
     pub fn current_offering(&self) -> &RankedOffering {
         self.launched
             .as_ref()

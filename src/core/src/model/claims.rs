@@ -1,4 +1,4 @@
-//! All claims, and which of them a pod or a node belongs to.
+//! All claims, indexed by node, pod and instance.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use crate::model::node::Node;
 use crate::model::pod_key::{OwnerKey, PodKey};
 use crate::model::shared::{Shared, file, unfile};
 
-/// Claims by name; a clone costs nothing.
+/// Claims by name. Cloning is cheap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claims {
     all: Shared<ClaimName, Arc<Claim>>,
-    /// By the node that they say is theirs: names, ascending.
+    /// By the name of their node: claim names, ascending.
     by_node: Shared<String, Vec<ClaimName>>,
-    /// By the provider id of what was launched: names, ascending.
+    /// By provider id: claim names, ascending.
     by_provider_id: Shared<String, Vec<ClaimName>>,
-    /// By the pods that they were bought for: names, ascending. Without claims that are being deleted.
+    /// By planned pod: claim names, ascending. Without claims that are being deleted.
     by_pod: Shared<PodKey, Vec<ClaimName>>,
-    /// Those of them that are kept for pods which are still to come.
+    /// Those planned for pods that do not exist yet.
     awaiting: Shared<PodKey, Vec<ClaimName>>,
-    /// By the cloud's own id of what was launched: names, ascending.
+    /// By the cloud's own id of the instance: claim names, ascending.
     by_instance: Shared<String, Vec<ClaimName>>,
-    /// Those whose nodes are emptied although they are well.
+    /// Claims whose nodes are disrupted.
     leaving: Shared<ClaimName, ()>,
-    /// Those of whose instances their clouds have said something.
+    /// Claims with an interruption.
     interrupted: Shared<ClaimName, ()>,
 }
 
@@ -43,7 +43,7 @@ impl Deref for Claims {
 }
 
 impl Claims {
-    /// Puts a claim in; returns the one before.
+    /// Inserts a claim; returns the previous one.
     pub fn insert(&mut self, name: ClaimName, claim: Arc<Claim>) -> Option<Arc<Claim>> {
         let before = self.remove(&name);
         if let Some(node) = &claim.node_name {
@@ -71,7 +71,7 @@ impl Claims {
         before
     }
 
-    /// Takes a claim out.
+    /// Removes a claim.
     pub fn remove(&mut self, name: &ClaimName) -> Option<Arc<Claim>> {
         let claim = self.all.remove(name)?;
         self.leaving.remove(name);
@@ -94,7 +94,7 @@ impl Claims {
         Some(claim)
     }
 
-    /// Keeps some claims.
+    /// Keeps the claims for which `keep` is true.
     pub fn retain(&mut self, mut keep: impl FnMut(&ClaimName, &Arc<Claim>) -> bool) {
         let gone: Vec<ClaimName> =
             self.iter().filter(|(name, claim)| !keep(name, claim)).map(|(name, _)| name.clone()).collect();
@@ -103,40 +103,40 @@ impl Claims {
         }
     }
 
-    /// The claim that says a node of this name is its own; of several, the first by name.
+    /// The claim that names this node as its own; of several, the first by name.
     pub fn named_node(&self, node: &str) -> Option<&Arc<Claim>> {
         self.all.get(self.by_node.get(node)?.first()?)
     }
 
-    /// The claim that a node belongs to, by its name or its provider id; of several, the first by name.
+    /// The claim of a node, by node name or provider id; of several, the first by name.
     pub fn of_node(&self, node: &Node) -> Option<&Arc<Claim>> {
         let by_id = node.provider_id.as_ref().and_then(|id| self.by_provider_id.get(id));
         let names = [self.by_node.get(&node.name), by_id];
         self.all.get(names.into_iter().flatten().filter_map(|names| names.first()).min()?)
     }
 
-    /// The claim that was bought for a pod and is not being deleted; of several, the last by name.
+    /// The claim that a pod is planned for and that is not being deleted; of several, the last by name.
     pub fn planned_for(&self, pod: &PodKey) -> Option<&ClaimName> {
         self.by_pod.get(pod)?.last()
     }
 
-    /// Claims whose nodes are emptied although they are well, by name.
+    /// Claims whose nodes are disrupted, by name.
     pub fn leaving(&self) -> impl Iterator<Item = &Arc<Claim>> {
         self.leaving.keys().filter_map(|name| self.all.get(name))
     }
 
-    /// The claims whose instance its cloud calls so, by name: two clouds may call theirs alike.
+    /// The claims with this instance id, by name. Two clouds may use the same id.
     pub fn of_instance(&self, instance: &str) -> impl Iterator<Item = &Arc<Claim>> {
         let names = self.by_instance.get(instance).map(Vec::as_slice).unwrap_or_default();
         names.iter().filter_map(|name| self.all.get(name))
     }
 
-    /// Claims of whose instances their clouds have said something, by name.
+    /// Claims with an interruption, by name.
     pub fn interrupted(&self) -> impl Iterator<Item = &Arc<Claim>> {
         self.interrupted.keys().filter_map(|name| self.all.get(name))
     }
 
-    /// Expected pods that claims are kept for which are not being deleted, and those claims.
+    /// Expected pods that claims are planned for, and those claims. Without claims that are being deleted.
     pub fn awaiting(&self) -> impl Iterator<Item = (&Arc<OwnerKey>, u64, &[ClaimName])> {
         self.awaiting.iter().filter_map(|(pod, names)| match pod {
             PodKey::Expected { owner, ordinal } => Some((owner, *ordinal, names.as_slice())),

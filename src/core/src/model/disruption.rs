@@ -1,4 +1,4 @@
-//! Which nodes of a pool may be disturbed for which reasons, how many at a time, and when.
+//! Disruption settings of a pool: which nodes may be disrupted, for which causes, how many at a time, and when.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,44 +10,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::budget::Share;
 
-/// What a pool says about disturbing its nodes.
+/// The disruption settings of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disruption {
-    /// Whether work is moved so that the same work costs less.
+    /// Whether nodes are consolidated: pods move so that the same pods cost less.
     pub moves_work: bool,
-    /// How old the newest pod of a node must be before its work is moved; `None` for never.
+    /// How old the newest pod of a node must be before the node is consolidated; `None` for never.
     pub quiet_for: Option<SignedDuration>,
-    /// Within which time a move must have earned back what it costs.
+    /// The time within which a move must earn back its cost.
     pub payback: SignedDuration,
-    /// How many nodes may be disturbed at a time; without any, [`Self::DEFAULT_PERCENT`] for every cause but [`Cause::Empty`].
+    /// How many nodes may be disrupted at a time. If empty, [`Self::DEFAULT_PERCENT`] applies to every cause except
+    /// [`Cause::Empty`].
     pub budgets: Vec<NodeBudget>,
-    /// How old a node may get; `None` for any age.
+    /// The age at which a node expires; `None` for never.
     pub expire_after: Option<SignedDuration>,
-    /// An annotation of the pool keeps all its nodes as they are.
+    /// Whether an annotation of the pool forbids to disrupt its nodes.
     pub kept: bool,
-    /// Which conditions of its nodes are borne for how long.
+    /// Node conditions after which a node is replaced.
     #[serde(default)]
     pub repair: Vec<RepairRule>,
 }
 
-/// A node with this condition is replaced after a time.
+/// A node that has this condition for some time is replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairRule {
     /// The type of a node's condition.
     pub condition: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// For how long it is borne.
+    /// How long the condition must last.
     pub after: SignedDuration,
 }
 
 impl Disruption {
-    /// How many of a hundred nodes may be disturbed at a time where a pool says nothing.
+    /// The percentage of nodes that may be disrupted at a time if a pool sets no budgets.
     pub const DEFAULT_PERCENT: u64 = 10;
 }
 
 impl Default for Disruption {
-    /// Work is not moved, nodes get as old as they like; a tenth at a time.
+    /// No consolidation and no expiry; a tenth of the nodes at a time.
     fn default() -> Self {
         Self {
             moves_work: false,
@@ -61,18 +62,18 @@ impl Default for Disruption {
     }
 }
 
-/// Why a node is disturbed that could go on.
+/// Why a healthy node is disrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
-    /// It has no work.
+    /// No workload pods run on it.
     Empty,
-    /// Its work costs less elsewhere.
+    /// Its pods cost less on other nodes.
     Underutilized,
-    /// Its cloud takes the instance back, or says that something else is about to happen to it.
+    /// Its cloud reclaims the instance or has announced another interruption.
     Interrupted,
-    /// It is not what its pool says any more.
+    /// It no longer matches its pool.
     Drifted,
-    /// It is older than its pool allows.
+    /// It is older than the pool's `expireAfter`.
     Expired,
 }
 
@@ -97,7 +98,7 @@ impl Cause {
         self.reason().as_str()
     }
 
-    /// The cause of this name.
+    /// The cause with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| cause.as_str() == name)
     }
@@ -109,28 +110,28 @@ impl fmt::Display for Cause {
     }
 }
 
-/// How many nodes of a pool may be disturbed at a time.
+/// A disruption budget: how many nodes may be disrupted at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeBudget {
-    /// How many; a percentage of the pool's nodes is rounded up.
+    /// The number of nodes. A percentage is rounded up.
     pub nodes: Share,
-    /// For which causes; all if there are none.
+    /// The causes that it applies to; empty for all.
     pub causes: BTreeSet<Cause>,
     /// When it is in force; `None` for always.
     pub window: Option<Window>,
 }
 
 impl NodeBudget {
-    /// Whether it speaks of a cause at a time.
+    /// Whether it applies to this cause at this time.
     pub fn concerns(&self, cause: Cause, now: Timestamp) -> bool {
         let causes = self.causes.is_empty() || self.causes.contains(&cause);
         causes && self.window.as_ref().is_none_or(|window| window.is_open(now))
     }
 
-    /// How many of so many nodes may be disturbed.
+    /// How many of `nodes` nodes may be disrupted.
     pub fn allows(&self, nodes: u64) -> u64 {
         match (&self.window, self.nodes) {
-            // Nobody knows when it was to be in force.
+            // The schedule is invalid, so the budget may be in force now.
             (Some(Window::Unreadable(_)), _) => 0,
             (_, Share::Count(count)) => count,
             (_, Share::Percent(percent)) => {
@@ -143,19 +144,19 @@ impl NodeBudget {
 /// When a budget is in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Window {
-    /// For a time from each time of a schedule on.
+    /// For a time after each time of a schedule.
     Scheduled {
         /// The times.
         schedule: Schedule,
-        /// For how long.
+        /// The duration.
         length: SignedDuration,
     },
-    /// It makes no sense, for this reason: the budget is in force always and allows nothing.
+    /// The schedule is invalid, with the reason. The budget is always in force and allows nothing.
     Unreadable(String),
 }
 
 impl Window {
-    /// Whether it is open.
+    /// Whether the window is open at `now`.
     pub fn is_open(&self, now: Timestamp) -> bool {
         match self {
             Self::Scheduled { schedule, length } => schedule.hits_within(now, *length),
@@ -164,7 +165,7 @@ impl Window {
     }
 }
 
-/// Times that come again and again, as cron has them, in a time zone.
+/// A cron schedule in a time zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     text: String,
@@ -172,10 +173,10 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Reads five fields, or one of cron's names such as `@daily`, and the name of a time zone.
+    /// Parses five fields, or one of cron's names such as `@daily`, and the name of a time zone.
     ///
     /// # Errors
-    /// What is wrong, in a sentence that quotes it.
+    /// A sentence that quotes the error.
     pub fn parse(text: &str, zone: &str) -> Result<Self, String> {
         let schedule = Self { text: text.trim().to_owned(), zone: zone.trim().to_owned() };
         if schedule.fields().split_whitespace().count() != 5 {
@@ -212,10 +213,10 @@ impl Schedule {
         parse_crontab(&text)
     }
 
-    /// Whether one of its times is no longer ago than this. One that cannot be worked out is taken to be.
+    /// Whether one of its times is at most `length` ago. True if that cannot be computed.
     pub fn hits_within(&self, now: Timestamp, length: SignedDuration) -> bool {
         let Ok(crontab) = self.crontab() else { return true };
-        // A moment earlier, so that a time that is exactly that long ago is over.
+        // The start is excluded: a time exactly `length` ago is over.
         let from = now.checked_sub(length).unwrap_or(Timestamp::MIN);
         crontab.find_next(MakeTimestamp(from)).is_ok_and(|next| next.timestamp() <= now)
     }

@@ -1,4 +1,4 @@
-//! Gangs: sets of pods that several controllers make, as one object says.
+//! Gangs: pods of several controllers that one object describes, such as a JobSet or a LeaderWorkerSet.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::model::names::Uid;
 use crate::model::pod::Pod;
 use crate::model::pod_key::{ObjectKey, OwnerKey};
 
-/// A JobSet or a LeaderWorkerSet, as far as it says how many pods there will be and what they will be like.
+/// A JobSet or a LeaderWorkerSet: how many pods there will be, and their templates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gang {
     /// `JobSet` or `LeaderWorkerSet`.
@@ -15,12 +15,12 @@ pub struct Gang {
     pub key: ObjectKey,
     /// Its UID.
     pub uid: Uid,
-    /// Its parts, in the order in which they are written; none while it is suspended, done or being deleted.
+    /// Its parts, in the order of the spec. Empty while it is suspended, finished or being deleted.
     pub parts: Vec<GangPart>,
 }
 
 impl Gang {
-    /// The owner in the keys of the pods that one of its parts is expected to have.
+    /// The owner in the keys of the expected pods of one part.
     pub fn owner_key(&self, part: &GangPart) -> OwnerKey {
         OwnerKey {
             namespace: self.key.namespace.clone(),
@@ -30,19 +30,19 @@ impl Gang {
     }
 }
 
-/// Pods of a gang that are made from one template.
+/// The pods of a gang that are created from one template.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GangPart {
-    /// Its name, without a dot: that of the replicated job, or `leader` or `workers`.
+    /// Its name, without a dot: the replicated job's name, or `leader` or `workers`.
     pub name: String,
-    /// What kind of controller makes its pods: `Job` or `StatefulSet`.
+    /// The kind of controller that creates its pods: `Job` or `StatefulSet`.
     pub controller: String,
     /// The names of those controllers, in the gang's namespace.
     pub controllers: Vec<String>,
-    /// How many pods each of them wants at a time.
+    /// How many pods each of those controllers runs at a time.
     pub each: u64,
-    /// Whether controllers that are not there yet are made now; else they wait until others run.
+    /// Whether missing controllers are about to be created. If false, they are created only when other parts run.
     pub comes: bool,
-    /// What its pods will be like.
+    /// An example of its pods.
     pub example: Pod,
 }

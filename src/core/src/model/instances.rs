@@ -1,4 +1,4 @@
-//! Instances, as the providers list them.
+//! Instances that the providers list.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::model::shared::Shared;
 pub struct ListedInstance {
     /// The cloud's id.
     pub provider_id: String,
-    /// UID of the claim it was launched for.
+    /// UID of the claim that it was launched for.
     pub claim_uid: Uid,
-    /// Which node class launched it.
+    /// The node class that it was launched with.
     pub node_class: NodeClassRef,
     /// When it was launched.
     pub launched: Timestamp,
 }
 
-/// All instances that the providers listed at one time, less those that are known to have gone since.
+/// All instances of one listing, without those that are known to have terminated since.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instances {
     /// When the listing began.
@@ -42,12 +42,12 @@ impl Instances {
         self.by_id.values().map(Arc::as_ref)
     }
 
-    /// The one with this provider id.
+    /// The instance with this provider id.
     pub fn get(&self, provider_id: &str) -> Option<&ListedInstance> {
         self.by_id.get(provider_id).map(Arc::as_ref)
     }
 
-    /// Takes out one that has gone. Whether it was there.
+    /// Removes an instance that has terminated. Returns whether it was listed.
     pub fn remove(&mut self, provider_id: &str) -> bool {
         self.by_id.remove(provider_id).is_some()
     }

@@ -1,33 +1,33 @@
-//! What a cloud has said of an instance: that it takes it back, or that something else is about to happen to it.
+//! Interruptions of instances that a cloud has announced: spot reclaims, maintenance, terminations.
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::InterruptionKind;
 use serde::{Deserialize, Serialize};
 
-/// A drain ends so long before the cloud acts, or a sixth of the notice before it where that is less: the kubelet unmounts, and the
-/// instance is given back, in that time.
+/// A drain ends this long before the deadline, or a sixth of the notice before it if that is less. In that time, the kubelet
+/// unmounts volumes and the instance is terminated.
 const MARGIN: SignedDuration = SignedDuration::from_secs(10);
-/// Maintenance that begins within this is made room for at once.
+/// Maintenance that begins within this time is imminent.
 const NEAR: SignedDuration = SignedDuration::from_hours(1);
 
-/// What was said of one instance, by all notices together.
+/// The interruption of one instance, merged from all notices about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interruption {
     /// What happens to it.
     pub kind: InterruptionKind,
-    /// When that was said first, by the cloud's clock.
+    /// When the cloud first announced it, by the cloud's clock.
     pub noticed: Timestamp,
-    /// When it happens; `None` where the cloud does not say.
+    /// When it happens; `None` if the cloud does not say.
     pub deadline: Option<Timestamp>,
-    /// What the cloud says, in a sentence.
+    /// The cloud's message.
     pub message: String,
 }
 
 impl Interruption {
-    /// What two notices say together, whichever came first: the earliest times, the most certain kind, and what was said of that.
+    /// Merges two notices, in any order: the earliest times, the most certain kind, and the message of that kind.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
-        // Of two that say the same of one kind, one is chosen that does not depend on the order in which they came.
+        // Between two messages of the same kind, the choice must not depend on the order of the notices.
         let rank = |one: &Self| (one.kind, std::cmp::Reverse((one.message.is_empty(), one.message.clone())));
         let told = if rank(other) > rank(self) { other } else { self };
         Self {
@@ -38,22 +38,22 @@ impl Interruption {
         }
     }
 
-    /// Whether room for its pods is made now, without regard to budgets.
-    pub fn presses(&self, now: Timestamp) -> bool {
+    /// Whether the node's pods must move now, regardless of budgets.
+    pub fn is_imminent(&self, now: Timestamp) -> bool {
         match self.kind {
             InterruptionKind::Rebalance => false,
-            InterruptionKind::Maintenance => self.presses_from().is_some_and(|from| from <= now),
+            InterruptionKind::Maintenance => self.imminent_from().is_some_and(|from| from <= now),
             _ => true,
         }
     }
 
-    /// From when on room is made without regard to budgets; `None` where that is now or never.
-    pub fn presses_from(&self) -> Option<Timestamp> {
+    /// When the interruption becomes imminent; `None` if that is now or never.
+    pub fn imminent_from(&self) -> Option<Timestamp> {
         let start = self.deadline.filter(|_| self.kind == InterruptionKind::Maintenance)?;
         Some(start.checked_sub(NEAR).unwrap_or(Timestamp::MIN))
     }
 
-    /// Until when pods can use the instance; `None` where nobody knows, or where nothing is certain.
+    /// Until when pods can use the instance; `None` if unknown or not certain.
     pub fn usable_until(&self) -> Option<Timestamp> {
         let deadline = self.deadline.filter(|_| self.kind.is_certain())?;
         let notice = deadline.duration_since(self.noticed).max(SignedDuration::ZERO);
@@ -61,7 +61,7 @@ impl Interruption {
         Some(deadline.checked_sub(margin).unwrap_or(Timestamp::MIN))
     }
 
-    /// What happens and when, in a sentence without its end: `spot capacity is taken back at 2026-01-01T00:02:00Z`.
+    /// What happens and when, as a sentence without a full stop: `spot capacity is taken back at 2026-01-01T00:02:00Z`.
     pub fn words(&self) -> String {
         let what = self.kind.words();
         let at = self.deadline.map(|at| format!(" at {at}")).unwrap_or_default();
@@ -106,10 +106,10 @@ mod tests {
     #[test]
     fn maintenance_presses_in_its_last_hour() {
         let maintenance = one(InterruptionKind::Maintenance, 0, Some(7_200));
-        assert!(!maintenance.presses(at(3_599)));
-        assert!(maintenance.presses(at(3_600)));
-        assert!(!one(InterruptionKind::Maintenance, 0, None).presses(at(0)));
-        assert!(!one(InterruptionKind::Rebalance, 0, Some(1)).presses(at(60)));
-        assert!(one(InterruptionKind::Ending, 0, None).presses(at(0)));
+        assert!(!maintenance.is_imminent(at(3_599)));
+        assert!(maintenance.is_imminent(at(3_600)));
+        assert!(!one(InterruptionKind::Maintenance, 0, None).is_imminent(at(0)));
+        assert!(!one(InterruptionKind::Rebalance, 0, Some(1)).is_imminent(at(60)));
+        assert!(one(InterruptionKind::Ending, 0, None).is_imminent(at(0)));
     }
 }

@@ -1,4 +1,4 @@
-//! The cluster as decisions see it. Everything here was converted and checked at the edge.
+//! The cluster as decisions see it: plain data, converted and validated by `intake`.
 
 pub(crate) mod budget;
 pub(crate) mod buffer;
@@ -8,14 +8,14 @@ pub(crate) mod disruption;
 pub(crate) mod gang;
 pub(crate) mod instances;
 pub(crate) mod interruption;
-pub(crate) mod memory;
 pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod options;
-pub(crate) mod others;
 pub(crate) mod plan;
+pub(crate) mod plan_cache;
 pub(crate) mod pod;
+pub(crate) mod pod_affinity;
 pub(crate) mod pod_group;
 pub(crate) mod pod_key;
 pub(crate) mod pods;
@@ -47,11 +47,11 @@ pub use crate::model::names::Uid;
 pub use crate::model::node::{Node, NodeCondition};
 pub use crate::model::nodes::Nodes;
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
-pub use crate::model::others::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};
 pub use crate::model::pod::{DaemonSet, Ending, Pod, PodPhase, PodRole, PodSpec, Protection};
+pub use crate::model::pod_affinity::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};
 pub use crate::model::pod_group::PodGroup;
 pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
-pub use crate::model::pods::{Beside, Count, Look, OnNode, Pods};
+pub use crate::model::pods::{Beside, Count, OnNode, PodTraits, Pods};
 pub use crate::model::pool::{Pool, PoolLimits, PoolProblem};
 pub use crate::model::preferences::{Preferences, Weighted};
 pub use crate::model::profile::{EnforcedAffinity, Profile, Profiles, Service};

@@ -1,4 +1,4 @@
-//! Nodes as the API server shows them.
+//! Nodes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,22 +23,23 @@ pub struct Node {
     pub allocatable: ResourceList,
     /// Whether its `Ready` condition is true.
     pub ready: bool,
-    /// `spec.unschedulable`: cordoned, by whomever.
+    /// `spec.unschedulable`: cordoned by anybody.
     pub cordoned: bool,
-    /// The cordon is ours: the node carries [`poolwright_terms::keys::GATE_ANNOTATION`] and opens when its claim is initialized.
+    /// Whether the cordon is ours: the node carries [`poolwright_terms::keys::GATE_ANNOTATION`] and opens when its claim is
+    /// initialized.
     pub gated: bool,
-    /// An annotation says that it is not to be disturbed.
+    /// Whether an annotation forbids to disrupt it.
     pub kept: bool,
-    /// Being deleted since.
+    /// Deletion timestamp.
     pub deleting_since: Option<Timestamp>,
-    /// Conditions that are not as on a node that is well: not `Ready` is true, no pressure, and no network is missing. Of what other
-    /// conditions should be nothing is known, so all of them are here.
+    /// Conditions that may be unhealthy: `Ready` unless true, and pressure or network conditions unless false. All other
+    /// conditions are included, since their healthy status is unknown.
     #[serde(default)]
     pub unwell: Vec<NodeCondition>,
 }
 
 impl Node {
-    /// A condition that is not one that the kubelet itself reports of every node.
+    /// The condition of this type, if it is in [`Self::unwell`].
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
         self.unwell.iter().find(|one| one.kind == kind)
     }

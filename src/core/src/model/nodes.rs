@@ -1,4 +1,4 @@
-//! All nodes, and which has which provider id.
+//! All nodes, indexed by provider id.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::model::node::Node;
 use crate::model::shared::{Shared, file, unfile};
 
-/// Nodes by name; a clone costs nothing.
+/// Nodes by name. Cloning is cheap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nodes {
     all: Shared<String, Arc<Node>>,
-    /// Names by provider id, ascending: one, unless somebody has made a mistake.
+    /// Names by provider id, ascending; normally one.
     by_provider_id: Shared<String, Vec<String>>,
 }
 
@@ -23,7 +23,7 @@ impl Deref for Nodes {
 }
 
 impl Nodes {
-    /// Puts a node in; returns the one before.
+    /// Inserts a node; returns the previous one.
     pub fn insert(&mut self, name: String, node: Arc<Node>) -> Option<Arc<Node>> {
         let before = self.remove(&name);
         if let Some(id) = &node.provider_id {
@@ -33,7 +33,7 @@ impl Nodes {
         before
     }
 
-    /// Takes a node out.
+    /// Removes a node.
     pub fn remove(&mut self, name: &str) -> Option<Arc<Node>> {
         let node = self.all.remove(name)?;
         if let Some(id) = &node.provider_id {
@@ -42,7 +42,7 @@ impl Nodes {
         Some(node)
     }
 
-    /// Keeps some nodes.
+    /// Keeps the nodes for which `keep` is true.
     pub fn retain(&mut self, mut keep: impl FnMut(&String, &Arc<Node>) -> bool) {
         let gone: Vec<String> =
             self.iter().filter(|(name, node)| !keep(name, node)).map(|(name, _)| name.clone()).collect();

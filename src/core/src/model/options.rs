@@ -1,4 +1,4 @@
-//! How to plan: the choices of whoever asks for a plan.
+//! Options of a plan.
 
 use poolwright_catalog::UsdPerHour;
 
@@ -7,44 +7,43 @@ use super::pool::PoolLimits;
 use super::profile::Profiles;
 use super::relaxed::PreferencePolicy;
 
-/// How to plan.
+/// Options of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanOptions {
-    /// Whether pods count that no scheduler has tried yet: for planning from files.
+    /// Whether to plan pods that no scheduler has tried yet: for planning from files.
     pub include_waiting: bool,
-    /// Pods of these schedulers count.
+    /// Names of the schedulers whose pods are planned.
     pub schedulers: Vec<String>,
-    /// What the configuration of schedulers adds to the rules of their pods.
+    /// Profiles of the schedulers, which add rules to their pods.
     pub profiles: Profiles,
-    /// Pods with a lower priority buy nothing; they run where room is left.
+    /// No nodes are bought for pods with a lower priority.
     pub min_priority: Option<i32>,
-    /// How many offerings a claim may carry, the planned one included; at least one.
+    /// How many offerings a claim may list, including the planned one; at least one.
     pub max_offerings: usize,
-    /// An alternative may count as at most this many percent more than the planned offering, what is counted beside the prices
-    /// included.
+    /// How much more an alternative may cost than the planned offering, in percent. Interruption risk counts as cost.
     pub max_dearer_percent: u32,
-    /// Whether to work out what naive planning would cost.
+    /// Whether to compute the cost of naive planning.
     pub baselines: bool,
-    /// How far the solver goes, each time it is asked.
+    /// Options of each solver call.
     pub solver: poolwright_solver::Options,
-    /// Ceilings over all pools together, besides those of each.
+    /// Limits over all pools together, in addition to each pool's own.
     pub limits: PoolLimits,
-    /// What may be done with the GPUs of nodes that are bought.
+    /// Whether GPUs of new nodes may be shared or partitioned.
     pub sharing: Sharing,
-    /// What interruptions of spot nodes are counted to cost; `None` for nothing.
+    /// The counted cost of spot interruptions; `None` to ignore them.
     pub spot_risk: Option<SpotRisk>,
-    /// Money paid beforehand, all of it: what claims use of it whose nodes stay is taken off ([`left_of_commitments`]).
+    /// All commitments. The planner subtracts what existing nodes use of them ([`left_of_commitments`]).
     pub commitments: Vec<Commitment>,
-    /// Whether preferences of pods steer what is bought for them.
+    /// Whether preferences of pods influence which nodes are bought.
     pub preferences: PreferencePolicy,
-    /// Whether to keep what the solver was asked and what it answered, in [`Plan::solves`].
+    /// Whether to keep the solver's problems and solutions in [`Plan::solves`].
     pub keep_solves: bool,
-    /// Makes claim names of different planners differ: the CLI may leave it empty.
+    /// Makes claim names of different planners differ. May be empty in the CLI.
     pub salt: String,
 }
 
 impl Default for PlanOptions {
-    /// Pods of `default-scheduler` that it could not place; 20 offerings, at most 20 % dearer; baselines.
+    /// Unschedulable pods of `default-scheduler`; 20 offerings, at most 20 % more expensive; baselines.
     fn default() -> Self {
         Self {
             include_waiting: false,
@@ -69,25 +68,25 @@ impl Default for PlanOptions {
 /// What may be done with the GPUs of nodes that are bought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// Each goes to one pod as a whole.
+    /// Each GPU goes to one pod as a whole.
     #[default]
     Whole,
-    /// Pods may share one, by time slicing or MPS.
+    /// Pods may share a GPU, by time slicing or MPS.
     Shared,
-    /// They may be cut into GPU instances.
+    /// GPUs may be partitioned into MIG instances.
     Mig {
-        /// Whether some GPUs of a node may be cut and others stay whole.
+        /// Whether a node may have both partitioned and whole GPUs.
         mixed: bool,
     },
 }
 
-/// What an interruption loses, and how often one comes.
+/// The cost and the frequency of spot interruptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpotRisk {
-    /// What one interruption of a pod loses for each of its GPUs, in micro-dollars: work since the last checkpoint and the time to come back.
-    /// A part of a GPU counts as that part.
+    /// The cost of one interruption for each GPU of a pod, in micro-dollars: lost work since the last checkpoint, and the time
+    /// to restart. A share of a GPU counts proportionally.
     pub per_gpu_micros: u64,
-    /// Interruptions in a million node-hours of spot offerings whose catalogue does not say.
+    /// Interruptions per million node-hours, for spot offerings without a rate in the catalogue.
     pub prior: u32,
 }
 

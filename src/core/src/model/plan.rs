@@ -1,4 +1,4 @@
-//! What a plan says.
+//! Plans: the output of the planner.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,64 +16,64 @@ use crate::model::names::Uid;
 use crate::model::pod_key::PodKey;
 use crate::model::relaxed::RelaxedPreference;
 
-/// What to buy and where every pod that waits goes, with the reasons.
+/// A plan: nodes to buy, and a place for every pending pod, with reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Nodes to buy; sorted by name.
     pub claims: Vec<PlannedClaim>,
-    /// Pods that go where room is or is on its way; sorted by pod.
-    pub placements: Vec<Placement>,
-    /// Pods that go nowhere, and why; sorted by pod. Finished and bound pods, and those of DaemonSets, are not mentioned.
+    /// Pods placed in free capacity of existing nodes or claims; sorted by pod.
+    pub placements: Vec<PlacedPod>,
+    /// Pods without a place, and why; sorted by pod. Finished, bound and DaemonSet pods are not listed.
     pub unplaced: Vec<UnplacedPod>,
-    /// What was found out about each pool; every pool of the snapshot is in it.
+    /// Findings about every pool of the snapshot.
     pub pools: BTreeMap<PoolName, PoolFindings>,
-    /// What `claims` cost together, less what commitments cover, those with an unknown price aside.
+    /// The cost of `claims`, without what commitments pay and without unknown prices.
     pub cost: UsdPerHour,
-    /// What commitments pay of the prices of `claims`.
+    /// The part of the prices of `claims` that commitments pay.
     pub covered: UsdPerHour,
-    /// What is used of each commitment, in the order of [`crate::plan::PlanOptions::commitments`].
+    /// The use of each commitment, in the order of [`crate::plan::PlanOptions::commitments`].
     pub commitments: Vec<CommitmentUse>,
-    /// What interruptions of `claims` are counted to cost besides: see [`crate::plan::PlanOptions::spot_risk`], and
+    /// The counted cost of interruptions of `claims`: see [`crate::plan::PlanOptions::spot_risk`], and
     /// [`crate::model::snapshot::Snapshot::taken_back`].
     pub risk: UsdPerHour,
-    /// No plan that places the same pods has less of cost and risk together than this, given what is bought from heavier pools first (a pod sees
-    /// lighter ones only when those are full).
+    /// A lower bound for the cost and risk of any plan that places the same pods, given that pools with a higher weight are
+    /// used first.
     pub bound: UsdPerHour,
-    /// How many pods were given a place by rules about other pods (zones, nodes to share) before anything was packed; with
-    /// any, `bound` holds for plans with these places only.
+    /// How many pods got a zone or a shared node from rules about other pods, before packing. If there are any, `bound` holds
+    /// only for plans with these places.
     pub pinned_pods: usize,
-    /// How many pods have what is bought for them steered by preferences; with any, `bound` holds for plans that meet the
-    /// same preferences only.
+    /// How many pods have preferences that influence what is bought. If there are any, `bound` holds only for plans that meet
+    /// the same preferences.
     pub steered_pods: usize,
-    /// Preferences that are not met on the nodes to buy; sorted.
+    /// Preferences that new nodes do not meet; sorted.
     pub relaxed: Vec<RelaxedPreference>,
-    /// What `bound` rests on: the weakest of what the solves behind it say.
+    /// The strength of the proof of `bound`: the weakest of all solver calls.
     pub proof: Proof,
-    /// How many of `claims` have a first offering with an unknown price: their cost is in neither `cost` nor `bound`.
+    /// How many of `claims` have an unknown price. Their cost is in neither `cost` nor `bound`.
     pub unknown_price_claims: usize,
-    /// What the same pods would cost if planned naively.
+    /// The cost of naive plans for the same pods.
     pub baselines: Baselines,
-    /// Where each waiting pod of the plan goes, by pod: its UID, and the name of the claim, or of the node where no claim
-    /// stands behind it. To be put into the next [`crate::model::snapshot::Snapshot::nominations`].
+    /// The place of each pending pod: its UID, and the name of the claim, or of a node without a claim. Goes into the next
+    /// [`crate::model::snapshot::Snapshot::nominations`].
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
-    /// Where the successors of pods go whose nodes are emptied; sorted by pod.
+    /// Places of the successors of pods on disrupted nodes; sorted by pod.
     pub moved: Vec<Moved>,
-    /// How many pods there were and what became of them.
+    /// Counts of pods.
     pub counts: Counts,
-    /// Set when the plan did not pass the independent check; `claims` is empty then, and nothing is bought. What was
-    /// violated, in sentences. This is a bug of Poolwright, never of its users.
+    /// The violations, if the plan failed the independent check. Then `claims` is empty, and nothing is bought. A violation is
+    /// a bug in Poolwright.
     pub refused: Vec<String>,
-    /// When to plan again although nothing changed: what a pod waits for is given up then.
+    /// When to plan again even if nothing changes: something that a pod waits for times out then.
     pub again_at: Option<Timestamp>,
-    /// Whether the solver was asked to stop before it was done.
+    /// Whether the solver was stopped early.
     pub stopped_early: bool,
-    /// What the solver was asked, in this order, and what it answered; empty unless [`crate::plan::PlanOptions::keep_solves`].
+    /// The solver's problems and solutions, in order; empty unless [`crate::plan::PlanOptions::keep_solves`].
     pub solves: Vec<Solve>,
 }
 
 impl Plan {
-    /// Whether pods are left over for which something is sold that cannot be had now: a limit is reached, or it failed lately.
-    pub fn is_crowded(&self) -> bool {
+    /// Whether pods are unplaced although offerings fit them, because a limit is reached or the offerings failed lately.
+    pub fn is_short_of_capacity(&self) -> bool {
         use UnplacedReason::GangIncomplete;
         use UnplacedReason::LimitReached;
         use UnplacedReason::OfferingsHeldBack;
@@ -82,52 +82,52 @@ impl Plan {
     }
 }
 
-/// One call of the solver, to be looked into or made again.
+/// One call of the solver, for inspection or replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Solve {
-    /// What was asked.
+    /// The problem.
     pub problem: poolwright_solver::Problem,
     /// The pods of each class of the problem.
     pub pods: Vec<Vec<PodKey>>,
-    /// What was answered; `None` when the problem was refused as malformed, which would be a bug.
+    /// The solution; `None` if the problem was rejected as malformed, which would be a bug.
     pub solution: Option<poolwright_solver::Solution>,
 }
 
-/// Money paid beforehand per hour, which pays for what is used of it: savings plans, flexible commitments.
+/// A commitment: a prepaid amount per hour that can pay for nodes, such as a savings plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commitment {
-    /// For messages.
+    /// Its name, for messages.
     pub name: String,
-    /// What of it there is for nodes of Poolwright; for a solve, what is left of that.
+    /// The amount available to Poolwright's nodes; in a plan, what is left of it.
     pub left: UsdPerHour,
-    /// What a node of an offering uses of it; above zero. No offering is in two commitments.
+    /// The amount that a node of each offering uses; above zero. No offering is in two commitments.
     pub rates: BTreeMap<OfferingId, UsdPerHour>,
 }
 
 impl Commitment {
-    /// Whether nothing is left of it.
+    /// Whether nothing is left.
     pub fn is_used_up(&self) -> bool {
         self.left == UsdPerHour::ZERO
     }
 
-    /// Whether it pays for anything of this offering.
+    /// Whether it covers this offering.
     pub fn pays_for(&self, offering: &OfferingId) -> bool {
         !self.is_used_up() && self.rates.contains_key(offering)
     }
 }
 
-/// What a plan uses of a commitment.
+/// A plan's use of a commitment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitmentUse {
-    /// Which.
+    /// Its name.
     pub name: String,
-    /// What was left before.
+    /// The amount left before the plan.
     pub left: UsdPerHour,
-    /// What the plan uses of that.
+    /// The amount that the plan uses.
     pub used: UsdPerHour,
 }
 
-/// One node to buy.
+/// A node to buy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedClaim {
     /// The name its NodeClaim gets: unique, and the same for the same snapshot and time.
@@ -136,9 +136,9 @@ pub struct PlannedClaim {
     pub pool: PoolName,
     /// The UID of its pool, for the owner reference.
     pub pool_uid: Uid,
-    /// What to launch it with.
+    /// Its node class.
     pub node_class: NodeClassRef,
-    /// What to order: the planned offering, then what to take when that is out of stock. Never empty.
+    /// What to launch: the planned offering first, then alternatives if it is out of stock. Never empty.
     pub offerings: Vec<RankedOffering>,
     /// Labels from the pool's template.
     pub labels: BTreeMap<String, String>,
@@ -146,42 +146,42 @@ pub struct PlannedClaim {
     pub annotations: BTreeMap<String, String>,
     /// Taints the node keeps.
     pub taints: Vec<Taint>,
-    /// Taints the node has at first.
+    /// Startup taints: the node has them at first, and somebody else removes them.
     pub startup_taints: Vec<Taint>,
-    /// Types of conditions that the node must have as true before it opens.
+    /// Types of node conditions that must be true before the node opens.
     pub readiness_gates: Vec<String>,
-    /// The pods it is bought for; sorted, and none where it is bought for a static pool or as room to keep. Those that are still to come have keys that no pod can have, such as
-    /// `ml/Job:train#7`.
+    /// The pods it is bought for; sorted. Empty for nodes of static pools and buffers. Expected pods have keys that no pod can
+    /// have, such as `ml/Job:train#7`.
     pub planned_pods: Vec<PodKey>,
-    /// Those of them that had a place on a node that is still there, and lost it: without that it might not be bought.
+    /// Those of them that lost an earlier place on a node that still exists. Otherwise this node might not be bought.
     pub bought_again: Vec<PodKey>,
     /// How long each stage may take.
     pub deadlines: Deadlines,
-    /// What is on each of its GPUs, where they are shared or cut; else empty.
+    /// The use of each GPU; empty unless GPUs are shared or partitioned.
     pub gpus: Vec<PlannedGpu>,
-    /// Why this node, in a sentence.
+    /// Why this node is bought, in a sentence.
     pub reason: String,
 }
 
-/// What is planned for one GPU.
+/// The planned use of one GPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PlannedGpu {
     /// Nothing.
     Idle,
-    /// One pod has it whole; it may have others too.
+    /// One pod uses it exclusively, perhaps with other GPUs.
     Whole(PodKey),
     /// Pods share it.
     Shared(Vec<PlannedShare>),
-    /// It is cut into instances; by first memory slice, ascending.
+    /// It is partitioned into MIG instances, by first memory slice, ascending.
     Mig(Vec<PlannedInstance>),
 }
 
 /// A pod's share of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PlannedShare {
-    /// Whose.
+    /// The pod.
     pub pod: PodKey,
-    /// How much, in thousandths.
+    /// The share in thousandths.
     pub milli: u32,
 }
 
@@ -190,46 +190,46 @@ pub struct PlannedShare {
 pub struct PlannedInstance {
     /// Its first memory slice.
     pub start: u8,
-    /// What it is.
+    /// Its MIG profile.
     pub profile: MigProfile,
-    /// What it is called on this GPU: `1g.10gb`.
+    /// The profile's name on this GPU: `1g.10gb`.
     pub name: String,
-    /// Who uses it.
+    /// The pod that uses it.
     pub pod: PodKey,
 }
 
 impl PlannedClaim {
-    /// What was planned to be ordered.
+    /// The planned offering.
     pub fn offering(&self) -> &OfferingId {
         &self.offerings[0].offering
     }
 
-    /// The instance type that was planned.
+    /// The planned instance type.
     pub fn instance_type(&self) -> &InstanceTypeName {
         &self.offerings[0].offering.instance_type
     }
 
-    /// Its price per hour; `None` when it is unknown.
+    /// Its price per hour; `None` if unknown.
     pub fn price(&self) -> Option<UsdPerHour> {
         self.offerings[0].price
     }
 }
 
-/// A waiting pod that needs no purchase.
+/// A pending pod that fits on an existing node or claim.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Placement {
-    /// Which pod.
+pub struct PlacedPod {
+    /// The pod.
     pub pod: PodKey,
-    /// Where it goes.
+    /// Its place.
     pub target: Target,
 }
 
-/// Room that is there or on its way.
+/// An existing node or claim.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Target {
     /// A claim, whether or not its node has joined.
     Claim(ClaimName),
-    /// A node that no claim stands behind.
+    /// A node without a claim.
     Node(String),
 }
 
@@ -241,77 +241,77 @@ impl Target {
     }
 }
 
-/// A pod that goes nowhere.
+/// A pod without a place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UnplacedPod {
-    /// Which pod.
+    /// The pod.
     pub pod: PodKey,
-    /// Why, for machines.
+    /// The reason, for programs.
     pub reason: UnplacedReason,
-    /// Why, and what to do, in a sentence or two.
+    /// The reason and what to do, in a sentence or two.
     pub message: String,
 }
 
-/// A pod whose node is emptied.
+/// A pod on a disrupted node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Moved {
-    /// Which pod.
+    /// The pod.
     pub pod: PodKey,
-    /// The claim of the node that it is on.
+    /// The claim of its node.
     pub from: ClaimName,
-    /// The key that its successor has in the plan; `None` where none is made.
+    /// The key of its successor in the plan; `None` if there is none.
     pub stands_as: Option<PodKey>,
-    /// Where the pod goes that its controller makes in its place.
+    /// The place of its successor.
     pub to: MovedTo,
 }
 
-/// Where a pod goes that is made in place of another.
+/// The place of a successor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MovedTo {
-    /// To room that is there or on its way.
+    /// An existing node or claim.
     Room(Target),
-    /// To a node that the plan buys.
+    /// A node that the plan buys.
     New(ClaimName),
-    /// Nowhere, and why.
+    /// None, with the reason.
     Nowhere(String),
-    /// Its controller makes none: it has as many as it wants without it.
+    /// Its controller creates no successor: it has enough pods without it.
     NotMade,
 }
 
-/// Why a pod goes nowhere.
+/// Why a pod has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum UnplacedReason {
-    /// There is no pool that could buy anything.
+    /// No pool can buy anything.
     NoUsablePool,
-    /// No offering of any pool holds it.
+    /// It fits no offering of any pool.
     NoOfferingFits,
-    /// Offerings hold it, but a limit of their pool is reached.
+    /// It fits offerings, but a limit of their pool is reached.
     LimitReached,
-    /// Offerings hold it, but all of them failed lately.
+    /// It fits offerings, but all of them failed lately.
     OfferingsHeldBack,
-    /// Offerings hold it, but their price is unknown.
+    /// It fits offerings, but their prices are unknown.
     PriceUnknown,
     /// It uses a rule that Poolwright does not model yet.
     UnmodelledRule,
-    /// Its rules about other pods leave it no place: topology spread, pod affinity or anti-affinity.
+    /// Topology spread, pod affinity or pod anti-affinity leaves no place.
     TopologyRule,
-    /// Its PodGroup is not there.
+    /// Its PodGroup does not exist.
     PodGroupMissing,
-    /// Its gang cannot have room for as many pods as it starts with.
+    /// Its gang cannot get places for the minimum number of pods.
     GangIncomplete,
     /// Its gang waits for more pods.
     PodGroupPending,
-    /// One of its volumes cannot be had until somebody changes something.
+    /// One of its volumes is unusable until somebody changes something.
     VolumeUnusable,
-    /// One of its volumes is about to be had, or another pod has it.
+    /// One of its volumes is not ready yet, or another pod uses it.
     VolumePending,
-    /// The scheduler makes room for it by preemption.
+    /// The scheduler is preempting other pods for it.
     PreemptionInProgress,
-    /// Its priority is below the least that buys nodes.
+    /// Its priority is below `--min-priority`.
     LowPriority,
-    /// It is held by scheduling gates.
+    /// It has scheduling gates.
     SchedulingGated,
-    /// Another scheduler places it.
+    /// Another scheduler is responsible for it.
     OtherScheduler,
     /// The scheduler has not tried it yet.
     NotYetTried,
@@ -339,7 +339,7 @@ impl UnplacedReason {
         Self::NotYetTried,
     ];
 
-    /// The reason of an event that tells of it.
+    /// The reason of the event about it.
     pub const fn reason(self) -> Reason {
         match self {
             Self::NoUsablePool => Reason::NoUsablePool,
@@ -367,8 +367,7 @@ impl UnplacedReason {
         self.reason().as_str()
     }
 
-    /// Whether the pod wants a node and does not get one: such pods are reported to their users. The others wait for
-    /// somebody else, and are none of our business yet.
+    /// Whether the pod needs a node and gets none. Users are told about these pods. The others wait for something else.
     pub const fn is_unmet_demand(self) -> bool {
         matches!(
             self,
@@ -386,38 +385,38 @@ impl UnplacedReason {
     }
 }
 
-/// What planning found out about a pool.
+/// Findings of a plan about a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolFindings {
-    /// Its spec makes no sense: reason and sentence.
+    /// Why its spec is invalid: reason and message.
     pub invalid: Option<(Reason, String)>,
-    /// Its node class is missing or cannot buy: reason and sentence.
+    /// Why its node class is missing or not ready: reason and message.
     pub node_class: Option<(Reason, String)>,
-    /// Limits that keep it from buying what pods need: a sentence.
+    /// The limits that keep it from buying what pods need, in a sentence.
     pub limit_reached: Option<String>,
     /// How many offerings it may buy now.
     pub offerings: usize,
 }
 
-/// What the pods that the plan buys for would cost otherwise. Zero when nothing is bought, or when it was not asked for.
+/// Costs of naive plans for the pods on new nodes. Zero if nothing is bought or baselines are not requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baselines {
-    /// Each pod on a node of its own, the cheapest that holds it.
+    /// Each pod on a node of its own: the cheapest that fits.
     pub one_pod_per_node: UsdPerHour,
-    /// First fit, decreasing, each new node the cheapest that holds its first pod.
+    /// First-fit decreasing; each new node is the cheapest that fits its first pod.
     pub first_fit: UsdPerHour,
 }
 
-/// Pods by what became of them.
+/// Counts of pods by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Pods looked at: waiting workload pods.
+    /// All pending workload pods.
     pub total: usize,
-    /// Pods that go to room that is there or on its way.
+    /// Pods placed on existing nodes and claims.
     pub on_existing: usize,
-    /// Pods that nodes are bought for.
+    /// Pods placed on new nodes.
     pub on_new: usize,
-    /// Pods that go nowhere.
+    /// Pods without a place.
     pub unplaced: usize,
 }
 
@@ -431,7 +430,7 @@ impl fmt::Display for Target {
 }
 
 impl Plan {
-    /// `(cost - bound) / bound`; zero when nothing is bought.
+    /// `(cost - bound) / bound`; zero if nothing is bought.
     pub fn gap(&self) -> f64 {
         poolwright_solver::gap(self.cost + self.risk, self.bound)
     }

@@ -1,4 +1,4 @@
-//! Pods and the DaemonSets that put one on every node.
+//! Pods and DaemonSets.
 
 use crate::model::names::Uid;
 use crate::model::unmodelled::UnmodelledRule;
@@ -9,114 +9,115 @@ use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
 use crate::model::names::ClaimName;
-use crate::model::others::{HostPort, PodTerm, SpreadRule};
+use crate::model::pod_affinity::{HostPort, PodTerm, SpreadRule};
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::preferences::Preferences;
 use crate::model::profile::EnforcedAffinity;
 use crate::model::rules::{NodeTerm, Toleration};
 use crate::model::volumes::PodVolume;
 
-/// What a pod asks of a node.
+/// What a pod requires of its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodSpec {
     /// Effective requests: containers, init containers, sidecars and overhead, and one `pods`.
     pub requests: ResourceList,
     /// `nodeSelector`: labels the node must have, by value.
     pub node_selector: BTreeMap<String, String>,
-    /// Required node affinity: `None` when there is none, else OR-ed terms.
+    /// Required node affinity, as OR-ed terms; `None` if there is none.
     pub node_affinity: Option<Vec<NodeTerm>>,
-    /// Required node affinity that its scheduler adds to its own. Filled in when a plan is made.
+    /// Required node affinity that the scheduler's profile adds. Filled in by the planner.
     pub enforced: Option<Box<EnforcedAffinity>>,
     /// Tolerations.
     pub tolerations: Vec<Toleration>,
-    /// A share of one GPU, in thousandths of it, beside the whole ones in `requests`; it counts as a whole one where GPUs
-    /// are not shared.
+    /// A share of one GPU in thousandths, in addition to whole GPUs in `requests`. Counts as a whole GPU on nodes that do not
+    /// share GPUs.
     pub gpu_share: Option<u32>,
-    /// Ports of the node that it takes.
+    /// Host ports.
     pub host_ports: BTreeSet<HostPort>,
     /// Required pod affinity, AND-ed.
     pub affinity: Vec<PodTerm>,
     /// Required pod anti-affinity, AND-ed.
     pub anti_affinity: Vec<PodTerm>,
-    /// How its like are spread, AND-ed.
+    /// Required topology spread constraints, AND-ed.
     pub spreads: Vec<SpreadRule>,
-    /// What it would like besides; `None` when it has no preferences.
+    /// Preferences; `None` if it has none.
     pub preferences: Option<Box<Preferences>>,
-    /// Where each of its volumes can be used, as OR-ed terms on nodes, AND-ed. Filled in when a plan is made, from
-    /// [`Pod::volumes`] and what they are bound to then.
+    /// Where each of its volumes can be used: AND-ed lists of OR-ed node terms. Filled in by the planner from [`Pod::volumes`]
+    /// and their bindings.
     pub volumes: Vec<Vec<NodeTerm>>,
-    /// Rules of the pod that the planner does not model. A pod that has one is never planned.
+    /// Rules that the planner does not model. A pod with such a rule is never planned.
     pub unmodelled: Vec<UnmodelledRule>,
 }
 
 /// A pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pod {
-    /// Which pod it is.
+    /// Its key.
     pub key: PodKey,
-    /// UID; a pod made anew under the same name is another pod.
+    /// Its UID. A recreated pod of the same name is another pod.
     pub uid: Uid,
-    /// The UID of the controller that made it.
+    /// The UID of its controller.
     pub owner: Option<Uid>,
-    /// Labels, by which the rules of other pods choose it.
+    /// Labels, which selectors of other pods match.
     pub labels: BTreeMap<String, String>,
-    /// What it asks of a node.
+    /// What it requires of its node.
     pub spec: PodSpec,
     /// Volumes that not every node can provide.
     pub volumes: Vec<PodVolume>,
-    /// Priority, 0 when it has none.
+    /// Priority; 0 if it has none.
     pub priority: i32,
-    /// Which scheduler places it.
+    /// The name of its scheduler.
     pub scheduler: String,
     /// `spec.schedulingGroup`: the name of the PodGroup that it belongs to, in its namespace.
     pub group: Option<String>,
-    /// What kind of pod it is.
+    /// Its role.
     pub role: PodRole,
-    /// The pod that it will be made in place of; `None` for every pod that exists.
+    /// The pod that it will replace; `None` for every pod that exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<Box<PodKey>>,
-    /// Where it stands.
+    /// Its phase.
     pub phase: PodPhase,
-    /// Claims whose reserved nodes let it in, in the order in which it was given their tolerations
-    /// ([`poolwright_terms::keys::RESERVED_TAINT`]). They are not in [`PodSpec::tolerations`]: they say nothing about what the pod asks for.
+    /// Claims whose reserved nodes it tolerates, in the order in which the tolerations were added
+    /// ([`poolwright_terms::keys::RESERVED_TAINT`]). These tolerations are not in [`PodSpec::tolerations`]: they are not the
+    /// user's.
     pub reserved_for: Vec<ClaimName>,
     /// `status.nominatedNodeName`.
     pub nominated_node: Option<String>,
-    /// Being deleted since.
+    /// Deletion timestamp.
     pub deleting_since: Option<Timestamp>,
     /// When it was created.
     pub created: Timestamp,
-    /// How it ends.
+    /// How it terminates.
     pub ending: Ending,
 }
 
-/// How a pod ends when its node goes.
+/// How a pod terminates when its node is drained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     /// `spec.terminationGracePeriodSeconds`: from SIGTERM to SIGKILL.
     pub grace: SignedDuration,
-    /// That it is not to be disturbed.
+    /// Protection from disruption, if any.
     pub protection: Option<Protection>,
 }
 
 impl Default for Ending {
-    /// Half a minute, and nothing that protects it, as Kubernetes has it.
+    /// Kubernetes' defaults: 30 seconds, and no protection.
     fn default() -> Self {
         Self { grace: SignedDuration::from_secs(30), protection: None }
     }
 }
 
-/// That a pod is not to be disturbed.
+/// Protection of a pod from disruption.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protection {
-    /// What says so: `poolwright.dev/do-not-disrupt=4h`.
+    /// The annotation that protects it: `poolwright.dev/do-not-disrupt=4h`.
     pub annotation: String,
-    /// Until when; `None` for as long as it runs.
+    /// When the protection ends; `None` for as long as the pod runs.
     pub until: Option<Timestamp>,
 }
 
 impl Pod {
-    /// A pod that waits for the default scheduler and of which nothing is known but what it asks for. Its name is its UID.
+    /// A pod that waits for the default scheduler, with nothing known but its spec. Its name is its UID.
     pub fn waiting(key: PodKey, spec: PodSpec) -> Self {
         Self {
             uid: Uid(key.name().into_owned()),
@@ -145,47 +146,47 @@ impl Pod {
     }
 }
 
-/// What kind of pod it is.
+/// The role of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PodRole {
-    /// Work: it keeps its node alive.
+    /// A workload pod: its node is kept for it.
     Workload,
-    /// Owned by a DaemonSet: it follows its node.
+    /// A DaemonSet pod: it goes with its node.
     DaemonSet,
-    /// A static pod's mirror: it belongs to its node.
+    /// The mirror of a static pod: it goes with its node.
     Mirror,
 }
 
-/// Where a pod stands.
+/// The phase of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PodPhase {
-    /// Not bound, and the scheduler has not said that it cannot place it.
+    /// Not bound, and not yet reported as unschedulable.
     Waiting,
-    /// Held by scheduling gates: it buys nothing.
+    /// Has scheduling gates: no node is bought for it.
     Gated,
     /// The scheduler found no node for it.
     Unschedulable {
-        /// When the scheduler said so first.
+        /// When the scheduler first reported it.
         since: Timestamp,
-        /// What it said.
+        /// The scheduler's message.
         message: String,
     },
-    /// On a node.
+    /// Bound to a node.
     Bound {
         /// The node's name.
         node: String,
     },
-    /// Ended; it takes no room any more.
+    /// Finished: it uses no resources any more.
     Finished,
 }
 
-/// A DaemonSet, as far as new nodes feel it.
+/// A DaemonSet: what its pods take of each node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonSet {
     /// Namespace and name.
     pub key: ObjectKey,
     /// Labels of its pods.
     pub labels: BTreeMap<String, String>,
-    /// What each of its pods asks of a node.
+    /// The spec of its pods.
     pub spec: PodSpec,
 }

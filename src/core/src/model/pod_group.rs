@@ -1,4 +1,4 @@
-//! PodGroups: pods that the kube-scheduler places as one.
+//! PodGroups: pods that the kube-scheduler places together.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +6,16 @@ use crate::model::names::Uid;
 use crate::model::pod_key::ObjectKey;
 use crate::model::unmodelled::UnmodelledRule;
 
-/// A PodGroup (`scheduling.k8s.io/v1alpha2`). It says nothing of what its pods ask for, nor how many there will be.
+/// A PodGroup (`scheduling.k8s.io/v1alpha2`). It contains neither the specs nor the number of its pods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodGroup {
     /// Namespace and name.
     pub key: ObjectKey,
     /// Its UID.
     pub uid: Uid,
-    /// Policy `gang`: how many of its pods must have room at the same time before any of them is placed. `None` for policy
-    /// `basic`, whose pods are placed one by one.
+    /// Policy `gang`: how many pods must fit at the same time before any of them is placed. `None` for policy `basic`, whose
+    /// pods are placed one by one.
     pub min_count: Option<u32>,
-    /// What it asks besides that the planner does not model. Its pods are not planned then.
+    /// Rules that the planner does not model. If there are any, its pods are not planned.
     pub unmodelled: Vec<UnmodelledRule>,
 }

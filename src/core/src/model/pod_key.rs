@@ -1,7 +1,7 @@
-//! Keys of API objects, and keys of pods: pods that exist, and pods that do not exist yet.
+//! Keys of API objects, and of pods that exist or are expected.
 //!
-//! A NodeClaim lists its pods as text (`ml/train-0`, `ml/Job:train#7`). [`PodKey`] is written by `Display` and read by `FromStr`,
-//! both here. Keys sort as their texts do.
+//! A NodeClaim lists its pods as text (`ml/train-0`, `ml/Job:train#7`). [`PodKey`] implements `Display` and `FromStr` for this
+//! text. Keys sort like their texts.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -35,7 +35,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// What makes pods from one template: a controller, or one part of a gang.
+/// The owner of expected pods: a controller, or one part of a gang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerKey {
     /// Its namespace, and that of its pods.
@@ -59,15 +59,15 @@ impl fmt::Display for OwnerKey {
     }
 }
 
-/// A pod, or one unit of the room that a pool keeps free.
+/// The key of a pod, or of one unit of a pool's buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "Text", try_from = "Text")]
 pub enum PodKey {
     /// A pod on the API server.
     Existing(ObjectKey),
-    /// A pod that its owner has still to make: `ml/Job:train#7`.
+    /// A pod that its owner has not created yet: `ml/Job:train#7`.
     Expected {
-        /// What will make it.
+        /// Its owner.
         owner: Arc<OwnerKey>,
         /// Its number among the expected pods of this owner.
         ordinal: u64,
@@ -83,9 +83,9 @@ pub enum PodKey {
     },
 }
 
-/// The namespace in the text of a unit of a buffer.
+/// The namespace in the text of a buffer unit.
 const BUFFER_NAMESPACE: &str = "poolwright";
-/// How the name of a unit of a buffer begins. No controller that makes pods is a NodePool.
+/// The prefix of the name of a buffer unit. No controller of pods has the kind NodePool.
 const BUFFER_PREFIX: &str = "NodePool:";
 
 impl PodKey {
@@ -102,7 +102,7 @@ impl PodKey {
         }
     }
 
-    /// What will make the pod; `None` unless it is expected.
+    /// The owner of the pod; `None` unless it is expected.
     pub const fn owner(&self) -> Option<&Arc<OwnerKey>> {
         match self {
             Self::Expected { owner, .. } => Some(owner),
@@ -135,7 +135,8 @@ impl PodKey {
         }
     }
 
-    /// The name in pieces, each a text and the number that follows it: keys are compared often, and nothing is allocated for it.
+    /// The name in pieces, each a text and the number after it. Comparing pieces allocates nothing, and keys are compared
+    /// often.
     fn pieces(&self) -> [(&str, Option<u64>); 4] {
         match self {
             Self::Existing(key) => [(&key.name, None), ("", None), ("", None), ("", None)],
@@ -185,7 +186,7 @@ impl fmt::Display for PodKey {
     }
 }
 
-/// A text that is no [`PodKey`].
+/// A text that is not a [`PodKey`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAPodKey(String);
 
@@ -228,7 +229,7 @@ fn read_number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number: &u64| number.to_string() == text)
 }
 
-/// A key in records: the two parts of its text.
+/// The serialized form of a key: the two parts of its text.
 #[derive(Serialize, Deserialize)]
 struct Text {
     namespace: String,

@@ -1,4 +1,4 @@
-//! All pods, filed by what decisions ask of them, so that no decision looks through all of them.
+//! All pods, indexed by what decisions ask for, so that no decision scans all pods.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,13 +10,12 @@ use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
 use crate::model::names::Uid;
-use crate::model::others::{HostPort, PodTerm};
 use crate::model::pod::{Pod, PodPhase, PodRole};
+use crate::model::pod_affinity::{HostPort, PodTerm};
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::shared::Shared;
 
-/// Pods by key, finished ones included; a clone costs nothing. What is kept beside the list follows from it alone, whatever
-/// the order of changes was.
+/// Pods by key, including finished ones. Cloning is cheap. The indexes depend only on the pods, not on the order of changes.
 #[derive(Clone, Debug, Default)]
 pub struct Pods {
     all: Shared<PodKey, Arc<Pod>>,
@@ -26,8 +25,8 @@ pub struct Pods {
     /// By PodGroup.
     grouped: Shared<(ObjectKey, PodKey), Arc<Pod>>,
     nodes: Shared<String, Arc<OnNode>>,
-    /// By look and node, as [`OnNode::number`] has it.
-    alike: Shared<Look, Shared<u32, Count>>,
+    /// By traits and node, with nodes named by [`OnNode::number`].
+    alike: Shared<PodTraits, Shared<u32, Count>>,
     /// The next node's number.
     next: u32,
 }
@@ -35,17 +34,17 @@ pub struct Pods {
 /// The pods that are bound to one node.
 #[derive(Clone, Debug, Default)]
 pub struct OnNode {
-    /// A number that no other node has, for as long as pods are on this one.
+    /// A number that identifies this node while it has pods.
     pub number: u32,
     /// All of them, by key.
     pub pods: Vec<Arc<Pod>>,
-    /// Those of DaemonSets, by key.
+    /// DaemonSet pods, by key.
     pub daemons: Vec<Arc<Pod>>,
-    /// What they request together.
+    /// The sum of their requests.
     pub requests: ResourceList,
-    /// What those of them request that are being deleted.
+    /// The sum of the requests of pods that are being deleted.
     pub leaving: ResourceList,
-    /// When the last of those must be gone.
+    /// When the last of those must have ended.
     pub left_by: Option<Timestamp>,
 }
 
@@ -58,13 +57,13 @@ pub struct Count {
     pub staying: u32,
 }
 
-/// A bound pod as the rules of others see it: its namespace, labels, required anti-affinity and host ports. Pods that are
-/// equal in these are equal here; nothing else of the pod may be looked at.
+/// The traits of a bound pod that rules of other pods look at: namespace, labels, required anti-affinity and host ports. Pods
+/// that agree in these are equal here; nothing else of the pod may be used.
 #[derive(Clone, Debug)]
-pub struct Look(Arc<Pod>);
+pub struct PodTraits(Arc<Pod>);
 
-impl Look {
-    /// A pod that looks so, which may be gone by now.
+impl PodTraits {
+    /// A pod with these traits, which may no longer exist.
     pub fn example(&self) -> &Pod {
         &self.0
     }
@@ -77,21 +76,21 @@ impl Look {
     }
 }
 
-impl PartialEq for Look {
+impl PartialEq for PodTraits {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Look {}
+impl Eq for PodTraits {}
 
-impl PartialOrd for Look {
+impl PartialOrd for PodTraits {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Look {
+impl Ord for PodTraits {
     fn cmp(&self, other: &Self) -> Ordering {
         if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.parts().cmp(&other.parts()) }
     }
@@ -104,7 +103,7 @@ impl PartialEq for OnNode {
     }
 }
 
-/// Numbers of nodes may differ, what is said of the nodes may not.
+/// Numbers of nodes may differ between equal maps.
 impl PartialEq for Pods {
     fn eq(&self, other: &Self) -> bool {
         self.all == other.all
@@ -126,7 +125,7 @@ impl Deref for Pods {
 }
 
 impl Pods {
-    /// Puts a pod in; returns the one before.
+    /// Inserts a pod; returns the previous one.
     pub fn insert(&mut self, key: PodKey, pod: Arc<Pod>) -> Option<Arc<Pod>> {
         let before = self.all.insert(key, pod.clone());
         if let Some(before) = &before {
@@ -136,14 +135,14 @@ impl Pods {
         before
     }
 
-    /// Takes a pod out.
+    /// Removes a pod.
     pub fn remove(&mut self, key: &PodKey) -> Option<Arc<Pod>> {
         let pod = self.all.remove(key)?;
         self.unfile(&pod);
         Some(pod)
     }
 
-    /// Changes a pod, if it is there. Its key must stay.
+    /// Changes a pod, if it exists. The key must not change.
     pub fn change(&mut self, key: &PodKey, change: impl FnOnce(&mut Pod)) {
         if let Some(mut pod) = self.remove(key) {
             change(Arc::make_mut(&mut pod));
@@ -151,7 +150,7 @@ impl Pods {
         }
     }
 
-    /// Keeps some pods.
+    /// Keeps the pods for which `keep` is true.
     pub fn retain(&mut self, mut keep: impl FnMut(&PodKey, &Arc<Pod>) -> bool) {
         let gone: Vec<PodKey> =
             self.iter().filter(|(key, pod)| !keep(key, pod)).map(|(key, _)| key.clone()).collect();
@@ -165,7 +164,7 @@ impl Pods {
         self.all.get(&PodKey::Existing(key.clone()))
     }
 
-    /// Pods that have no node and have not ended, by key: waiting, gated, or found unschedulable.
+    /// Pods without a node that have not ended, by key: waiting, gated or unschedulable.
     pub fn unbound(&self) -> impl DoubleEndedIterator<Item = &Pod> + Clone {
         self.unbound.values().map(AsRef::as_ref)
     }
@@ -196,24 +195,22 @@ impl Pods {
         self.nodes.get(name)
     }
 
-    /// The bound pods, those that look alike to the rules of others together, and how many there are on each node.
-    /// The nodes are named by [`OnNode::number`].
-    pub fn alike(&self) -> impl Iterator<Item = (&Look, &Shared<u32, Count>)> + Clone {
+    /// The bound pods, grouped by traits, with the number of each group on each node. Nodes are named by [`OnNode::number`].
+    pub fn alike(&self) -> impl Iterator<Item = (&PodTraits, &Shared<u32, Count>)> + Clone {
         self.alike.iter()
     }
 
-    /// Whether the same pods are bound to the same nodes, as far as is seen at a glance: one has changed to the other only by
-    /// pods without a node.
+    /// Whether the same pods are bound to the same nodes. This is a quick check: it may return false for equal maps.
     pub fn is_bound_alike(&self, other: &Self) -> bool {
         self.nodes.is_same(&other.nodes)
     }
 
-    /// Goes through the nodes with pods beside others, both by name.
+    /// A cursor over the nodes with pods, for lookups in ascending order of names.
     pub fn beside(&self) -> Beside<'_, impl Iterator<Item = (&String, &Arc<OnNode>)>> {
         Beside { left: self.nodes.iter().peekable() }
     }
 
-    fn alike_by_name(&self) -> BTreeMap<(&Look, &str), Count> {
+    fn alike_by_name(&self) -> BTreeMap<(&PodTraits, &str), Count> {
         let names: BTreeMap<u32, &str> =
             self.nodes.iter().map(|(name, there)| (there.number, name.as_str())).collect();
         let of = |(look, nodes): (_, &'_ Shared<u32, Count>)| {
@@ -241,7 +238,7 @@ impl Pods {
             self.with_volumes.insert(pod.key.clone(), pod.clone());
         }
         let staying = u32::from(pod.deleting_since.is_none());
-        let look = Look(pod.clone());
+        let look = PodTraits(pod.clone());
         if !self.alike.contains_key(&look) {
             self.alike.insert(look.clone(), Shared::new());
         }
@@ -272,7 +269,7 @@ impl Pods {
         self.with_volumes.remove(&pod.key);
         let Some(on_node) = self.nodes.get_mut(node.as_str()) else { return };
         Arc::make_mut(on_node).remove(&pod.key);
-        let look = Look(pod.clone());
+        let look = PodTraits(pod.clone());
         if let Some(nodes) = self.alike.get_mut(&look) {
             let Count { all, staying } = nodes.get(&on_node.number).copied().unwrap_or_default();
             if all > 1 {
@@ -305,7 +302,7 @@ impl OnNode {
     }
 
     fn remove(&mut self, key: &PodKey) {
-        // Counted anew: sums that have come to the largest number cannot be counted down.
+        // Recounted, because a saturated sum cannot be decreased.
         let mut left = Self { number: self.number, ..Self::default() };
         for pod in self.pods.iter().filter(|pod| pod.key != *key) {
             left.count(pod);
@@ -326,13 +323,13 @@ impl OnNode {
     }
 }
 
-/// The nodes with pods, for somebody who asks for nodes by name, ascending.
+/// A cursor over the nodes with pods: looks up nodes in ascending order of names.
 pub struct Beside<'a, I: Iterator<Item = (&'a String, &'a Arc<OnNode>)>> {
     left: Peekable<I>,
 }
 
 impl<'a, I: Iterator<Item = (&'a String, &'a Arc<OnNode>)>> Beside<'a, I> {
-    /// The pods on a node; nobody may ask for one that comes before it after this.
+    /// The pods on a node. Later calls must ask for later names.
     pub fn on(&mut self, name: &str) -> Option<&'a Arc<OnNode>> {
         while self.left.next_if(|(known, _)| known.as_str() < name).is_some() {}
         self.left.next_if(|(known, _)| known.as_str() == name).map(|(_, there)| there)

@@ -1,4 +1,4 @@
-//! Pools: what may be bought, how much of it, and how its nodes look.
+//! NodePools: what may be bought, how much of it, and the template of its nodes.
 
 use crate::model::names::PoolName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,40 +27,40 @@ pub struct Pool {
     pub annotations: BTreeMap<String, String>,
     /// Taints its nodes keep.
     pub taints: Vec<Taint>,
-    /// Taints its nodes have at first and somebody else lifts; pods need not tolerate them.
+    /// Startup taints: nodes have them at first, and somebody else removes them. Pods need not tolerate them.
     pub startup_taints: Vec<Taint>,
-    /// Types of conditions that a new node must have as true before it opens.
+    /// Types of node conditions that must be true before a new node opens.
     pub readiness_gates: Vec<String>,
-    /// Which offerings it may buy; all must hold.
+    /// Requirements on the offerings that it may buy; all must hold.
     pub requirements: Vec<Requirement>,
-    /// What it launches with.
+    /// Its node class.
     pub node_class: NodeClassRef,
-    /// Pods go to the pool with the highest weight that can hold them.
+    /// Pods go to the pool with the highest weight that fits them.
     pub weight: u32,
-    /// Ceilings over all its nodes.
+    /// Limits over all its nodes.
     pub limits: PoolLimits,
     /// Instance types it may buy although their price is unknown.
     pub allow_unknown_price: BTreeSet<InstanceTypeName>,
-    /// An empty node goes after this long; `None` for never.
+    /// How long a node may be empty before it is terminated; `None` for ever.
     pub scale_to_zero_after: Option<SignedDuration>,
-    /// It has so many nodes whoever waits, and no others; `None` for a pool that goes by its pods.
+    /// The number of nodes of a static pool; `None` for a pool that scales with its pods.
     pub replicas: Option<u64>,
-    /// Room that is kept free on its nodes.
+    /// Buffers: capacity kept free on its nodes.
     pub buffer: Vec<Buffer>,
-    /// Which of its nodes may be disturbed.
+    /// Disruption settings.
     pub disruption: Disruption,
     /// How long each stage of its claims may take.
     pub deadlines: Deadlines,
-    /// Being deleted: it buys nothing more.
+    /// Whether it is being deleted. It buys nothing then.
     pub deleting: bool,
-    /// Set when the object cannot be used as it is; such a pool buys nothing.
+    /// Why the pool is invalid, if it is. It buys nothing then.
     pub problem: Option<PoolProblem>,
 }
 
-/// Ceilings over all nodes of a pool, those on their way included.
+/// Limits over all nodes of a pool, including nodes that have not joined yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolLimits {
-    /// By resource, in the units of [`poolwright_catalog::ResourceList`]. Zero is a limit too, hence a map.
+    /// By resource, in the units of [`poolwright_catalog::ResourceList`]. A limit may be zero, hence a map.
     pub resources: BTreeMap<ResourceName, u64>,
     /// Nodes.
     pub nodes: Option<u64>,
@@ -68,7 +68,7 @@ pub struct PoolLimits {
     pub usd_per_hour: Option<UsdPerHour>,
 }
 
-/// Why a pool cannot be used.
+/// Why a pool is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolProblem {
     /// Stable reason: `InvalidQuantity`, `ContradictingRequirements`, ...

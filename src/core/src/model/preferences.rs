@@ -1,8 +1,8 @@
-//! What a pod would like of its node and forbids nothing: preferences, as Kubernetes states them.
+//! Preferences of pods: preferred node affinity, pod affinity and anti-affinity, and `ScheduleAnyway` constraints.
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::others::{PodTerm, SpreadRule};
+use crate::model::pod_affinity::{PodTerm, SpreadRule};
 use crate::model::rules::NodeTerm;
 use crate::model::unmodelled::UnmodelledRule;
 
@@ -11,29 +11,29 @@ use crate::model::unmodelled::UnmodelledRule;
 pub struct Preferences {
     /// Preferred node affinity.
     pub nodes: Vec<Weighted<NodeTerm>>,
-    /// Preferred node affinity that its scheduler adds, and the file in which that is written. Filled in when a plan is made.
+    /// Preferred node affinity that the scheduler's profile adds, with its configuration file. Filled in by the planner.
     pub added: Vec<(Weighted<NodeTerm>, String)>,
     /// Preferred pod affinity.
     pub affinity: Vec<Weighted<PodTerm>>,
     /// Preferred pod anti-affinity.
     pub anti_affinity: Vec<Weighted<PodTerm>>,
-    /// Topology spread that is a preference (`ScheduleAnyway`).
+    /// Topology spread constraints with `ScheduleAnyway`.
     pub spreads: Vec<SpreadRule>,
-    /// Preferences that make no sense: they are dropped, and named.
+    /// Invalid preferences: they are ignored and reported.
     pub unread: Vec<UnmodelledRule>,
 }
 
-/// A preference, and how much it matters among others of its kind.
+/// A preference and its weight.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Weighted<T> {
     /// From 1 to 100.
     pub weight: u32,
-    /// What is preferred.
+    /// The preferred term.
     pub term: T,
 }
 
 impl Preferences {
-    /// `None` for no preference at all.
+    /// `None` if there are no preferences.
     pub fn some(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
     }

@@ -1,4 +1,4 @@
-//! Quotas of namespaces.
+//! ResourceQuotas.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::pod_key::ObjectKey;
 
-/// A ResourceQuota, as far as it keeps pods from being made.
+/// A ResourceQuota: the part that limits the creation of pods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
     /// Namespace and name.

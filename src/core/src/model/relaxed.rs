@@ -1,4 +1,4 @@
-//! Preferences that a plan does not meet, and why.
+//! Relaxed preferences: preferences that a plan does not meet, and why.
 
 use std::fmt;
 
@@ -6,54 +6,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::pod_key::PodKey;
 
-/// What becomes of preferences.
+/// How a plan treats preferences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreferencePolicy {
-    /// They steer what is bought.
+    /// They influence what is bought.
     #[default]
     Respect,
-    /// They are not weighed.
+    /// They are ignored.
     Ignore,
 }
 
-/// A preference that is not met on nodes to buy. What runs where room is left is the scheduler's choice, and is not
-/// mentioned.
+/// A preference that a new node does not meet. Pods on existing nodes are not listed: the scheduler chooses among those nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RelaxedPreference {
-    /// Which, in words: ``preferred node affinity `gpu=h100` (weight 50)``.
+    /// The preference, in words: ``preferred node affinity `gpu=h100` (weight 50)``.
     pub preference: String,
-    /// Why, for machines.
+    /// The reason, for programs.
     pub reason: RelaxedReason,
-    /// Whose; sorted, never empty.
+    /// The pods with this preference; sorted, never empty.
     pub pods: Vec<PodKey>,
 }
 
 /// Why a preference is not met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RelaxedReason {
-    /// It cannot be evaluated.
+    /// It is invalid.
     Senseless,
-    /// Preferences are not weighed at all.
+    /// All preferences are ignored.
     Ignored,
-    /// It is about single nodes.
+    /// Its topology key is the host name.
     OverHosts,
-    /// Nothing on offer meets it.
+    /// No offering meets it.
     NotOffered,
-    /// What the pod requires leaves nothing that meets it.
+    /// No offering that meets the pod's requirements meets it.
     Required,
-    /// What meets it failed lately.
+    /// The offerings that meet it failed lately.
     HeldBack,
-    /// Something meets it, but not together with preferences that come before it.
+    /// Offerings meet it, but not together with stronger preferences.
     Contradicted,
-    /// The pods that it wants to be near are nowhere yet.
+    /// The pods that it wants to be near have no place yet.
     NoSuchPod,
-    /// The pods that it keeps away from are everywhere.
+    /// The pods that it wants to avoid are in every domain.
     Crowded,
     /// It would cost too much.
     TooDear,
-    /// With it, limits or stock would leave pods over.
+    /// With it, limits or stock would leave pods unplaced.
     LimitReached,
-    /// The pod goes where a pod is that it must be with.
+    /// The pod must share a node with another pod.
     SharedNode,
 }
 
@@ -79,18 +78,18 @@ impl RelaxedReason {
     /// Why, in words.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Senseless => "it makes no sense; correct or remove it",
-            Self::Ignored => "preferences are not weighed (--preferences ignore)",
+            Self::Senseless => "it is invalid; correct or remove it",
+            Self::Ignored => "preferences are ignored (--preferences ignore)",
             Self::OverHosts => "no node is bought for a preference about single nodes",
             Self::NotOffered => "no pool offers it",
-            Self::Required => "what its rules require leaves nothing that meets it",
-            Self::HeldBack => "what offers it failed lately and is tried again later",
-            Self::Contradicted => "nothing meets it together with those before it",
+            Self::Required => "its required rules leave nothing that meets it",
+            Self::HeldBack => "the offerings that meet it failed recently and are tried again later",
+            Self::Contradicted => "nothing meets it together with the preferences before it",
             Self::NoSuchPod => "no such pod has a place yet",
             Self::Crowded => "every place has such a pod",
             Self::TooDear => "it would cost more than twice as much",
             Self::LimitReached => "limits or stock leave nothing that meets it",
-            Self::SharedNode => "the node is that of a pod which it must be with",
+            Self::SharedNode => "the pod must share the node of another pod",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Scheduling rules as Kubernetes states them: requirements on labels, taints and tolerations.
+//! Requirements on labels, node selector terms and tolerations, as in the Kubernetes API.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 pub struct Requirement {
     /// The label's key, or [`crate::rules::fields::NODE_NAME_FIELD`] for the node's name.
     pub key: String,
-    /// What its value must satisfy.
+    /// The condition on its value.
     pub operator: Operator,
 }
 
-/// What a label's value must satisfy. `Gt` and `Lt` are Kubernetes' own; `Gte` and `Lte` are Karpenter's additions for
-/// pools. Comparisons need an integer label value; a label that is absent or not an integer does not satisfy them.
+/// The condition on a label's value. `Gt` and `Lt` come from Kubernetes, `Gte` and `Lte` from Karpenter's pools. Comparisons
+/// need an integer; an absent or non-integer value does not satisfy them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Operator {
     /// One of these values.
@@ -36,7 +36,7 @@ pub enum Operator {
     Lte(i64),
 }
 
-/// One term of a required node affinity: all its requirements must hold.
+/// One node selector term: all its requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeTerm {
     /// AND-ed. A term without requirements matches nothing (Kubernetes: "a null or empty node selector term matches no

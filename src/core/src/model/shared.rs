@@ -1,19 +1,19 @@
-//! Ordered maps that are cheap to copy: copies share all that did not change since.
+//! Persistent ordered maps: clones share all entries that have not changed since.
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
-/// Entries of a part; a part with twice as many is divided.
+/// Entries per part. A part with twice as many is split.
 const PART: usize = 64;
 
 type Part<K, V> = Arc<Vec<(K, V)>>;
 
-/// An ordered map in parts. A clone costs nothing; a change copies one part, where a clone still has it, and nothing that
-/// is in the others. Lookups cost what they do in a `BTreeMap`.
+/// A persistent ordered map, stored in parts. Cloning is cheap, and a change copies at most one part. Lookups cost as much as
+/// in a `BTreeMap`.
 pub struct Shared<K, V> {
-    /// Ascending, none of them empty.
+    /// In ascending order; no part is empty.
     parts: Arc<Vec<Part<K, V>>>,
     len: usize,
 }
@@ -31,17 +31,17 @@ impl<K, V> Default for Shared<K, V> {
 }
 
 impl<K, V> Shared<K, V> {
-    /// Without entries.
+    /// An empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -61,12 +61,12 @@ impl<K, V> Shared<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Whether two maps are one and the same, so that neither has changed since one was cloned from the other.
+    /// Whether neither map has changed since one was cloned from the other.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.parts, &other.parts)
     }
 
-    /// The part in which a key is, or would be.
+    /// The part that holds a key, or would hold it.
     fn part<Q: Ord + ?Sized>(&self, key: &Q) -> usize
     where
         K: Borrow<Q>,
@@ -84,7 +84,7 @@ impl<K, V> Shared<K, V> {
         Some(&part[at].1)
     }
 
-    /// Whether there is such a key.
+    /// Whether the map contains a key.
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -92,7 +92,7 @@ impl<K, V> Shared<K, V> {
         self.get(key).is_some()
     }
 
-    /// Entries from a key on.
+    /// Entries starting at a key.
     pub fn from<'a, Q: Ord + ?Sized>(
         &'a self,
         key: &Q,
@@ -109,7 +109,7 @@ impl<K, V> Shared<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Shared<K, V> {
-    /// Puts a value in; returns the one before.
+    /// Inserts a value; returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let at = self.part(&key);
         let parts = Arc::make_mut(&mut self.parts);
@@ -134,7 +134,7 @@ impl<K: Ord + Clone, V: Clone> Shared<K, V> {
         }
     }
 
-    /// Takes a value out.
+    /// Removes a value.
     pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -156,7 +156,7 @@ impl<K: Ord + Clone, V: Clone> Shared<K, V> {
         Some(value)
     }
 
-    /// A value that may be changed in place.
+    /// A mutable reference to a value.
     pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -167,7 +167,7 @@ impl<K: Ord + Clone, V: Clone> Shared<K, V> {
         Some(&mut Arc::make_mut(&mut parts[at])[found].1)
     }
 
-    /// Keeps some entries.
+    /// Keeps the entries for which `keep` is true.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
         let gone: Vec<K> =
             self.iter().filter(|(key, value)| !keep(key, value)).map(|(key, _)| key.clone()).collect();
@@ -222,7 +222,7 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Shared<K, V> {
     }
 }
 
-/// Adds a name to those of a key, ascending.
+/// Adds a name to the sorted list of a key.
 pub(crate) fn file<K: Ord + Clone, N: Ord + Clone>(map: &mut Shared<K, Vec<N>>, key: &K, name: &N) {
     let mut names = map.get(key).cloned().unwrap_or_default();
     if let Err(at) = names.binary_search(name) {
@@ -231,7 +231,7 @@ pub(crate) fn file<K: Ord + Clone, N: Ord + Clone>(map: &mut Shared<K, Vec<N>>, 
     }
 }
 
-/// Takes a name away from those of a key.
+/// Removes a name from the list of a key.
 pub(crate) fn unfile<K, N, Q>(map: &mut Shared<K, Vec<N>>, key: &K, name: &Q)
 where
     K: Ord + Clone,

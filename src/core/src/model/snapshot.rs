@@ -1,4 +1,4 @@
-//! Everything a decision sees, at one moment.
+//! Snapshots: the input of every decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::model::claims::Claims;
 use crate::model::disruption::NodeBudget;
 use crate::model::gang::Gang;
 use crate::model::instances::Instances;
-use crate::model::memory::Memory;
 use crate::model::names::PoolName;
 use crate::model::names::Uid;
 use crate::model::nodes::Nodes;
-use crate::model::others::NamespaceLabels;
+use crate::model::plan_cache::PlanCache;
 use crate::model::pod::DaemonSet;
+use crate::model::pod_affinity::NamespaceLabels;
 use crate::model::pod_group::PodGroup;
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::pods::Pods;
@@ -29,10 +29,10 @@ use crate::model::shared::Shared;
 use crate::model::volumes::{Attachment, NodeDrivers, StorageClass, Volume, VolumeClaim};
 use crate::model::workload::Workload;
 
-/// The cluster, the clouds' offers and what is remembered, at one moment. Clones share everything that does not change.
+/// The cluster, the clouds' catalogues and remembered setbacks at one moment. Clones share unchanged data.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Pods by key, finished ones included.
+    /// Pods by key, including finished ones.
     pub pods: Pods,
     /// Nodes by name.
     pub nodes: Nodes,
@@ -44,13 +44,13 @@ pub struct Snapshot {
     pub daemonsets: Shared<ObjectKey, Arc<DaemonSet>>,
     /// Labels of namespaces, by name.
     pub namespaces: Arc<NamespaceLabels>,
-    /// Controllers that say how many pods there will be, by kind and key.
+    /// Controllers of pods, by kind and key.
     pub workloads: Shared<(String, ObjectKey), Arc<Workload>>,
-    /// What says how many of those controllers there will be, by kind and key.
+    /// Gangs (JobSets and LeaderWorkerSets), by kind and key.
     pub gangs: Shared<(String, ObjectKey), Arc<Gang>>,
     /// PodGroups by key.
     pub pod_groups: Shared<ObjectKey, Arc<PodGroup>>,
-    /// Services by key, where a scheduler's default spread goes by them.
+    /// Services by key, if a scheduler has default spread constraints.
     pub services: Shared<ObjectKey, Arc<Service>>,
     /// ResourceQuotas by key.
     pub quotas: Shared<ObjectKey, Arc<Quota>>,
@@ -62,47 +62,46 @@ pub struct Snapshot {
     pub volumes: Shared<String, Arc<Volume>>,
     /// StorageClasses by name.
     pub storage_classes: Shared<String, Arc<StorageClass>>,
-    /// How many volumes nodes take, by node.
+    /// CSI volume limits of nodes, by node.
     pub node_drivers: Shared<String, Arc<NodeDrivers>>,
-    /// Volumes that are attached to nodes, by the name of the attachment.
+    /// VolumeAttachments by name.
     pub attachments: Shared<String, Arc<Attachment>>,
-    /// What each node class can buy, or why it cannot be used.
+    /// The catalogue of each node class, or why it has none.
     pub catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>,
-    /// Offerings that failed lately: not to be bought before this time.
+    /// Offerings that failed lately, and until when they are held back.
     pub held_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
-    /// Offerings of which the cloud took instances back lately: they count as dearer than they are.
+    /// Offerings whose instances the cloud reclaimed lately. Their prices count as higher.
     pub taken_back: BTreeMap<(NodeClassRef, OfferingId), TakenBack>,
-    /// How much less nodes turned out to have than was promised, by node class and instance type: of each resource the most that any
-    /// lacked.
+    /// Allocatable resources that nodes lacked compared to the catalogue, by node class and instance type: the largest
+    /// difference seen for each resource.
     pub measured: BTreeMap<(NodeClassRef, InstanceTypeName), Arc<ResourceList>>,
-    /// Where the last plan put pods that are still waiting, by claim.
+    /// The places of pending pods in the last plan.
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
-    /// Whether pods waited in the last plan for what cannot be had now: a limit is reached, or offerings failed. Then no room is kept
-    /// free.
-    pub crowded: bool,
-    /// Namespaces in which the API server refuses to let us add tolerations to pods.
+    /// Whether the last plan left pods unplaced because of limits or failed offerings. Buffers are not filled then.
+    pub short_of_capacity: bool,
+    /// Namespaces in which the API server refuses to add tolerations to pods.
     pub unpatchable: BTreeSet<String>,
-    /// How many nodes may be disturbed at a time over all pools, besides what each pool says.
+    /// Disruption budgets over all pools, in addition to each pool's own.
     pub disruption_budgets: Arc<[NodeBudget]>,
-    /// The instances the providers listed; `None` until a listing succeeded.
+    /// The instances that providers listed; `None` until the first listing succeeds.
     pub instances: Option<Instances>,
-    /// What plans worked out about nodes and offerings that may not have changed since. It saves time and changes no plan.
-    pub memory: Memory,
+    /// The plan cache. It saves time and changes no plan.
+    pub plan_cache: PlanCache,
 }
 
 impl Snapshot {
-    /// How much less nodes of a type turned out to have than was promised, if any did.
+    /// Allocatable resources that nodes of a type lacked, if any.
     pub(crate) fn measured(
         &self,
         node_class: &NodeClassRef,
         kind: &InstanceTypeName,
     ) -> Option<&Arc<ResourceList>> {
-        // Often nothing is, and a key is made for nothing.
+        // Usually the map is empty, and no key needs to be built.
         let measured = Some(&self.measured).filter(|measured| !measured.is_empty());
         measured?.get(&(node_class.clone(), kind.clone()))
     }
 
-    /// Whether pools, claims, nodes and the pods on them are the very same objects as those of another.
+    /// Whether pools, claims, nodes and bound pods are identical to those of another snapshot.
     pub fn has_same_nodes_and_work(&self, other: &Self) -> bool {
         self.claims.is_same(&other.claims)
             && self.nodes.is_same(&other.nodes)

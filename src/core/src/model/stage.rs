@@ -1,31 +1,31 @@
-//! How far a claim is.
+//! Stages of claims.
 
 use poolwright_terms::ConditionType;
 use serde::{Deserialize, Serialize};
 
 use crate::model::claim::Claim;
 
-/// How far a claim is: from the intent to have a node to the end of its instance.
+/// The stage of a claim (its state), from intent to the end of its instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stage {
-    /// Nothing is launched yet.
+    /// No instance is launched yet.
     Pending,
-    /// There is an instance, and no node.
+    /// The instance is launched, and its node has not joined.
     Launched,
-    /// Its node has joined and is not open to pods.
+    /// Its node has joined and is not open to pods yet.
     Registered,
     /// Its node is open to pods.
     Initialized,
-    /// Its node is closed to pods because it will be given back.
+    /// Its node is closed to pods and will be terminated.
     Disrupting,
-    /// Its claim is deleted: its pods go.
+    /// The claim is deleted, and its node is drained.
     Draining,
-    /// Its instance is being given back.
+    /// Its instance is being terminated.
     Terminating,
 }
 
 impl Claim {
-    /// How far it is, as its conditions say.
+    /// The stage of the claim, derived from its conditions.
     pub fn stage(&self) -> Stage {
         if self.deleting_since.is_some() {
             let terminates = self.since(ConditionType::InstanceTerminating).is_some();
@@ -34,7 +34,7 @@ impl Claim {
         if self.since(ConditionType::Disrupting).is_some() { Stage::Disrupting } else { self.start_stage() }
     }
 
-    /// How far its node has come on the way to open, whether it leaves or not: at most [`Stage::Initialized`].
+    /// The stage that its node has reached on the way to open, whether or not it is disrupted: at most [`Stage::Initialized`].
     pub fn start_stage(&self) -> Stage {
         let is = |kind| self.since(kind).is_some();
         if is(ConditionType::Initialized) {
@@ -50,7 +50,7 @@ impl Claim {
 }
 
 impl Stage {
-    /// As people and machines read it.
+    /// The name, for people and programs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -63,12 +63,12 @@ impl Stage {
         }
     }
 
-    /// On its way to be opened.
+    /// Whether the node is not open yet.
     pub const fn is_starting(self) -> bool {
         matches!(self, Self::Pending | Self::Launched | Self::Registered)
     }
 
-    /// On its way out.
+    /// Whether the node is being removed.
     pub const fn is_leaving(self) -> bool {
         matches!(self, Self::Disrupting | Self::Draining | Self::Terminating)
     }

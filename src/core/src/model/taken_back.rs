@@ -1,12 +1,12 @@
-//! Offerings whose instances the cloud took back.
+//! Offerings whose instances the cloud reclaimed.
 
 use jiff::Timestamp;
 
-/// Of an offering, what its cloud took back lately.
+/// Recent reclaims of instances of one offering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenBack {
-    /// Until when that counts.
+    /// When they stop counting.
     pub until: Timestamp,
-    /// How often in a row, at least once: instances that go together count once.
+    /// Reclaims in a row, at least one. Reclaims at about the same time count once.
     pub row: u32,
 }

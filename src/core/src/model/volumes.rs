@@ -1,4 +1,4 @@
-//! Volumes that pods use: what they claim, what there is, what it is made from, and how much a node takes of it.
+//! Volumes of pods: PersistentVolumeClaims, PersistentVolumes, StorageClasses, attachments, and volume limits of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,30 +12,30 @@ use crate::model::rules::{NodeTerm, Requirement};
 /// A volume of a pod that not every node can provide.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PodVolume {
-    /// By a PersistentVolumeClaim of the pod's namespace.
+    /// A PersistentVolumeClaim of the pod's namespace.
     Claim {
         /// The claim's name.
         name: String,
-        /// Whether it is made for this pod alone, with it (a generic ephemeral volume).
+        /// Whether it is created with this pod (a generic ephemeral volume).
         ephemeral: bool,
     },
-    /// By its own description; the scheduler counts it for this driver and asks no more.
+    /// An inline volume. The scheduler only counts it against the driver's limit.
     Attached {
         /// The CSI driver.
         driver: String,
-        /// Which volume of the driver.
+        /// The driver's handle of the volume.
         handle: String,
     },
 }
 
-/// What a claim asks of a volume, or a volume offers.
+/// Properties that a claim requests and a volume offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeShape {
     /// Bytes.
     pub size: u64,
     /// `ReadWriteOnce`, `ReadWriteOncePod`, ...
     pub access_modes: BTreeSet<String>,
-    /// A block device; else a file system.
+    /// Whether it is a block device; otherwise a file system.
     pub block: bool,
     /// `volumeAttributesClassName`, empty for none.
     pub attributes_class: String,
@@ -46,23 +46,23 @@ pub struct VolumeShape {
 pub struct VolumeClaim {
     /// Namespace and name.
     pub key: ObjectKey,
-    /// Its StorageClass; `None` when it names none, empty when it wants none.
+    /// Its StorageClass; `None` if not set, empty if it requests none.
     pub class: Option<String>,
-    /// The volume that it is bound to, or is to be.
+    /// The volume that it is bound to, or will be.
     pub volume: Option<String>,
     /// Whether the binding is complete.
     pub bound: bool,
-    /// Its volume was there and is gone.
+    /// Whether its volume was lost.
     pub lost: bool,
-    /// The node that the scheduler has chosen for it to be provided to.
+    /// The node that the scheduler selected for provisioning.
     pub selected_node: Option<String>,
     /// What it asks for.
     pub shape: VolumeShape,
     /// Labels that a volume must have, AND-ed; empty for every volume.
     pub selector: Vec<Requirement>,
-    /// The pod that it was made for and goes with, by UID.
+    /// UID of the pod that it was created for and will be deleted with.
     pub made_for: Option<Uid>,
-    /// It is being deleted.
+    /// Whether it is being deleted.
     pub deleting: bool,
 }
 
@@ -75,11 +75,11 @@ pub struct Volume {
     pub class: String,
     /// What it offers.
     pub shape: VolumeShape,
-    /// Labels, by which claims choose.
+    /// Labels, which selectors of claims match.
     pub labels: BTreeMap<String, String>,
-    /// The claim that has it, or that it is kept for; the UID where that claim is meant and no other of its name.
+    /// The claim that it is bound to or reserved for.
     pub claim: Option<ObjectKey>,
-    /// Whether it is free to be bound.
+    /// Whether it can be bound.
     pub available: bool,
     /// It is being deleted.
     pub deleting: bool,
@@ -89,14 +89,14 @@ pub struct Volume {
     pub attached: Option<(String, String)>,
 }
 
-/// A volume that is attached to a node, or is being attached or detached (a VolumeAttachment).
+/// A VolumeAttachment: a volume that is attached to a node, or is being attached or detached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     /// The object's name.
     pub name: String,
     /// The node's name.
     pub node: String,
-    /// The PersistentVolume; `None` for one that a pod describes itself.
+    /// The PersistentVolume; `None` for an inline volume.
     pub volume: Option<String>,
 }
 
@@ -105,21 +105,21 @@ pub struct Attachment {
 pub struct StorageClass {
     /// Its name.
     pub name: String,
-    /// Who makes its volumes; `None` when nobody does and they must be there.
+    /// Its provisioner; `None` if volumes are created manually.
     pub provisioner: Option<String>,
-    /// Whether a claim is bound where its first pod goes (`WaitForFirstConsumer`); else at once.
+    /// Whether a claim is bound when its first pod is scheduled (`WaitForFirstConsumer`); otherwise at once.
     pub waits_for_pod: bool,
-    /// Where its volumes can be made, OR-ed; `None` for everywhere.
+    /// `allowedTopologies`: where volumes can be created, as OR-ed terms; `None` for everywhere.
     pub allowed: Option<Vec<NodeTerm>>,
-    /// Since when it is there, if it is the class of claims that name none.
+    /// Its creation time, if it is the default class.
     pub default_since: Option<Timestamp>,
 }
 
-/// How many volumes of each CSI driver a node takes (a CSINode).
+/// Volume limits of a node (a CSINode).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeDrivers {
     /// The node's name.
     pub node: String,
-    /// By driver; drivers without a limit are left out.
+    /// Limits by CSI driver; drivers without a limit are left out.
     pub limits: BTreeMap<String, u64>,
 }

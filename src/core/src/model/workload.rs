@@ -1,4 +1,4 @@
-//! Controllers of pods, as far as they say how many there will be.
+//! Controllers of pods: Jobs, ReplicaSets and StatefulSets.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,33 +6,33 @@ use crate::model::names::Uid;
 use crate::model::pod_key::{ObjectKey, OwnerKey};
 use crate::model::rules::Requirement;
 
-/// A Job, a ReplicaSet or a StatefulSet that makes all its pods at once.
+/// A Job, a ReplicaSet or a StatefulSet that creates all its pods at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
     /// `Job`, `ReplicaSet` or `StatefulSet`.
     pub kind: String,
     /// Namespace and name.
     pub key: ObjectKey,
-    /// Its UID, which its pods name as their owner's.
+    /// Its UID, which its pods have as owner.
     pub uid: Uid,
-    /// The UID of the controller that made it.
+    /// The UID of its own controller.
     pub owner: Option<Uid>,
-    /// How many pods it is to have in the end, in whatever order it makes them.
+    /// How many pods it creates in total.
     pub total: u64,
-    /// How many pods it wants at a time, now; zero while it is suspended, kept from making pods, or done.
+    /// How many pods it runs at a time; zero while it is suspended, blocked or finished.
     pub wanted: u64,
-    /// How many it says that it has made and that have not ended.
+    /// How many of its pods exist and have not ended, according to its status.
     pub made: u64,
-    /// Whether its template has scheduling gates: what it makes wants no node until something lets it go.
+    /// Whether its template has scheduling gates: its pods need no node until the gates are removed.
     #[serde(default)]
     pub held: bool,
-    /// What its pods are like, AND-ed, where a scheduler's default spread goes by it: for ReplicaSets, StatefulSets and
-    /// ReplicationControllers. `None` where it is not known or nobody asks.
+    /// Its label selector, AND-ed, for default spread constraints. Set for ReplicaSets, StatefulSets and
+    /// ReplicationControllers; `None` if unknown or not needed.
     pub selector: Option<Vec<Requirement>>,
 }
 
 impl Workload {
-    /// The owner in the keys of the pods that it is expected to make.
+    /// The owner in the keys of its expected pods.
     pub fn owner_key(&self) -> OwnerKey {
         OwnerKey {
             namespace: self.key.namespace.clone(),
@@ -46,7 +46,7 @@ impl Workload {
         (&self.key.namespace, &self.kind, &self.key.name)
     }
 
-    /// The same, with no pod still to come: where only its selector matters.
+    /// The same without expected pods, for when only its selector matters.
     pub fn without_demand(self) -> Self {
         Self { wanted: 0, ..self }
     }

@@ -1,69 +1,69 @@
-//! One attempt at a plan: place, prefer, pack, make claims, and say why pods are left over.
+//! One attempt at a plan: places pods, chooses preferences, packs, creates claims, and explains unplaced pods.
 
 use std::borrow::Cow;
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
 
-use crate::model::plan::{Placement, Plan, PlannedClaim, UnplacedPod, UnplacedReason};
+use crate::model::plan::{PlacedPod, Plan, PlannedClaim, UnplacedPod, UnplacedReason};
 use crate::model::relaxed::PreferencePolicy;
 use crate::model::{Pod, PodKey, PoolName};
 use crate::plan::audit::topology as audit_topology;
-use crate::plan::pack::{classes, rounds};
+use crate::plan::context::PlanContext;
+use crate::plan::pack::{classes, solves};
+use crate::plan::pending::{PendingPod, Settled};
 use crate::plan::place::{preferences, sticky, topology};
-use crate::plan::scene::Scene;
 use crate::plan::unplaced::left_over::LeftOver;
-use crate::plan::wanting::{Settled, Wanting};
-use crate::plan::{claims, groups, unplaced, wanting};
+use crate::plan::{claims, groups, pending, unplaced};
 use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
-use crate::supply::{limits, offers, rooms};
+use crate::supply::{limits, offerings, rooms};
 
-/// One attempt at a plan. Another may follow that knows what this one taught.
+/// One attempt at a plan. Another may follow that uses what this one has shown.
 pub(crate) struct Attempt {
     pub plan: Plan,
-    /// Pods that were pinned to a place and are left over there, and why.
+    /// Pods that were pinned to a place and did not fit there, and why.
     pub left: Vec<(PodKey, Pin, String)>,
     pub limits_reached: Vec<(PoolName, String)>,
-    /// Rules about hosts, zones and other parts of the cluster that it does not keep.
+    /// Rules about hosts, zones and other domains that it violates.
     pub violations: Vec<audit_topology::Violation>,
-    /// What became of preferences before anything was packed.
+    /// The preferences that were decided before packing.
     pub preferences: preferences::Record,
-    /// No plan without preferences costs less; `None` where that is not known.
+    /// A lower bound for the cost of a plan without preferences; `None` if unknown.
     pub floor: Option<UsdPerHour>,
 }
 
-/// Pods with a place, and pods that want one.
+/// Pods with a place, and open pods.
 struct Placed<'a> {
     settled: Settled<'a>,
     assigned: topology::Assigned<'a>,
     unplaced: Vec<UnplacedPod>,
 }
 
-/// What was packed onto rooms and new nodes, and what it was packed with.
+/// The result of packing, and the inputs that later steps need.
 struct Packed<'a> {
     colocation: Cow<'a, Colocation<'a>>,
-    classes: classes::Classes<'a>,
-    admissions: offers::Admissions,
+    classes: classes::PodClasses<'a>,
+    admissions: offerings::Admissions,
     limits: limits::Limits,
-    outcome: rounds::Outcome<'a>,
+    outcome: solves::Packing<'a>,
     /// No plan without preferences costs less; `None` where that is not known.
     floor: Option<UsdPerHour>,
 }
 
-impl Scene<'_> {
-    /// One attempt. The steps are below, in this order.
+impl PlanContext<'_> {
+    /// One attempt. Its steps are below, in this order.
     pub fn attempt(
         &self,
-        supply: &offers::Supply<'_>,
+        supply: &offerings::Supply<'_>,
         lessons: &topology::Lessons,
         policy: PreferencePolicy,
-        watch: &mut dyn StopSignal,
+        stop: &mut dyn StopSignal,
     ) -> Attempt {
         let mut rooms = self.rooms.clone();
         let Placed { settled, assigned, mut unplaced } = self.place(supply, lessons, &mut rooms);
         let preferred = self.prefer(supply, policy, &rooms, &settled, &assigned);
-        let mut packed = self.pack(supply, &settled.open, &assigned, &preferred, &mut rooms, watch);
+        let mut packed = self.pack(supply, &settled.open, &assigned, &preferred, &mut rooms, stop);
         let mut plan =
             Plan { again_at: settled.again_at, pinned_pods: assigned.pinned(), ..packed.figures() };
         let mut on_rooms = settled.placed.clone();
@@ -91,22 +91,22 @@ impl Scene<'_> {
         }
     }
 
-    /// Places pods: where an earlier plan put them, or where a rule about other pods pins them.
+    /// Places pods: at the place of an earlier plan, or pinned to a place by a rule about other pods.
     fn place<'s>(
         &'s self,
-        supply: &'s offers::Supply<'s>,
+        supply: &'s offerings::Supply<'s>,
         lessons: &topology::Lessons,
         rooms: &mut rooms::Rooms<'s>,
     ) -> Placed<'s> {
         let Self { snapshot, now, options, colocation, relations, daemons, .. } = self;
         let mut unplaced = self.demand.unplaced.clone();
-        // What an earlier plan decided stays decided: no order of events, and no restart, buys for the same pod twice.
-        let wanting = self.demand.wanting.clone();
-        let mut settled = sticky::settle(wanting, snapshot, rooms, colocation, *now, &lessons.unsettled);
+        // Earlier places are kept, so that no order of events and no restart buys twice for the same pod.
+        let pending = self.demand.pending.clone();
+        let mut settled = sticky::settle(pending, snapshot, rooms, colocation, *now, &lessons.unsettled);
         groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
-        wanting::collect::give_way(&mut settled.open, options);
+        pending::collect::give_way(&mut settled.open, options);
         unplaced.append(&mut settled.unplaced);
-        let assigned = topology::assign(&topology::Inputs {
+        let assigned = topology::assign(&topology::TopologyInputs {
             snapshot,
             relations,
             rooms,
@@ -119,10 +119,12 @@ impl Scene<'_> {
             lessons,
         });
         for (pod, message) in &assigned.unplaced {
-            // Where nothing more can be had, that is the reason; the rule only says why it is not elsewhere.
+            // If a place has no more capacity, that is the reason. The rule only explains why the pod cannot go elsewhere.
             let had = lessons.bans.get(pod).and_then(|pins| pins.values().next());
             let (reason, message) = match had {
-                Some(limit) => (UnplacedReason::LimitReached, format!("{limit}; elsewhere it {message}")),
+                Some(limit) => {
+                    (UnplacedReason::LimitReached, format!("{limit}; in other places it {message}"))
+                }
                 None => (UnplacedReason::TopologyRule, message.clone()),
             };
             unplaced.push(UnplacedPod { pod: (*pod).clone(), reason, message });
@@ -130,16 +132,16 @@ impl Scene<'_> {
         Placed { settled, assigned, unplaced }
     }
 
-    /// Chooses which preferences of pods new nodes should meet.
+    /// Chooses the preferences that new nodes should meet.
     fn prefer<'s>(
         &'s self,
-        supply: &'s offers::Supply<'s>,
+        supply: &'s offerings::Supply<'s>,
         policy: PreferencePolicy,
         rooms: &rooms::Rooms<'s>,
         settled: &Settled<'s>,
         assigned: &'s topology::Assigned<'s>,
     ) -> preferences::Chosen<'s> {
-        preferences::choose(&preferences::Inputs {
+        preferences::choose(&preferences::PreferenceInputs {
             snapshot: self.snapshot,
             supply,
             options: self.options,
@@ -151,46 +153,46 @@ impl Scene<'_> {
         })
     }
 
-    /// Packs the open pods onto rooms and new nodes: the solver chooses.
+    /// Packs open pods onto rooms and new nodes, with the solver.
     fn pack<'s>(
         &'s self,
-        supply: &'s offers::Supply<'s>,
-        open: &[Wanting<'s>],
+        supply: &'s offerings::Supply<'s>,
+        open: &[PendingPod<'s>],
         assigned: &'s topology::Assigned<'s>,
         preferred: &'s preferences::Chosen<'s>,
         rooms: &mut rooms::Rooms<'s>,
-        watch: &mut dyn StopSignal,
+        stop: &mut dyn StopSignal,
     ) -> Packed<'s> {
         let options = self.options;
         let mut colocation: Cow<'s, Colocation<'s>> = Cow::Borrowed(&self.colocation);
         let models = supply.mig_models();
         let with = (assigned, preferred);
         let classes = classes::group(open, with, &mut colocation, options.sharing, &models);
-        let admissions = offers::Admissions::new(supply, &classes.signatures);
+        let admissions = offerings::Admissions::new(supply, &classes.signatures);
         let mut limits = limits::Limits::new(supply, self.snapshot, &options.limits);
-        let inputs = rounds::Inputs {
+        let inputs = solves::SolveInputs {
             supply,
             admissions: &admissions,
             classes: &classes,
             colocation: &colocation,
             options,
         };
-        let mut outcome = rounds::run(&inputs, rooms, &mut limits, watch);
+        let mut outcome = solves::run(&inputs, rooms, &mut limits, stop);
         let floor = preferred.floor(&inputs, &outcome);
         outcome.unite(assigned);
         Packed { colocation, classes, admissions, limits, outcome, floor }
     }
 
-    /// Makes claims of the new nodes.
+    /// Creates claims for the new nodes.
     fn make_claims<'s>(
         &'s self,
-        supply: &'s offers::Supply<'s>,
-        open: &[Wanting<'s>],
+        supply: &'s offerings::Supply<'s>,
+        open: &[PendingPod<'s>],
         packed: &Packed<'s>,
         rooms: &rooms::Rooms<'_>,
     ) -> Vec<PlannedClaim> {
         let displaced = open.iter().filter(|want| want.displaced(rooms)).map(|want| &want.pod.key);
-        let maker = claims::Maker {
+        let maker = claims::ClaimBuilder {
             displaced: displaced.collect(),
             snapshot: self.snapshot,
             supply,
@@ -204,17 +206,17 @@ impl Scene<'_> {
         maker.claims(&packed.outcome.new)
     }
 
-    /// Says of each pod that packing leaves over why. Returns pods that were pinned to a place and may be had elsewhere.
+    /// Explains each unplaced pod. Returns pods that were pinned to a place and may fit elsewhere.
     fn leave_over<'s>(
         &'s self,
-        supply: &'s offers::Supply<'s>,
+        supply: &'s offerings::Supply<'s>,
         assigned: &topology::Assigned<'s>,
         packed: &Packed<'s>,
         rooms: &rooms::Rooms<'s>,
         unplaced: &mut Vec<UnplacedPod>,
     ) -> Vec<(PodKey, Pin, String)> {
         let left_over = LeftOver {
-            inputs: unplaced::Inputs {
+            inputs: unplaced::UnplacedInputs {
                 snapshot: self.snapshot,
                 volumes: self.volumes,
                 supply,
@@ -234,7 +236,7 @@ impl Scene<'_> {
 }
 
 impl Packed<'_> {
-    /// A plan with what the solves say, and nothing else.
+    /// A plan with the figures of the solver calls, and nothing else.
     fn figures(&mut self) -> Plan {
         let outcome = &mut self.outcome;
         Plan {
@@ -250,8 +252,8 @@ impl Packed<'_> {
         }
     }
 
-    /// Limits of pools that kept a pod out of the pools it would have gone to. A limit over all pools is no pool's condition.
-    fn limits_reached(&self, supply: &offers::Supply<'_>) -> Vec<(PoolName, String)> {
+    /// Reached limits by pool. Limits over all pools are left out: they are no condition of a single pool.
+    fn limits_reached(&self, supply: &offerings::Supply<'_>) -> Vec<(PoolName, String)> {
         let of_pool = |limit: &u32| {
             let pool = self.limits.all[*limit as usize].pool?;
             Some((supply.pools[pool].pool.name.clone(), self.limits.sentence(*limit, supply)))
@@ -260,13 +262,13 @@ impl Packed<'_> {
     }
 }
 
-/// Where the plan puts pods on nodes that are there or on their way.
-fn placements(on_rooms: &[(usize, &Pod)], rooms: &rooms::Rooms<'_>) -> Vec<Placement> {
-    let placement = |(room, pod): &(usize, &Pod)| Placement {
+/// The pods that the plan places on existing nodes and claims.
+fn placements(on_rooms: &[(usize, &Pod)], rooms: &rooms::Rooms<'_>) -> Vec<PlacedPod> {
+    let placement = |(room, pod): &(usize, &Pod)| PlacedPod {
         pod: pod.key.clone(),
         target: rooms.all[*room].target.clone(),
     };
-    let mut placements: Vec<Placement> = on_rooms.iter().map(placement).collect();
+    let mut placements: Vec<PlacedPod> = on_rooms.iter().map(placement).collect();
     placements.sort();
     placements
 }

@@ -1,4 +1,4 @@
-//! Attempts at a plan: what one attempt shows about rules, limits and gangs, the next one knows.
+//! Repeated attempts at a plan: each uses what earlier attempts have shown about rules, limits and gangs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,39 +10,39 @@ use crate::model::plan::{Plan, UnplacedReason};
 use crate::model::relaxed::PreferencePolicy;
 use crate::plan::attempt::Attempt;
 use crate::plan::audit::topology as audit_topology;
+use crate::plan::context::PlanContext;
 use crate::plan::place::topology;
-use crate::plan::scene::Scene;
-use crate::supply::offers;
+use crate::supply::offerings;
 
-/// How often a plan is made anew because rules about other pods turned out otherwise than expected.
+/// The most attempts because of rules about other pods.
 const ATTEMPTS: usize = 12;
 
-/// A plan that leaves pods over for such rules is made anew at most so often, those first; of many pods less often: with so many
-/// the last time.
+/// If such rules leave pods unplaced, planning is repeated at most this often with these pods first; less often with many pods,
+/// and never beyond this number of pods.
 const REORDERINGS: usize = 3;
 const REORDERED_PODS: usize = 3_000;
 
-impl Scene<'_> {
-    /// Places are chosen one after the other, and in another order there may be one for each pod: pods that found none choose
-    /// first, as long as that leaves fewer over.
+impl PlanContext<'_> {
+    /// The best attempt. Places are chosen pod by pod, so another order may place more pods: unplaced pods choose first in the
+    /// next attempt, as long as that leaves fewer pods unplaced.
     pub fn best_attempt(
         &self,
-        supply: &offers::Supply<'_>,
+        supply: &offerings::Supply<'_>,
         policy: PreferencePolicy,
-        watch: &mut dyn StopSignal,
+        stop: &mut dyn StopSignal,
     ) -> Attempt {
         let mut first = BTreeSet::new();
-        let mut best = self.settled_attempt(supply, policy, &first, watch);
-        let most = REORDERINGS.min(REORDERED_PODS / self.demand.wanting.len().max(1));
+        let mut best = self.settled_attempt(supply, policy, &first, stop);
+        let most = REORDERINGS.min(REORDERED_PODS / self.demand.pending.len().max(1));
         for _ in 0..most {
             let left = best.plan.unplaced.iter();
             let left = left.filter(|left| left.reason == UnplacedReason::TopologyRule);
             let before = first.len();
             first.extend(left.map(|left| left.pod.clone()));
-            if first.len() == before || watch.should_stop() {
+            if first.len() == before || stop.should_stop() {
                 break;
             }
-            let next = self.settled_attempt(supply, policy, &first, watch);
+            let next = self.settled_attempt(supply, policy, &first, stop);
             let better = next.plan.refused.is_empty()
                 && (!best.plan.refused.is_empty() || self.left_over(&next.plan) < self.left_over(&best.plan));
             if better {
@@ -52,10 +52,10 @@ impl Scene<'_> {
         best
     }
 
-    /// How many pods are left over, by priority, the highest first.
+    /// The number of unplaced pods by priority, the highest first.
     pub fn left_over(&self, plan: &Plan) -> Vec<(Reverse<i32>, usize)> {
         let mut counts: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
-        for want in &self.demand.wanting {
+        for want in &self.demand.pending {
             counts.entry(Reverse(want.pod.priority)).or_default();
         }
         for left in &plan.unplaced {
@@ -65,18 +65,18 @@ impl Scene<'_> {
         counts.into_iter().collect()
     }
 
-    /// Plans until nothing new is learnt.
+    /// Repeats attempts until nothing new is learned.
     fn settled_attempt(
         &self,
-        supply: &offers::Supply<'_>,
+        supply: &offerings::Supply<'_>,
         policy: PreferencePolicy,
         first: &BTreeSet<PodKey>,
-        watch: &mut dyn StopSignal,
+        stop: &mut dyn StopSignal,
     ) -> Attempt {
         let mut lessons = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
         let mut attempts = 1;
         loop {
-            let attempt = self.attempt(supply, &lessons, policy, watch);
+            let attempt = self.attempt(supply, &lessons, policy, stop);
             let learnt = attempts < ATTEMPTS && self.learn(&mut lessons, &attempt);
             if !learnt && !self.leave_gangs_out(&mut lessons, &attempt.plan, attempts < ATTEMPTS) {
                 return attempt;
@@ -85,8 +85,8 @@ impl Scene<'_> {
         }
     }
 
-    /// Gangs that the plan has no room for as a whole are left out of the next: the less important half, for the others may
-    /// have room then. Whether there were any.
+    /// Excludes incomplete gangs from the next attempt: only the less important half, because the others may then fit. Returns
+    /// whether there were any.
     fn leave_gangs_out(&self, lessons: &mut topology::Lessons, plan: &Plan, half: bool) -> bool {
         if !plan.refused.is_empty() {
             return false;
@@ -97,7 +97,7 @@ impl Scene<'_> {
         count > 0
     }
 
-    /// Whether a plan shows something that the next attempt should know.
+    /// Learns from an attempt. Returns whether the next attempt may be better.
     fn learn(
         &self,
         lessons: &mut topology::Lessons,
@@ -114,12 +114,12 @@ impl Scene<'_> {
                 let placed = |key: &PodKey| plan.placements.iter().any(|placement| placement.pod == *key);
                 let mut left = Vec::new();
                 for violation in violations {
-                    // Where it was planned before, it may do better elsewhere.
+                    // It had its place from an earlier plan, and may fit better elsewhere.
                     if !(placed(&violation.pod) && lessons.unsettled.insert(violation.pod.clone())) {
                         left.push(violation);
                     }
                 }
-                // Without one of them the others may do: the least important goes first, of many a part.
+                // Without some of these pods, the others may fit: the least important ones are given up first.
                 let priority = |violation: &audit_topology::Violation| {
                     self.snapshot.pods.get(&violation.pod).map_or(0, |pod| pod.priority)
                 };

@@ -1,4 +1,4 @@
-//! From planned nodes to claims: alternatives, names, reasons.
+//! Creates claims for planned nodes: alternatives, names and reasons.
 
 use crate::plan::pack::class_risk::of_class;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,66 +11,66 @@ use crate::model::TakenBack;
 use crate::model::plan::PlannedClaim;
 use crate::model::{ClaimName, OwnerKey, PodKey, Snapshot};
 use crate::plan::PlanOptions;
-use crate::plan::pack::classes::Classes;
-use crate::plan::pack::rounds::NewNode;
+use crate::plan::pack::classes::PodClasses;
+use crate::plan::pack::solves::NewNode;
 use crate::rules::colocation::Colocation;
 use crate::rules::format;
-use crate::rules::gpus::Form;
-use crate::supply::interruption_risk::Losing;
+use crate::rules::gpus::GpuForm;
+use crate::supply::interruption_risk::PodLoss;
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Admissions, Availability, Offer, Supply};
+use crate::supply::offerings::{Admissions, Availability, PoolOffering, Supply};
 use crate::supply::{interruption_backoff, interruption_risk};
 
-/// What claims are made from.
-pub(crate) struct Maker<'s, 'a> {
+/// Builds claims.
+pub(crate) struct ClaimBuilder<'s, 'a> {
     pub snapshot: &'s Snapshot,
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
-    pub classes: &'s Classes<'a>,
+    pub classes: &'s PodClasses<'a>,
     pub colocation: &'s Colocation<'a>,
     pub limits: &'s Limits,
     pub options: &'s PlanOptions,
-    /// Pods whose place on a node that is still there was taken.
+    /// Pods that lost their place on a node that still exists.
     pub displaced: BTreeSet<&'s PodKey>,
     pub now: Timestamp,
 }
 
-/// Pool, offering, form and content: nodes that are equal in these get equal orders.
-type Like<'n> = (usize, usize, Form, &'n BTreeMap<usize, u32>);
+/// Pool, offering, form and content: equal nodes get equal lists of offerings.
+type Like<'n> = (usize, usize, GpuForm, &'n BTreeMap<usize, u32>);
 
-/// What is cheaper than what was planned, holds the same pods, and is taken back by the cloud.
+/// A cheaper offering for the same pods that was avoided because the cloud reclaims its instances.
 struct Avoided<'s> {
     id: &'s OfferingId,
     price: UsdPerHour,
     taken_back: TakenBack,
 }
 
-/// What is no dearer than what was planned, holds the same pods, and is taken back more often.
+/// An offering for the same pods at no higher price that was avoided because it is interrupted more often.
 struct Riskier<'s> {
     id: &'s OfferingId,
     price: UsdPerHour,
     risk: UsdPerHour,
 }
 
-/// Of all other types what counts as least.
+/// The cheapest alternative of another instance type.
 struct Second<'s> {
     counted: UsdPerHour,
     price: UsdPerHour,
     name: &'s InstanceTypeName,
 }
 
-/// What equal nodes share.
+/// The offerings and the reason, shared by equal nodes.
 #[derive(Clone)]
 struct Order {
     offerings: Vec<RankedOffering>,
     reason: String,
 }
 
-impl Maker<'_, '_> {
+impl ClaimBuilder<'_, '_> {
     /// One claim for each node, sorted by name.
     pub fn claims(&self, nodes: &[NewNode<'_>]) -> Vec<PlannedClaim> {
         let mut orders: BTreeMap<Like<'_>, Order> = BTreeMap::new();
-        let mut names = Names::new(self.options, self.snapshot, self.now);
+        let mut names = ClaimNames::new(self.options, self.snapshot, self.now);
         let mut claims = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
             let key = (node.pool, node.offer.offering, node.form, &node.content);
@@ -80,7 +80,7 @@ impl Maker<'_, '_> {
             planned_pods.sort();
             let name = names.next(&pool.name.0, &planned_pods, &order.offerings[0].offering, index);
             let kept = kept_in_words(&planned_pods);
-            let kept = kept.map(|words| format!("room is kept for {words}"));
+            let kept = kept.map(|words| format!("it keeps room for {words}"));
             let buffered = buffered_in_words(&planned_pods);
             let reason: Vec<String> = [Some(order.reason), kept, buffered].into_iter().flatten().collect();
             claims.push(PlannedClaim {
@@ -109,9 +109,9 @@ impl Maker<'_, '_> {
         claims
     }
 
-    /// What to order for a node: of all that hold the same pods and take no more of any limit, the cheapest first.
+    /// The offerings for a node: all that fit the same pods and use no more of any limit, cheapest first.
     fn order(&self, node: &NewNode<'_>) -> Order {
-        // What they ask for in words, and what is counted besides shared and cut GPUs.
+        // The requests for messages, and the requests without shared and partitioned GPUs.
         let mut stated = ResourceList::new();
         let mut requests = ResourceList::new();
         let mut pods = 0;
@@ -125,22 +125,22 @@ impl Maker<'_, '_> {
             }
             pods += *count as usize * (1 + class.with.len());
         }
-        let pods_losing: Vec<Losing> =
+        let pods_losing: Vec<PodLoss> =
             node.content.iter().map(|(class, count)| self.losing(*class, *count)).collect();
-        let risk = |offer: &Offer| {
+        let risk = |offer: &PoolOffering| {
             interruption_risk::of_node(
                 self.options,
                 self.supply.offering(node.pool, offer.offering),
                 &pods_losing,
             )
         };
-        // What offers are compared by. Limits count what is paid.
-        let counted = |offer: &Offer| offer.availability.weighed().map(|price| price + risk(offer));
+        // The value for comparisons. Limits use the real price.
+        let counted = |offer: &PoolOffering| offer.availability.weighed().map(|price| price + risk(offer));
         let planned_counts = counted(&node.offer);
         let planned_type = &self.id(node, &node.offer).instance_type;
         let ceiling = self.uses(node, &node.offer);
-        // (less preferred?, what it counts as, other type?, id): what was planned sorts first among equals.
-        let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &Offer)> = Vec::new();
+        // (less preferred, counted price, other type, id): among equals, the planned type sorts first.
+        let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &PoolOffering)> = Vec::new();
         let preferred = self.preferred(node);
         let mut second: Option<Second<'_>> = None;
         let mut avoided: Option<Avoided<'_>> = None;
@@ -187,7 +187,7 @@ impl Maker<'_, '_> {
                 }
                 _ => true,
             };
-            // Most are too dear to matter: whether they hold the pods is asked of the others alone.
+            // Most offerings are too expensive. Whether the pods fit is checked only for the others.
             if !(affordable || better_second.is_some()) || !self.holds(node, offer, &requests) {
                 continue;
             }
@@ -206,9 +206,9 @@ impl Maker<'_, '_> {
             }
         }
         others.sort_by(|a, b| (a.0, a.1, a.2, a.3).cmp(&(b.0, b.1, b.2, b.3)));
-        let mut offers: Vec<&Offer> = vec![&node.offer];
+        let mut offers: Vec<&PoolOffering> = vec![&node.offer];
         offers.extend(others.iter().map(|other| other.4));
-        // Something cheaper that does the same would have been planned, were the solver perfect.
+        // Something cheaper fits as well: the solver's solution was not optimal.
         if others.first().is_some_and(|(less, cheapest, ..)| !less && *cheapest < planned_counts) {
             offers.swap(0, 1);
             let preferred = 1 + others.iter().filter(|other| !other.0).count();
@@ -236,7 +236,7 @@ impl Maker<'_, '_> {
         if let (Some(_), None, None) = (chosen.price, &second, &avoided) {
             reasons.push(format!("no other type of pool `{}` does", self.supply.pools[node.pool].pool.name));
         }
-        // What costs no more and is taken back more often is not as good: that is said below.
+        // Offerings at no higher price with more interruptions are mentioned below.
         let second = second
             .filter(|second| Some(second.price) > chosen.price || Some(second.counted) <= chosen_counts);
         reasons.extend(
@@ -252,30 +252,30 @@ impl Maker<'_, '_> {
         Order { offerings, reason: reasons.join("; ") }
     }
 
-    /// What so many pods of a class lose when their node is taken back.
-    fn losing(&self, class: usize, count: u32) -> Losing {
+    /// The loss of pods of a class on an interruption.
+    fn losing(&self, class: usize, count: u32) -> PodLoss {
         let each = of_class(self.options, &self.classes.classes[class]);
-        Losing { each, pods: count.into() }
+        PodLoss { each, pods: count.into() }
     }
 
-    /// What is met of the preferences of its pods, as signatures that alternatives should meet too.
+    /// The met preferences of its pods, as signatures that alternatives should meet too.
     fn preferred(&self, node: &NewNode<'_>) -> BTreeSet<usize> {
         let met = |preference: &&usize| self.admissions.admits(node.pool, **preference, node.offer.offering);
         let classes = node.content.keys().map(|class| &self.classes.classes[*class]);
         classes.filter_map(|class| class.preferred.iter().find(met).copied()).collect()
     }
 
-    fn id(&self, node: &NewNode<'_>, offer: &Offer) -> &OfferingId {
+    fn id(&self, node: &NewNode<'_>, offer: &PoolOffering) -> &OfferingId {
         &self.supply.offering(node.pool, offer.offering).id
     }
 
-    fn uses(&self, node: &NewNode<'_>, offer: &Offer) -> BTreeMap<u32, u64> {
+    fn uses(&self, node: &NewNode<'_>, offer: &PoolOffering) -> BTreeMap<u32, u64> {
         let uses = self.limits.uses(self.supply, node.pool, offer.offering, offer.availability.price());
         uses.into_iter().collect()
     }
 
-    /// Whether commitments, as far as anything is left of them, pay as much of another offering as of the planned one.
-    fn same_terms(&self, node: &NewNode<'_>, offer: &Offer) -> bool {
+    /// Whether commitments cover another offering as much as the planned one.
+    fn same_terms(&self, node: &NewNode<'_>, offer: &PoolOffering) -> bool {
         let (planned, other) = (self.id(node, &node.offer), self.id(node, offer));
         self.options.commitments.iter().filter(|one| !one.is_used_up()).all(|commitment| {
             let (planned, other) = (commitment.rates.get(planned), commitment.rates.get(other));
@@ -284,9 +284,9 @@ impl Maker<'_, '_> {
         })
     }
 
-    fn holds(&self, node: &NewNode<'_>, offer: &Offer, requests: &ResourceList) -> bool {
-        // Layouts are those of one type.
-        let type_of = |offer: &Offer| &self.id(node, offer).instance_type;
+    fn holds(&self, node: &NewNode<'_>, offer: &PoolOffering, requests: &ResourceList) -> bool {
+        // A GPU layout is valid for one instance type only.
+        let type_of = |offer: &PoolOffering| &self.id(node, offer).instance_type;
         let same_gpus = node.gpus.is_empty() || type_of(offer) == type_of(&node.offer);
         same_gpus
             && requests.fits(&node.form.room(&self.supply.capacities[offer.capacity]))
@@ -304,19 +304,19 @@ impl Maker<'_, '_> {
 }
 
 /// Gives names to claims.
-pub(crate) struct Names<'a> {
+pub(crate) struct ClaimNames<'a> {
     options: &'a PlanOptions,
     snapshot: &'a Snapshot,
     now: Timestamp,
     taken: BTreeSet<ClaimName>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> ClaimNames<'a> {
     pub fn new(options: &'a PlanOptions, snapshot: &'a Snapshot, now: Timestamp) -> Self {
         Self { options, snapshot, now, taken: BTreeSet::new() }
     }
 
-    /// A name that no claim has, that says the pool, and that is the same for the same snapshot and time.
+    /// An unused name that starts with the pool's name, and is the same for the same snapshot and time.
     pub fn next(&mut self, pool: &str, pods: &[PodKey], offering: &OfferingId, index: usize) -> ClaimName {
         let mut hash = Fnv::new();
         hash.add(&self.options.salt);
@@ -345,7 +345,7 @@ fn holds(chosen: &RankedOffering, pods: usize, requests: &ResourceList, pool: &s
     let pods = format!("{} ({})", format::count(pods, "pod"), format::gist(requests));
     let Some(price) = chosen.price else {
         return format!(
-            "{instance_type} {capacity_type} in {zone} at an unknown price, which pool `{pool}` allows, holds {pods} that nothing with a known price holds"
+            "{instance_type} {capacity_type} in {zone} at an unknown price, which pool `{pool}` allows, holds {pods}, because no offering with a known price does"
         );
     };
     format!("{instance_type} {capacity_type} in {zone} at {price} $/h holds {pods}")
@@ -359,13 +359,13 @@ fn next_best(price: UsdPerHour, other: UsdPerHour, name: &InstanceTypeName) -> S
     }
 }
 
-/// By how many percent `other` is above `price`, rounded to the nearest, at least 1.
+/// By how many percent `other` is above `price`, rounded, at least 1.
 fn dearer_percent(price: UsdPerHour, other: UsdPerHour) -> u64 {
     let (price, more) = (u128::from(price.micros().max(1)), u128::from(other.saturating_sub(price).micros()));
     u64::try_from(((more * 200 + price) / (price * 2)).max(1)).unwrap_or(u64::MAX)
 }
 
-/// Length of what follows a pool's name in the name of a claim.
+/// Length of the suffix of a claim's name.
 const SUFFIX: usize = 8;
 
 /// FNV-1a, 64 bits: a hash that stays the same over releases and machines.
@@ -377,13 +377,13 @@ impl Fnv {
     }
 
     fn add(&mut self, text: &str) {
-        // A byte that is in no UTF-8 text ends each part.
+        // A byte that occurs in no UTF-8 text ends each part.
         for byte in text.bytes().chain([0xff]) {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
     }
 
-    /// Letters and digits that form no words.
+    /// Letters and digits that do not form words.
     fn letters(&self) -> String {
         const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
         let mut rest = self.0 ^ (self.0 >> 29);
@@ -396,7 +396,7 @@ impl Fnv {
     }
 }
 
-/// How many expected pods of each owner a claim keeps room for: `7 pods of Job ml/train that are still to come`.
+/// The expected pods of each owner, in words: `7 pods of Job ml/train that are still to come`.
 fn kept_in_words(pods: &[PodKey]) -> Option<String> {
     let coming: Vec<&Arc<OwnerKey>> = pods.iter().filter_map(PodKey::owner).collect();
     let owners: BTreeSet<String> = coming.iter().map(ToString::to_string).collect();
@@ -405,9 +405,9 @@ fn kept_in_words(pods: &[PodKey]) -> Option<String> {
     (!coming.is_empty()).then(|| format!("{pods} of {owners} that are still to come"))
 }
 
-/// How many units of a buffer a node is bought for.
+/// The number of buffer units, in words.
 fn buffered_in_words(pods: &[PodKey]) -> Option<String> {
     let units = pods.iter().filter(|key| key.is_buffer()).count();
     let verb = if units == 1 { "is" } else { "are" };
-    (units > 0).then(|| format!("{units} of these {verb} room that its pool keeps free"))
+    (units > 0).then(|| format!("{units} of these {verb} free room for the pool's buffer"))
 }

@@ -1,9 +1,9 @@
-//! PodGroups: pods that the kube-scheduler holds until so many are there, and places together or not at all
-//! (`plugins/gangscheduling`, `schedule_one_podgroup.go`).
+//! PodGroups (gangs) in a plan: pods that the kube-scheduler holds until enough of them exist, and places together or not at
+//! all (`plugins/gangscheduling`, `schedule_one_podgroup.go`).
 //!
-//! A gang that cannot have room for as many pods as it starts with is bought nothing, and the plan is made anew without its
-//! pods. What was bought for it before stays theirs, for the missing room may be had later; a node that waits for a gang that
-//! is not whole counts as one without work ([`crate::demand`]).
+//! Nothing is bought for a gang without room for its minimum number of pods; planning is repeated without its pods. Nodes
+//! bought earlier stay planned for it, because the missing room may become available. A node that waits for an incomplete gang
+//! counts as empty ([`crate::demand`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::demand::{GroupState, group_state, is_there};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, Snapshot};
-use crate::plan::wanting::{Demand, Settled, Wanting};
+use crate::plan::pending::{Demand, PendingPod, Settled};
 
 /// The PodGroups of pods that wait, by key.
 #[derive(Debug, Default)]
@@ -28,20 +28,19 @@ impl<'a> Groups<'a> {
         Self { by_key }
     }
 
-    /// Why the scheduler does not try the pod yet, or nothing is bought for it whatever there is.
+    /// Why the pod is not planned: the scheduler holds it, or its PodGroup has unmodelled rules.
     pub fn hold(&self, pod: &Pod) -> Option<(UnplacedReason, String)> {
         let key = pod.group_key()?;
         let state = self.by_key.get(&key)?;
         let Some(group) = state.group else {
             let message = format!(
-                "belongs to PodGroup {key} (`spec.schedulingGroup.podGroupName`), which is not there, and the scheduler holds it until it is; \
-                 create it, or if it is there let Poolwright list podgroups of scheduling.k8s.io/v1alpha2"
+                "belongs to PodGroup {key} (`spec.schedulingGroup.podGroupName`), which does not exist, so the scheduler does not try the pod; create the PodGroup. If it exists, allow Poolwright to list podgroups of scheduling.k8s.io/v1alpha2"
             );
             return Some((UnplacedReason::PodGroupMissing, message));
         };
         if let Some(rule) = group.unmodelled.first() {
             let message = format!(
-                "its PodGroup {key} uses {} (`{}`), which Poolwright cannot follow, so it buys no node for it; remove the rule, or add nodes by hand",
+                "its PodGroup {key} uses {} (`{}`), which Poolwright does not model, so it buys no node for the pod; remove the rule, or add nodes by hand",
                 rule.rule, rule.field
             );
             return Some((UnplacedReason::UnmodelledRule, message));
@@ -56,15 +55,15 @@ impl<'a> Groups<'a> {
         Some((UnplacedReason::PodGroupPending, message))
     }
 
-    /// Takes pods out of the demand whose gang has too few pods that could be planned now. Those with a place keep it.
+    /// Removes pods from the demand whose gang has too few pods that can be planned now. Pods with a place keep it.
     pub fn retain_startable(&self, snapshot: &Snapshot, demand: &mut Demand<'a>) {
-        let mut wanting: BTreeMap<ObjectKey, usize> = BTreeMap::new();
-        for key in demand.wanting.iter().filter(|want| is_there(want.pod)).filter_map(group_of) {
-            *wanting.entry(key).or_default() += 1;
+        let mut pending: BTreeMap<ObjectKey, usize> = BTreeMap::new();
+        for key in demand.pending.iter().filter(|want| is_there(want.pod)).filter_map(group_of) {
+            *pending.entry(key).or_default() += 1;
         }
         let mut held: BTreeMap<ObjectKey, (UnplacedReason, String)> = BTreeMap::new();
         for (key, state) in &self.by_key {
-            let can = wanting.get(key).copied().unwrap_or_default();
+            let can = pending.get(key).copied().unwrap_or_default();
             let Some(least) = state.least().filter(|least| can > 0 && state.bound + can < *least) else {
                 continue;
             };
@@ -82,8 +81,8 @@ impl<'a> Groups<'a> {
         if held.is_empty() {
             return;
         }
-        let Demand { wanting, unplaced } = demand;
-        wanting.retain(|want| {
+        let Demand { pending, unplaced } = demand;
+        pending.retain(|want| {
             let Some((reason, message)) = group_of(want).and_then(|key| held.get(&key)) else { return true };
             let stays = want.planned_at.is_some();
             if !stays {
@@ -94,8 +93,7 @@ impl<'a> Groups<'a> {
         });
     }
 
-    /// Gangs with room for fewer pods in the plan than they start with, the least important first, and why. Those that are
-    /// `known` are left out.
+    /// Gangs with places for fewer pods than their minimum, the least important first, and why. Without those in `known`.
     pub fn incomplete(
         &self,
         snapshot: &Snapshot,
@@ -126,7 +124,7 @@ impl<'a> Groups<'a> {
         found.into_iter().map(|(key, _, sentence)| (key.clone(), sentence)).collect()
     }
 
-    /// Takes the pods of these gangs out of what is to be planned.
+    /// Removes the pods of these gangs from the demand.
     pub fn leave_out(gangs: &BTreeMap<ObjectKey, String>, settled: &mut Settled<'a>) {
         let Settled { open, unplaced, .. } = settled;
         if gangs.is_empty() {
@@ -143,7 +141,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Gangs for which something is bought that is not room for as many pods as they start with: a plan that has one is wrong.
+/// The audit of gangs: a plan must not buy nodes for a gang without places for its minimum number of pods.
 pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     let bought_for = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
     let gangs: BTreeSet<ObjectKey> =
@@ -156,7 +154,7 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     for key in gangs {
         let state = group_state(snapshot, &key);
         if state.group.is_none() {
-            problems.push(format!("PodGroup {key} is not there, and a node is bought for its pods"));
+            problems.push(format!("PodGroup {key} does not exist, but a node is bought for its pods"));
         }
         let room = state.bound + placed.get(&key).copied().unwrap_or_default();
         if let Some(least) = state.least().filter(|least| room < *least) {
@@ -166,7 +164,7 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     problems
 }
 
-/// How many pods of each PodGroup a plan places; those that are still to come are not there to start.
+/// How many existing pods of each PodGroup a plan places.
 fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
     let on_rooms = plan.placements.iter().map(|placement| &placement.pod);
     let on_new = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
@@ -179,7 +177,7 @@ fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
     placed
 }
 
-fn group_of(want: &Wanting<'_>) -> Option<ObjectKey> {
+fn group_of(want: &PendingPod<'_>) -> Option<ObjectKey> {
     want.pod.group_key()
 }
 

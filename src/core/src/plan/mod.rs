@@ -1,31 +1,31 @@
-//! Planning: which pods want a node, what room there is, what is bought for the rest.
+//! The planner: finds places for pending pods on existing nodes, and buys nodes for the rest.
 //!
-//! [`plan()`] is the table of contents. `prepare` lists the steps from the cluster as it is to the cluster that is planned for;
-//! `attempt` lists those of one attempt: it places pods, packs the rest, and makes claims; `attempts` tries again with what an attempt
-//! has shown; `audit` checks; `report` adds up.
+//! Start reading at [`plan()`]. `prepare` lists the steps from the current cluster to the cluster to plan for. `attempt` lists
+//! the steps of one attempt: place pods, pack the rest, create claims. `attempts` repeats attempts with what earlier ones have
+//! shown. `audit` checks the plan, and `report` computes its figures.
 
 pub(crate) mod attempt;
 pub(crate) mod attempts;
 pub(crate) mod audit;
 pub(crate) mod claims;
+pub(crate) mod context;
 pub(crate) mod groups;
 pub(crate) mod moved;
 pub(crate) mod order_replicas;
 pub(crate) mod pack;
+pub(crate) mod pending;
 pub(crate) mod place;
 pub(crate) mod prepare;
 pub(crate) mod report;
-pub(crate) mod scene;
 pub(crate) mod unplaced;
-pub(crate) mod wanting;
 
 pub use crate::demand::{ExpectedPods, expected};
-pub use crate::model::memory::Memory;
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
 pub use crate::model::plan::{
-    Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, Placement, Plan, PlannedClaim, PlannedGpu,
+    Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, PlacedPod, Plan, PlannedClaim, PlannedGpu,
     PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
+pub use crate::model::plan_cache::PlanCache;
 pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, RelaxedReason};
 pub use crate::supply::commitments::left as left_of_commitments;
 
@@ -34,16 +34,16 @@ pub use poolwright_solver::{NeverStop, StopSignal};
 
 use crate::model::Snapshot;
 use crate::plan::attempt::Attempt;
-use crate::plan::scene::Scene;
+use crate::plan::context::PlanContext;
 
-/// Plans. Same snapshot, time and options: same plan, unless `watch` stops the solver early.
-pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, watch: &mut dyn StopSignal) -> Plan {
+/// Makes a plan. The same snapshot, time and options give the same plan, unless `stop` ends the solver early.
+pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &mut dyn StopSignal) -> Plan {
     let prepared = prepare::prepare(snapshot, now, options);
-    let (scene, mut supply) = Scene::new(&prepared);
-    // Each attempt places pods, packs the rest onto new nodes, and makes claims of those nodes.
-    let Attempt { mut plan, limits_reached, violations, .. } = scene.weigh(&supply, watch);
-    scene.audit(&mut plan, &violations);
+    let (context, mut supply) = PlanContext::new(&prepared);
+    // Each attempt places pods, packs the rest onto new nodes, and creates claims for these nodes.
+    let Attempt { mut plan, limits_reached, violations, .. } = context.weigh(&supply, stop);
+    context.audit(&mut plan, &violations);
     report::limits_reached(&mut supply, limits_reached.into_iter().chain(prepared.ordered.limits.clone()));
-    report::complete(&mut plan, &prepared, &scene, supply);
+    report::complete(&mut plan, &prepared, &context, supply);
     plan
 }

@@ -1,4 +1,4 @@
-//! Where a plan puts the successors of pods whose nodes are emptied.
+//! Places of the successors of pods on disrupted nodes.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::demand::Successor;
 use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{ClaimName, PodKey};
 
-/// Where a plan puts each of them.
+/// The place of each successor in a plan.
 pub(crate) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
     let mut places: BTreeMap<&PodKey, MovedTo> = BTreeMap::new();
     if !successors.is_empty() {
@@ -32,7 +32,7 @@ pub(crate) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
 }
 
 impl Moved {
-    /// Whether it counts on the node of this claim, or of this name.
+    /// Whether its successor is planned for this claim or node.
     pub fn goes_to(&self, name: &str) -> bool {
         match &self.to {
             MovedTo::Room(Target::Claim(ClaimName(target)) | Target::Node(target))

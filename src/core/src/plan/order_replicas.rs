@@ -1,4 +1,4 @@
-//! Orders for static pools: the nodes that they lack, whoever waits.
+//! Claims for the missing nodes of static pools.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use crate::demand::NodesWanted;
 use crate::model::PlanOptions;
 use crate::model::plan::PlannedClaim;
 use crate::model::{Claim, Pool, PoolLimits, Snapshot};
-use crate::plan::claims::Names;
+use crate::plan::claims::ClaimNames;
 use crate::supply::interruption_backoff::remembered;
 use crate::supply::limits::{ceilings, used};
-use crate::supply::{interruption_backoff, offers};
+use crate::supply::{interruption_backoff, offerings};
 
-/// What is ordered for static pools.
+/// The claims for static pools.
 #[derive(Debug, Default)]
 pub(crate) struct Ordered {
-    /// By pool and number.
+    /// The claims, by pool and number.
     pub claims: Vec<PlannedClaim>,
-    /// Limits that forbid more, as sentences, by pool.
+    /// Reached limits by pool, as messages.
     pub limits: Vec<(crate::model::PoolName, String)>,
 }
 
-/// Orders these nodes, and puts their claims into the snapshot as if they existed already.
+/// Creates claims for these nodes, and adds them to the snapshot as if they existed already.
 pub(crate) fn order(
     snapshot: &mut Cow<'_, Snapshot>,
     wanted: &[NodesWanted],
@@ -41,10 +41,10 @@ pub(crate) fn order(
                 ordered.limits.push((pool.name.clone(), sentence));
                 break;
             }
-            // Any of them may be what is launched.
+            // Each of the offerings may be launched, so each must keep the limits.
             offerings.retain(|one| beyond(snapshot, pool, one, &options.limits).is_none());
             let Some(first) = offerings.first() else { break };
-            let mut names = Names::new(options, snapshot, now);
+            let mut names = ClaimNames::new(options, snapshot, now);
             let at = usize::try_from(number).unwrap_or(usize::MAX);
             let price = first.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
             let planned = PlannedClaim {
@@ -78,7 +78,7 @@ pub(crate) fn order(
     ordered
 }
 
-/// What may be bought for the pool now: the cheapest first, then what is little dearer.
+/// The offerings that may be bought for the pool now, cheapest first, without those that are much more expensive.
 fn offerings(
     snapshot: &Snapshot,
     catalogue: &Arc<Catalogue>,
@@ -86,16 +86,16 @@ fn offerings(
     now: Timestamp,
     options: &PlanOptions,
 ) -> Vec<RankedOffering> {
-    let labels = snapshot.memory.labels(catalogue);
-    let meeting = snapshot.memory.meeting(catalogue, pool, || offers::meeting(pool, &labels));
+    let labels = snapshot.plan_cache.labels(catalogue);
+    let meeting = snapshot.plan_cache.meeting(catalogue, pool, || offerings::meeting(pool, &labels));
     let is_held = |offering: &Offering| {
         let held = remembered(&snapshot.held_back, pool, offering).is_some_and(|until| *until > now);
-        // No multiple of nothing, or of what nobody knows, says that something else is to be preferred.
+        // A zero or unknown price cannot be raised, so reclaimed offerings without a price are left out.
         let priced = offering.price.known().is_some_and(|price| price > UsdPerHour::ZERO);
         held || (!priced && interruption_backoff::of(snapshot, pool, offering, now).is_some())
     };
     let money = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-    // What it counts as, and what is offered.
+    // The counted price, and the offering.
     let mut all: Vec<(Option<UsdPerHour>, RankedOffering)> = meeting
         .iter()
         .map(|index| &catalogue.offerings()[*index])
@@ -125,7 +125,7 @@ fn offerings(
         .first()
         .and_then(|(first, _)| *first)
         .map(|cheapest| u128::from(cheapest.micros()) * u128::from(100 + options.max_dearer_percent) / 100);
-    // With a price that is known goes nothing whose price is not.
+    // Offerings with unknown prices are no alternatives to one with a known price.
     all.retain(|(price, _)| match (price, most) {
         (Some(price), Some(most)) => u128::from(price.micros()) <= most,
         (price, most) => price.is_none() && most.is_none(),
@@ -133,7 +133,7 @@ fn offerings(
     all.into_iter().map(|(_, ranked)| ranked).take(options.max_offerings.max(1)).collect()
 }
 
-/// The limit that one more node of this offering would break, in a sentence.
+/// The message about the limit that one more node of this offering would exceed.
 fn beyond(
     snapshot: &Snapshot,
     pool: &Pool,
@@ -157,7 +157,7 @@ fn beyond(
     })
 }
 
-/// The claim that the executor will make of it.
+/// The claim as the executor will create it.
 fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
     Claim {
         name: planned.name.clone(),
@@ -184,7 +184,7 @@ fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
     }
 }
 
-/// What they cost together, as far as it is known.
+/// The sum of their known prices.
 pub(crate) fn cost(claims: &[PlannedClaim]) -> UsdPerHour {
     claims.iter().filter_map(PlannedClaim::price).sum()
 }

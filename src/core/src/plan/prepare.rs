@@ -1,48 +1,48 @@
-//! Preparation: from the cluster as it is to the cluster that is planned for.
+//! Preparation: turns the current cluster into the cluster to plan for.
 
 use std::borrow::Cow;
 
 use jiff::Timestamp;
 
 use crate::demand::volumes::Volumes;
-use crate::demand::{self, NodesWanted, Outlook, Successor, profiles, volumes};
+use crate::demand::{self, ForecastOptions, NodesWanted, Successor, profiles, volumes};
 use crate::model::{PlanOptions, Snapshot};
 use crate::plan::order_replicas::{self, Ordered};
 use crate::supply::commitments;
 
 /// The steps of preparation.
 ///
-/// Each step sees what the steps before it did, so their order matters:
+/// Each step sees the results of earlier steps, so their order matters:
 ///
-/// 1. Foreseen pods come first: all later steps treat them as they treat pods that exist.
-/// 2. Nodes of static pools are ordered before anything is placed, so that pods find them as room on its way. Their claims use
-///    commitments, so this comes before commitments are counted.
-/// 3. Commitments are counted once all claims are known. No later step adds a claim.
-/// 4. Profiles add the rules of a pod's scheduler. Foreseen pods need those rules too.
-/// 5. Volumes come last: they narrow the pod's spec as the other steps left it, and no step may replace the spec after that.
+/// 1. Expected pods come first, because all later steps treat them like existing pods.
+/// 2. Claims of static pools are created before pods are placed, so that pods can use their room. These claims use commitments,
+///    so this comes before the next step.
+/// 3. Commitments are reduced by what nodes and claims use. No later step adds a claim.
+/// 4. Profiles add the rules of a pod's scheduler, also to expected pods.
+/// 5. Volumes come last: they add requirements to the pod's final spec.
 const STEPS: [fn(&mut Prepared<'_>); 5] =
     [foresee_demand, order_replicas, subtract_commitments, apply_profiles, resolve_volumes];
 
-/// What a plan is made from.
+/// The inputs of a plan after preparation.
 pub(crate) struct Prepared<'a> {
     pub now: Timestamp,
-    /// The cluster that is planned for.
+    /// The cluster to plan for.
     pub snapshot: Cow<'a, Snapshot>,
     /// The options, with what is left of commitments.
     pub options: Cow<'a, PlanOptions>,
-    /// Until when the sources of demand believe what they foresaw.
+    /// When the first expectation of a demand source ends.
     pub believed_until: Option<Timestamp>,
-    /// Pods whose nodes are emptied, and what is made in their place.
+    /// Pods on disrupted nodes, and their successors.
     pub successors: Vec<Successor>,
     /// Nodes that static pools lack.
     nodes: Vec<NodesWanted>,
-    /// What is ordered for static pools.
+    /// The claims for static pools.
     pub ordered: Ordered,
-    /// What the volumes of waiting pods mean.
+    /// Volumes of pending pods.
     pub volumes: Volumes,
 }
 
-/// Takes all steps.
+/// Runs all steps.
 pub(crate) fn prepare<'a>(snapshot: &'a Snapshot, now: Timestamp, options: &'a PlanOptions) -> Prepared<'a> {
     let mut prepared = Prepared {
         now,
@@ -62,7 +62,7 @@ pub(crate) fn prepare<'a>(snapshot: &'a Snapshot, now: Timestamp, options: &'a P
 
 fn foresee_demand(prepared: &mut Prepared<'_>) {
     let options = &prepared.options;
-    let outlook = Outlook {
+    let outlook = ForecastOptions {
         now: prepared.now,
         lowest_priority: options.min_priority.unwrap_or(i32::MIN),
         scheduler: options.schedulers.first().map_or("", String::as_str),

@@ -1,4 +1,4 @@
-//! The report: what a finished plan says of itself.
+//! Completes a plan: costs, counts, limits and nominations.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use poolwright_solver::Proof;
 use crate::demand::{Mentions, mentions};
 use crate::model::plan::{Counts, Plan, PlannedClaim, Target};
 use crate::model::{ClaimName, PodKey, PoolName, Snapshot, Uid};
+use crate::plan::context::PlanContext;
 use crate::plan::moved;
 use crate::plan::order_replicas::{self, Ordered};
 use crate::plan::prepare::Prepared;
-use crate::plan::scene::Scene;
-use crate::supply::offers::Supply;
+use crate::supply::offerings::Supply;
 use crate::supply::{interruption_backoff, interruption_risk};
 
-/// Writes the limits that forbid more into what is found about pools.
+/// Adds reached limits to the findings about pools.
 pub(crate) fn limits_reached(supply: &mut Supply<'_>, reached: impl IntoIterator<Item = (PoolName, String)>) {
     for (pool, sentence) in reached {
         if let Some(findings) = supply.findings.get_mut(&pool) {
@@ -24,10 +24,15 @@ pub(crate) fn limits_reached(supply: &mut Supply<'_>, reached: impl IntoIterator
     }
 }
 
-/// Completes a plan: what static pools get, what all of it costs, and where each pod goes.
-pub(crate) fn complete(plan: &mut Plan, prepared: &Prepared<'_>, scene: &Scene<'_>, supply: Supply<'_>) {
+/// Completes a plan: adds claims of static pools, and computes costs, counts and nominations.
+pub(crate) fn complete(
+    plan: &mut Plan,
+    prepared: &Prepared<'_>,
+    context: &PlanContext<'_>,
+    supply: Supply<'_>,
+) {
     plan.again_at = [plan.again_at, prepared.believed_until].into_iter().flatten().min();
-    // Before the risk of claims is counted: nothing is lost with the room that is kept free.
+    // Before risk is computed: an interruption of free capacity costs nothing.
     for claim in &mut plan.claims {
         claim.planned_pods.retain(|key| mentions(key) != Mentions::Nowhere);
     }
@@ -36,44 +41,44 @@ pub(crate) fn complete(plan: &mut Plan, prepared: &Prepared<'_>, scene: &Scene<'
         plan.covered = UsdPerHour::ZERO;
         plan.commitments.clear();
     }
-    add_ordered(plan, scene, &prepared.ordered);
+    add_ordered(plan, context, &prepared.ordered);
     plan.pools = supply.findings;
-    sum(plan, scene);
-    plan.nominations = nominations(scene.snapshot, plan);
+    sum(plan, context);
+    plan.nominations = nominations(context.snapshot, plan);
     plan.moved = moved::moved(&prepared.successors, plan);
     mention_existing_pods(plan);
     count(plan);
 }
 
-/// Adds what is ordered for static pools. They get it whatever becomes of the rest.
-fn add_ordered(plan: &mut Plan, scene: &Scene<'_>, ordered: &Ordered) {
+/// Adds the claims of static pools. They are bought even if the plan is refused.
+fn add_ordered(plan: &mut Plan, context: &PlanContext<'_>, ordered: &Ordered) {
     plan.bound += order_replicas::cost(&ordered.claims);
-    let caution = |claim| interruption_backoff::of_claim(scene.snapshot, scene.now, claim);
+    let caution = |claim| interruption_backoff::of_claim(context.snapshot, context.now, claim);
     plan.bound += ordered.claims.iter().map(caution).sum();
     plan.claims.extend(ordered.claims.iter().cloned());
     plan.claims.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
-/// Adds up costs and risks, and says what is proven of them.
-fn sum(plan: &mut Plan, scene: &Scene<'_>) {
+/// Adds up costs and risks, and sets the bound and its proof.
+fn sum(plan: &mut Plan, context: &PlanContext<'_>) {
     let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
     plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
     let beside = |claim| {
-        interruption_risk::of_claim(scene.snapshot, scene.options, claim)
-            + interruption_backoff::of_claim(scene.snapshot, scene.now, claim)
+        interruption_risk::of_claim(context.snapshot, context.options, claim)
+            + interruption_backoff::of_claim(context.snapshot, context.now, claim)
     };
     plan.risk = plan.claims.iter().map(beside).sum();
     plan.bound = plan.bound.min(plan.cost + plan.risk);
     plan.proof = if plan.bound == plan.cost + plan.risk {
         Proof::Exact
     } else {
-        // What adds to the cost alone is no solve's to prove.
+        // Costs outside of solver calls need no proof.
         plan.proof.max(Proof::Complete)
     };
     plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
 }
 
-/// Takes out what is said about pods that do not exist. Claims go on listing those that are expected.
+/// Removes pods that do not exist from the plan. Claims still list expected pods.
 fn mention_existing_pods(plan: &mut Plan) {
     let is_mentioned = |key: &PodKey| mentions(key) == Mentions::Everywhere;
     plan.placements.retain(|placement| is_mentioned(&placement.pod));

@@ -1,4 +1,4 @@
-//! Required node affinity: one of the terms, all its requirements.
+//! Required node affinity: all requirements of at least one term must hold.
 
 use crate::model::NodeTerm;
 use crate::rules::labels::Labels;

@@ -1,12 +1,11 @@
-//! Required pod anti-affinity on one node: neither of two pods keeps away from the other.
+//! Required pod anti-affinity on one node, between two pods.
 
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::rules::identity::{Identity, selects};
 use crate::rules::rejection::Rejection;
 
-/// Whether a newcomer may be on the node of a resident. As in the kube-scheduler, both have a say: who came first keeps
-/// those away that its own rule names.
+/// Whether a newcomer may join a resident on its node. As in the kube-scheduler, the terms of both pods must hold.
 pub fn check(newcomer: Identity<'_>, resident: Identity<'_>) -> Result<(), Rejection> {
     let keeps_away = |one: Identity<'_>, other: Identity<'_>| {
         one.spec.anti_affinity.iter().any(|term| term.topology_key == HOSTNAME && selects(term, other))

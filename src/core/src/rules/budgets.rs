@@ -1,5 +1,5 @@
-//! PodDisruptionBudgets that can never be met: nothing that they select may ever be evicted, so that their nodes can never be
-//! drained, by anybody. Pods are served all the same; their owners are told what to change.
+//! PodDisruptionBudgets that can never be met. The pods that they select can never be evicted, so nobody can drain their nodes.
+//! Such pods get nodes nevertheless, and events tell their owners what to change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,25 +11,25 @@ use crate::rules::requirement::matches;
 
 /// A budget that can never be met.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NeverMet {
+pub struct UnmeetableBudget {
     /// The budget.
     pub budget: ObjectKey,
-    /// The field that is wrong, and what it says: the same as long as nobody changes it.
+    /// The field that is wrong, with its value.
     pub field: String,
-    /// What follows, and what to do.
+    /// The consequence, and what to do.
     pub message: String,
     /// The pods that may never be evicted; sorted.
     pub pods: Vec<PodKey>,
 }
 
-impl fmt::Display for NeverMet {
+impl fmt::Display for UnmeetableBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PodDisruptionBudget {} can never be met: {}", self.budget, self.message)
+        write!(f, "PodDisruptionBudget {} never allows an eviction: {}", self.budget, self.message)
     }
 }
 
-/// Every budget that can never be met. Budgets about no pods that are there are not looked at, unless they cannot be read.
-pub fn never_met(snapshot: &Snapshot) -> Vec<NeverMet> {
+/// Every budget that can never be met. Budgets that select no pods are skipped, unless they are invalid.
+pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
     let mut by_namespace: BTreeMap<&str, Vec<&Budget>> = BTreeMap::new();
     for budget in snapshot.budgets.values() {
         by_namespace.entry(&budget.key.namespace).or_default().push(budget);
@@ -44,8 +44,8 @@ pub fn never_met(snapshot: &Snapshot) -> Vec<NeverMet> {
         .collect()
 }
 
-/// Those of a namespace's budgets that can never be met and are about this pod.
-pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<NeverMet> {
+/// The budgets that select this pod and can never be met.
+pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<UnmeetableBudget> {
     let namespace = pod.key.namespace();
     let budgets: Vec<&Budget> = snapshot
         .budgets
@@ -77,7 +77,7 @@ fn in_namespace(
     namespace: &str,
     budgets: &[&Budget],
     workloads: &BTreeMap<&Uid, &Workload>,
-) -> Vec<NeverMet> {
+) -> Vec<UnmeetableBudget> {
     let pods: Vec<&Pod> = snapshot
         .pods
         .from(&PodKey::new(namespace, ""))
@@ -98,7 +98,7 @@ fn in_namespace(
     for (at, (budget, chosen)) in budgets.iter().zip(&of_budget).enumerate() {
         let keys = || chosen.iter().map(|pod| pod.key.clone()).collect();
         let mut add = |field: String, message: String, pods: Vec<PodKey>| {
-            found.push(NeverMet { budget: budget.key.clone(), field, message, pods });
+            found.push(UnmeetableBudget { budget: budget.key.clone(), field, message, pods });
         };
         if let Some((field, message)) = by_itself(budget, chosen, workloads) {
             add(field, message, keys());
@@ -115,7 +115,7 @@ fn in_namespace(
         if let Some(first) = shared.first() {
             let others = others.into_iter().collect::<Vec<_>>().join(", ");
             let message = format!(
-                "spec.selector chooses pods that {others} chooses too, such as {first}, and the API server never evicts a pod of two budgets; let one budget alone choose them"
+                "spec.selector selects pods that {others} selects too, such as {first}, and the API server never evicts a pod of two budgets; let only one budget select them"
             );
             add(format!("spec.selector, as {others}"), message, shared.into_iter().cloned().collect());
         }
@@ -123,7 +123,7 @@ fn in_namespace(
     found
 }
 
-/// What keeps a budget from ever being met, whatever other budgets there are: the field as it is, and the sentence.
+/// Why a budget by itself can never be met: the field with its value, and the message.
 fn by_itself(
     budget: &Budget,
     chosen: &[&Pod],
@@ -131,7 +131,7 @@ fn by_itself(
 ) -> Option<(String, String)> {
     if let BudgetSelector::Unreadable(field) = &budget.selector {
         let message = format!(
-            "{field} makes no sense, so that it protects no pod; use In, NotIn, Exists or DoesNotExist with values that fit"
+            "{field} is invalid, so the budget protects no pod; use In, NotIn, Exists or DoesNotExist with matching values"
         );
         return Some((field.clone(), message));
     }
@@ -156,11 +156,11 @@ fn by_itself(
         }
         _ => return failed(budget, &none),
     };
-    let message = format!("{field}, so that {follows}");
+    let message = format!("{field}, so {follows}");
     Some((field, message))
 }
 
-/// How many pods must be healthy.
+/// How many pods must stay healthy.
 fn at_least(share: Share, expected: u64) -> u64 {
     match share {
         Share::Count(count) => count,
@@ -174,7 +174,7 @@ fn at_least(share: Share, expected: u64) -> u64 {
 fn failed(budget: &Budget, none: &str) -> Option<(String, String)> {
     let why = budget.failure.as_deref()?.trim_end_matches('.');
     let message = format!(
-        "the disruption controller cannot work it out ({why}), so that {none}; use spec.minAvailable with a number for pods without a controller"
+        "the disruption controller cannot compute it ({why}), so {none}; use spec.minAvailable with a number for pods without a controller"
     );
     Some((format!("status: {why}"), message))
 }
@@ -186,7 +186,7 @@ fn said(share: Share) -> String {
     }
 }
 
-/// How many pods there will be: as many as their controllers want, those that are there without one besides.
+/// How many pods the budget will select: the replicas of their controllers, plus pods without one.
 fn expected(chosen: &[&Pod], workloads: &BTreeMap<&Uid, &Workload>) -> u64 {
     let mut there: BTreeMap<Option<&Uid>, u64> = BTreeMap::new();
     for pod in chosen {

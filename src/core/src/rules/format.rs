@@ -1,11 +1,11 @@
-//! Amounts in words.
+//! Formatting of amounts, counts and lists for messages.
 
 use poolwright_catalog::{ResourceList, ResourceName};
 
-/// What the resource of a driver begins with, as kubelets once called it.
+/// The prefix of the volume resources of CSI drivers, as older kubelets named them.
 pub(crate) const ATTACHABLE: &str = "attachable-volumes-csi-";
 
-/// An amount for people: `3.5` for CPU, `16Gi` for memory, a count for all else.
+/// Formats an amount: `3.5` for CPU, `16Gi` for memory, a count for all else.
 pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
     if name.is_cpu() {
         let (whole, milli) = (amount / 1000, amount % 1000);
@@ -34,7 +34,7 @@ pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
     amount.to_string()
 }
 
-/// Whether a resource is neither CPU, memory, disk nor pods.
+/// Whether a resource is an extended one: not CPU, memory, ephemeral storage or pods.
 pub(crate) fn is_extended(name: &ResourceName) -> bool {
     !matches!(
         name.as_str(),
@@ -42,7 +42,7 @@ pub(crate) fn is_extended(name: &ResourceName) -> bool {
     )
 }
 
-/// What matters of a list, in words: extended resources when there are any, else CPU and memory.
+/// A summary of a resource list: its extended resources if it has any, otherwise CPU and memory.
 pub(crate) fn gist(list: &ResourceList) -> String {
     let extended: Vec<String> = list
         .iter()

@@ -1,4 +1,4 @@
-//! GPUs that are shared or cut: what pods want of them, and what nodes are bought as.
+//! Shared and partitioned GPUs: what pods request, and how the GPUs of a new node are set up.
 
 use std::collections::BTreeSet;
 
@@ -7,29 +7,29 @@ use poolwright_solver::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Gpus}
 
 use crate::model::{PodSpec, Sharing};
 
-/// Start of the resources by which pods ask for GPU instances: `nvidia.com/mig-1g.10gb`.
+/// Prefix of the resources for MIG instances: `nvidia.com/mig-1g.10gb`.
 pub(crate) const MIG_PREFIX: &str = "nvidia.com/mig-";
 
-/// No node has more; what a node claims beyond is not used.
+/// The most GPUs of a node; any above this are not used.
 const MOST_GPUS: usize = 64;
 
-/// What a pod wants of shared or cut GPUs.
+/// A pod's request for GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GpuNeed {
-    /// So many, whole.
+    /// A number of whole GPUs.
     Whole(u32),
-    /// A share of one.
+    /// A share of one GPU, in thousandths.
     Share(u32),
-    /// An instance with at least this share of the GPU's compute.
+    /// A MIG instance with at least this share of a GPU's compute.
     Part { milli: u32, profile: MigProfile },
-    /// So many instances of one name, asked for as a resource.
+    /// A number of MIG instances, requested by resource name.
     Named { resource: ResourceName, profile: MigProfile, count: u32 },
-    /// Something that no node can be bought for: why.
+    /// A request that no new node can satisfy, with the reason.
     Impossible(String),
 }
 
 impl GpuNeed {
-    /// As the solver wants it; `None` for what cannot be.
+    /// The request in the solver's form; `None` if impossible.
     pub fn request(&self) -> Option<GpuRequest> {
         match self {
             Self::Whole(count) => Some(GpuRequest::Whole(*count)),
@@ -41,9 +41,9 @@ impl GpuNeed {
     }
 }
 
-/// What a pod asks of a node besides shared or cut GPUs, and what it wants of these.
+/// A pod's requests without GPUs that may be shared or partitioned, and its request for these.
 ///
-/// `models` are those on offer that can be cut.
+/// `models` are the GPU models on offer that support MIG.
 pub(crate) fn wanted(
     sharing: Sharing,
     models: &[&MigModel],
@@ -69,7 +69,8 @@ pub(crate) fn wanted(
     }
     let needs = usize::from(whole > 0) + usize::from(spec.gpu_share.is_some()) + instances.len();
     if needs > 1 {
-        let cause = "asks for GPUs in more than one way (whole, a share, instances), which no plan can mix in one pod";
+        let cause =
+            "asks for GPUs in more than one way (whole, a share, instances), and one pod cannot mix them";
         return (rest, Some(GpuNeed::Impossible(cause.to_owned())));
     }
     let too_many = |count: u64| GpuNeed::Impossible(format!("asks for {count} GPUs"));
@@ -88,7 +89,7 @@ pub(crate) fn wanted(
     (rest, need)
 }
 
-/// The profile that a resource's name speaks of, by its compute slices.
+/// The MIG profile in a resource's name.
 pub(crate) fn profile_of(resource: &ResourceName) -> Option<MigProfile> {
     match resource.as_str().strip_prefix(MIG_PREFIX)?.split_once('.')?.0 {
         "1g" => Some(MigProfile::G1),
@@ -100,7 +101,7 @@ pub(crate) fn profile_of(resource: &ResourceName) -> Option<MigProfile> {
     }
 }
 
-/// What a pod asks of a node where every part of a GPU is a whole one.
+/// A pod's requests if every share of a GPU counts as a whole one.
 pub(crate) fn naive(spec: &PodSpec) -> ResourceList {
     let (mut rest, _) = wanted(Sharing::Whole, &[], spec);
     let mut gpus = rest.get(ResourceName::NVIDIA_GPU);
@@ -112,14 +113,14 @@ pub(crate) fn naive(spec: &PodSpec) -> ResourceList {
     rest
 }
 
-/// The free GPUs of a node that is there, for pods that want whole ones.
+/// The free GPUs of an existing node, which are given whole.
 pub(crate) fn free(room: &ResourceList) -> Vec<GpuState> {
     let idle = GpuState::Shared { units_used: 0, memory_used_mib: 0, memory_mib: 0 };
     vec![idle; usize::try_from(room.get(ResourceName::NVIDIA_GPU)).unwrap_or(0).min(MOST_GPUS)]
 }
 
-/// The smallest instance that has as much compute, by the family with most slices on offer. On other families it is used
-/// where it has as much compute there.
+/// The smallest MIG instance with this share of compute, by the GPU family on offer with the most slices. Other families are
+/// used if the profile has as much compute there.
 fn part(milli: u32, models: &[&MigModel]) -> GpuNeed {
     let families: BTreeSet<MigGeometry> = models.iter().map(|model| model.geometry).collect();
     match families.first().map(|family| family.smallest(milli)) {
@@ -129,8 +130,8 @@ fn part(milli: u32, models: &[&MigModel]) -> GpuNeed {
     }
 }
 
-/// What a name means depends on the board: `1g.10gb` is the smallest instance of one A100 and the second of another. Where
-/// both are on offer the smaller one is meant, which is the larger board's.
+/// The meaning of a profile name depends on the board: `1g.10gb` is the smallest instance of one A100 and the second smallest
+/// of another. If both boards are on offer, the smallest instance is meant.
 fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
     let profile = models
         .iter()
@@ -147,19 +148,19 @@ fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
     }
 }
 
-/// What a node of a type can be bought as.
+/// How the GPUs of a new node are set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Form {
-    /// GPUs are only given whole.
+pub(crate) enum GpuForm {
+    /// Only whole GPUs.
     Plain,
-    /// GPUs are shared.
+    /// Shared GPUs.
     Shared,
-    /// GPUs are cut.
+    /// Partitioned GPUs (MIG).
     Cut,
 }
 
-impl Form {
-    /// What a node of this type can be bought as; never empty.
+impl GpuForm {
+    /// The possible forms for this instance type; never empty.
     pub fn all(sharing: Sharing, kind: &InstanceType) -> &'static [Self] {
         let Some(gpu) = &kind.gpu else { return &[Self::Plain] };
         match (sharing, MigModel::of(gpu)) {
@@ -170,7 +171,7 @@ impl Form {
         }
     }
 
-    /// For the names of candidates.
+    /// A suffix for the names of candidates.
     pub fn words(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -179,7 +180,7 @@ impl Form {
         }
     }
 
-    /// Its GPUs for the solver.
+    /// The node's GPUs in the solver's form.
     pub fn gpus(self, sharing: Sharing, kind: &InstanceType) -> Option<Gpus> {
         let gpu = kind.gpu.as_ref()?;
         let mode = match self {
@@ -193,7 +194,7 @@ impl Form {
         Some(Gpus { count: gpu.count, memory_mib: gpu.memory_mib.unwrap_or(0), mode })
     }
 
-    /// What a node offers besides shared or cut GPUs.
+    /// The node's capacity without shared or partitioned GPUs.
     pub fn room(self, capacity: &ResourceList) -> ResourceList {
         let mut room = capacity.clone();
         if self != Self::Plain {
@@ -202,7 +203,7 @@ impl Form {
         room
     }
 
-    /// Whether the GPUs of an empty node of this form can do what is wanted.
+    /// Whether the GPUs of an empty node of this form satisfy a request.
     pub fn grants(self, sharing: Sharing, kind: &InstanceType, need: Option<&GpuNeed>) -> bool {
         let Some(need) = need else { return true };
         let Some(gpu) = &kind.gpu else { return false };

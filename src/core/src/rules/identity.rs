@@ -1,4 +1,4 @@
-//! A pod as the rules of other pods see it.
+//! Pods as rules of other pods see them.
 
 use std::collections::BTreeMap;
 
@@ -6,37 +6,37 @@ use crate::model::{DaemonSet, NamespaceLabels, Namespaces, Pod, PodSpec, PodTerm
 use crate::rules::labels::Labels;
 use crate::rules::requirement::matches;
 
-/// The label that every namespace has: its own name.
+/// The label that every namespace has, with its name.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-/// A pod as other pods see it.
+/// A pod as rules of other pods see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
     /// Its namespace.
     pub namespace: &'a str,
-    /// Labels of its namespace; `None` where the namespace is not known.
+    /// Labels of its namespace; `None` if unknown.
     pub namespace_labels: Option<&'a BTreeMap<String, String>>,
     /// Its labels.
     pub labels: &'a BTreeMap<String, String>,
-    /// What it asks for.
+    /// Its spec.
     pub spec: &'a PodSpec,
 }
 
 impl<'a> Identity<'a> {
-    /// Of a pod.
+    /// The identity of a pod.
     pub fn of_pod(pod: &'a Pod, namespaces: &'a NamespaceLabels) -> Self {
         let namespace = pod.key.namespace();
         Self { namespace, namespace_labels: namespaces.get(namespace), labels: &pod.labels, spec: &pod.spec }
     }
 
-    /// Of a DaemonSet's pods.
+    /// The identity of a DaemonSet's pods.
     pub fn of_daemonset(set: &'a DaemonSet, namespaces: &'a NamespaceLabels) -> Self {
         let namespace = set.key.namespace.as_str();
         Self { namespace, namespace_labels: namespaces.get(namespace), labels: &set.labels, spec: &set.spec }
     }
 }
 
-/// What a namespace selector sees: every namespace has its own name as a label, also one of which nothing else is known.
+/// The labels that a namespace selector sees. Every namespace has its name as a label, even if nothing else is known about it.
 struct NamespaceOf<'a>(Identity<'a>);
 
 impl Labels for NamespaceOf<'_> {
@@ -46,7 +46,7 @@ impl Labels for NamespaceOf<'_> {
     }
 }
 
-/// Whether a term of affinity or anti-affinity is about this pod.
+/// Whether a pod affinity or anti-affinity term selects this pod.
 pub fn selects(term: &PodTerm, pod: Identity<'_>) -> bool {
     let lives_there = match &term.namespaces {
         Namespaces::All => true,

@@ -1,4 +1,4 @@
-//! Labels of a node that is there, and of one that is not there yet.
+//! The interface to labels, for existing and new nodes.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,13 @@
-//! Scheduling rules: whether a pod may run on a node, as the kube-scheduler decides it. One rule, one file; each says in
-//! words why it rejects.
+//! Scheduling rules: whether a pod may run on a node, as the kube-scheduler decides it. Each rule has its own file and explains
+//! its rejections.
 
+pub(crate) mod added_affinity;
 pub(crate) mod affinity;
+pub(crate) mod allocatable_tolerance;
 pub(crate) mod anti_affinity;
 pub mod budgets;
 pub(crate) mod colocation;
-pub(crate) mod enforced;
+pub(crate) mod csi_labels;
 pub(crate) mod fields;
 pub(crate) mod fits;
 pub(crate) mod format;
@@ -15,9 +17,7 @@ pub(crate) mod labels;
 pub(crate) mod new_node;
 pub(crate) mod pin;
 pub(crate) mod ports;
-pub(crate) mod promise;
 pub(crate) mod rejection;
-pub(crate) mod repeated;
 pub mod requests;
 pub(crate) mod requirement;
 pub(crate) mod resources;
@@ -26,9 +26,10 @@ pub(crate) mod spread;
 pub(crate) mod taints;
 pub(crate) mod volumes;
 
+pub use crate::rules::added_affinity::check as check_enforced;
 pub use crate::rules::affinity::check as check_affinity;
 pub use crate::rules::anti_affinity::check as check_anti_affinity;
-pub use crate::rules::enforced::check as check_enforced;
+pub use crate::rules::csi_labels::add_repeated;
 pub use crate::rules::fields::NODE_NAME_FIELD;
 pub use crate::rules::fits::{admits, check_labels, check_own_labels, daemonset_lands, may_share};
 pub use crate::rules::identity::{Identity, selects};
@@ -36,7 +37,6 @@ pub use crate::rules::labels::Labels;
 pub use crate::rules::new_node::NewNodeLabels;
 pub use crate::rules::ports::check as check_ports;
 pub use crate::rules::rejection::Rejection;
-pub use crate::rules::repeated::add_repeated;
 pub use crate::rules::requirement::{contradiction, matches};
 pub use crate::rules::resources::check as check_resources;
 pub use crate::rules::selector::check as check_selector;

@@ -1,22 +1,22 @@
-//! Labels of a node that is not bought yet.
+//! Labels of new nodes.
 
 use crate::model::PoolName;
+use crate::rules::csi_labels::repeats;
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::rules::labels::Labels;
-use crate::rules::repeated::repeats;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
 use std::collections::BTreeMap;
 
-/// The host name of a node that is not bought yet. No label value can be equal to it.
+/// The host name of a new node. No label value equals it.
 pub(crate) const UNNAMED: &str = "(a new node)";
 
-/// The labels a node will have that is bought from an offering for a pool.
+/// The labels of a new node of an offering for a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct NewNodeLabels<'a> {
-    /// What the offering decides.
+    /// Labels from the offering.
     pub offering: &'a BTreeMap<String, String>,
-    /// What the pool's template adds.
+    /// Labels from the pool's template.
     pub template: &'a BTreeMap<String, String>,
     /// The pool.
     pub pool: &'a PoolName,

@@ -1,12 +1,12 @@
-//! Where a pod must go.
+//! Pins: extra requirements on a pod's node, chosen by the planner.
 
 use crate::model::{EnforcedAffinity, NodeTerm, PodSpec, Requirement, Toleration};
 use std::collections::BTreeMap;
 
-/// What a pod requires of its node besides what it says itself, AND-ed.
+/// Extra requirements on a pod's node, AND-ed.
 pub(crate) type Pin = Vec<Requirement>;
 
-/// What decides which nodes admit a pod.
+/// The parts of a pod and its pin that decide which nodes admit it.
 pub(crate) type Signature<'a> = (
     &'a BTreeMap<String, String>,
     &'a Option<Vec<NodeTerm>>,

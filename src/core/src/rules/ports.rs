@@ -1,4 +1,4 @@
-//! Host ports: no two pods on one port of one address of a node.
+//! Host ports: no two pods may use the same port of the same host IP.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::fmt;
 use crate::model::HostPort;
 use crate::rules::rejection::Rejection;
 
-/// Whether every port wanted is free. As the kube-scheduler compares them: port and protocol, and the address as it is
-/// written, where `0.0.0.0` is every address.
+/// Whether all wanted ports are free. As in the kube-scheduler, ports conflict if port and protocol are equal and the host IPs
+/// are equal or one is `0.0.0.0`.
 pub fn check<'a>(
     wanted: &BTreeSet<HostPort>,
     taken: impl IntoIterator<Item = &'a HostPort>,
@@ -69,7 +69,7 @@ mod tests {
         let rejection = check(&wanted, &[port(53, "UDP", None)]).expect_err("the port is taken");
         assert_eq!(
             rejection.to_string(),
-            "wants host port 10.0.0.1:53/UDP, which another pod on the node has"
+            "needs host port 10.0.0.1:53/UDP, which another pod on the node uses"
         );
         assert!(check(&BTreeSet::new(), &wanted).is_ok());
     }

@@ -1,4 +1,4 @@
-//! Why a pod may not run on a node, in words.
+//! Rejections: why a pod may not run on a node.
 
 use std::fmt;
 
@@ -12,55 +12,55 @@ use crate::model::{HostPort, Requirement, SpreadRule};
 pub enum Rejection {
     /// It does not tolerate a taint.
     Taint(Taint),
-    /// The node lacks a label that the node selector wants.
+    /// The node does not match the node selector.
     Selector {
         /// The label's key.
         key: String,
         /// The value wanted.
         wanted: String,
-        /// The value the node has.
+        /// The value on the node.
         has: Option<String>,
     },
-    /// No term of the required node affinity matches; the first requirement that fails, of the term that gets furthest.
+    /// No term of the required node affinity matches. Names the first failed requirement of the closest term.
     Affinity {
-        /// The requirement; `None` when there is no term, or only empty ones, which match nothing.
+        /// The requirement; `None` if there are no terms or only empty ones, which match nothing.
         requirement: Option<Requirement>,
         /// The value the node has.
         has: Option<String>,
     },
-    /// What the scheduler's configuration demands of the pod's node fails; the first requirement, of the term that gets
-    /// furthest.
+    /// The affinity that the scheduler's configuration adds does not match. Names the first failed requirement of the closest
+    /// term.
     Enforced {
-        /// The requirement; `None` when no node meets it.
+        /// The requirement; `None` if no node can meet it.
         requirement: Option<Requirement>,
         /// The value the node has.
         has: Option<String>,
-        /// The file in which it is written.
+        /// The scheduler's configuration file.
         source: String,
     },
-    /// A volume of the pod cannot be used there; the first requirement that fails, of the term that gets furthest.
+    /// A volume of the pod cannot be used on the node. Names the first failed requirement of the closest term.
     Volume {
-        /// The requirement; `None` when the volume can be used nowhere.
+        /// The requirement; `None` if the volume can be used nowhere.
         requirement: Option<Requirement>,
         /// The value the node has.
         has: Option<String>,
     },
-    /// Another pod on the node has this port.
+    /// Another pod on the node uses this host port.
     Port(HostPort),
-    /// A pod keeps away from another on the node.
+    /// Pod anti-affinity with a pod on the node.
     AntiAffinity {
-        /// Whether the rule is the newcomer's; else that of the pod which is there.
+        /// Whether the rule is the newcomer's; otherwise it is the resident's.
         its_own: bool,
     },
-    /// Too many of its like on the node.
+    /// Topology spread: too many such pods on the node.
     Spread {
-        /// What they are spread over.
+        /// The topology key.
         topology_key: String,
-        /// How many more than elsewhere are allowed.
+        /// `maxSkew`.
         max_skew: u32,
-        /// How many there would be.
+        /// How many pods there would be.
         count: u64,
-        /// The file of a scheduler's configuration whose default it is.
+        /// The scheduler's configuration file, if it is a default constraint.
         default_of: Option<String>,
     },
     /// Too little of a resource.
@@ -89,19 +89,19 @@ impl fmt::Display for Rejection {
             Self::Enforced { requirement: Some(requirement), has, source } => {
                 write!(
                     f,
-                    "is kept by the scheduler's addedAffinity ({source}) on nodes with `{requirement}`, but "
+                    "may only use nodes with `{requirement}` (the scheduler's addedAffinity, from {source}), but "
                 )?;
                 label(f, &requirement.key, has)
             }
             Self::Enforced { requirement: None, source, .. } => {
-                write!(f, "is kept off every node by the scheduler's addedAffinity ({source})")
+                write!(f, "fits no node because of the scheduler's addedAffinity ({source})")
             }
             Self::Volume { requirement: Some(requirement), has } => {
                 write!(f, "has a volume that needs `{requirement}`, but ")?;
                 label(f, &requirement.key, has)
             }
-            Self::Volume { requirement: None, .. } => f.write_str("has a volume that no node can use"),
-            Self::Port(port) => write!(f, "wants host port {port}, which another pod on the node has"),
+            Self::Volume { requirement: None, .. } => f.write_str("has a volume that is usable on no node"),
+            Self::Port(port) => write!(f, "needs host port {port}, which another pod on the node uses"),
             Self::AntiAffinity { its_own: true } => {
                 f.write_str("keeps away from another pod on the node (required pod anti-affinity)")
             }

@@ -1,4 +1,4 @@
-//! What a pod really asks of a node.
+//! Effective resource requests of pods.
 
 use poolwright_catalog::{ResourceList, ResourceName};
 
@@ -7,7 +7,7 @@ use poolwright_catalog::{ResourceList, ResourceName};
 pub struct InitContainer {
     /// What it requests.
     pub requests: ResourceList,
-    /// Whether it keeps running beside the containers (`restartPolicy: Always`).
+    /// Whether it is a sidecar that keeps running (`restartPolicy: Always`).
     pub sidecar: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Requirements on labels: whether one holds, and whether several can hold together.
+//! Requirements on labels: whether one holds, and whether several contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::model::{Operator, Requirement};
 use crate::rules::labels::Labels;
 
-/// Whether the labels satisfy the requirement. An absent label satisfies `NotIn` and `DoesNotExist` alone.
+/// Whether the labels satisfy the requirement. An absent label satisfies only `NotIn` and `DoesNotExist`.
 pub fn matches(requirement: &Requirement, labels: &impl Labels) -> bool {
     let value = labels.label(&requirement.key);
     match (&requirement.operator, value) {
@@ -16,7 +16,7 @@ pub fn matches(requirement: &Requirement, labels: &impl Labels) -> bool {
     }
 }
 
-/// Whether a label may have this value.
+/// Whether a label value satisfies an operator.
 fn allows(operator: &Operator, value: &str) -> bool {
     let number = || value.parse::<i64>().ok();
     match operator {
@@ -31,7 +31,7 @@ fn allows(operator: &Operator, value: &str) -> bool {
     }
 }
 
-/// Why no label value at all satisfies all requirements, in words; `None` when one does.
+/// The contradiction if no label value satisfies all requirements; `None` if some value does.
 pub fn contradiction(requirements: &[Requirement]) -> Option<String> {
     let mut by_key: BTreeMap<&str, Vec<&Requirement>> = BTreeMap::new();
     for requirement in requirements {
@@ -61,7 +61,7 @@ fn satisfiable(group: &[&Requirement]) -> bool {
     if let Some(values) = listed {
         return values.iter().any(|value| allowed(value));
     }
-    // Numbers only: an interval, less the values excluded by name.
+    // For integers: an interval without the excluded values.
     let (mut low, mut high) = (i64::MIN, i64::MAX);
     let mut excluded: BTreeSet<i64> = BTreeSet::new();
     for operator in operators() {

@@ -1,11 +1,11 @@
-//! `nodeSelector`: every label with exactly this value.
+//! `nodeSelector`: the node must have every label with exactly this value.
 
 use std::collections::BTreeMap;
 
 use crate::rules::labels::Labels;
 use crate::rules::rejection::Rejection;
 
-/// Whether the labels have everything that is selected.
+/// Whether the labels match the selector.
 pub fn check(selector: &BTreeMap<String, String>, labels: &impl Labels) -> Result<(), Rejection> {
     for (key, wanted) in selector {
         let has = labels.label(key);

@@ -21,7 +21,7 @@ const TOLERATED_BY_DAEMONSETS: [&str; 7] = [
     NETWORK_UNAVAILABLE_TAINT,
 ];
 
-/// Whether every taint that keeps pods away is tolerated. `PreferNoSchedule` keeps none away.
+/// Whether every `NoSchedule` and `NoExecute` taint is tolerated. `PreferNoSchedule` taints do not matter here.
 pub fn check(tolerations: &[Toleration], taints: &[Taint]) -> Result<(), Rejection> {
     let blocks =
         |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && !tolerated(tolerations, taint);

@@ -1,5 +1,4 @@
-//! Volumes: a node must be where every volume of the pod can be used (the kube-scheduler's `VolumeBinding` and
-//! `VolumeZone`).
+//! Volume topology: every volume of the pod must be usable on the node (the kube-scheduler's `VolumeBinding` and `VolumeZone`).
 
 use crate::model::NodeTerm;
 use crate::rules::affinity::check as check_affinity;
@@ -27,8 +26,8 @@ mod tests {
     use crate::model::Operator;
     use crate::model::PoolName;
     use crate::model::Requirement;
+    use crate::rules::csi_labels::add_repeated;
     use crate::rules::new_node::NewNodeLabels;
-    use crate::rules::repeated::add_repeated;
 
     fn only(key: &str, value: &str) -> Vec<NodeTerm> {
         let operator = Operator::In([value.to_owned()].into());

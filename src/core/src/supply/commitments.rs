@@ -1,7 +1,7 @@
-//! Money paid beforehand, and the nodes that are there: what they use of it, and what it pays of their prices.
+//! Commitments (savings plans): what existing nodes use of them, and what they pay of prices.
 //!
-//! Clouds bill a commitment by the hour, so nodes that go use nothing that matters: what is bought in their place runs on when they
-//! are gone. All others take their part first, and a plan may use the rest.
+//! Clouds bill commitments by the hour. Disrupted nodes do not count, because their replacements will outlast them. All other
+//! nodes take their part first, and a plan may use the rest.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -14,7 +14,7 @@ use crate::model::PlanOptions;
 use crate::model::plan::Commitment;
 use crate::model::{Claim, ClaimName, Snapshot};
 
-/// Whether a claim's node stays, or comes to stay.
+/// Whether a claim's node stays, or will join to stay.
 fn stays(claim: &Claim) -> bool {
     claim.deleting_since.is_none() && claim.leaving().is_none() && !claim.is_ending()
 }
@@ -24,8 +24,8 @@ pub(crate) fn staying(snapshot: &Snapshot) -> Vec<&Claim> {
     snapshot.claims.values().map(Arc::as_ref).filter(|claim| stays(claim)).collect()
 }
 
-/// What is left of each commitment when the nodes of these claims have used their part of it. A commitment has rates for what it
-/// covers, which is never spot nor reserved, so only what is bought on demand uses any.
+/// What is left of each commitment after the nodes of these claims have used their part. Commitments cover only on-demand
+/// offerings.
 pub fn left(commitments: &[Commitment], claims: &[&Claim]) -> Vec<UsdPerHour> {
     let of = |commitment: &Commitment| {
         let rate = |claim: &&Claim| commitment.rates.get(&claim.current_offering().offering);
@@ -36,7 +36,7 @@ pub fn left(commitments: &[Commitment], claims: &[&Claim]) -> Vec<UsdPerHour> {
     commitments.iter().map(of).collect()
 }
 
-/// Takes off commitments what the nodes that stay use of them.
+/// Subtracts from the commitments what staying nodes use.
 pub(crate) fn subtract_used(snapshot: &Snapshot, options: &mut Cow<'_, PlanOptions>) {
     if options.commitments.is_empty() {
         return;
@@ -47,8 +47,8 @@ pub(crate) fn subtract_used(snapshot: &Snapshot, options: &mut Cow<'_, PlanOptio
     }
 }
 
-/// What commitments pay of the price of each of these claims: the best discounts first, as clouds do it, of equal ones by name, the last
-/// one in part. What has no known price has nothing to be paid.
+/// What commitments pay of the price of each claim. As clouds do it, the best discount comes first; ties go by name; the last
+/// claim may be covered in part. Claims with unknown prices get nothing.
 pub(crate) fn shares<'c>(
     commitments: &[Commitment],
     claims: &[&'c Claim],
@@ -61,7 +61,7 @@ pub(crate) fn shares<'c>(
             Some((current.price?.micros(), rate.max(1), &claim.name))
         };
         let mut nodes: Vec<(u64, u64, &ClaimName)> = claims.iter().filter_map(covered).collect();
-        // In millionths of the rate, which is enough to tell discounts apart.
+        // In millionths of the rate: precise enough to compare discounts.
         nodes.sort_by_key(|(price, rate, name)| {
             (Reverse(u128::from(*price) * 1_000_000 / u128::from(*rate)), *name)
         });
@@ -76,8 +76,7 @@ pub(crate) fn shares<'c>(
     shares
 }
 
-/// What is paid less when some of the claims that stay are gone: their prices, less what commitments pay of them and of nothing else
-/// then.
+/// The saving if some of the staying claims are removed: their prices, minus the commitments that no other node would use.
 pub(crate) fn worth(commitments: &[Commitment], staying: &[&Claim], gone: &[&Claim]) -> UsdPerHour {
     let prices: UsdPerHour = gone.iter().filter_map(|claim| claim.current_offering().price).sum();
     if commitments.is_empty() {

@@ -1,4 +1,4 @@
-//! What DaemonSets take of a node.
+//! DaemonSets: what their pods take of each node.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::labels::Labels;
 
-/// Length of the random suffix of a DaemonSet's pods, and of what is left of a long name in front of it.
+/// Length of the random suffix in the names of a DaemonSet's pods, and of the longest prefix before it.
 const SUFFIX: usize = 5;
 const MAX_PREFIX: usize = 63 - SUFFIX;
 
 /// The cluster's DaemonSets.
 #[derive(Clone, Debug)]
-pub(crate) struct Daemons<'a> {
+pub(crate) struct DaemonSets<'a> {
     sets: Vec<&'a DaemonSet>,
-    /// By set: how the names of its pods begin.
+    /// The prefix of pod names, by DaemonSet.
     prefixes: Vec<String>,
 }
 
-impl<'a> Daemons<'a> {
+impl<'a> DaemonSets<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
         Self::of(snapshot.daemonsets.values().map(Arc::as_ref).collect())
     }
@@ -32,20 +32,20 @@ impl<'a> Daemons<'a> {
         Self { sets, prefixes }
     }
 
-    /// Those that tolerate the taints; the labels are still to be looked at.
+    /// The DaemonSets that tolerate these taints. Labels are not checked.
     pub fn tolerating(&self, taints: &[Taint]) -> Self {
         let tolerates =
             |set: &&&DaemonSet| rules::check_daemonset_taints(&set.spec.tolerations, taints).is_ok();
         Self::of(self.sets.iter().filter(tolerates).copied().collect())
     }
 
-    /// Which of them land on a node with these labels, by index, ascending.
+    /// Indices of the DaemonSets that run on a node with these labels, ascending.
     pub fn landing(&self, labels: &impl Labels) -> Vec<u16> {
         let lands = |index: &usize| rules::check_labels(&self.sets[*index].spec, labels).is_ok();
         (0..self.sets.len()).filter(lands).map(|index| index as u16).collect()
     }
 
-    /// What these of them request together.
+    /// The sum of the requests of these DaemonSets.
     pub fn requests(&self, landing: &[u16]) -> ResourceList {
         let mut sum = ResourceList::new();
         for index in landing {
@@ -54,12 +54,12 @@ impl<'a> Daemons<'a> {
         sum
     }
 
-    /// These of them.
+    /// The DaemonSets with these indices.
     pub fn sets(&self, landing: &[u16]) -> impl Iterator<Item = &'a DaemonSet> {
         landing.iter().map(|index| self.sets[usize::from(*index)])
     }
 
-    /// Whom other pods meet on a node where these of them are.
+    /// The pods of these DaemonSets, as colocation rules count them.
     pub fn present(&self, landing: &[u16], colocation: &Colocation<'_>) -> Present {
         let mut present = Present::new();
         for set in self.sets(landing) {
@@ -68,7 +68,7 @@ impl<'a> Daemons<'a> {
         present
     }
 
-    /// Those that land on this node and are not there yet.
+    /// Indices of the DaemonSets that run on this node and whose pods are not there yet.
     pub fn outstanding(&self, labels: &impl Labels, taints: &[Taint], there: Option<&OnNode>) -> Vec<u16> {
         let there = there.map_or(&[][..], |there| there.daemons.as_slice());
         let comes = |index: &usize| {
@@ -88,7 +88,7 @@ fn prefix(set: &DaemonSet) -> String {
     prefix
 }
 
-/// Whether the pod of a DaemonSet is this one's, by the name that the DaemonSet controller gives its pods.
+/// Whether a pod belongs to this DaemonSet, by the naming of the DaemonSet controller.
 fn belongs_to(pod: &Pod, set: &DaemonSet, prefix: &str) -> bool {
     pod.key.namespace() == set.key.namespace
         && pod.key.name().strip_prefix(prefix).is_some_and(|rest| rest.len() == SUFFIX && !rest.contains('-'))

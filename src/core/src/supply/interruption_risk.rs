@@ -1,4 +1,4 @@
-//! What interruptions of spot nodes are counted to cost.
+//! Interruption risk: the expected cost of spot interruptions.
 
 use poolwright_catalog::{MigGeometry, Offering, OfferingId, ResourceName, UsdPerHour};
 use poolwright_solver::problem;
@@ -9,15 +9,15 @@ use crate::model::plan::PlannedClaim;
 use crate::model::{PodSpec, Snapshot};
 use crate::rules::gpus::{MIG_PREFIX, profile_of};
 
-/// Pods of one node that lose the same when it is taken back.
+/// Pods of one node with the same loss on an interruption.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Losing {
-    /// What each loses, in micro-dollars.
+pub(crate) struct PodLoss {
+    /// The loss of each pod, in micro-dollars.
     pub each: u64,
     pub pods: u64,
 }
 
-/// Interruptions in a million node-hours, as far as they are counted.
+/// Interruptions per million node-hours; zero if not counted.
 pub(crate) fn interruptions(options: &PlanOptions, offering: &Offering) -> u32 {
     match options.spot_risk {
         Some(risk) if offering.id.capacity_type == CapacityType::Spot => {
@@ -27,20 +27,20 @@ pub(crate) fn interruptions(options: &PlanOptions, offering: &Offering) -> u32 {
     }
 }
 
-/// What one interruption of such a pod loses, in micro-dollars.
+/// The loss of one interruption of such a pod, in micro-dollars.
 pub(crate) fn at_risk(options: &PlanOptions, spec: &PodSpec) -> u64 {
     let Some(risk) = options.spot_risk else { return 0 };
     let lost = u128::from(risk.per_gpu_micros) * u128::from(gpu_milli(spec)) / 1000;
     u64::try_from(lost).unwrap_or(u64::MAX)
 }
 
-/// What the interruptions of a node of this offering are counted to cost its pods per hour.
-pub(crate) fn of_node(options: &PlanOptions, offering: &Offering, pods: &[Losing]) -> UsdPerHour {
+/// The expected cost of interruptions of a node of this offering, per hour.
+pub(crate) fn of_node(options: &PlanOptions, offering: &Offering, pods: &[PodLoss]) -> UsdPerHour {
     let rate = interruptions(options, offering);
     pods.iter().map(|losing| problem::risk(losing.each, rate).times(losing.pods)).sum()
 }
 
-/// Thousandths of GPUs that a pod has.
+/// The GPUs of a pod, in thousandths.
 fn gpu_milli(spec: &PodSpec) -> u64 {
     let whole = spec.requests.get(ResourceName::NVIDIA_GPU).saturating_mul(1000);
     let instances = spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(MIG_PREFIX));
@@ -51,7 +51,7 @@ fn gpu_milli(spec: &PodSpec) -> u64 {
     whole.saturating_add(cut.sum()).saturating_add(spec.gpu_share.unwrap_or(0).into())
 }
 
-/// Why something else was chosen: its price and what its interruptions are counted to cost, and those of what was chosen.
+/// The message if an offering was avoided: its price and risk compared to those of the chosen one.
 pub(crate) fn avoided(
     id: &OfferingId,
     of: (UsdPerHour, UsdPerHour),
@@ -61,11 +61,11 @@ pub(crate) fn avoided(
     let compared = if price < chosen.0 { "cheaper" } else { "no dearer" };
     let here = if chosen.1 > UsdPerHour::ZERO { format!("{} $/h", chosen.1) } else { "nothing".to_owned() };
     format!(
-        "{id} at {price} $/h is {compared}, but is taken back more often: what its interruptions are expected to lose counts as {risk} $/h, and here as {here}"
+        "{id} at {price} $/h is {compared}, but the cloud takes it back more often: its expected loss counts as {risk} $/h, that of the chosen offering as {here}"
     )
 }
 
-/// What the interruptions of a node to buy are counted to cost per hour.
+/// The expected cost of interruptions of a new node, per hour.
 pub(crate) fn of_claim(snapshot: &Snapshot, options: &PlanOptions, claim: &PlannedClaim) -> UsdPerHour {
     let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { return UsdPerHour::ZERO };
     let Some(offering) = catalogue.offering(claim.offering()) else { return UsdPerHour::ZERO };

@@ -1,4 +1,4 @@
-//! What is left of each pool's limits, and of those over all pools.
+//! Limits of each pool and over all pools, and what is left of them.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::Limit;
 
 use crate::model::{Claim, PoolLimits, Snapshot};
-use crate::supply::offers::Supply;
+use crate::supply::offerings::Supply;
 
-/// What a limit is about.
+/// The kind of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LimitKind {
     Resource(ResourceName),
     Nodes,
     UsdPerHour,
-    /// How many of an offering can be had.
+    /// The number of available instances of an offering.
     Available(OfferingId),
 }
 
-/// One limit of one pool or of all.
+/// A limit of one pool or of all.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolLimit {
     /// Index into [`Supply::pools`]; `None` for all pools together.
@@ -32,9 +32,9 @@ pub(crate) struct PoolLimit {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     pub all: Vec<PoolLimit>,
-    /// Those of each pool, ascending; those over all pools are in each, and last.
+    /// Indices by pool, ascending. Limits over all pools are in each, last.
     by_pool: Vec<Vec<u32>>,
-    /// By table and offering: the limit of how many can be had.
+    /// The limit on available instances, by node class and offering.
     scarce: BTreeMap<(usize, usize), u32>,
 }
 
@@ -73,7 +73,7 @@ impl Limits {
         (first..self.all.len() as u32).collect()
     }
 
-    /// Adds a limit for every offering of which only so many can be had, last of all.
+    /// Adds a limit for every offering with a limited number of instances.
     fn add_scarce(&mut self, supply: &Supply<'_>, snapshot: &Snapshot) {
         for (index, offered) in supply.pools.iter().enumerate() {
             for offer in &offered.offers {
@@ -86,7 +86,7 @@ impl Limits {
                     self.scarce.insert((offered.table, offer.offering), at);
                     let kind = LimitKind::Available(offering.id.clone());
                     let ceiling = u64::from(available);
-                    // What is planned and not launched is still among what can be had.
+                    // Claims that are not launched yet use instances that still count as available.
                     let on_the_way = snapshot.claims.values().filter(|claim| {
                         claim.launched.is_none()
                             && claim.node_class == offered.pool.node_class
@@ -99,12 +99,12 @@ impl Limits {
         }
     }
 
-    /// Whether only so many of an offering can be had.
+    /// Whether the number of instances of an offering is limited.
     pub fn is_scarce(&self, table: usize, offering: usize) -> bool {
         self.scarce.contains_key(&(table, offering))
     }
 
-    /// Whether a limit is about how many of an offering can be had.
+    /// Whether a limit is on the number of instances of an offering.
     pub fn is_stock(&self, limit: u32) -> bool {
         matches!(self.all[limit as usize].kind, LimitKind::Available(_))
     }
@@ -114,12 +114,12 @@ impl Limits {
         self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].pool.is_some())
     }
 
-    /// Whether a limit on money binds the pool.
+    /// Whether the pool has a limit on cost.
     pub fn on_money(&self, pool: usize) -> bool {
         self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].kind == LimitKind::UsdPerHour)
     }
 
-    /// What one node takes of each limit that it counts against, by limit, ascending.
+    /// What one node uses of each limit, by limit, ascending.
     pub fn uses(
         &self,
         supply: &Supply<'_>,
@@ -134,7 +134,7 @@ impl Limits {
         of_pool.chain(scarce.map(|limit| (*limit, 1))).collect()
     }
 
-    /// Takes what one node uses.
+    /// Subtracts what one node uses.
     pub fn take(&mut self, uses: &[(u32, u64)]) {
         for (limit, amount) in uses {
             let left = &mut self.all[*limit as usize].left;
@@ -142,7 +142,7 @@ impl Limits {
         }
     }
 
-    /// As the solver wants them.
+    /// The limits in the solver's form.
     pub fn for_solver(&self, supply: &Supply<'_>) -> Vec<Limit> {
         let name = |limit: &PoolLimit| match limit.pool {
             Some(pool) => format!("pool {}: {}", supply.pools[pool].pool.name, limit.name()),
@@ -151,12 +151,12 @@ impl Limits {
         self.all.iter().map(|limit| Limit { name: name(limit), bound: limit.left }).collect()
     }
 
-    /// A sentence about a limit that is reached.
+    /// A message about a reached limit.
     pub fn sentence(&self, limit: u32, supply: &Supply<'_>) -> String {
         let limit = &self.all[limit as usize];
         if let LimitKind::Available(id) = &limit.kind {
             return format!(
-                "the {} nodes of {id} that can be had are taken; more of it, or another offering, would do",
+                "all {} available nodes of {id} are taken; allow another offering, or add nodes of this one",
                 limit.ceiling
             );
         }
@@ -202,7 +202,7 @@ impl LimitKind {
         }
     }
 
-    /// What one node takes of it.
+    /// What one node uses of it.
     pub fn of(&self, allocatable: &ResourceList, price: Option<UsdPerHour>) -> u64 {
         match self {
             Self::Resource(name) => allocatable.get(name.as_str()),
@@ -223,7 +223,7 @@ pub(crate) fn ceilings(limits: &PoolLimits) -> Vec<(LimitKind, u64)> {
     all
 }
 
-/// What a claim takes: what it runs on, or the most that it may still be launched as.
+/// What a claim uses: that of its instance, or the most of any offering that it may be launched as.
 pub(crate) fn used(kind: &LimitKind, claim: &Claim) -> u64 {
     let of = |ranked: &poolwright_catalog::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
     if claim.launched.is_some() {

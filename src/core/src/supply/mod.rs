@@ -1,10 +1,10 @@
-//! Supply: what pods can use. Free room on nodes and claims, offers of the pools, limits, commitments, and what interruptions add to a price.
+//! Supply: free capacity of nodes and claims, offerings of pools, limits, commitments, and interruption risk.
 
+pub(crate) mod cached;
 pub(crate) mod commitments;
 pub(crate) mod daemonsets;
 pub(crate) mod interruption_backoff;
 pub(crate) mod interruption_risk;
-pub(crate) mod known;
 pub(crate) mod limits;
-pub(crate) mod offers;
+pub(crate) mod offerings;
 pub(crate) mod rooms;

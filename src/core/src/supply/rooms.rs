@@ -1,6 +1,6 @@
-//! Room that is there or on its way: nodes, and claims that were bought and have not come up yet.
+//! Rooms: the free capacity of existing nodes, and of claims whose nodes have not joined yet.
 
-use crate::model::memory::{Known, KnownRoom, KnownRooms, Origin, Site};
+use crate::model::plan_cache::{CacheEntry, CachedRoom, CachedRooms, NodeFacts, Origin};
 use poolwright_terms::keys::{
     CORDON_TAINT, DISRUPTED_TAINT, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT, RESERVED_TAINT,
     UNREACHABLE_TAINT, UNREGISTERED_TAINT,
@@ -20,43 +20,43 @@ use crate::model::{Claim, Node, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::fields::NODE_NAME_FIELD;
-use crate::supply::daemonsets::Daemons;
-use crate::supply::known::Walk;
-use crate::supply::offers::as_measured;
+use crate::supply::cached::CacheWalk;
+use crate::supply::daemonsets::DaemonSets;
+use crate::supply::offerings::as_measured;
 
-/// A node with free room.
+/// The free capacity of one node or claim.
 #[derive(Clone, Debug)]
 pub(crate) struct Room<'a> {
-    site: Arc<Site>,
-    /// The node, where it is there.
+    site: Arc<NodeFacts>,
+    /// The name of the node, if it has joined.
     pub node: Option<&'a str>,
     pub free: Arc<ResourceList>,
-    /// What pods that are being deleted still hold.
+    /// What pods that are being deleted still use.
     pub leaving: ResourceList,
-    /// When the last of those must be gone.
+    /// When the last of those must have ended.
     pub left_by: Option<Timestamp>,
-    /// Who is there, or will be: pods that others may not meet.
+    /// The pods that are or will be there, as colocation rules count them.
     pub present: Present,
     /// The same without pods that are being deleted.
     pub staying: Present,
 }
 
 impl Deref for Room<'_> {
-    type Target = Site;
+    type Target = NodeFacts;
 
-    fn deref(&self) -> &Site {
+    fn deref(&self) -> &NodeFacts {
         &self.site
     }
 }
 
-/// Rooms, and where each node's and each claim's is.
+/// All rooms, indexed by node and claim.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rooms<'a> {
-    /// Those of claims, by name; then those of other nodes, by name. Each attempt at a plan has a copy, and changes few.
+    /// Rooms of claims by name, then rooms of other nodes by name. Each attempt at a plan changes its own copy.
     pub all: Vec<Arc<Room<'a>>>,
-    /// How many are of claims.
+    /// How many of them belong to claims.
     of_claims: usize,
-    /// Nodes of claims, by name.
+    /// Rooms of claims by node name.
     by_node: Vec<(&'a str, usize)>,
 }
 
@@ -74,7 +74,7 @@ impl Rooms<'_> {
         at.or_else(|| of_claim().map(|at| self.by_node[at].1))
     }
 
-    /// A pod is to go there.
+    /// Places a pod there.
     pub fn take(&mut self, at: usize, requests: &ResourceList, profile: usize) {
         let room = Arc::make_mut(&mut self.all[at]);
         Arc::make_mut(&mut room.free).saturating_sub(requests);
@@ -87,27 +87,27 @@ fn find(rooms: &[Arc<Room<'_>>], name: &str) -> Option<usize> {
     rooms.binary_search_by(|room| room.target.name().cmp(name)).ok()
 }
 
-/// All room that pods may count on.
+/// Collects all rooms that pods may use.
 pub(crate) fn collect<'a>(
     snapshot: &'a Snapshot,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     colocation: &Colocation<'_>,
     attachable: &Attachable,
 ) -> Rooms<'a> {
-    let (mut memory, all_known) = snapshot.memory.rooms(snapshot);
+    let (mut cached, all_known) = snapshot.plan_cache.rooms(snapshot);
     let mut rooms = Rooms::default();
     let mut numbers: Vec<(u32, usize)> = Vec::new();
     if all_known {
-        repeat(&mut rooms, &mut numbers, snapshot, &memory, |known, node| {
+        repeat(&mut rooms, &mut numbers, snapshot, &cached, |known, node| {
             room(known, node, colocation, attachable, daemons)
         });
-        snapshot.memory.keep_rooms(memory);
+        snapshot.plan_cache.keep_rooms(cached);
         numbers.sort_unstable();
         meet(&mut rooms, &numbers, snapshot, colocation);
         return rooms;
     }
     let mut claimed: BTreeSet<&str> = BTreeSet::new();
-    let mut walk = Walk::new(&mut memory.claims);
+    let mut walk = CacheWalk::new(&mut cached.claims);
     for claim in snapshot.claims.values() {
         let node = node_of(snapshot, claim);
         if let Some(node) = node {
@@ -138,7 +138,7 @@ pub(crate) fn collect<'a>(
     walk.end();
     rooms.of_claims = rooms.all.len();
     rooms.by_node.sort_unstable();
-    let mut walk = Walk::new(&mut memory.nodes);
+    let mut walk = CacheWalk::new(&mut cached.nodes);
     let mut beside = snapshot.pods.beside();
     for node in snapshot.nodes.values().filter(|node| !claimed.contains(node.name.as_str())) {
         let pods = beside.on(&node.name);
@@ -149,32 +149,32 @@ pub(crate) fn collect<'a>(
         }
     }
     walk.end();
-    snapshot.memory.keep_rooms(memory);
+    snapshot.plan_cache.keep_rooms(cached);
     numbers.sort_unstable();
     meet(&mut rooms, &numbers, snapshot, colocation);
     rooms
 }
 
-/// The rooms that are known already, all of them.
+/// Builds all rooms from the cache.
 fn repeat<'a>(
     rooms: &mut Rooms<'a>,
     numbers: &mut Vec<(u32, usize)>,
     snapshot: &'a Snapshot,
-    memory: &KnownRooms,
-    room: impl Fn(&Known, Option<&'a str>) -> Room<'a>,
+    cached: &CachedRooms,
+    room: impl Fn(&CachedRoom, Option<&'a str>) -> Room<'a>,
 ) {
-    let mut add = |rooms: &mut Rooms<'a>, (origin, known): &KnownRoom, node: Option<&'a str>| {
+    let mut add = |rooms: &mut Rooms<'a>, (origin, known): &CacheEntry, node: Option<&'a str>| {
         if let Some(known) = known {
             numbers.extend(origin.pods.as_ref().map(|there| (there.number, rooms.all.len())));
             rooms.all.push(Arc::new(room(known, node)));
         }
     };
     let mut claims = snapshot.claims.values();
-    for known in &memory.claims {
+    for known in &cached.claims {
         let is_it = |claim: &&Arc<Claim>| known.0.claim.as_ref().is_some_and(|own| Arc::ptr_eq(own, claim));
         let claim = claims.find(is_it).filter(|_| known.0.node.is_some());
         let node = claim.and_then(|claim| {
-            // Most claims say the name of their node.
+            // Most claims know the name of their node.
             let own = known.0.node.as_ref()?;
             let named = claim.node_name.as_deref().filter(|name| *name == own.name);
             named.or_else(|| node_of(snapshot, claim).map(|node| node.name.as_str()))
@@ -187,14 +187,14 @@ fn repeat<'a>(
     rooms.of_claims = rooms.all.len();
     rooms.by_node.sort_unstable();
     let mut nodes = snapshot.nodes.values();
-    for known in &memory.nodes {
+    for known in &cached.nodes {
         let is_it = |node: &&Arc<Node>| known.0.node.as_ref().is_some_and(|own| Arc::ptr_eq(own, node));
         let node = nodes.find(is_it).map(|node| node.name.as_str());
         add(rooms, known, node);
     }
 }
 
-/// Notes the pods on nodes that others may not meet; `numbers` are those of the rooms' nodes, ascending.
+/// Fills in the pods that colocation rules count. `numbers` are the nodes' numbers, ascending.
 fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, colocation: &Colocation<'_>) {
     for ((_, nodes), (staying, leaving)) in snapshot.pods.alike().zip(colocation.of_alike()) {
         if staying == 0 && leaving == 0 {
@@ -212,7 +212,7 @@ fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, co
     }
 }
 
-/// The node of a claim, by what was launched for it, else by name.
+/// The node of a claim, by provider id or else by name.
 fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
     let launched = claim.launched.as_ref();
     let by_id = launched.and_then(|launched| snapshot.nodes.with_provider_id(&launched.provider_id));
@@ -220,11 +220,11 @@ fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
 }
 
 fn room<'a>(
-    known: &Known,
+    known: &CachedRoom,
     node: Option<&'a str>,
     colocation: &Colocation<'_>,
     attachable: &Attachable,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
 ) -> Room<'a> {
     let present = daemons.present(&known.outstanding, colocation);
     let mut free = known.free.clone();
@@ -235,10 +235,15 @@ fn room<'a>(
     Room { site: known.site.clone(), node, free, leaving, left_by, staying: present.clone(), present }
 }
 
-fn of_claim(snapshot: &Snapshot, claim: &Claim, node: Option<&Node>, daemons: &Daemons<'_>) -> Option<Known> {
+fn of_claim(
+    snapshot: &Snapshot,
+    claim: &Claim,
+    node: Option<&Node>,
+    daemons: &DaemonSets<'_>,
+) -> Option<CachedRoom> {
     let initialized = claim.since(ConditionType::Initialized).is_some();
     if node.is_none() && claim.node_name.is_some() {
-        // The node was there and is gone.
+        // The node had joined and no longer exists.
         return None;
     }
     let promised = claim.current_offering();
@@ -260,14 +265,14 @@ fn of_claim(snapshot: &Snapshot, claim: &Claim, node: Option<&Node>, daemons: &D
         }
     };
     node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
-    // Its CSI drivers start last: their labels may still be on their way.
+    // CSI drivers start last, so their labels may still be missing.
     rules::add_repeated(&mut node_labels);
     node_labels.extend(node.map(named));
-    let site = Site { target: Target::Claim(claim.name.clone()), labels: node_labels, taints };
+    let site = NodeFacts { target: Target::Claim(claim.name.clone()), labels: node_labels, taints };
     Some(known(site, total, node, snapshot, daemons))
 }
 
-/// The labels that a claim's node has, or will have as far as is known.
+/// The labels that a claim's node has, or will have.
 pub(crate) fn labels_of_claim(
     snapshot: &Snapshot,
     claim: &Claim,
@@ -277,14 +282,14 @@ pub(crate) fn labels_of_claim(
     labels.extend(claim.labels.clone());
     labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
     labels.extend(node.into_iter().flat_map(|node| node.labels.clone()));
-    // Every node is a host of its own, also one whose name nobody knows yet: no label value can be equal to this.
+    // Every node has its own host name, even if it is unknown yet. No label value equals this placeholder.
     labels.entry(HOSTNAME.to_owned()).or_insert_with(|| format!("(claim {})", claim.name));
     labels
 }
 
-/// A node that no claim stands behind.
-fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &Daemons<'_>) -> Option<Known> {
-    // A node of ours without a claim will be given back.
+/// The room of a node without a claim.
+fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &DaemonSets<'_>) -> Option<CachedRoom> {
+    // A node of Poolwright's without a claim will be terminated.
     let orphan = node.labels.contains_key(NODECLAIM_LABEL)
         || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT || taint.key == DISRUPTED_TAINT);
     if orphan || !is_open(node) {
@@ -292,43 +297,43 @@ fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &Daemons<'_>) -> Option
     }
     let mut labels = node.labels.clone();
     labels.extend([named(node)]);
-    let site = Site { target: Target::Node(node.name.clone()), labels, taints: lasting_taints(node) };
+    let site = NodeFacts { target: Target::Node(node.name.clone()), labels, taints: lasting_taints(node) };
     Some(known(site, &node.allocatable, Some(node), snapshot, daemons))
 }
 
-/// The node's name, as rules ask for it.
+/// The node's name, as a label for `matchFields`.
 fn named(node: &Node) -> (String, String) {
     (NODE_NAME_FIELD.to_owned(), node.name.clone())
 }
 
-/// A cordon of ours on a node that is initialized is about to be lifted.
+/// Our cordon on an initialized node is about to be removed.
 fn is_open(node: &Node) -> bool {
     node.ready && (!node.cordoned || node.gated) && node.deleting_since.is_none()
 }
 
-/// The node's taints without those that the node controller derives, a moment later, from what was asked already: whether
-/// the node is ready and cordoned. A node that has just opened still has them, and counting it as closed for that moment
-/// would buy its pods a second one. A reservation does not last either: pods that are planned there are let in.
+/// The node's taints without short-lived ones. The node controller derives not-ready and cordon taints a moment late; a node
+/// that has just opened still has them, and treating it as closed would buy a second node for its pods. Reservation taints do
+/// not count either: planned pods get a toleration.
 fn lasting_taints(node: &Node) -> Vec<Taint> {
     let passing = [NOT_READY_TAINT, UNREACHABLE_TAINT, CORDON_TAINT, RESERVED_TAINT];
     node.taints.iter().filter(|taint| !passing.contains(&taint.key.as_str())).cloned().collect()
 }
 
-/// What is left of a node.
+/// The part of a room that is cached: node properties and free capacity.
 fn known(
-    site: Site,
+    site: NodeFacts,
     total: &ResourceList,
     node: Option<&Node>,
     snapshot: &Snapshot,
-    daemons: &Daemons<'_>,
-) -> Known {
+    daemons: &DaemonSets<'_>,
+) -> CachedRoom {
     let pods = node.and_then(|node| snapshot.pods.on_node(&node.name)).map(AsRef::as_ref);
     let outstanding = daemons.outstanding(&site.labels, &site.taints, pods);
     let mut used = daemons.requests(&outstanding);
     used.add(pods.map_or(&ResourceList::new(), |pods| &pods.requests));
     let mut free = total.clone();
     free.saturating_sub(&used);
-    Known {
+    CachedRoom {
         site: Arc::new(site),
         free: Arc::new(free),
         leaving: pods.map(|pods| pods.leaving.clone()).unwrap_or_default(),
@@ -337,7 +342,7 @@ fn known(
     }
 }
 
-/// The labels that the claim's offering will give its node.
+/// The labels that the claim's offering gives its node.
 fn offering_labels(snapshot: &Snapshot, claim: &Claim) -> BTreeMap<String, String> {
     let id = &claim.current_offering().offering;
     if let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class)
@@ -345,7 +350,7 @@ fn offering_labels(snapshot: &Snapshot, claim: &Claim) -> BTreeMap<String, Strin
     {
         return catalogue.node_labels(offering);
     }
-    // The catalogue does not list it any more: what the claim itself knows must do.
+    // The catalogue no longer lists the offering, so the claim's own data must do.
     let mut known = BTreeMap::from([
         (labels::INSTANCE_TYPE.to_owned(), id.instance_type.to_string()),
         (labels::ZONE.to_owned(), id.zone.to_string()),

@@ -1,4 +1,4 @@
-//! Why a node was bought, and why it is kept.
+//! Explanations of claims and nodes: why a node was bought, and why it is kept.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Sn
 use crate::rules::budgets::never_met_of;
 use crate::rules::format::{gist, list};
 
-/// Pods that are named.
+/// How many pods are named.
 const SHOWN: usize = 4;
 
-/// The story of a claim; `None` when there is no such claim.
+/// The explanation of a claim; `None` if it does not exist.
 pub fn claim(snapshot: &Snapshot, now: Timestamp, name: &ClaimName) -> Option<Vec<String>> {
     let claim = snapshot.claims.get(name)?;
     let offering = claim.current_offering();
@@ -25,15 +25,15 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, name: &ClaimName) -> Option<Ve
         age(claim.created, now)
     )];
     lines.push(match claim.reason.trim_end_matches('.') {
-        "" => "Why it was bought was not written down.".to_owned(),
+        "" => "Its claim does not say why it was bought.".to_owned(),
         reason => format!("Bought because {reason}."),
     });
     if claim.launched.as_ref().is_some_and(|launched| launched.offering != claim.offerings[0].offering) {
-        lines.push(format!("Planned was {}, which could not be had.", claim.offerings[0].offering));
+        lines.push(format!("The plan chose {}, which was not available.", claim.offerings[0].offering));
     } else if let Some(next) = claim.offerings.get(1).filter(|_| claim.launched.is_none()) {
         let price = next.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
         lines.push(format!(
-            "If it cannot be had, {} at {price} is next, of {} alternatives.",
+            "If it is not available, {} at {price} is next, the first of {} alternatives.",
             next.offering,
             claim.offerings.len() - 1
         ));
@@ -43,16 +43,16 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, name: &ClaimName) -> Option<Ve
     Some(lines)
 }
 
-/// The story of a node; `None` when there is no such node.
+/// The explanation of a node; `None` if it does not exist.
 pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<String>> {
     let node = snapshot.nodes.get(name)?;
     let owner = snapshot.claims.of_node(node);
     let mut lines = vec![format!("Node {name} has {}; {}.", gist(&node.allocatable), state(node))];
     let Some(owner) = owner else {
         let pods = work(snapshot, name);
-        lines.push("No claim stands behind it: Poolwright did not buy it and never removes it.".to_owned());
+        lines.push("It has no claim: Poolwright did not buy it and never removes it.".to_owned());
         lines.push(if pods.is_empty() {
-            "No workload pod is on it; its room is used first.".to_owned()
+            "It runs no workload pod; Poolwright uses its room first.".to_owned()
         } else {
             format!("It runs {}.", named(&pods))
         });
@@ -64,7 +64,7 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<Strin
     Some(lines)
 }
 
-/// Budgets that can never be met, of pods on a node: it cannot be drained.
+/// The budgets that make it impossible to drain a node, in words.
 fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
     let pods = work(snapshot, name);
     let mut kept: Vec<&Pod> = Vec::new();
@@ -78,14 +78,14 @@ fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
     }
     let first = budgets.values().next()?;
     let more = budgets.len() - 1;
-    let more = if more > 0 { format!(" {more} more can not either.") } else { String::new() };
-    Some(format!("It cannot be drained: {first}. That keeps {}.{more}", named(&kept)))
+    let more = if more > 0 { format!(" {more} more budgets block it too.") } else { String::new() };
+    Some(format!("It cannot be drained: {first}. That protects {}.{more}", named(&kept)))
 }
 
 fn state(node: &Node) -> String {
     let mut words = vec![if node.ready { "ready" } else { "not ready" }];
     if node.gated {
-        words.push("closed until it keeps what was promised");
+        words.push("closed until it advertises the promised resources");
     } else if node.cordoned {
         words.push("cordoned");
     }
@@ -95,11 +95,11 @@ fn state(node: &Node) -> String {
     words.join(", ")
 }
 
-/// The stage of its life that it has reached.
+/// The stage of a claim, in words.
 fn stands(claim: &Claim) -> String {
     let (kind, words) = match claim.stage() {
         Stage::Draining | Stage::Terminating => return "It is being deleted.".to_owned(),
-        Stage::Disrupting => (ConditionType::Disrupting, "It is being given back"),
+        Stage::Disrupting => (ConditionType::Disrupting, "It is being emptied"),
         Stage::Initialized => (ConditionType::Initialized, "It is open to pods"),
         Stage::Registered => (ConditionType::Registered, "Its node has joined and is not open yet"),
         Stage::Launched => (ConditionType::Launched, "Its instance is launched and has not joined yet"),
@@ -133,14 +133,14 @@ fn kept(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
     let keep = snapshot.pools.get(&claim.pool).and_then(|pool| pool.scale_to_zero_after);
     match (claim.since(ConditionType::Empty), keep) {
         (Some(since), Some(keep)) => {
-            format!("No work since {}; given back {keep:#} after that.", age(since, now) + " ago")
+            format!("It has had no work for {}; Poolwright terminates it after {keep:#}.", age(since, now))
         }
         (None, Some(keep)) => {
-            format!("No work is on it or planned for it; given back after {keep:#} of that.")
+            format!(
+                "It has no work, and none is planned for it; Poolwright terminates it after {keep:#} of that."
+            )
         }
-        (_, None) => {
-            "No work is on it; its pool never gives empty nodes back (scaleToZero.after).".to_owned()
-        }
+        (_, None) => "It has no work; its pool keeps empty nodes forever (scaleToZero.after).".to_owned(),
     }
 }
 
@@ -162,7 +162,7 @@ fn age(since: Timestamp, now: Timestamp) -> String {
     format!("{:#}", jiff::SignedDuration::from_secs(seconds))
 }
 
-/// What a claim costs, where that is known.
+/// The price of a claim; zero if unknown.
 pub(crate) fn price(claim: &Claim) -> UsdPerHour {
     claim.current_offering().price.unwrap_or_default()
 }

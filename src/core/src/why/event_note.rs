@@ -1,17 +1,16 @@
-//! A story as the note of an event.
+//! The note of an event: an explanation, shortened to fit.
 
 use crate::model::PodKey;
 use crate::why::pod::is_outcome;
 
-/// What came of a pod, and the lines of its story that led there, as one text of at most this many bytes. The sentence stands
-/// first: lists of events show a first line alone. What has no room is left out, line by line, and where it is to be had is
-/// said.
+/// The result for a pod and the explanation, as one text of at most `most` bytes. The result comes first, because lists of
+/// events show only the first line. Lines that do not fit are left out, and the last line says where to read them.
 pub fn event_note(pod: &PodKey, sentence: &str, story: &[String], most: usize) -> String {
     const CUT: &str = "...";
-    // One line of a story says what came of it, as the sentence does.
+    // One line of an explanation repeats the result.
     let rest = || story.iter().filter(|line| !is_outcome(line));
     let whole = sentence.len() + rest().map(|line| 1 + line.len()).sum::<usize>();
-    let more = format!("\n`poolwright explain pod {pod}` tells the rest.");
+    let more = format!("\n`poolwright explain pod {pod}` shows the rest.");
     let most = if whole <= most { most } else { most.saturating_sub(more.len()) };
     let mut note = sentence.to_owned();
     let cut = note.len() > most;

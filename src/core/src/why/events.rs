@@ -1,4 +1,4 @@
-//! The events and conditions that follow from a plan.
+//! Events and conditions that follow from a plan.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::model::plan::{Plan, PoolFindings};
 use crate::model::{PodKey, Snapshot};
 
-/// Events on pods and conditions of pools that follow from a plan. They repeat as long as the plan says the same: whoever
-/// sends them leaves out what was already said.
+/// Events on pods and conditions of pools that follow from a plan. The same plan gives the same events; the event queue leaves
+/// out repetitions.
 pub fn of_plan(plan: &Plan) -> Vec<Action> {
     let mut actions = Vec::new();
     for (pool, findings) in &plan.pools {
@@ -40,7 +40,7 @@ pub fn of_plan(plan: &Plan) -> Vec<Action> {
     actions
 }
 
-/// Adds what launches have shown of node classes to the conditions of their pools: no plan can know it.
+/// Adds launch problems of node classes to the conditions of their pools. Plans do not know these.
 pub fn add_launch_problems(
     actions: &mut [Action],
     snapshot: &Snapshot,
@@ -54,7 +54,7 @@ pub fn add_launch_problems(
         for kind in [ConditionType::NodeClassReady, ConditionType::Ready] {
             conditions.retain(|update| update.kind != kind || update.status != ConditionStatus::True);
             if !conditions.iter().any(|update| update.kind == kind) {
-                let message = format!("its last launch can never work: {problem}");
+                let message = format!("its last launch failed, and a repeat would fail too: {problem}");
                 conditions.push(update(kind, ConditionStatus::False, Reason::LaunchInvalid, message));
             }
         }
@@ -71,13 +71,13 @@ pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
         ConditionType::ValidationSucceeded,
         &findings.invalid,
         Reason::Valid,
-        "the spec makes sense".to_owned(),
+        "the spec is valid".to_owned(),
     );
     let class = of(
         ConditionType::NodeClassReady,
         &findings.node_class,
         Reason::Ready,
-        "the node class exists and can buy".to_owned(),
+        "the node class exists and is ready".to_owned(),
     );
     let limit = match &findings.limit_reached {
         Some(message) => {
@@ -87,7 +87,7 @@ pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
             ConditionType::LimitReached,
             ConditionStatus::False,
             Reason::WithinLimits,
-            "no limit keeps it from buying what pods need".to_owned(),
+            "no limit leaves pods waiting".to_owned(),
         ),
     };
     let problem = findings.invalid.as_ref().or(findings.node_class.as_ref()).cloned();

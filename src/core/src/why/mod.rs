@@ -1,5 +1,5 @@
-//! The stories of pods, claims, nodes and pools, for people: what was asked, what was considered, what decided. Plain text,
-//! a few lines each, from the same snapshot and the same plan that decisions are made from.
+//! Explanations for people (`poolwright explain`, events, conditions): what a pod, claim, node or pool asked for, what was
+//! considered, and what decided. Each is a few lines of plain text, made from the snapshot and the plan that decisions use.
 
 pub(crate) mod claim;
 pub(crate) mod event_note;

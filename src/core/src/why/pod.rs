@@ -1,4 +1,4 @@
-//! Why a pod went where it did, or nowhere.
+//! Explanations of pods: why a pod got its place, or none.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::demand::profiles::Ruler;
+use crate::demand::profiles::ProfileRules;
 use crate::model::PlanOptions;
 use crate::model::plan::{Plan, Target};
 use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
@@ -15,12 +15,12 @@ use crate::rules::budgets::never_met_of;
 use crate::rules::format::{gist, list};
 use crate::why::rulings::{Candidacy, Ruling, rulings};
 
-/// No story is longer.
+/// The most lines of an explanation.
 pub const MOST_LINES: usize = 6;
-/// Groups of offerings that are listed with what ruled them out.
+/// How many groups of excluded offerings are listed.
 const SHOWN: usize = 4;
 
-/// The whole story of a pod; `None` when there is no such pod.
+/// The explanation of a pod; `None` if it does not exist.
 pub fn pod(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -31,7 +31,7 @@ pub fn pod(
     pods(snapshot, now, options, plan, &[key]).pop()?
 }
 
-/// The stories of many pods, in their order; `None` for those that are not there.
+/// The explanations of many pods, in order; `None` for those that do not exist.
 pub fn pods(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -43,7 +43,7 @@ pub fn pods(
     let judged: Vec<&PodKey> = keys.iter().copied().filter(ours).collect();
     let found = if judged.is_empty() { Vec::new() } else { rulings(snapshot, now, options, &judged) };
     let mut found = found.into_iter();
-    let ruler = Ruler::new(snapshot, &options.profiles);
+    let ruler = ProfileRules::new(snapshot, &options.profiles);
     let tell = |key: &&PodKey| {
         let pod = snapshot.pods.get(*key)?;
         let ruled = ruler.spec_of(pod);
@@ -59,7 +59,7 @@ pub fn pods(
         lines.extend(left(&rulings));
         let relaxed = relaxed(plan, key);
         lines.extend(budgets(snapshot, pod));
-        // How it ends is told in any case.
+        // The result is always included.
         lines.truncate(MOST_LINES - 1 - usize::from(relaxed.is_some()));
         lines.push(outcome(plan, key));
         lines.extend(relaxed);
@@ -92,13 +92,13 @@ fn asks(spec: &PodSpec) -> String {
         ));
     }
     for term in &spec.affinity {
-        parts.push(format!("certain pods in its `{}`", term.topology_key));
+        parts.push(format!("the same `{}` as the pods of its affinity", term.topology_key));
     }
     for term in &spec.anti_affinity {
-        let place = if term.topology_key == HOSTNAME { "on its node" } else { "in its" };
+        let place = if term.topology_key == HOSTNAME { "another node" } else { "another" };
         let key =
             if term.topology_key == HOSTNAME { String::new() } else { format!(" `{}`", term.topology_key) };
-        parts.push(format!("none of certain pods {place}{key}"));
+        parts.push(format!("{place}{key} than the pods of its anti-affinity"));
     }
     if !spec.host_ports.is_empty() {
         let ports: Vec<String> = spec.host_ports.iter().map(ToString::to_string).collect();
@@ -107,7 +107,7 @@ fn asks(spec: &PodSpec) -> String {
     parts.join("; ")
 }
 
-/// OR-ed terms on nodes.
+/// Formats OR-ed node terms.
 fn terms(all: &[NodeTerm]) -> String {
     let one = |term: &NodeTerm| {
         let all: Vec<String> = term.requirements.iter().map(|one| format!("`{one}`")).collect();
@@ -116,27 +116,30 @@ fn terms(all: &[NodeTerm]) -> String {
     list(&all.iter().map(one).collect::<Vec<_>>(), 3).replace(", ", " or ")
 }
 
-/// What to say of a pod for which nothing is bought whatever is on offer.
+/// The message for a pod that never gets a new node, whatever is on offer.
 fn not_ours(pod: &Pod) -> Option<String> {
     match (&pod.phase, pod.role) {
         (PodPhase::Bound { node }, _) => {
             Some(format!("It runs on node {node}; see `poolwright explain node {node}`."))
         }
-        (PodPhase::Finished, _) => Some("It has ended, and takes no room.".to_owned()),
+        (PodPhase::Finished, _) => Some("It has ended and takes no room.".to_owned()),
         (_, PodRole::DaemonSet) => {
-            Some("A DaemonSet made it: it follows its node, and buys none.".to_owned())
+            Some("It belongs to a DaemonSet, so Poolwright buys no node for it.".to_owned())
         }
-        (_, PodRole::Mirror) => Some("It belongs to its node, and buys none.".to_owned()),
+        (_, PodRole::Mirror) => {
+            Some("It is a static pod of its node, so Poolwright buys no node for it.".to_owned())
+        }
         _ => None,
     }
 }
 
-/// Budgets that never let it be evicted.
+/// The budgets that never allow to evict the pod.
 fn budgets(snapshot: &Snapshot, pod: &Pod) -> Option<String> {
     let found = never_met_of(snapshot, pod);
     let (first, more) = found.split_first()?;
-    let more = if more.is_empty() { String::new() } else { format!(" {} more can not either.", more.len()) };
-    Some(format!("Beware: {first}.{more}"))
+    let more =
+        if more.is_empty() { String::new() } else { format!(" {} more budgets block it too.", more.len()) };
+    Some(format!("Warning: {first}.{more}"))
 }
 
 fn considered(snapshot: &Snapshot, rulings: &[Candidacy]) -> String {
@@ -146,13 +149,13 @@ fn considered(snapshot: &Snapshot, rulings: &[Candidacy]) -> String {
     }
     let named: Vec<String> = pools.iter().map(|(pool, count)| format!("{pool} ({count})")).collect();
     if named.is_empty() {
-        let why = if snapshot.pools.is_empty() { "there is no NodePool" } else { "no NodePool can be used" };
+        let why = if snapshot.pools.is_empty() { "no NodePool exists" } else { "no NodePool can be used" };
         return format!("No offerings were considered: {why}; see `poolwright explain pool`.");
     }
     format!("Considered {} offerings, by pool: {}.", rulings.len(), list(&named, 6))
 }
 
-/// What ruled out most, by reason.
+/// The offerings that are excluded, by reason, the most frequent first.
 fn ruled_out(rulings: &[Candidacy]) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for candidacy in rulings {
@@ -166,7 +169,7 @@ fn ruled_out(rulings: &[Candidacy]) -> Option<String> {
     (!said.is_empty()).then(|| format!("Ruled out: {}.", list(&said, SHOWN)))
 }
 
-/// What could hold it, or came nearest.
+/// The offerings that fit, or that come closest.
 fn left(rulings: &[Candidacy]) -> Option<String> {
     let open: Vec<&Candidacy> = rulings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
     let price = |one: &Candidacy| match &one.ruling {
@@ -186,12 +189,12 @@ fn left(rulings: &[Candidacy]) -> Option<String> {
     let Ruling::Out(reason) = &nearest.ruling else { return None };
     let remedy = match nearest.remedy.as_str() {
         "" => String::new(),
-        remedy => format!(" To get past that: {remedy}."),
+        remedy => format!(" To change that: {remedy}."),
     };
-    Some(format!("Nearest: {} of pool {}, but for this: {reason}.{remedy}", nearest.offering, nearest.pool))
+    Some(format!("Nearest miss: {} of pool {}: {reason}.{remedy}", nearest.offering, nearest.pool))
 }
 
-/// Its preferences that are not met.
+/// Its relaxed preferences.
 fn relaxed(plan: &Plan, key: &PodKey) -> Option<String> {
     let own = plan.relaxed.iter().filter(|relaxed| relaxed.pods.binary_search(key).is_ok());
     let own: Vec<String> = own.map(ToString::to_string).collect();
@@ -201,7 +204,7 @@ fn relaxed(plan: &Plan, key: &PodKey) -> Option<String> {
     (!own.is_empty()).then(|| format!("Relaxed: {shown}{more}."))
 }
 
-/// Whether a line of a story is the one that says what came of the pod.
+/// Whether a line of an explanation is the result.
 pub(crate) fn is_outcome(line: &str) -> bool {
     line.starts_with("Planned on ") || line.starts_with("Not planned")
 }
@@ -214,14 +217,14 @@ fn outcome(plan: &Plan, key: &PodKey) -> String {
             1 => "with 1 other pod".to_owned(),
             others => format!("with {others} other pods"),
         };
-        // What others of its node would have liked is their story.
+        // Relaxed preferences of other pods on the node do not belong here.
         let reason = claim.reason.split(RELAXED).next().unwrap_or_default();
         return format!("Planned on a new node of pool {} {others}: {reason}.", claim.pool);
     }
     if let Some(placement) = plan.placements.iter().find(|placement| placement.pod == *key) {
         let what = match placement.target {
-            Target::Claim(_) => "which was bought before",
-            Target::Node(_) => "which is there",
+            Target::Claim(_) => "which is bought already",
+            Target::Node(_) => "which exists",
         };
         return format!("Planned on {}, {what}: it costs nothing more.", placement.target);
     }

@@ -1,4 +1,4 @@
-//! What a pool may buy, has bought, and is held back by.
+//! Explanations of pools: what a pool may buy, has bought, and what limits it.
 
 use poolwright_catalog::UsdPerHour;
 
@@ -6,7 +6,7 @@ use crate::model::plan::Plan;
 use crate::model::{PoolName, Snapshot};
 use crate::why::claim::price;
 
-/// The story of a pool; `None` when there is no such pool.
+/// The explanation of a pool; `None` if it does not exist.
 pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<String>> {
     let pool = snapshot.pools.get(name)?;
     let findings = plan.pools.get(name);
@@ -28,10 +28,7 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     if !planned.is_empty() {
         let cost: UsdPerHour = planned.iter().filter_map(|claim| claim.price()).sum();
         let pods: usize = planned.iter().map(|claim| claim.planned_pods.len()).sum();
-        lines.push(format!(
-            "For pods that wait, {} more for {cost} $/h would hold {pods} pods.",
-            planned.len()
-        ));
+        lines.push(format!("The plan buys {} more for {cost} $/h, for {pods} waiting pods.", planned.len()));
     }
     if let Some(limit) = findings.and_then(|found| found.limit_reached.as_ref()) {
         lines.push(format!("A limit holds it back: {}.", limit.trim_end_matches('.')));

@@ -1,4 +1,4 @@
-//! What each offering has against a pod: for explanations.
+//! Rulings: why each offering fits a pod or not, for explanations.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,38 +14,38 @@ use crate::plan::place::spread_hosts;
 use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::rules::{Rejection, gpus};
-use crate::supply::daemonsets::Daemons;
-use crate::supply::offers::{Availability, Supply};
-use crate::supply::{offers, rooms};
+use crate::supply::daemonsets::DaemonSets;
+use crate::supply::offerings::{Availability, Supply};
+use crate::supply::{offerings, rooms};
 
-/// An offering of a pool, and what was found about it for one pod.
+/// An offering of a pool, and the ruling about it for one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidacy {
     /// The pool.
     pub pool: PoolName,
     /// The offering.
     pub offering: OfferingId,
-    /// How far it came: the number of rules that did not rule it out.
+    /// How many rules it passed.
     pub stage: u8,
-    /// How much of what the pod asks for is not there, of the resource that lacks most, in thousandths.
+    /// The largest missing part of a requested resource, in thousandths.
     pub lacks: u16,
-    /// What to change so that this rule is passed; empty where nothing the pod or the pool says would do.
+    /// What to change so that the rule passes; empty if no change of the pod or the pool would help.
     pub remedy: String,
-    /// What was found.
+    /// The ruling.
     pub ruling: Ruling,
 }
 
-/// What was found about an offering.
+/// Whether an offering fits a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// A new node of it could hold the pod alone, at this price; `None` where the price is unknown and the pool allows that.
+    /// A new node could hold the pod, at this price; `None` if the price is unknown and the pool allows that.
     Fits(Option<UsdPerHour>),
-    /// It is ruled out, and by what.
+    /// It is excluded, with the reason.
     Out(String),
 }
 
-/// For each of these pods every offering that meets the requirements of a pool, in the order of pools and catalogues; `None`
-/// for pods that are not there. Pods that ask for the same are looked at once.
+/// For each pod, the rulings on every offering that meets the requirements of a pool, in the order of pools and catalogues;
+/// `None` for pods that do not exist. Equal pods share their rulings.
 pub fn rulings(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -57,13 +57,13 @@ pub fn rulings(
     let volumes = volumes::resolve(&mut ruled);
     let snapshot = ruled.as_ref();
     let mut colocation = Colocation::new(snapshot);
-    let daemons = Daemons::new(snapshot);
-    let supply = offers::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, now);
+    let daemons = DaemonSets::new(snapshot);
+    let supply = offerings::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, now);
     let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
     spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
     let mut known: BTreeMap<(&PodSpec, usize), Rc<[Candidacy]>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
-        // With what its volumes ask.
+        // The spec with the requirements of its volumes.
         let (spec, profile) = (&snapshot.pods.get(key)?.spec, colocation.of(key));
         let fresh = || judge(&supply, &colocation, options, spec, profile).into();
         Some(known.entry((spec, profile)).or_insert_with(fresh).clone())
@@ -106,7 +106,7 @@ fn judge(
                 out(2, short(&rejection), remedy(&rejection));
                 one.lacks = lacks(&requests, room);
             } else if !colocation.admits(profile, &supply.residents[offer.residents]) {
-                let words = "a DaemonSet there that it may not meet".to_owned();
+                let words = "a DaemonSet pod that it may not share a node with".to_owned();
                 out(3, words, "change that rule, or keep the DaemonSet off some nodes".to_owned());
             } else {
                 match offer.availability {
@@ -118,11 +118,11 @@ fn judge(
                         4,
                         "its price is unknown".to_owned(),
                         format!(
-                            "give it a price in the catalogue, or list it under allowUnknownPrice of pool {pool}"
+                            "add its price to the catalogue, or list it under allowUnknownPrices of pool {pool}"
                         ),
                     ),
                     Availability::HeldBack(until) => {
-                        out(4, format!("failed lately, tried again at {until}"), String::new());
+                        out(4, format!("failed recently, tried again at {until}"), String::new());
                     }
                 }
             }
@@ -140,12 +140,12 @@ fn lacks(requests: &ResourceList, room: &ResourceList) -> u16 {
     requests.iter().map(|(name, wanted)| of(wanted, room.get(name.as_str()))).max().unwrap_or(0)
 }
 
-/// What its user can change so that the rule is passed.
+/// What the user can change so that the rule passes.
 fn remedy(rejection: &Rejection) -> String {
     match rejection {
         Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
         Rejection::Selector { key, .. } => {
-            format!("take `{key}` out of nodeSelector, or let a pool buy nodes that have it so")
+            format!("remove `{key}` from nodeSelector, or let a pool buy nodes with it")
         }
         Rejection::Affinity { requirement: Some(requirement), .. } => {
             format!("relax nodeAffinity on `{}`, or let a pool buy nodes that meet it", requirement.key)
@@ -165,7 +165,7 @@ fn remedy(rejection: &Rejection) -> String {
     }
 }
 
-/// A rejection without what differs from offering to offering, so that equal ones can be counted.
+/// A rejection without details of the offering, so that equal rejections can be counted.
 fn short(rejection: &Rejection) -> String {
     match rejection {
         Rejection::Taint(taint) => format!("taint `{taint}`"),

@@ -57,10 +57,10 @@ fn what_presses_waits_for_a_burst_to_end_and_no_longer_than_a_moment() {
     let ms = Duration::from_millis;
     let mut window = BatchWindow::default();
     window.on(Change::Demand, ms(0));
-    window.on(Change::Pressing, ms(0));
+    window.on(Change::Interrupted, ms(0));
     assert_eq!(window.next_deadline(), Some(ms(150)));
     for at in (10..700).step_by(10) {
-        window.on(Change::Pressing, ms(at));
+        window.on(Change::Interrupted, ms(at));
     }
     assert_eq!(window.next_deadline(), Some(ms(600)));
     window.close();

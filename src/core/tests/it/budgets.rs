@@ -65,13 +65,13 @@ use Share::{Count, Percent};
 fn a_budget_that_never_allows_an_eviction_is_told_with_the_field_and_what_to_change() {
     assert_eq!(
         one(3, MaxUnavailable(Count(0))),
-        "PodDisruptionBudget default/web can never be met: spec.maxUnavailable is 0, so that none of its 3 pods may ever be evicted; raise it to at least 1"
+        "PodDisruptionBudget default/web never allows an eviction: spec.maxUnavailable is 0, so none of its 3 pods may ever be evicted; raise it to at least 1"
     );
     assert!(one(3, MaxUnavailable(Percent(0))).contains("spec.maxUnavailable is 0%"));
     assert!(one(3, MinAvailable(Percent(100))).contains("spec.minAvailable is 100%"));
     assert_eq!(
         one(3, MinAvailable(Count(3))),
-        "PodDisruptionBudget default/web can never be met: spec.minAvailable is 3, so that none of its 3 pods may ever be evicted; lower it, or write maxUnavailable: 1 instead"
+        "PodDisruptionBudget default/web never allows an eviction: spec.minAvailable is 3, so none of its 3 pods may ever be evicted; lower it, or write maxUnavailable: 1 instead"
     );
     assert!(
         one(3, MinAvailable(Percent(67))).contains("spec.minAvailable is 67%"),
@@ -106,7 +106,7 @@ fn two_budgets_about_one_pod_are_told_both_for_the_api_server_never_evicts_it() 
     assert_eq!(found.len(), 2);
     assert_eq!(
         found[0].to_string(),
-        "PodDisruptionBudget default/first can never be met: spec.selector chooses pods that second chooses too, such as default/a, and the API server never evicts a pod of two budgets; let one budget alone choose them"
+        "PodDisruptionBudget default/first never allows an eviction: spec.selector selects pods that second selects too, such as default/a, and the API server never evicts a pod of two budgets; let only one budget select them"
     );
     assert_eq!((found[1].budget.name.as_str(), &found[1].pods), ("second", &vec![key("a")]), "b is fine");
     assert_eq!(never_met_of(&snapshot, &snapshot.pods[&key("a")]).len(), 2);
@@ -120,7 +120,7 @@ fn a_budget_that_cannot_be_read_or_worked_out_says_so_and_one_about_nobody_says_
         Budget { selector: BudgetSelector::Unreadable(field), ..budget("web", MaxUnavailable(Count(1))) };
     let said = messages(3, unreadable).join("");
     assert!(
-        said.contains("spec.selector.matchExpressions makes no sense, so that it protects no pod"),
+        said.contains("spec.selector.matchExpressions is invalid, so the budget protects no pod"),
         "{said}"
     );
     let failed = Budget {
@@ -146,13 +146,17 @@ fn pods_are_served_all_the_same_and_their_stories_and_their_nodes_tell_of_it() {
     assert!(lines.len() <= why::MOST_LINES && lines[lines.len() - 1].starts_with("Planned on a new node"));
     assert_eq!(
         lines[lines.len() - 2],
-        "Beware: PodDisruptionBudget default/web can never be met: spec.minAvailable is 1, so that its only pod may never be evicted; run a second one, or write maxUnavailable: 1 instead."
+        "Warning: PodDisruptionBudget default/web never allows an eviction: spec.minAvailable is 1, so its only pod may never be evicted; run a second one, or write maxUnavailable: 1 instead."
     );
     let runs = with(snapshot, [bound(web("p"), "n")]);
     let runs = with(with(runs, [initialized()]), [claimed_node()]);
     let lines = why::node(&runs, at(100), "n").unwrap();
     assert!(
-        lines[lines.len() - 1].starts_with("It cannot be drained: PodDisruptionBudget default/web can never")
+        lines[lines.len() - 1].starts_with("It cannot be drained: PodDisruptionBudget default/web never")
     );
-    assert!(lines[lines.len() - 1].ends_with("That keeps 1 pod: default/p."), "{}", lines[lines.len() - 1]);
+    assert!(
+        lines[lines.len() - 1].ends_with("That protects 1 pod: default/p."),
+        "{}",
+        lines[lines.len() - 1]
+    );
 }

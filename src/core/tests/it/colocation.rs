@@ -97,7 +97,7 @@ fn a_port_of_a_daemonset_is_taken_on_every_node_it_lands_on() {
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoOfferingFits);
     assert_eq!(
         plan.unplaced[0].message,
-        "wants host port 9100/TCP, which DaemonSet default/agent takes on every node of pool `cpu` that holds it; use another port, or keep the DaemonSet off some nodes"
+        "needs host port 9100/TCP, which DaemonSet default/agent uses on every node of pool `cpu` that fits it; use another port, or keep the DaemonSet off some nodes"
     );
     let on_l4 = agent(|set| {
         set.spec.host_ports = with_port("x", 9100, None).spec.host_ports;
@@ -158,7 +158,7 @@ fn a_daemonset_that_keeps_away_from_a_pod_is_named() {
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoOfferingFits);
     assert_eq!(
         plan.unplaced[0].message,
-        "required pod anti-affinity keeps it and DaemonSet default/agent apart, which is on every node of pool `cpu` that holds it; change the rule, or keep the DaemonSet off some nodes"
+        "required pod anti-affinity keeps it apart from DaemonSet default/agent, which runs on every node of pool `cpu` that fits it; change the rule, or keep the DaemonSet off some nodes"
     );
 }
 
@@ -310,7 +310,7 @@ fn who_is_kept_off_a_node_with_room_by_rules_about_others_is_told_so() {
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::TopologyRule);
     let message = &plan.unplaced[0].message;
     assert!(
-        message.starts_with("node `n` has room for it, but a host port it wants is taken there; "),
+        message.starts_with("node `n` has room for it, but a host port that it needs is taken there; "),
         "{message}"
     );
 }

@@ -27,7 +27,7 @@ fn a_pod_with_a_rule_that_is_not_modelled_waits_and_is_told_which() {
     assert_eq!(reason, UnplacedReason::UnmodelledRule);
     assert_eq!(
         message,
-        "uses topology spread (`spec.topologySpreadConstraints`), which Poolwright cannot follow, so it buys no node for it; correct or remove the rule, or add a node by hand"
+        "uses topology spread (`spec.topologySpreadConstraints`), which Poolwright does not model, so it buys no node for the pod; correct or remove the rule, or add a node by hand"
     );
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
-use poolwright_core::disruption::{Moves, Outlook, Proposal, drift, follow, propose};
+use poolwright_core::disruption::{Moves, Proposal, SearchResult, drift, follow, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
@@ -74,11 +74,11 @@ fn cluster_of(pool: Pool, nodes: Vec<(Claim, Node)>, pods: &[(&str, &str)]) -> S
     with(with(snapshot, there), [web(pods.len() as u64)])
 }
 
-fn looked(snapshot: &Snapshot) -> Outlook {
+fn looked(snapshot: &Snapshot) -> SearchResult {
     looked_at(snapshot, NOW)
 }
 
-fn looked_at(snapshot: &Snapshot, seconds: i64) -> Outlook {
+fn looked_at(snapshot: &Snapshot, seconds: i64) -> SearchResult {
     let current = planned_at(snapshot, seconds);
     assert_eq!(current.claims, []);
     propose(snapshot, &current, &Moves::default(), at(seconds), &PlanOptions::default(), &mut NeverStop)
@@ -152,7 +152,7 @@ fn a_large_node_for_one_small_pod_is_replaced_by_a_small_one_which_is_open_befor
     assert_eq!(bought(&proposal.plan), ["g5.xlarge: ReplicaSet:web#0"]);
     assert_eq!(proposal.saving, usd("4.666"));
     let why = &proposal.leave[0].condition.message;
-    assert!(why.starts_with("its work costs 5.672 $/h where it is and 1.006 $/h elsewhere"), "{why}");
+    assert!(why.starts_with("the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere"), "{why}");
 
     let new = proposal.plan.claims[0].name.clone();
     let begun = begun(&snapshot, &proposal);

@@ -46,7 +46,7 @@ fn an_empty_node_is_noticed_and_the_record_is_the_timer() {
 #[test]
 fn after_its_time_it_is_closed_first() {
     let decision = decide(&with_node(empty_since(100), claimed_node()), at(400));
-    let message = "no work for 5 min: it is closed to pods and given back unless one got in";
+    let message = "no work for 5 min: its node is closed, and terminated unless a pod was bound to it before";
     assert_eq!(
         decision.actions,
         [
@@ -68,7 +68,7 @@ fn when_nothing_got_in_meanwhile_it_is_given_back() {
                 subject: Subject::Claim(ClaimName("c".into())),
                 kind: EventType::Normal,
                 reason: Reason::ScaledDown,
-                message: "node n had no work for 5 min: it is given back".into(),
+                message: "node n had no work for 5 min, so it is terminated".into(),
             }),
             Action::DeleteClaim {
                 claim: ClaimName("c".into()),
@@ -97,7 +97,7 @@ fn a_pod_that_got_in_at_the_last_moment_saves_the_node() {
                 ConditionType::Disrupting,
                 ConditionStatus::False,
                 Reason::HasPods,
-                "it stays: node n runs 1 pod (default/x)"
+                "the node stays: node n runs 1 pod (default/x)"
             ),
             set(
                 ConditionType::Empty,
@@ -132,7 +132,7 @@ fn a_node_that_pods_are_planned_for_is_not_empty() {
         ConditionType::Empty,
         ConditionStatus::False,
         Reason::PodsExpected,
-        "1 pod (default/p) will come to node n"
+        "node n is kept for 1 pod (default/p)"
     )));
 }
 

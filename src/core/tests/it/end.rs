@@ -24,7 +24,7 @@ fn drained(status: ConditionStatus, reason: Reason, message: &str) -> Action {
 }
 
 fn is_drained() -> Action {
-    drained(ConditionStatus::True, Reason::Drained, "no pod is left that it waits for")
+    drained(ConditionStatus::True, Reason::Drained, "no pod is left to wait for")
 }
 
 fn terminating(message: &str) -> Action {
@@ -40,7 +40,7 @@ fn terminating(message: &str) -> Action {
 }
 
 fn without_work() -> Action {
-    terminating("no work is on it: its instance is being given back")
+    terminating("no work is left on its node; its instance is being terminated")
 }
 
 fn terminate() -> Action {
@@ -104,7 +104,7 @@ fn without_work_the_node_is_closed_and_the_instance_given_back() {
 fn work_is_asked_to_go_and_the_instance_waits_for_it() {
     let pods = ["x", "y"].map(|name| bound(work(name), "n"));
     let snapshot = with(with(cluster(aws(), [pool("gpu")]), [deleted(initialized())]), [claimed_node()]);
-    let message = "node n still runs 2 pods (default/x, default/y), which are asked to go";
+    let message = "node n still runs 2 pods (default/x, default/y); eviction is under way";
     assert_eq!(
         decide(&with(snapshot, pods), at(101)).actions,
         [close(), evict("x"), evict("y"), drained(ConditionStatus::False, Reason::Draining, message)]
@@ -168,7 +168,7 @@ fn a_protected_pod_is_waited_for_and_the_claim_says_for_how_long() {
     assert_eq!(asked(&snapshot, 101), evicted(&["y"]));
     let decision = decide(&snapshot, at(101));
     let message = format!(
-        "node n still runs 1 pod (default/x), protected by poolwright.dev/do-not-disrupt=true until {}: wait, delete them, or take it away",
+        "node n still runs 1 pod (default/x), protected by poolwright.dev/do-not-disrupt=true until {}: wait, delete the pods, or remove the annotation",
         at(500)
     );
     assert!(decision.actions.contains(&drained(ConditionStatus::False, Reason::PodsProtected, &message)));
@@ -200,12 +200,12 @@ fn a_pod_with_more_grace_than_there_is_time_is_told_at_once() {
 #[test]
 fn when_time_is_up_the_instance_goes_with_whoever_is_left() {
     let snapshot = going_within(Some(600), [protected("x", None)]);
-    let message = "time is up, and node n still runs 1 pod (default/x): it goes with them";
+    let message = "the deadline has passed, and node n still runs 1 pod (default/x); its instance is terminated with them";
     assert_eq!(
         decide(&snapshot, at(700)).actions,
         [
             drained(ConditionStatus::False, Reason::TimeIsUp, message),
-            terminating("its time is up: its instance is being given back"),
+            terminating("its deadline has passed; its instance is being terminated"),
             Action::Terminate { claim: ClaimName("c".into()), forced: true },
         ]
     );
@@ -272,7 +272,7 @@ fn an_instance_ends_when_the_volumes_of_its_work_are_detached() {
     let until = at(101 + 360);
     assert_eq!(
         said,
-        format!("still attached to node n: data; that is waited for until {until} at the latest")
+        format!("still attached to node n: data; Poolwright waits for that until {until} at the latest")
     );
     assert_eq!(decide(&snapshot, at(101)).wake_at, Some(until));
     // While pods are there nothing is said of volumes, and gone ones are told.
@@ -289,10 +289,7 @@ fn a_volume_that_is_not_detached_holds_an_instance_for_six_minutes_and_never_bey
     assert!(!ends(&snapshot, 559), "a restart does not begin anew");
     assert!(ends(&snapshot, 560));
     let said = of_volumes(&snapshot, 560).1;
-    assert!(
-        said.ends_with("for too long: its instance ends all the same, and detaches what is left"),
-        "{said}"
-    );
+    assert!(said.ends_with("for too long; its instance is terminated anyway"), "{said}");
     let bounded = waiting_since(with_attached(going_within(Some(60), []), [attached("a", "data")]), 110);
     assert!(!ends(&bounded, 159));
     assert!(ends(&bounded, 160));

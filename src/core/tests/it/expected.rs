@@ -46,7 +46,7 @@ fn what_a_job_is_about_to_make_is_bought_with_the_pods_that_are_there() {
     assert_eq!(bought(&plan), ["g5.12xlarge: Job:train#0 Job:train#1 train-0 train-1"]);
     let reason = &plan.claims[0].reason;
     assert!(
-        reason.ends_with("; room is kept for 2 pods of Job default/train that are still to come"),
+        reason.ends_with("; it keeps room for 2 pods of Job default/train that are still to come"),
         "{reason}"
     );
     assert_eq!(plan.counts.total, 2, "what is not there is not counted");
@@ -120,7 +120,7 @@ fn a_place_that_is_kept_is_not_kept_twice_when_pods_already_run() {
     let again = planned_at(&snapshot, 13);
     assert_eq!((again.claims.len(), again.placements.len()), (0, 1));
     let other = with(snapshot, [pod("other", requests(10, 8, 1))]);
-    assert_eq!(bought(&planned_at(&other, 14)), ["g5.12xlarge: other"], "room is kept for the one to come");
+    assert_eq!(bought(&planned_at(&other, 14)), ["g5.12xlarge: other"], "it keeps room for the one to come");
     let late = planned_at(&other, 43);
     assert_eq!((late.claims.len(), late.placements.len()), (0, 2), "and no longer than that");
 }

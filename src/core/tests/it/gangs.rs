@@ -66,7 +66,7 @@ fn a_leader_alone_has_its_whole_gang_bought_before_any_other_job_is_there() {
     );
     let reason = &plan.claims[0].reason;
     assert!(
-        reason.ends_with("; room is kept for 3 pods of JobSet default/set.workers that are still to come"),
+        reason.ends_with("; it keeps room for 3 pods of JobSet default/set.workers that are still to come"),
         "{reason}"
     );
     assert_eq!((plan.counts.total, plan.again_at), (1, Some(at(30))));

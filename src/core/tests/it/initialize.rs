@@ -28,7 +28,7 @@ fn waits_for(node: Node) -> (String, String) {
 
 #[test]
 fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
-    let message = "node n is ready and advertises what was promised";
+    let message = "node n is ready and advertises the promised resources";
     let subject = Subject::Claim(ClaimName("c".into()));
     assert_eq!(
         decide(&with_node(gated()), at(30)).actions,
@@ -38,7 +38,7 @@ fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
                 subject: subject.clone(),
                 kind: EventType::Normal,
                 reason: Reason::Initialized,
-                message: format!("{message}; it is open to pods"),
+                message: format!("{message}; it is open to all pods"),
             }),
             Action::SetConditions {
                 subject,
@@ -112,7 +112,7 @@ fn a_node_stays_closed_until_the_conditions_that_its_pool_asks_for_are_true() {
         });
         (open, said.unwrap_or_default())
     };
-    assert_eq!(asks(gated()), (false, "node n: nobody has reported the condition GpuValidated".into()));
+    assert_eq!(asks(gated()), (false, "node n: it does not have the condition GpuValidated yet".into()));
     let (open, said) = asks(condition("False"));
     assert!(!open);
     assert_eq!(said, format!("node n: condition GpuValidated=False since {}", at(25)));
@@ -170,7 +170,7 @@ fn a_pod_that_the_scheduler_does_not_place_as_planned_is_named() {
     let actions = decide(&snapshot, at(90)).actions;
     assert!(
         matches!(&actions[..], [Action::RecordEvent(event)] if event.subject == Subject::Pod(object_key("p"))
-            && event.message == "was planned for node n, which is open, but the scheduler does not place it there (0/0 nodes are available); the node waits for it: correct the pod, or delete it"),
+            && event.message == "is planned for node n, which is open, but the scheduler does not place it there (0/0 nodes are available); the node is kept for it: correct or delete the pod"),
         "{actions:?}"
     );
 }

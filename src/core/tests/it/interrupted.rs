@@ -94,8 +94,7 @@ fn going(claim: Claim, pods: Vec<Pod>) -> Snapshot {
 #[test]
 fn the_node_is_closed_at_once_both_objects_are_told_and_nobody_is_asked_yet() {
     let decision = decide(&with_pods(told(initialized(), reclaim()), vec![replica("a")]), at(NOTICED + 1));
-    let message = "spot capacity is taken back at 2027-01-15T08:18:40Z (says the cloud): it is closed, what its pods \
-                   need is bought elsewhere, and they are asked to go; who is left is told to end by 2027-01-15T08:18:30Z";
+    let message = "spot capacity is taken back at 2027-01-15T08:18:40Z (says the cloud): its node is closed, room for its pods is bought elsewhere, and they are evicted; pods that remain are deleted in time to end by 2027-01-15T08:18:30Z";
     let tell = |subject| {
         let (kind, reason) = (EventType::Warning, Reason::Interrupted);
         Action::RecordEvent(Event { subject, kind, reason, message: message.to_owned() })
@@ -311,9 +310,9 @@ fn a_record_that_presses_is_planned_for_in_a_moment_and_so_are_the_pods_that_are
     index.apply_claim(initialized());
     index.apply_pod(bound(replica("a"), "n"));
     assert_eq!(index.apply_pod(replica("more")), index::Change::Demand);
-    assert_eq!(index.apply_claim(told(initialized(), reclaim())), index::Change::Pressing);
+    assert_eq!(index.apply_claim(told(initialized(), reclaim())), index::Change::Interrupted);
     index.delete_pod(&object_key("a"));
-    assert_eq!(index.apply_pod(replica("b")), index::Change::Pressing);
+    assert_eq!(index.apply_pod(replica("b")), index::Change::Interrupted);
     assert_eq!(index.apply_pod(pod("of-nobody", requests(1, 1, 0))), index::Change::Demand);
     let other = Pod { owner: Some(Uid("other".into())), ..replica("of-another") };
     assert_eq!(index.apply_pod(other), index::Change::Demand);

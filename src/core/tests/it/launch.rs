@@ -28,7 +28,7 @@ fn a_claim_that_is_not_launched_in_time_is_given_up_with_the_reason() {
                 kind: EventType::Warning,
                 reason: Reason::LaunchTimeout,
                 message: format!(
-                    "{why}. The claim is deleted, the offering is not bought for a while, and its pods are planned anew"
+                    "{why}. The claim is deleted, the offering is not bought for a while, and its pods are planned again"
                 ),
             }),
             Action::DeleteClaim {

@@ -35,7 +35,7 @@ fn warning(subject: Subject, reason: Reason, message: &str) -> Action {
 fn a_claim_that_nothing_can_be_had_for_is_deleted_and_its_pods_are_planned_at_once() {
     let (claim, offering, mut setbacks) = (claim(), id("g5.xlarge", "a"), Setbacks::default());
     let outcome = Outcome::NoneAvailable { claim: &claim, unavailable: &[unavailable(&offering)] };
-    let why = "none of its offerings can be had now: g5.xlarge/a/on-demand (out of stock)";
+    let why = "none of its offerings is available now: g5.xlarge/a/on-demand (out of stock)";
     assert_eq!(
         respond(&outcome, &mut setbacks, at(0)),
         [

@@ -27,18 +27,18 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
                 subject: Subject::Pool(PoolName("gpu".into())),
                 conditions: vec![
                     status(ConditionType::Ready, ConditionStatus::True, Reason::Ready, "5 offerings may be bought now"),
-                    status(ConditionType::ValidationSucceeded, ConditionStatus::True, Reason::Valid, "the spec makes sense"),
+                    status(ConditionType::ValidationSucceeded, ConditionStatus::True, Reason::Valid, "the spec is valid"),
                     status(
                         ConditionType::NodeClassReady,
                         ConditionStatus::True,
                         Reason::Ready,
-                        "the node class exists and can buy"
+                        "the node class exists and is ready"
                     ),
                     status(
                         ConditionType::LimitReached,
                         ConditionStatus::False,
                         Reason::WithinLimits,
-                        "no limit keeps it from buying what pods need"
+                        "no limit leaves pods waiting"
                     ),
                 ],
             },

@@ -46,7 +46,7 @@ fn would_be_near(pod: Pod, key: &str, app: &str) -> Pod {
 
 fn would_be_away(pod: Pod, key: &str, app: &str) -> Pod {
     preference(pod, |preferences| {
-        preferences.anti_affinity.push(Weighted { weight: 10, term: about(key, app) })
+        preferences.anti_affinity.push(Weighted { weight: 10, term: about(key, app) });
     })
 }
 
@@ -94,7 +94,7 @@ fn the_heaviest_preferred_node_affinity_decides_among_what_is_cheap_enough() {
     let plan = planned(&snapshot);
     assert_eq!(bought(&plan), ["g6.xlarge: p"]);
     assert_eq!(plan.steered_pods, 1);
-    let said = "preferred node affinity `poolwright.dev/gpu-model=a10g` (weight 10): nothing meets it together with those before it";
+    let said = "preferred node affinity `poolwright.dev/gpu-model=a10g` (weight 10): nothing meets it together with the preferences before it";
     assert_eq!(relaxed(&plan), [said]);
     assert!(plan.claims[0].reason.ends_with(&format!("; relaxed: {said}")), "{}", plan.claims[0].reason);
     assert_eq!(bought(&without(&snapshot)), ["g5.xlarge: p"]);
@@ -157,7 +157,9 @@ fn what_failed_lately_is_not_waited_for_however_much_it_is_preferred() {
     snapshot.held_back.insert((node_class(), id("g6.xlarge", "a")), at(1000));
     let plan = planned(&snapshot);
     assert_eq!(bought(&plan), ["g5.xlarge: p"]);
-    assert!(relaxed(&plan)[0].ends_with("what offers it failed lately and is tried again later"));
+    assert!(
+        relaxed(&plan)[0].ends_with("the offerings that meet it failed recently and are tried again later")
+    );
 }
 
 #[test]
@@ -215,8 +217,7 @@ fn a_pool_with_a_soft_taint_is_kept_off_while_another_holds_the_pod() {
     let mut pools: Vec<&str> = plan.claims.iter().map(|claim| claim.pool.0.as_str()).collect();
     pools.sort_unstable();
     assert_eq!(pools, ["a-tainted", "other"], "one node is all that the other may have");
-    let said =
-        "keeping off the taint `spare=yes:PreferNoSchedule`: limits or stock leave nothing that meets it";
+    let said = "avoiding the taint `spare=yes:PreferNoSchedule`: limits or stock leave nothing that meets it";
     assert_eq!((relaxed(&plan), plan.relaxed[0].pods.len()), (vec![said.to_owned()], 1));
     let mut tolerant = gpu_pod("r");
     tolerant.spec.tolerations.push(tolerate("spare"));
@@ -339,7 +340,7 @@ fn a_preference_that_makes_no_sense_is_dropped_and_named() {
     let pod = preference(gpu_pod("p"), |preferences| preferences.unread.push(rule));
     let plan = planned(&with(cluster(aws(), [pool("gpu")]), [pod]));
     assert_eq!(bought(&plan), ["g5.xlarge: p"]);
-    let said = "node affinity with the operator `Near` (`spec.x`): it makes no sense; correct or remove it";
+    let said = "node affinity with the operator `Near` (`spec.x`): it is invalid; correct or remove it";
     assert_eq!(relaxed(&plan), [said]);
 }
 
@@ -348,7 +349,7 @@ fn preferences_that_are_ignored_are_named() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), [prefers(gpu_pod("p"), 90, GPU, "l4")]);
     let plan = without(&snapshot);
     assert_eq!((bought(&plan), plan.steered_pods), (vec!["g5.xlarge: p".to_owned()], 0));
-    assert!(relaxed(&plan)[0].ends_with("preferences are not weighed (--preferences ignore)"));
+    assert!(relaxed(&plan)[0].ends_with("preferences are ignored (--preferences ignore)"));
 }
 
 #[test]
@@ -365,7 +366,7 @@ fn rules_about_other_pods_come_before_preferences() {
     zones.sort();
     assert_eq!(zones, ["a", "b", "c"]);
     assert_eq!(plan.relaxed[0].pods.len(), 2);
-    assert!(relaxed(&plan)[0].ends_with("what its rules require leaves nothing that meets it"));
+    assert!(relaxed(&plan)[0].ends_with("its required rules leave nothing that meets it"));
 }
 
 #[test]

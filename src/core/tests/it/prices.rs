@@ -24,7 +24,7 @@ fn an_offering_with_an_unknown_price_is_not_bought() {
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::PriceUnknown);
     assert_eq!(
         plan.unplaced[0].message,
-        "only offerings with unknown prices hold it; give mystery a price in the catalogue, or list it under allowUnknownPrice of pool `gpu`"
+        "only offerings with unknown prices fit it; add the price of mystery to the catalogue, or list the type under allowUnknownPrices of pool `gpu`"
     );
 }
 
@@ -37,7 +37,7 @@ fn where_the_pool_allows_it_by_name_it_is_bought_for_what_nothing_else_holds() {
     let unknown = plan.claims.iter().find(|claim| claim.price().is_none()).unwrap();
     assert_eq!(
         unknown.reason,
-        "mystery on-demand in a at an unknown price, which pool `gpu` allows, holds 1 pod (8 x nvidia.com/gpu) that nothing with a known price holds"
+        "mystery on-demand in a at an unknown price, which pool `gpu` allows, holds 1 pod (8 x nvidia.com/gpu), because no offering with a known price does"
     );
 }
 

@@ -17,7 +17,7 @@ fn a_pod_below_the_cut_off_buys_nothing_and_is_told_why() {
     assert_eq!(cut.unplaced[0].reason, UnplacedReason::LowPriority);
     assert_eq!(
         cut.unplaced[0].message,
-        "its priority -11 is below -10, the least that buys nodes (--min-priority); it runs where room is left"
+        "its priority -11 is below -10, the lowest for which Poolwright buys nodes (--min-priority); it runs where room is left"
     );
     assert_eq!(bought(&planned(&snapshot)), ["c7.xlarge: edge low"]);
 }

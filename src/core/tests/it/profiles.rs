@@ -207,7 +207,7 @@ fn added_affinity_that_nothing_meets_is_named_with_its_file() {
     assert_eq!(plan.unplaced.len(), 3);
     assert_eq!(
         plan.unplaced[0].message,
-        "the scheduler's addedAffinity (scheduler.yaml) keeps it on nodes with `team In [ml]`, and no offering of pool `any` that it may use is such a one; widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
+        "the scheduler's addedAffinity (scheduler.yaml) allows only nodes with `team In [ml]`, but no offering of pool `any` that it may use has that; widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
     );
 }
 

@@ -70,7 +70,7 @@ fn a_node_that_never_joins_is_given_up() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), [waiting()]);
     let actions = decide(&snapshot, at(910)).actions;
     assert!(matches!(&actions[0], Action::HoldBack { message, .. }
-        if message == "g5.xlarge/a/on-demand: its node did not join the cluster within 15 min after launch; look at the instance's boot log, network and join token"));
+        if message == "g5.xlarge/a/on-demand: its node did not join the cluster within 15 min after launch; check the instance's boot log, network and join token"));
     assert!(matches!(&actions[1], Action::RecordEvent(event) if event.reason == "RegistrationTimeout"));
     assert!(matches!(&actions[2], Action::DeleteClaim { only_if_empty: false, .. }));
 }

@@ -65,7 +65,7 @@ fn a_sick_node_is_replaced_when_its_condition_has_lasted_for_as_long_as_its_pool
     let (deleted, said) = after(&snapshot, 699);
     assert_eq!(deleted, [""; 0]);
     let said = said.unwrap();
-    assert!(said.starts_with("condition GpuHealthy=False of node n0 holds since 2"), "{said}");
+    assert!(said.starts_with("node n0 has had the condition GpuHealthy=False since 2"), "{said}");
     assert!(said.contains("it is replaced at"), "{said}");
     assert_eq!(after(&snapshot, 700).0, ["n0"]);
 }
@@ -92,7 +92,7 @@ fn while_more_than_a_fifth_of_a_pool_is_sick_nothing_is_replaced_and_it_says_so(
     assert_eq!(of(2).0, ["n0", "n1"]);
     let (deleted, said) = of(3);
     assert_eq!(deleted, [""; 0]);
-    assert!(said.unwrap().contains("3 of the 10 nodes of pool `gpu` are sick"));
+    assert!(said.unwrap().contains("3 of the 10 nodes of pool `gpu` are unhealthy"));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_node_that_is_well_again_says_so_and_stays() {
     let mut snapshot = cluster_with(pool_of(false), 1, 0, &sick("GpuHealthy", "False", 100));
     let claim = (*snapshot.claims[&ClaimName("n0".into())]).clone();
     snapshot = with(snapshot, [true_since(claim, ConditionType::Unhealthy, 200)]);
-    assert_eq!(after(&snapshot, 10_000), (vec![], Some("its node is well again".to_owned())));
+    assert_eq!(after(&snapshot, 10_000), (vec![], Some("its node is healthy again".to_owned())));
 }
 
 /// Whether the instance of the first claim is given back after its deletion.

@@ -153,7 +153,7 @@ fn room_that_is_to_be_kept_free_is_bought_once_and_is_nobodys() {
     assert_eq!(types(&plan), [("g5.xlarge".to_owned(), 2)].into());
     assert!(plan.claims.iter().all(|claim| claim.planned_pods.is_empty()), "pods may have it at once");
     let said = &plan.claims[0].reason;
-    assert!(said.ends_with("; 1 of these is room that its pool keeps free"), "{said}");
+    assert!(said.ends_with("; 1 of these is free room for the pool's buffer"), "{said}");
     assert_eq!(planned_at(&carried_out(&snapshot, &plan, 10), 20).claims, []);
 }
 

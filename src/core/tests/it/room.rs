@@ -1,6 +1,6 @@
 //! Room that is there or on its way costs nothing.
 
-use poolwright_core::plan::{Placement, Target};
+use poolwright_core::plan::{PlacedPod, Target};
 use poolwright_core::{ClaimName, Node, Snapshot};
 use poolwright_terms::ConditionType;
 
@@ -17,7 +17,7 @@ fn free_claim() -> poolwright_core::Claim {
 fn goes_to(snapshot: &Snapshot) -> Option<Target> {
     let plan = planned(snapshot);
     assert_eq!(plan.claims.len() + plan.placements.len(), 1);
-    plan.placements.first().map(|Placement { target, .. }| target.clone())
+    plan.placements.first().map(|PlacedPod { target, .. }| target.clone())
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is planned stays planned: no order of events, restart or stale solve buys twice.
 
-use poolwright_core::plan::{Placement, Target};
+use poolwright_core::plan::{PlacedPod, Target};
 use poolwright_core::{Claim, ClaimName, Node, Pod, PodPhase, Uid};
 
 use crate::kit::*;
@@ -43,7 +43,7 @@ fn a_planned_pod_stays_planned_while_the_scheduler_tries_it_again() {
     let retried = Pod { phase: PodPhase::Waiting, ..pod("p", requests(2, 8, 1)) };
     let snapshot = with(with(cluster(aws(), [pool("gpu")]), [retried]), [claim()]);
     let plan = planned(&snapshot);
-    assert_eq!(plan.placements, [Placement { pod: key("p"), target: Target::Claim(ClaimName("c".into())) }]);
+    assert_eq!(plan.placements, [PlacedPod { pod: key("p"), target: Target::Claim(ClaimName("c".into())) }]);
 }
 
 #[test]

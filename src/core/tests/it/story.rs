@@ -43,7 +43,7 @@ fn the_story_of_a_pod_that_nothing_holds_names_the_nearest_miss_and_what_to_do()
     );
     assert_eq!(
         lines[3],
-        "Nearest: g5.12xlarge/a/on-demand of pool gpu, but for this: less than 8 nvidia.com/gpu. To get past that: ask for at most 4 nvidia.com/gpu, or let a pool buy larger nodes."
+        "Nearest miss: g5.12xlarge/a/on-demand of pool gpu: less than 8 nvidia.com/gpu. To change that: ask for at most 4 nvidia.com/gpu, or let a pool buy larger nodes."
     );
     assert_eq!(
         lines[4],
@@ -59,16 +59,16 @@ fn the_nearest_miss_is_the_one_that_lacks_least_and_says_how_to_get_past_it() {
     };
     assert_eq!(
         nearest(pod("p", requests(64, 1, 0)), pool("gpu")),
-        "Nearest: g5.12xlarge/a/on-demand of pool gpu, but for this: less than 64 cpu. To get past that: ask for at most 48 cpu, or let a pool buy larger nodes."
+        "Nearest miss: g5.12xlarge/a/on-demand of pool gpu: less than 64 cpu. To change that: ask for at most 48 cpu, or let a pool buy larger nodes."
     );
     let mut tainted = pool("gpu");
     tainted.taints = vec![taint("team", "x")];
     let line = nearest(pod("p", requests(1, 1, 0)), tainted);
-    assert!(line.ends_with("To get past that: add a toleration of `team=x:NoSchedule`."), "{line}");
+    assert!(line.ends_with("To change that: add a toleration of `team=x:NoSchedule`."), "{line}");
     let mut selecting = pod("p", requests(1, 1, 0));
     selecting.spec.node_selector.insert("disk".into(), "ssd".into());
     let line = nearest(selecting, pool("gpu"));
-    assert!(line.contains("To get past that: take `disk` out of nodeSelector, or let a pool"), "{line}");
+    assert!(line.contains("To change that: remove `disk` from nodeSelector, or let a pool"), "{line}");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn the_event_of_a_pod_carries_the_story_and_is_cut_between_lines() {
     let cut = why::event_note(&key("p"), sentence, &lines, 200);
     let told: Vec<&str> = cut.lines().collect();
     assert!(cut.len() <= 200 && told.len() >= 3, "{} {cut}", cut.len());
-    assert_eq!(told.last(), Some(&"`poolwright explain pod default/p` tells the rest."));
+    assert_eq!(told.last(), Some(&"`poolwright explain pod default/p` shows the rest."));
     assert_eq!(told[1..told.len() - 1], lines[..told.len() - 2], "no line is cut");
     let cut = why::event_note(&key("p"), &"€".repeat(1000), &lines, 1024);
     assert!(cut.len() <= 1024 && cut.contains("...\n`poolwright explain"), "{} {cut}", cut.len());
@@ -133,7 +133,7 @@ fn the_story_of_a_claim_says_why_it_was_bought_and_what_keeps_it() {
         lines[1]
     );
     assert!(
-        lines[2].starts_with("If it cannot be had, g5.xlarge/b/on-demand at 1.006 $/h is next"),
+        lines[2].starts_with("If it is not available, g5.xlarge/b/on-demand at 1.006 $/h is next"),
         "{}",
         lines[2]
     );
@@ -153,7 +153,7 @@ fn the_story_of_a_node_says_whose_it_is_and_what_runs_there() {
 
     let foreign = with(with(cluster(aws(), [pool("gpu")]), [node("n", capacity(4, 16, 0))]), [runs]);
     let lines = why::node(&foreign, at(100), "n").expect("the node exists");
-    assert_eq!(lines[1], "No claim stands behind it: Poolwright did not buy it and never removes it.");
+    assert_eq!(lines[1], "It has no claim: Poolwright did not buy it and never removes it.");
     assert_eq!(why::node(&foreign, at(100), "m"), None);
 }
 
@@ -167,7 +167,7 @@ fn the_story_of_a_pool_says_what_it_has_and_what_holds_it_back() {
     let lines = why::pool(&snapshot, &plan, &PoolName("gpu".into())).expect("the pool exists");
     assert_eq!(lines[1], "It may buy 5 offerings now.");
     assert_eq!(lines[2], "It has 0 nodes for 0.00 $/h.");
-    assert!(lines[3].starts_with("For pods that wait, 1 more for"), "{}", lines[3]);
+    assert!(lines[3].starts_with("The plan buys 1 more for"), "{}", lines[3]);
 
     let mut wrong = pool("gpu");
     wrong.requirements = vec![is_in("poolwright.dev/gpu-model", &["h100"])];

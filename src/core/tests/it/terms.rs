@@ -58,7 +58,11 @@ fn no_more_nodes_are_bought_of_an_offering_than_can_be_had() {
     let plan = planned(&with(cluster(none, [pool("gpu")]), three()));
     assert!(plan.claims.is_empty());
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::LimitReached);
-    assert!(plan.unplaced[0].message.contains("that can be had are taken"), "{}", plan.unplaced[0].message);
+    assert!(
+        plan.unplaced[0].message.contains("available nodes of g5.xlarge/"),
+        "{}",
+        plan.unplaced[0].message
+    );
 }
 
 #[test]
@@ -117,8 +121,7 @@ fn of_offerings_that_cost_nearly_the_same_those_that_are_taken_back_less_often_c
     assert_eq!(plan.claims[0].offerings[1].price, Some(usd("0.400")));
     assert_eq!(
         plan.claims[0].reason,
-        "g6.xlarge spot in a at 0.405 $/h holds 1 pod (1 x nvidia.com/gpu); g5.xlarge/a/spot at 0.40 $/h is cheaper, but is \
-         taken back more often: what its interruptions are expected to lose counts as 0.0125 $/h, and here as 0.001042 $/h"
+        "g6.xlarge spot in a at 0.405 $/h holds 1 pod (1 x nvidia.com/gpu); g5.xlarge/a/spot at 0.40 $/h is cheaper, but the cloud takes it back more often: its expected loss counts as 0.0125 $/h, that of the chosen offering as 0.001042 $/h"
     );
 }
 

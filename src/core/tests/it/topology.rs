@@ -148,7 +148,7 @@ fn affinity_to_a_pod_that_does_not_exist_is_named_and_all_other_pods_are_served(
     let plan = planned(&there([near(app("p", "web"), "db"), app("q", "other")]));
     assert_eq!(
         message(&plan, "p"),
-        "must be with other pods over `topology.kubernetes.io/zone` (required pod affinity), and no pod that runs or can be planned is such a one; create those pods first, or correct the labelSelector or namespaces of the rule"
+        "must be with other pods over `topology.kubernetes.io/zone` (required pod affinity), but the rule selects no running or planned pod; create those pods first, or correct the labelSelector or namespaces of the rule"
     );
     assert_eq!(plan.claims.len(), 1);
 }
@@ -166,7 +166,7 @@ fn pods_that_keep_away_over_zones_get_a_zone_each_and_no_more_than_there_are() {
     assert_eq!(counts(&snapshot, &plan), [1, 1, 1]);
     assert_eq!(
         message(&plan, "s"),
-        "keeps away from other pods over `topology.kubernetes.io/zone` (required pod anti-affinity), and there are such pods in every value of it that could hold it: a, b, c; let a pool buy in another, or change the rule"
+        "keeps away from other pods over `topology.kubernetes.io/zone` (required pod anti-affinity), and such pods are in every place that fits it: a, b, c; let a pool buy in another place, or change the rule"
     );
 }
 
@@ -237,7 +237,7 @@ fn a_key_that_no_offering_has_is_named() {
     let plan = planned(&there([pod]));
     assert_eq!(
         message(&plan, "p"),
-        "must be on a node with the label `rack`, which no node or offering that could hold it has; add the label to a pool's template, or change the rule"
+        "must be on a node with the label `rack`, but no node or offering that fits it has this label; add the label to a pool's template, or change the rule"
     );
 }
 

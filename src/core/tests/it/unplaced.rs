@@ -42,7 +42,7 @@ fn enough_of_each_but_not_at_once() {
     let plan = planned(&with(cluster(kinds, [pool("cpu")]), [pod("a", requests(32, 128, 0))]));
     assert_eq!(
         plan.unplaced[0].message,
-        "no offering of pool `cpu` holds 32 cpu, 128Gi memory at once; nearest is deep, which has 4 cpu of 32"
+        "no offering of pool `cpu` fits all of 32 cpu, 128Gi memory; the nearest is deep, which has 4 cpu of 32"
     );
 }
 
@@ -97,7 +97,7 @@ fn a_stock_out_says_what_failed_and_when_it_is_tried_again() {
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::OfferingsHeldBack);
     assert_eq!(
         plan.unplaced[0].message,
-        "the offerings of pool `gpu` that hold it failed lately (g5.12xlarge/a/on-demand); the first is tried again at 2027-01-15T08:01:00Z"
+        "the offerings of pool `gpu` that fit it failed recently (g5.12xlarge/a/on-demand); the first is tried again at 2027-01-15T08:01:00Z"
     );
 }
 
@@ -105,7 +105,7 @@ fn a_stock_out_says_what_failed_and_when_it_is_tried_again() {
 fn without_a_pool_the_message_says_to_create_one() {
     let plan = planned(&with(cluster(aws(), []), [pod("a", requests(1, 1, 1))]));
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoUsablePool);
-    assert_eq!(plan.unplaced[0].message, "there is no NodePool; create one");
+    assert_eq!(plan.unplaced[0].message, "no NodePool exists; create one");
 }
 
 #[test]

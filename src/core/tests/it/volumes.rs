@@ -144,7 +144,7 @@ fn a_volume_where_no_offering_is_names_the_claim_the_volume_and_the_zones() {
         left(&plan),
         (
             "NoOfferingFits",
-            "PersistentVolumeClaim `data` (volume `v`) can be used on nodes with `topology.kubernetes.io/zone In [z]` alone, and offerings of pool `cpu` that it may use have only a, b; widen the pool's requirements, or make the volume anew elsewhere"
+            "PersistentVolumeClaim `data` (volume `v`) is usable only on nodes with `topology.kubernetes.io/zone In [z]`, but offerings of pool `cpu` that it may use have only a, b; widen the pool's requirements, or recreate the volume elsewhere"
         )
     );
 }
@@ -184,7 +184,7 @@ fn a_pod_whose_volume_is_not_to_be_had_buys_nothing_and_is_told_what_is_missing(
             "VolumeUnusable",
             "uses PersistentVolumeClaim `data`, which does not exist in namespace `default`",
         ),
-        (Some(bound_to("data", "gone")), "VolumeUnusable", "whose PersistentVolume `gone` does not exist"),
+        (Some(bound_to("data", "gone")), "VolumeUnusable", "its PersistentVolume `gone` does not exist"),
         (Some(VolumeClaim { deleting: true, ..claim("data", "gp3") }), "VolumeUnusable", "is being deleted"),
         (Some(claim("data", "typo")), "VolumeUnusable", "its StorageClass `typo` does not exist"),
         (
@@ -192,11 +192,7 @@ fn a_pod_whose_volume_is_not_to_be_had_buys_nothing_and_is_told_what_is_missing(
             "VolumeUnusable",
             "names no StorageClass, and the cluster has no default",
         ),
-        (
-            Some(claim("data", "local")),
-            "VolumeUnusable",
-            "no PersistentVolume of StorageClass `local` that is free",
-        ),
+        (Some(claim("data", "local")), "VolumeUnusable", "no free PersistentVolume of StorageClass `local`"),
         (
             Some(claim("data", "now")),
             "VolumePending",
@@ -242,7 +238,7 @@ fn volumes_that_are_there_are_each_for_one_claim() {
     let plan = planned(&snapshot);
     assert_eq!(zones(&plan), ["a: p", "b: q"]);
     assert_eq!(plan.unplaced.len(), 1);
-    assert!(plan.unplaced[0].message.contains("is wanted by a claim that comes first"), "{plan:?}");
+    assert!(plan.unplaced[0].message.contains("earlier claims get every PersistentVolume"), "{plan:?}");
 }
 
 #[test]
@@ -251,7 +247,7 @@ fn pods_that_share_a_claim_which_is_not_bound_are_planned_one_after_the_other() 
     let plan = planned(&with(with(snapshot, [claim("data", "gp3")]), [class("gp3")]));
     assert_eq!(zones(&plan), ["b: p"]);
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::VolumePending);
-    assert!(plan.unplaced[0].message.contains("where pod default/p goes"), "{plan:?}");
+    assert!(plan.unplaced[0].message.contains("the node of pod default/p decides"), "{plan:?}");
 }
 
 #[test]
@@ -268,7 +264,7 @@ fn a_claim_for_one_pod_at_a_time_makes_the_others_wait() {
         left(&planned(&running)),
         (
             "VolumePending",
-            "PersistentVolumeClaim `data` is for one pod at a time (ReadWriteOncePod), and pod default/p has it; it is planned once that ends"
+            "PersistentVolumeClaim `data` is for one pod at a time (ReadWriteOncePod), and pod default/p uses it; this pod is planned when that one has ended"
         )
     );
     let ended = with(running, [Pod { phase: PodPhase::Finished, ..wants("p", "data") }]);

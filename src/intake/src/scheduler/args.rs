@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1 as k8s;
+use poolwright_api::FieldProblem;
+use poolwright_api::strict::read;
 use poolwright_core::{EnforcedAffinity, Profile, SpreadRule, UnmodelledRule, Weighted};
 use poolwright_terms::labels::ZONE;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::Problem;
 use crate::others::ANYWAY;
 use crate::rules::{node_term, node_terms};
-use crate::strict::read;
 
 const DO_NOT: &str = "DoNotSchedule";
 /// The built-in spread over zones (`systemDefaultConstraints`). That over hosts (maxSkew 3) buys no node and is left out.
@@ -24,7 +24,7 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 pub(super) struct Args<'a> {
     pub source: &'a str,
     pub path: String,
-    pub problems: &'a mut Vec<Problem>,
+    pub problems: &'a mut Vec<FieldProblem>,
     pub notes: &'a mut Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl Args<'_> {
                 for problem in found {
                     let dot = if problem.path.is_empty() { "" } else { "." };
                     let path = format!("{}{dot}{}", self.path, problem.path);
-                    self.problems.push(Problem { path, ..problem });
+                    self.problems.push(FieldProblem { path, ..problem });
                 }
                 None
             }
@@ -70,7 +70,7 @@ impl Args<'_> {
     }
 
     fn wrong(&mut self, field: &str, cause: impl Into<String>, next_step: &str) {
-        self.problems.push(Problem::new(format!("{}.{field}", self.path), cause, next_step));
+        self.problems.push(FieldProblem::new(format!("{}.{field}", self.path), cause, next_step));
     }
 
     /// `PodTopologySpreadArgs`.
@@ -111,7 +111,7 @@ impl Args<'_> {
             }
             if constraint.match_label_keys.as_ref().is_some_and(|keys| !keys.is_empty()) {
                 self.notes.push(format!(
-                    "{}: {}.{field}.matchLabelKeys does nothing: kube-scheduler takes the selector of a default from what made the pod",
+                    "{}: {}.{field}.matchLabelKeys has no effect: kube-scheduler takes the selector of a default constraint from the pod's controller and Services",
                     self.source, self.path
                 ));
             }
@@ -191,7 +191,7 @@ impl Args<'_> {
             let weight = u32::try_from(preference.weight).ok().filter(|weight| (1..=100).contains(weight));
             let Some(weight) = weight else {
                 let cause = format!("{} is not a weight", preference.weight);
-                self.problems.push(Problem::new(format!("{path}.weight"), cause, "write 1 to 100"));
+                self.problems.push(FieldProblem::new(format!("{path}.weight"), cause, "write 1 to 100"));
                 continue;
             };
             // One that asks for nothing is met everywhere.
@@ -200,7 +200,7 @@ impl Args<'_> {
             }
         }
         let problem = |UnmodelledRule { field, rule }| {
-            Problem::new(field, format!("{rule} cannot be evaluated"), "correct or remove it")
+            FieldProblem::new(field, format!("{rule} cannot be evaluated"), "correct or remove it")
         };
         self.problems.extend(unread.into_iter().map(problem));
     }
@@ -215,7 +215,7 @@ impl Args<'_> {
             .collect();
         if !all.is_empty() {
             self.notes.push(format!(
-                "{}: profile `{profile}` ignores {} where it asks whether a pod fits, and Poolwright counts them all the same: a pod may be bought a node that it could do without",
+                "{}: profile `{profile}` ignores {} when it checks whether a pod fits, but Poolwright counts them, so it may buy a node that the pod does not need",
                 self.source,
                 all.join(", ")
             ));

@@ -113,7 +113,7 @@ impl Plugins {
         let off: Vec<&str> = FILTERS.into_iter().filter(|plugin| !self.filters(plugin)).collect();
         if !off.is_empty() {
             notes.push(format!(
-                "{source}: profile `{profile}` does not filter nodes by {}, and Poolwright keeps what pods ask of that all the same: a pod may be bought a node that it could do without, or none",
+                "{source}: profile `{profile}` does not filter nodes by {}, but Poolwright applies these rules of pods anyway, so it may buy a node that a pod does not need, or none",
                 off.join(", ")
             ));
         }
@@ -127,7 +127,7 @@ impl Plugins {
         foreign.dedup();
         if !foreign.is_empty() {
             notes.push(format!(
-                "{source}: profile `{profile}` runs {}, which Poolwright does not know: where it rules out nodes, a pod may be bought one that it refuses",
+                "{source}: profile `{profile}` runs {}, which Poolwright does not know, so it may buy a node that this plugin refuses",
                 foreign.join(", ")
             ));
         }

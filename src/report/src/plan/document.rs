@@ -1,4 +1,4 @@
-//! The plan as it is published: `docs/plan.schema.json` describes it field by field.
+//! The published document of a plan. `docs/plan.schema.json` describes each field.
 
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_solver::Proof;
@@ -15,102 +15,102 @@ pub struct Document {
     pub api_version: &'static str,
     /// `Plan`.
     pub kind: &'static str,
-    /// What all new nodes cost: the sum of their known prices, less what commitments pay.
+    /// The cost of all new nodes: the sum of their known prices, less the part that commitments pay.
     #[serde(serialize_with = "usd")]
     pub cost_usd_per_hour: UsdPerHour,
-    /// What interruptions of spot nodes are expected to lose; absent unless it is counted.
+    /// The expected loss from interruptions of spot nodes; absent if the plan ignores it.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
     pub risk_usd_per_hour: Option<UsdPerHour>,
-    /// No plan that places the same pods has less of cost and risk together.
+    /// A lower bound on cost plus expected loss, over all plans that place the same pods.
     #[serde(serialize_with = "usd")]
     pub lower_bound_usd_per_hour: UsdPerHour,
     /// `(cost - bound) / bound`.
     pub gap: f64,
-    /// How many pods were given a place by rules about other pods first; the bound holds with these places. Absent when none.
+    /// The number of pods whose places were chosen first, by rules about other pods. The bound holds for these places. Absent if zero.
     #[serde(skip_serializing_if = "is_zero")]
     pub pinned_pods: usize,
-    /// How many pods have what is bought for them steered by preferences; the bound holds with these. Absent when none.
+    /// The number of pods whose preferences changed the purchase. The bound holds for these preferences. Absent if zero.
     #[serde(skip_serializing_if = "is_zero")]
     pub steered_pods: usize,
-    /// What the bound rests on.
+    /// The strength of the bound's proof.
     pub proof: Proof,
-    /// How long planning took.
+    /// The duration of planning.
     pub elapsed_seconds: f64,
-    /// When the first plan was there; the same as `elapsed_seconds` when there was nothing to improve.
+    /// The time until the first plan; equal to `elapsed_seconds` if it could not be improved.
     pub first_plan_seconds: f64,
-    /// How many pods.
+    /// Numbers of pods.
     pub pods: PodCounts,
     /// Every node to buy, with its pods.
     pub nodes: Vec<NewNode>,
-    /// Pods that go on nodes that are there or on their way.
+    /// Pods that the plan places on nodes that exist or are on their way.
     pub existing_nodes: Vec<ExistingNode>,
-    /// Pods left out, and why.
+    /// Pods that the plan leaves out, with the reasons.
     pub unplaced: Vec<UnplacedPod>,
-    /// Preferences that are not met, and why; absent where there is none.
+    /// Unmet preferences, with the reasons; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub relaxed_preferences: Vec<RelaxedPreference>,
-    /// What simpler ways to buy would cost.
+    /// The costs of simpler plans.
     pub baselines: Baselines,
-    /// What is used of commitments; absent where there is none.
+    /// The use of each commitment; absent without commitments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commitments: Vec<CommitmentUse>,
-    /// Why one pod went where it did; absent unless asked for.
+    /// The explanation of one pod; only if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explained>,
-    /// What was chosen from.
+    /// The catalogue that the plan chose from.
     pub catalogue: CatalogueSummary,
-    /// What the reader should know about how the input was understood.
+    /// Notes on how Poolwright understood the input.
     pub notes: Vec<String>,
 }
 
-/// A preference that is not met on the nodes to buy.
+/// A preference that the nodes to buy do not meet.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RelaxedPreference {
-    /// Which, in words.
+    /// The preference in words.
     pub preference: String,
-    /// Why, for machines.
+    /// The reason, as a stable name.
     pub reason: String,
-    /// Why, in words.
+    /// The reason in words.
     pub message: String,
-    /// Whose.
+    /// The pods concerned.
     pub pods: Vec<String>,
 }
 
-/// What is used of a commitment.
+/// The use of a commitment.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitmentUse {
     /// Its name.
     pub name: String,
-    /// What there is of it.
+    /// The whole commitment per hour.
     #[serde(serialize_with = "usd")]
     pub usd_per_hour: UsdPerHour,
-    /// What the plan uses.
+    /// The part that the plan uses.
     #[serde(serialize_with = "usd")]
     pub used_usd_per_hour: UsdPerHour,
 }
 
-/// Why one pod went where it did.
+/// The explanation of one pod.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explained {
-    /// Which pod.
+    /// The pod.
     pub pod: String,
-    /// In words.
+    /// The explanation in words.
     pub text: String,
-    /// In numbers, as `poolwright_solver::explain` gives them.
+    /// The explanation in numbers, from `poolwright_solver::explain`.
     pub details: poolwright_solver::Explanation,
 }
 
-/// How many pods.
+/// Numbers of pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PodCounts {
-    /// That wait for a node.
+    /// Pods that wait for a node.
     pub total: usize,
-    /// That the plan places.
+    /// Pods that the plan places.
     pub placed: usize,
-    /// That it leaves out.
+    /// Pods that the plan leaves out.
     pub unplaced: usize,
 }
 
@@ -127,35 +127,35 @@ pub struct NewNode {
     /// Its price; `None` (JSON null) when it is unknown and the pool allows the type by name.
     #[serde(serialize_with = "maybe_usd")]
     pub usd_per_hour: Option<UsdPerHour>,
-    /// The NodePool; absent when the plan was made without one.
+    /// The NodePool; absent if you gave none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// The pods it is for.
+    /// The pods planned for it.
     pub pods: Vec<String>,
-    /// What each of its GPUs is used as; absent where GPUs are only given whole.
+    /// The use of each GPU; absent if pods get only whole GPUs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuUse>,
 }
 
-/// What one GPU is used as.
+/// The use of one GPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase", tag = "use")]
 pub enum GpuUse {
-    /// Nothing.
+    /// No pod uses it.
     Idle,
-    /// One pod has it whole.
+    /// One pod uses the whole GPU.
     Whole {
-        /// The pod; it may have others too.
+        /// The pod, which may use other GPUs too.
         pod: String,
     },
     /// Pods share it.
     Shared {
-        /// Which, and how much of it.
+        /// The pods and their shares.
         pods: Vec<GpuShare>,
     },
-    /// It is cut into instances.
+    /// It is partitioned into MIG instances.
     Mig {
-        /// Which, by first memory slice.
+        /// The instances, by their first memory slice.
         instances: Vec<GpuInstance>,
     },
 }
@@ -163,9 +163,9 @@ pub enum GpuUse {
 /// A pod's share of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct GpuShare {
-    /// Whose.
+    /// The pods concerned.
     pub pod: String,
-    /// Thousandths.
+    /// Thousandths of the GPU.
     pub milli: u32,
 }
 
@@ -174,13 +174,13 @@ pub struct GpuShare {
 pub struct GpuInstance {
     /// Its first memory slice.
     pub start: u8,
-    /// What it is called: `1g.10gb`.
+    /// Its name, such as `1g.10gb`.
     pub profile: String,
-    /// Who uses it.
+    /// The pod that uses it.
     pub pod: String,
 }
 
-/// A node that is there or on its way, and the waiting pods that go there.
+/// A node that exists or is on its way, and the waiting pods planned for it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExistingNode {
     /// Name of the Node or NodeClaim.
@@ -189,10 +189,10 @@ pub struct ExistingNode {
     pub pods: Vec<String>,
 }
 
-/// A pod left out.
+/// A pod that the plan leaves out.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnplacedPod {
-    /// Which.
+    /// The pod.
     pub pod: String,
     /// Stable reason.
     pub reason: String,
@@ -200,34 +200,34 @@ pub struct UnplacedPod {
     pub message: String,
 }
 
-/// What simpler ways to buy would cost for the same pods.
+/// The costs of simpler plans for the same pods.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Baselines {
-    /// A node of its own for every pod that is bought for.
+    /// One new node for each pod.
     #[serde(serialize_with = "usd")]
     pub one_pod_per_node_usd_per_hour: UsdPerHour,
-    /// Pods one after the other onto an open node that some type still holds; the cheapest such type is bought at the end.
+    /// First fit: each pod goes to the first new node on which it fits. The cheapest type that holds its pods becomes the node.
     #[serde(serialize_with = "usd")]
     pub first_fit_usd_per_hour: UsdPerHour,
 }
 
-/// What was chosen from.
+/// The catalogue that the plan chose from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogueSummary {
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
-    /// The oldest day any of its prices was quoted; `None` (JSON null) when none is dated.
+    /// The oldest date of its prices; `None` (JSON null) if none has a date.
     pub as_of: Option<String>,
-    /// How many offerings could be chosen from.
+    /// The number of offerings.
     pub offerings: usize,
-    /// How many of them have no known price.
+    /// The number of offerings without a known price.
     pub unknown_prices: usize,
 }
 
 impl CatalogueSummary {
-    /// Of this catalogue.
+    /// The source of this catalogue.
     pub fn of(catalogue: &Catalogue) -> Self {
         Self {
             source: catalogue.origin().source.clone(),

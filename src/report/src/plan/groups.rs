@@ -1,4 +1,4 @@
-//! Groups of a plan's nodes and pods, with their sums: a table has one line for each.
+//! Groups of a plan's nodes and pods with their sums. A table shows each group as one line.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,26 +18,26 @@ pub struct Purchase<'a> {
     pub zone: &'a str,
     /// Capacity type.
     pub capacity_type: CapacityType,
-    /// The pool, where the plan buys for several.
+    /// The pool, if the plan buys for several pools.
     pub pool: Option<&'a str>,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// How many pods they are for.
+    /// The number of pods planned for them.
     pub pods: usize,
-    /// The price of each; `None` when it is unknown.
+    /// The price of each node; `None` if it is unknown.
     pub each: Option<UsdPerHour>,
-    /// What they cost together.
+    /// Their cost together.
     pub cost: Cost,
 }
 
-/// What several purchases come to.
+/// The sum of several purchases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PurchaseSum {
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// How many pods they are for.
+    /// The number of pods planned for them.
     pub pods: usize,
-    /// What they cost.
+    /// Their cost.
     pub cost: Cost,
 }
 
@@ -62,11 +62,11 @@ pub struct Layout<'a> {
     pub instance_type: &'a str,
     /// The use in words.
     pub words: String,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub gpus: usize,
 }
 
-/// Pods that are left out for one reason.
+/// Pods that the plan leaves out for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut<'a> {
     /// Stable reason.
@@ -78,12 +78,12 @@ pub struct LeftOut<'a> {
 }
 
 impl Document {
-    /// How many pods go on nodes that exist or are on their way.
+    /// The number of pods planned for nodes that exist or are on their way.
     pub fn pods_on_existing(&self) -> usize {
         self.existing_nodes.iter().map(|node| node.pods.len()).sum()
     }
 
-    /// How many pods the nodes to buy are for.
+    /// The number of pods planned for nodes to buy.
     pub fn pods_on_new(&self) -> usize {
         self.nodes.iter().map(|node| node.pods.len()).sum()
     }
@@ -93,7 +93,7 @@ impl Document {
         self.nodes.iter().map(|node| &node.pool).collect::<BTreeSet<_>>().len() > 1
     }
 
-    /// The nodes to buy in groups of equal ones, the dearest first.
+    /// The nodes to buy in groups of equal nodes, the most expensive group first.
     pub fn purchases(&self) -> Vec<Purchase<'_>> {
         let several = self.has_several_pools();
         let mut groups: BTreeMap<(&str, &str, &str, &str), Purchase<'_>> = BTreeMap::new();
@@ -122,7 +122,7 @@ impl Document {
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// The uses of GPUs that are shared or cut, the most frequent first.
+    /// The uses of shared and partitioned GPUs, the most frequent first.
     pub fn layouts(&self) -> Vec<Layout<'_>> {
         let mut groups: BTreeMap<(&str, String), usize> = BTreeMap::new();
         for node in &self.nodes {
@@ -141,7 +141,7 @@ impl Document {
         groups
     }
 
-    /// The pods that are left out, by reason; the reason of most pods first.
+    /// The pods left out, grouped by reason; the largest group first.
     pub fn left_out(&self) -> Vec<LeftOut<'_>> {
         let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
         for pod in &self.unplaced {
@@ -153,7 +153,7 @@ impl Document {
         groups
     }
 
-    /// The preferences that are not met; those of most pods first.
+    /// The unmet preferences; those of most pods first.
     pub fn relaxed_by_pods(&self) -> Vec<&RelaxedPreference> {
         let mut all: Vec<_> = self.relaxed_preferences.iter().collect();
         all.sort_by_key(|one| Reverse(one.pods.len()));

@@ -1,4 +1,4 @@
-//! A plan: the document that is published, and the groups that tables show of it.
+//! The published document of a plan, and the groups that tables show.
 
 mod document;
 mod groups;

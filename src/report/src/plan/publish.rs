@@ -1,4 +1,4 @@
-//! From a plan to its document.
+//! Turns a plan into its document.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,13 +14,13 @@ use super::document::{
 use crate::Times;
 use crate::money::six_decimals;
 
-/// How documents name pods.
+/// The form of pod names in a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PodNames {
     /// `namespace/name`.
     #[default]
     Qualified,
-    /// The name alone: a trace has no namespaces.
+    /// The name alone, because a trace has no namespaces.
     Bare,
 }
 
@@ -34,24 +34,24 @@ impl PodNames {
     }
 }
 
-/// What the document says besides the plan: how the input was read.
+/// The content of the document besides the plan.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
-    /// The snapshot that was planned for.
+    /// The snapshot that the plan is for.
     pub snapshot: &'a Snapshot,
-    /// The offerings that could be chosen.
+    /// The offerings that the plan could choose.
     pub catalogue: CatalogueSummary,
-    /// Notes on how the input was understood.
+    /// Notes on how Poolwright understood the input.
     pub notes: Vec<String>,
     /// How to name pods.
     pub names: PodNames,
-    /// The user gave no pool, so one was made up; the document does not mention it.
+    /// Whether you gave no pool. Poolwright then invents one, which the document does not mention.
     pub implicit_pool: bool,
-    /// The plan weighs interruptions of spot nodes.
+    /// Whether the plan counts the expected loss from interruptions of spot nodes.
     pub counts_risk: bool,
 }
 
-/// The independent check refused the plan; says which rules it breaks.
+/// The independent check refused the plan. The error names the broken rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(pub Vec<String>);
 
@@ -72,7 +72,7 @@ impl std::error::Error for Refused {}
 ///
 /// # Errors
 ///
-/// When the independent check refused the plan.
+/// If the independent check refuses the plan.
 pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, Refused> {
     if !plan.refused.is_empty() {
         return Err(Refused(plan.refused));

@@ -1,8 +1,8 @@
-//! What no plan could have been cheaper than, at each moment, for the pods that had a machine then.
+//! The lower bound of the cost at each moment, for the pods that had a machine then.
 //!
-//! All pods of the replay make one problem for the solver, with nothing asked of them but resources, labels and tolerations:
-//! what is left out could only make nodes dearer. For each moment the solver then proves a bound for those of them that were
-//! on machines. The machines that were there held them all, so they cost at least that.
+//! All pods of the replay form one problem for the solver. It has only their resources, labels and tolerations, because
+//! the other rules could only raise the cost. For each moment the solver then proves a bound for the pods that were
+//! on machines. The machines of that moment held all these pods, so they cost at least the bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -16,20 +16,21 @@ use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{PlanOptions, PreferencePolicy, plan};
 use poolwright_core::{Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
 use poolwright_solver::{NeverStop, Options, Problem, Solution, StopSignal, solve};
+use poolwright_terms::NodeClassRef;
 
 use super::history::History;
 use super::steps::Steps;
 
 /// Work units of one bound: about 5 ms of one core.
 const WORK: u64 = 10_000;
-/// In how many spans of equal length bounds are looked for at most. What is there for a part of a span alone is not counted.
+/// The largest number of equal time steps. A pod that runs only for part of a step does not count in it.
 const SPANS: u32 = 1_000;
 
-/// How many pods of each class there are.
+/// The number of pods of each class.
 type Present = Vec<u32>;
 
-/// The lower bound in micro-dollars per hour. `sold` is the catalogue of each node class, by name.
-pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<String, Arc<Catalogue>>) -> Steps {
+/// The lower bound in micro-dollars per hour. `sold` is the catalogue of each node class.
+pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>) -> Steps {
     let Some((problem, classes)) = question(history, pools, sold) else { return Steps::default() };
     let mut changes: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
     for (at, pod) in history.pods.iter().enumerate() {
@@ -49,8 +50,8 @@ pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<String, Arc<
     Steps::of_levels(moments.into_iter().map(|(at, present)| (at, bounds[&present])))
 }
 
-/// How many of each class there are at least from each of these moments to the next. Changes that come within one span of a
-/// moment make none of their own: until its end the least counts, then what there is.
+/// The least number of each class from each of these moments to the next. Changes within one time step of a
+/// moment add no moment: until the end of the step the least number counts, and then the current one.
 fn least_of_spans(
     changes: BTreeMap<Duration, Vec<(usize, bool)>>,
     mut present: Present,
@@ -81,11 +82,11 @@ fn least_of_spans(
     moments
 }
 
-/// The problem with all pods that had a machine, and the class of each by its place.
+/// The problem with all pods that had a machine, and the class of each pod by its index.
 fn question(
     history: &History,
     pools: &[Pool],
-    sold: &BTreeMap<String, Arc<Catalogue>>,
+    sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
 ) -> Option<(Problem, BTreeMap<usize, usize>)> {
     let bound = history.pods.iter().enumerate().filter(|(_, pod)| pod.bound.is_some());
     let pods = bound.map(|(at, pod)| {
@@ -94,7 +95,7 @@ fn question(
     });
     let mut snapshot = Snapshot { pods: pods.collect(), ..Snapshot::default() };
     for pool in pools {
-        let sold = sold.get(&pool.node_class.name)?;
+        let sold = sold.get(&pool.node_class)?;
         snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));
         // One as good as the other, as many as are wanted.
         let pool = Pool { weight: 1, limits: PoolLimits::default(), ..pool.clone() };
@@ -115,7 +116,7 @@ fn question(
     Some((asked.problem, asked.pods.into_iter().enumerate().flat_map(of_class).collect()))
 }
 
-/// What is left of a pod's requirements.
+/// The part of a pod's requirements that the bound uses.
 fn bare(spec: &PodSpec) -> PodSpec {
     PodSpec {
         requests: spec.requests.clone(),
@@ -126,7 +127,7 @@ fn bare(spec: &PodSpec) -> PodSpec {
     }
 }
 
-/// Only the question is wanted.
+/// Only the problem is needed.
 struct AtOnce;
 
 impl StopSignal for AtOnce {
@@ -135,7 +136,7 @@ impl StopSignal for AtOnce {
     }
 }
 
-/// A bound for each, on as many threads as there are cores; which one works on what changes nothing.
+/// A bound for each, on one thread for each core. The assignment to threads does not affect the result.
 fn bounds(problem: &Problem, all: BTreeSet<Present>) -> BTreeMap<Present, u64> {
     let all: Vec<Present> = all.into_iter().collect();
     let next = AtomicUsize::new(0);
@@ -155,7 +156,7 @@ fn bounds(problem: &Problem, all: BTreeSet<Present>) -> BTreeMap<Present, u64> {
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// No nodes that hold so many pods of each class cost less than this per hour.
+/// A lower bound on the cost per hour of nodes that hold these numbers of pods.
 fn bound(problem: &Problem, present: &Present) -> u64 {
     let classes = problem.classes.iter().zip(present).filter(|(_, count)| **count > 0);
     let classes: Vec<_> = classes
@@ -182,7 +183,7 @@ fn bound(problem: &Problem, present: &Present) -> u64 {
 mod tests {
     use super::*;
 
-    /// What there is from each moment on, after these comings (`true`) and goings of one class.
+    /// The number from each moment on, after these arrivals (`true`) and departures of one class.
     fn of(changes: &[(u64, bool)], span: u64) -> Vec<(u64, u32)> {
         let mut by_time: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
         for (at, comes) in changes {

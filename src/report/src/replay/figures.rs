@@ -1,4 +1,4 @@
-//! What a replay comes to, in figures.
+//! The figures of a replay.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,92 +10,92 @@ use super::history::{End, History, Pod};
 use super::steps::Steps;
 use crate::money::{HOUR, Ratio, Usd};
 
-/// What was bought for one pool in one way.
+/// The nodes of one pool and one capacity type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bought {
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: u64,
-    /// What they cost.
+    /// Their cost.
     pub cost: Usd,
-    /// For how long they were paid, together, in milliseconds.
+    /// The paid time of all together, in milliseconds.
     pub millis: u128,
-    /// How long their GPUs were paid for, together, in milliseconds.
+    /// The paid time of all their GPUs together, in milliseconds.
     pub gpu_millis: u128,
 }
 
-/// What became of pods, counted.
+/// Numbers of pods, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pods {
-    /// There were; those that were made again are counted again.
+    /// All pods. A recreated pod counts again.
     pub made: u64,
-    /// Have done their work.
+    /// Pods that completed their work.
     pub finished: u64,
-    /// Run at the end.
+    /// Pods that run at the end.
     pub running: u64,
-    /// Wait at the end.
+    /// Pods that wait at the end.
     pub waiting: u64,
-    /// Were deleted before their work was done, their machine being there still.
+    /// Pods deleted before their work was done, while their machine still existed.
     pub evicted: u64,
-    /// Lost their machine before their work was done.
+    /// Pods that lost their machine before their work was done.
     pub machine_lost: u64,
 }
 
-/// How long pods waited until they ran. Those that wait at the end count with what they have waited.
+/// The time from a pod's creation until it runs. Pods that wait at the end count with their time so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Half of them waited no longer.
+    /// The median.
     pub p50: Duration,
-    /// 95 in 100.
+    /// The 95th percentile.
     pub p95: Duration,
-    /// 99 in 100.
+    /// The 99th percentile.
     pub p99: Duration,
-    /// All.
+    /// The maximum.
     pub most: Duration,
 }
 
-/// A moment of the plot.
+/// A point of the plot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
-    /// From when.
+    /// The begin of its time span.
     pub from: Duration,
-    /// What was paid per hour on average, in micro-dollars.
+    /// The average cost per hour, in micro-dollars.
     pub cost: u64,
-    /// The least that any plan could have cost.
+    /// The lower bound of the cost.
     pub bound: u64,
-    /// The most pods that waited at a time.
+    /// The largest number of pods waiting at a time.
     pub waiting: u64,
 }
 
-/// What a replay comes to.
+/// The report of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How much was played.
+    /// The simulated time.
     pub played: Duration,
-    /// How much was asked for.
+    /// The requested time.
     pub asked: Duration,
-    /// Pods.
+    /// The numbers of pods.
     pub pods: Pods,
-    /// By pool and capacity type.
+    /// The purchases, by pool and capacity type.
     pub bought: BTreeMap<(String, CapacityType), Bought>,
-    /// How many nodes have no known price; their cost is in no figure.
+    /// The number of nodes without a known price. Their cost is in no figure.
     pub unknown_prices: u64,
-    /// The least that any plan could have cost.
+    /// The lower bound of the cost.
     pub bound: Usd,
-    /// Waiting.
+    /// The waiting times.
     pub pending: Pending,
-    /// How long pods worked in vain: they ended before they were done. In milliseconds.
+    /// The lost work: the run time of pods that ended before they were done, in milliseconds.
     pub lost_millis: u128,
-    /// The same, for each GPU.
+    /// The lost work, counted for each GPU.
     pub lost_gpu_millis: u128,
-    /// For how long GPUs had a pod, in milliseconds.
+    /// The time during which GPUs had a pod, in milliseconds.
     pub used_gpu_millis: u128,
-    /// What was paid per hour, in micro-dollars.
+    /// The cost per hour over time, in micro-dollars.
     pub cost_steps: Steps,
-    /// The least it could have been.
+    /// The lower bound of the cost per hour over time.
     pub bound_steps: Steps,
-    /// How many pods waited.
+    /// The number of waiting pods over time.
     pub waiting_steps: Steps,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -151,43 +151,43 @@ impl Report {
         }
     }
 
-    /// What all nodes cost.
+    /// The cost of all nodes.
     pub fn cost(&self) -> Usd {
         Usd(self.bought.values().map(|line| line.cost.0).sum())
     }
 
-    /// What all nodes cost per hour, on average.
+    /// The average cost of all nodes per hour.
     pub fn rate(&self) -> Usd {
         Usd(self.cost().0 * HOUR / self.played.as_millis().max(1))
     }
 
-    /// How far the cost is above the bound, as a part of the bound; `None` where the bound is zero.
+    /// The excess of the cost over the bound, as a part of the bound; `None` if the bound is zero.
     pub fn above_bound(&self) -> Option<Ratio> {
         let (cost, bound) = (self.cost().0, self.bound.0);
         (bound > 0).then(|| Ratio { part: cost.saturating_sub(bound), whole: bound })
     }
 
-    /// How many nodes were started.
+    /// The number of started nodes.
     pub fn node_starts(&self) -> u64 {
         self.bought.values().map(|line| line.nodes).sum()
     }
 
-    /// For how long GPUs were paid for, in milliseconds.
+    /// The paid time of GPUs, in milliseconds.
     pub fn paid_gpu_millis(&self) -> u128 {
         self.bought.values().map(|line| line.gpu_millis).sum()
     }
 
-    /// For how long GPUs were paid for and no pod had them, in milliseconds.
+    /// The paid time of GPUs without a pod, in milliseconds.
     pub fn idle_gpu_millis(&self) -> u128 {
         self.paid_gpu_millis().saturating_sub(self.used_gpu_millis)
     }
 
-    /// The idle part of the time for which GPUs were paid.
+    /// The idle part of the GPUs' paid time.
     pub fn idle_gpus(&self) -> Ratio {
         Ratio { part: self.idle_gpu_millis(), whole: self.paid_gpu_millis() }
     }
 
-    /// So many points of the plot, at equal distances.
+    /// This number of points of the plot, at equal distances.
     pub fn points(&self, count: u32) -> Vec<Point> {
         let edge = |number: u32| self.played * number / count;
         let point = |number| {

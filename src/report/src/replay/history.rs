@@ -7,14 +7,14 @@ use poolwright_catalog::{OfferingId, UsdPerHour};
 
 use crate::money::Usd;
 
-/// What happened.
+/// The events of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// How much was played: less than was asked for when somebody stopped it.
+    /// The simulated time; less than requested if you stopped the simulation.
     pub played: Duration,
     /// Every machine, in the order of launches.
     pub machines: Vec<Machine>,
-    /// Every pod, in the order in which they were made.
+    /// Every pod, in the order of creation.
     pub pods: Vec<Pod>,
 }
 
@@ -29,23 +29,23 @@ pub struct Machine {
     pub pool: String,
     /// The offering that was bought.
     pub offering: OfferingId,
-    /// Its price; `None` when it is unknown.
+    /// Its price; `None` if it is unknown.
     pub price: Option<UsdPerHour>,
-    /// How many GPUs it has.
+    /// The number of its GPUs.
     pub gpus: u64,
-    /// When it was launched.
+    /// The time of its launch.
     pub launched: Duration,
-    /// When it was gone; `None` while it runs.
+    /// The time of its end; `None` while it runs.
     pub gone: Option<Duration>,
 }
 
 impl Machine {
-    /// How long it was paid for, by `played`.
+    /// Its paid time, up to `played`.
     pub fn lasted(&self, played: Duration) -> Duration {
         self.gone.map_or(played, |gone| gone.min(played)).saturating_sub(self.launched)
     }
 
-    /// What it cost by `played`. A machine with an unknown price adds nothing.
+    /// Its cost, up to `played`; zero for an unknown price.
     pub fn cost(&self, played: Duration) -> Usd {
         Usd::of(self.price, self.lasted(played))
     }
@@ -56,31 +56,31 @@ impl Machine {
 pub struct Pod {
     /// Its name and its requests.
     pub model: Arc<poolwright_core::Pod>,
-    /// When it was made.
+    /// The time of its creation.
     pub made: Duration,
-    /// When it got a node, and the index of that machine.
+    /// The time at which it got a node, and the index of that machine.
     pub bound: Option<(Duration, usize)>,
-    /// When its containers began to work.
+    /// The time at which its containers started.
     pub started: Option<Duration>,
-    /// When it ended, and how.
+    /// The time and the kind of its end.
     pub ended: Option<(Duration, End)>,
 }
 
 impl Pod {
-    /// How long it waited for its containers to run, by `played`.
+    /// Its waiting time until its containers ran, up to `played`.
     pub fn waited(&self, played: Duration) -> Duration {
         let until = self.started.or(self.ended.map(|(at, _)| at)).unwrap_or(played);
         until.saturating_sub(self.made)
     }
 }
 
-/// How a pod ended.
+/// The end of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It did its work.
+    /// It completed its work.
     Finished,
     /// It lost its machine.
     MachineLost,
-    /// Somebody deleted it before it was done: it had to make room, or its node was to go.
+    /// It was deleted before it was done: another pod preempted it, or its node was emptied.
     Evicted,
 }

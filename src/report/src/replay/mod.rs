@@ -1,4 +1,4 @@
-//! A simulation: what happened to machines and pods, and the figures that follow.
+//! The history of machines and pods in a simulation, and its figures.
 
 mod bound;
 mod figures;

@@ -1,14 +1,14 @@
-//! Whole numbers that change at moments: prices per hour, pods that wait.
+//! Whole numbers that change over time, such as the cost per hour or the number of waiting pods.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A number over time: from each moment on it is what stands there, until the next. Before the first it is zero.
+/// A number over time. Each entry holds from its moment until the next entry. Before the first entry the number is zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steps(BTreeMap<Duration, u64>);
 
 impl Steps {
-    /// From what is added at moments and taken away at others.
+    /// Builds the steps from changes at moments.
     pub fn of_spans(spans: impl IntoIterator<Item = (Duration, Duration, u64)>) -> Self {
         let mut changes: BTreeMap<Duration, (u64, u64)> = BTreeMap::new();
         for (from, until, amount) in spans {
@@ -23,17 +23,17 @@ impl Steps {
         Self(changes.into_iter().map(step).collect())
     }
 
-    /// From the levels themselves.
+    /// Builds the steps from levels.
     pub fn of_levels(levels: impl IntoIterator<Item = (Duration, u64)>) -> Self {
         Self(levels.into_iter().collect())
     }
 
-    /// What it is at a moment.
+    /// The number at a moment.
     pub fn at(&self, moment: Duration) -> u64 {
         self.0.range(..=moment).next_back().map_or(0, |(_, level)| *level)
     }
 
-    /// The most that it is between two moments, the second excluded.
+    /// The maximum between two moments, the second excluded.
     pub fn most(&self, from: Duration, until: Duration) -> u64 {
         let within = self.0.range(from..until.max(from)).map(|(_, level)| *level);
         within.max().unwrap_or(0).max(self.at(from))
@@ -44,7 +44,7 @@ impl Steps {
         self.0.keys().copied()
     }
 
-    /// What it adds up to between two moments: number times milliseconds.
+    /// The integral between two moments: number times milliseconds.
     pub fn sum(&self, from: Duration, until: Duration) -> u128 {
         let mut sum = 0;
         let (mut since, mut level) = (from, self.at(from));

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use poolwright_catalog::{Catalogue, RankedOffering};
 use poolwright_provider_contract::{
-    CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind,
-    Notice, ProviderError,
+    CloudProvider, FailedOffering, Instance, InterruptionMessage, LaunchError, LaunchRequest,
+    LaunchedInstance, NodeClassKind, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::{Cloud, KIND};
+use super::Cloud;
 use crate::accidents::{Site, one_of, span};
 use crate::dice::Dice;
 use crate::run::Sabotage;
@@ -23,6 +23,8 @@ use crate::wire::Process;
 pub struct CloudOf {
     /// The cloud.
     pub cloud: Arc<Cloud>,
+    /// The kinds of node class that it launches with.
+    pub kinds: Vec<NodeClassKind>,
     /// Who calls.
     pub process: Arc<Process>,
     /// What is wrong with who calls.
@@ -104,8 +106,8 @@ impl CloudProvider for CloudOf {
         "sim"
     }
 
-    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
-        &[KIND]
+    fn node_class_kinds(&self) -> &[NodeClassKind] {
+        &self.kinds
     }
 
     async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
@@ -146,7 +148,7 @@ impl CloudProvider for CloudOf {
         self.call("terminate", move |cloud| cloud.terminate(&key)).await
     }
 
-    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
         self.cloud.mail_is_due().await;
         let heard = self.call("notices", Cloud::hear).await?;
         if self.sabotage == Some(Sabotage::NoticesForgotten) {

@@ -6,6 +6,7 @@ mod caller;
 mod machine;
 mod mail;
 mod market;
+mod node_class;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +15,8 @@ use std::time::Duration;
 
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_provider_contract::{
-    FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind,
-    Notice as Said, ProviderError,
+    FailedOffering, Instance, InstanceState, InterruptionMessage as Said, LaunchError, LaunchRequest,
+    LaunchedInstance, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 use tokio::sync::Notify;
@@ -30,11 +31,8 @@ pub use machine::{Machine, Notice};
 pub use mail::Mail;
 use market::Market;
 pub use market::Quotas;
+pub use node_class::{NODE_CLASS_KIND, SIM_NODE_CLASS, kinds};
 
-/// The kind of node class that it launches with.
-pub const NODE_CLASS_KIND: &str = "KwokNodeClass";
-/// The same, with its resource.
-const KIND: NodeClassKind = NodeClassKind { kind: NODE_CLASS_KIND, plural: "kwoknodeclasses" };
 /// The one that is there in worlds that are drawn.
 pub const NODE_CLASS: &str = "all";
 

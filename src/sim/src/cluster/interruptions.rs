@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::{Cluster, condition, pod_path};
 use crate::cloud::Notice;
 
-/// What AWS's own handler of interruptions closes a node with (aws-node-termination-handler, `--taint-node`).
-const INTERRUPTED: &str = "aws-node-termination-handler/spot-itn";
+/// The taint with which a cloud's handler of interruptions closes a node.
+const INTERRUPTED: &str = "node-termination-handler/interrupted";
 
 impl Cluster {
     /// The cloud says that it takes the machine of this key back.

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn claim(metadata: serde_json::Value, conditions: serde_json::Value) -> NodeClaim {
-        let spec = json!({"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "all"},
+        let spec = json!({"nodeClassRef": {"group": "poolwright.dev", "kind": "SimNodeClass", "name": "all"},
             "offerings": [{"instanceType": "a", "zone": "z", "capacityType": "spot", "allocatable": {}}]});
         let object = json!({"metadata": metadata, "spec": spec, "status": {"conditions": conditions}});
         serde_json::from_value(object).unwrap()

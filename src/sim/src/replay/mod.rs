@@ -14,18 +14,19 @@ use std::time::Duration;
 
 use poolwright_catalog::Catalogue;
 use poolwright_controller::{Config, Environment, Stoppable};
+use poolwright_provider_contract::{NodeClass, crds};
 use poolwright_report::replay::History;
+use poolwright_terms::NodeClassRef;
 use serde_json::Value;
 
 use crate::accidents::{Accidents, Rates};
 use crate::api::ApiServer;
-use crate::cloud::{Cloud, CloudOf, Quotas};
+use crate::cloud::{Cloud, CloudOf, Quotas, kinds};
 use crate::cluster::{Cluster, JobPlan};
 use crate::dice::Dice;
 use crate::record::Record;
 use crate::time::{MachineClock, Time, first_day};
 use crate::wire::{Process, Wire};
-
 use ledger::Ledger;
 use patience::Patience;
 use seller::Seller;
@@ -42,8 +43,10 @@ pub struct Replay {
     pub rates: Rates,
     /// Everything that is sold.
     pub catalogue: Arc<Catalogue>,
-    /// Which part of it each node class sells, by name.
-    pub sold: BTreeMap<String, Arc<Catalogue>>,
+    /// The kinds of node class of the cluster.
+    pub classes: Vec<NodeClass>,
+    /// Which part of the catalogue each node class sells.
+    pub sold: BTreeMap<NodeClassRef, Arc<Catalogue>>,
     /// Objects that are there from the beginning: node classes and pools first.
     pub objects: Vec<Value>,
     /// Work to come.
@@ -72,9 +75,9 @@ pub enum ReplayError {
 }
 
 /// What the API server says against these objects, as it would to their author; empty when it takes them all.
-pub fn refusals(objects: &[Value]) -> Vec<String> {
+pub fn refusals(objects: &[Value], classes: &[NodeClass]) -> Vec<String> {
     let now = first_day();
-    let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || now));
+    let server = ApiServer::new(&crds(classes.iter().copied()), Arc::new(move || now));
     objects.iter().filter_map(|object| server.create(object).err()).collect()
 }
 
@@ -95,7 +98,7 @@ impl Replay {
         let time = Time::beginning();
         let record = Record::new(time, false);
         let accidents = Accidents::new(self.seed, self.rates, None);
-        let server = ApiServer::new(&poolwright_api::crds(), Arc::new(move || time.now()));
+        let server = ApiServer::new(&crds(self.classes.iter().copied()), Arc::new(move || time.now()));
         for object in &self.objects {
             server.create(object).map_err(ReplayError::Refused)?;
         }
@@ -113,7 +116,7 @@ impl Replay {
         let process = Process::new("controller", 1);
         let wire = Wire::new(server, process.clone(), accidents, self.seed, record);
         let stoppable = Stoppable::by(process.clone());
-        let cloud_of = CloudOf { cloud: cloud.clone(), process, sabotage: None };
+        let cloud_of = CloudOf { cloud: cloud.clone(), kinds: kinds(&self.classes), process, sabotage: None };
         let seller = Arc::new(Seller { cloud: cloud_of, sold: self.sold.clone() });
         let mut config = Config::new("controller", "default");
         config.http = None;

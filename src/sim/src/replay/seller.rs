@@ -14,7 +14,7 @@ use crate::cloud::CloudOf;
 
 pub(super) struct Seller {
     pub cloud: CloudOf,
-    pub sold: BTreeMap<String, Arc<Catalogue>>,
+    pub sold: BTreeMap<NodeClassRef, Arc<Catalogue>>,
 }
 
 #[async_trait]
@@ -23,13 +23,13 @@ impl CloudProvider for Seller {
         self.cloud.name()
     }
 
-    fn node_class_kinds(&self) -> &'static [NodeClassKind] {
+    fn node_class_kinds(&self) -> &[NodeClassKind] {
         self.cloud.node_class_kinds()
     }
 
     async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
         let all = self.cloud.catalogue(class).await?;
-        Ok(self.sold.get(&class.name).cloned().unwrap_or(all))
+        Ok(self.sold.get(class).cloned().unwrap_or(all))
     }
 
     async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {

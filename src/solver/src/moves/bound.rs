@@ -2,8 +2,8 @@
 //!
 //! Take prices `pi` of pods that no new node contradicts. A removable node that stays costs its price, and saves the
 //! price of its own pods and of the best content of its free room. A node that goes costs its disruption, plus `w`
-//! for each eviction, for any `w >= 0`, where `E` evictions are allowed. So every plan costs at least `pi . all pods
-//! + sum over nodes min(disruption + w evictions, price - worth) - w E`, less the worth of free room elsewhere. Any
+//! for each eviction, for any `w >= 0`, where `E` evictions are allowed. So every plan costs at least `pi . all pods +
+//! sum over nodes min(disruption + w evictions, price - worth) - w E`, less the worth of free room elsewhere. Any
 //! factor may lower the prices, which helps where there is more free room than pods for it.
 
 use super::cluster::Cluster;

@@ -1,6 +1,7 @@
 //! A running `poolwright controller`.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
@@ -23,15 +24,26 @@ impl Controller {
         Self::start_with(plane, name, flags, |_| {})
     }
 
-    /// The same, with what else is to be said of the process: its variables.
+    /// Like [`Controller::start`]. `prepare` may change the command before it starts, for example its environment.
     pub fn start_with(
         plane: &ControlPlane,
         name: &str,
         flags: &[&str],
         prepare: impl FnOnce(&mut Command),
     ) -> anyhow::Result<Self> {
+        Self::start_program(plane, name, &poolwright_binary()?, flags, prepare)
+    }
+
+    /// Like [`Controller::start_with`], with this program instead of `poolwright`.
+    pub fn start_program(
+        plane: &ControlPlane,
+        name: &str,
+        program: &Path,
+        flags: &[&str],
+        prepare: impl FnOnce(&mut Command),
+    ) -> anyhow::Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let mut command = Command::new(poolwright_binary()?);
+        let mut command = Command::new(program);
         command.args(["controller", "--bind", &address.to_string()]).args(flags);
         prepare(&mut command);
         Ok(Self { process: plane.spawn(name, command)?, address })

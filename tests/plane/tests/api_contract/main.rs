@@ -5,7 +5,7 @@
 //! the server in memory says it does not have are left out.
 
 mod ask;
-#[path = "../../../../src/api/tests/cases/mod.rs"]
+#[path = "../../../../providers/registry/tests/crds/cases.rs"]
 mod cases;
 mod changes;
 mod custom;
@@ -20,8 +20,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_api::crds;
 use poolwright_plane::{ControlPlane, Options, install_crds};
+use poolwright_provider_contract::crds;
+use poolwright_provider_registry::CLOUDS;
 use poolwright_sim::api::ApiServer;
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ use ask::Asker;
 /// A server in memory whose clock stands.
 fn in_memory() -> ApiServer {
     let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a constant");
-    ApiServer::new(&crds(), Arc::new(move || now))
+    ApiServer::new(&crds(CLOUDS.iter().map(|cloud| cloud.node_class)), Arc::new(move || now))
 }
 
 /// What a case was told.

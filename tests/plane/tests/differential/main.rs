@@ -39,7 +39,7 @@ use anyhow::{Context, anyhow};
 use case::Case;
 use generate::Rule;
 use play::{Failure, Outcome, Property, carry_out, planned, play};
-use poolwright_core::plan::{Placement, Plan, Target, UnplacedPod, UnplacedReason};
+use poolwright_core::plan::{PlacedPod, Plan, Target, UnplacedPod, UnplacedReason};
 use poolwright_core::{PodKey, Snapshot};
 use serde_json::json;
 use simulated::Compared;
@@ -345,7 +345,7 @@ fn a_plan_that_is_right_passes() {
 fn a_pod_planned_where_it_does_not_fit_is_found() {
     let both_on_one = |_: &Snapshot, plan: &mut Plan| {
         let pod = plan.claims[0].planned_pods.pop().unwrap();
-        plan.placements.push(Placement { pod, target: Target::Node("n0".to_owned()) });
+        plan.placements.push(PlacedPod { pod, target: Target::Node("n0".to_owned()) });
         plan.claims.clear();
         plan.cost = poolwright_catalog::UsdPerHour::ZERO;
     };

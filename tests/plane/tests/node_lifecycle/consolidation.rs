@@ -94,7 +94,7 @@ async fn what_is_left_on_a_large_node_moves_to_a_small_one_that_is_open_before_i
     let after = usd_per_hour(&[small]).unwrap();
     assert!(after * 2 < before, "{after} instead of {before}");
     let said = cluster.wait_said("NodeClaim", &large.name_any(), "Underutilized").await.unwrap();
-    assert!(said.contains("$/h where it is and") && said.contains("its pods go to new"), "{said}");
+    assert!(said.contains("$/h now and") && said.contains("its pods go to new"), "{said}");
     remove(&cluster, &namespace, "small").await;
     cluster.wait_nothing_left(&name).await.unwrap();
 }

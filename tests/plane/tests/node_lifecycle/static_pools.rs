@@ -127,7 +127,7 @@ async fn a_new_node_opens_when_the_condition_that_its_pool_asks_for_is_reported(
     let gates = json!({"template": {"spec": {"readinessGates": [{"conditionType": "GpuValidated"}]}}});
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, gates)]).await.unwrap();
     cluster.create_pods(&namespace, &[gpu_pod("work", &name)]).await.unwrap();
-    says(&cluster, &name, "Initialized", "nobody has reported the condition GpuValidated").await;
+    says(&cluster, &name, "Initialized", "it does not have the condition GpuValidated yet").await;
     let node = cluster.nodes(&name).await.unwrap()[0].name_any();
     let nodes: Api<Node> = Api::all(cluster.client.clone());
     let report = async |status: &str| {
@@ -170,7 +170,7 @@ async fn an_instance_ends_only_when_the_volumes_of_its_work_are_detached() {
     attachments.create(&PostParams::default(), &attachment).await.unwrap();
     let all: Api<NodeClaim> = Api::all(cluster.client.clone());
     all.delete(&claim.name_any(), &DeleteParams::default()).await.unwrap();
-    says(&cluster, &name, "VolumesDetached", ": data; that is waited for until").await;
+    says(&cluster, &name, "VolumesDetached", ": data; Poolwright waits for that until").await;
     assert_eq!(cluster.instances(&name).await.unwrap().len(), 1, "it runs as long as the volume is there");
     // The attach-detach controller of the cluster takes it away itself, or this does.
     let _ = attachments.delete(&name, &DeleteParams::default()).await;

@@ -1,4 +1,4 @@
-//! From what a cloud says to a record, and to the receipt that is given back only then.
+//! Tests of interruptions: from a notice to its record and its acknowledgement.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::acts::context::testing::leading;
 use crate::edge::clock::testing::TestClock;
 use crate::edge::clock::{Clock, SharedClock};
 use crate::edge::signal::{self, Sender};
 use crate::edge::stoppable::Stoppable;
+use crate::executor::context::testing::leading;
 use crate::fake_api::{FakeApi, Fault};
 use crate::leader::Term;
 use crate::loops::leader_loop::Leading;
-use crate::sees::ready::Ready;
-use crate::sees::world::World;
+use crate::observed::ready::Ready;
+use crate::observed::world::World;
 
 struct Scene {
     api: FakeApi,
@@ -62,7 +62,7 @@ impl Scene {
         Self { api, cloud, world, interruptions, leader, clock }
     }
 
-    /// A claim, launched as this instance if it is.
+    /// Adds a claim, launched as this instance if given.
     fn claim(&self, name: &str, instance: Option<&str>) {
         let offering = poolwright_intake::offering_ref(&offering());
         let mut object = json!({
@@ -91,10 +91,10 @@ impl Scene {
             deadline: noticed.checked_add(SignedDuration::from_mins(2)).ok(),
             message: "it is taken back".to_owned(),
         });
-        self.cloud.notify(Notice { receipt: None, interruptions: interruptions.collect() })
+        self.cloud.notify(InterruptionMessage { receipt: None, interruptions: interruptions.collect() })
     }
 
-    /// Hears until nothing more happens.
+    /// Runs the loop until nothing more happens.
     async fn hear(&self) {
         let _ = timeout(Duration::from_secs(30), self.interruptions.listen_to_all()).await;
     }
@@ -176,7 +176,7 @@ async fn an_instance_of_nobody_is_given_back_and_one_that_may_be_ours_only_after
     scene.hear().await;
     assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
     assert_eq!(scene.count("Reclaim", "unknown"), 1);
-    // A launch is under way: which instance it comes to is not known yet.
+    // A launch is in progress: its instance is not known yet.
     scene.claim("a", None);
     let receipt = scene.says(&["i-1"], Reclaim);
     scene.hear().await;
@@ -285,14 +285,14 @@ async fn a_look_that_fails_is_counted_once_and_what_is_said_meanwhile_is_heard_a
             .with_label_values(&["memory", "look", error])
             .get()
     };
-    scene.cloud.fail_beside(ProviderError::Throttled("slower".to_owned()));
-    scene.cloud.fail_beside(ProviderError::Invalid("not allowed".to_owned()));
+    scene.cloud.fail_poll(ProviderError::Throttled("slower".to_owned()));
+    scene.cloud.fail_poll(ProviderError::Invalid("not allowed".to_owned()));
     scene.says(&["i-a"], Reclaim);
     let _ = timeout(AFTER_FAILURE.0 / 2, scene.interruptions.listen_to_all()).await;
     assert_eq!(scene.count("Reclaim", "recorded"), 1, "no pause is made for it");
     assert_eq!((errors("throttled"), errors("invalid"), errors("transient")), (1, 1, 0));
-    // Of a cloud that says nothing it is asked each time that it is asked for more.
-    scene.cloud.fail_beside(ProviderError::Transient("lost".to_owned()));
+    // A silent cloud is asked at each poll.
+    scene.cloud.fail_poll(ProviderError::Transient("lost".to_owned()));
     let _ = timeout(LIMIT * 2, scene.interruptions.listen_to_all()).await;
     assert_eq!((errors("throttled"), errors("transient")), (1, 1));
 }
@@ -301,11 +301,11 @@ async fn a_look_that_fails_is_counted_once_and_what_is_said_meanwhile_is_heard_a
 async fn messages_that_cannot_be_read_are_counted_each_time_they_come() {
     let scene = Scene::new();
     let counted = || scene.interruptions.context.metrics.unreadable.with_label_values(&["memory"]).get();
-    scene.cloud.garble();
-    scene.cloud.garble();
+    scene.cloud.send_unreadable();
+    scene.cloud.send_unreadable();
     let _ = timeout(LIMIT * 2, scene.interruptions.listen_to_all()).await;
     assert_eq!(counted(), 2);
-    scene.cloud.garble();
+    scene.cloud.send_unreadable();
     let _ = timeout(LIMIT * 2, scene.interruptions.listen_to_all()).await;
     assert_eq!(counted(), 3);
 }

@@ -1,8 +1,7 @@
-//! Successors: pods that will be made in place of pods whose nodes are emptied, for whatever reason.
+//! Successors as a demand source: pods that controllers will create for pods on disrupted nodes.
 //!
-//! They are demand before anybody is evicted. So the nodes that they need are bought first, and the room that they count on is
-//! taken. In a plan they are expected pods ([`PodKey::Expected`]): the claims that are bought for them list them, and the pods
-//! that come take their places.
+//! They are demand before any pod is evicted. So the nodes that they need are bought first, and free capacity is kept for them.
+//! In a plan, they are expected pods ([`PodKey::Expected`]): claims list them, and the new pods take their places.
 
 pub(crate) mod moving;
 
@@ -11,9 +10,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::demand::ahead::{Ahead, Known};
+use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::source::{DemandSource, Mentions};
-use crate::demand::successors::moving::{Moving, Successor};
+use crate::demand::successors::moving::{LeavingPod, Successor};
 use crate::demand::units::Unit;
 use crate::model::{Pod, PodKey, PodPhase, Uid, Workload};
 
@@ -24,7 +23,7 @@ impl DemandSource for Successors {
         "successors of pods on nodes that are emptied"
     }
 
-    fn foresee<'a>(&self, known: &Known<'a>, ahead: &mut Ahead<'a>) -> Option<Timestamp> {
+    fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp> {
         if known.going.is_empty() {
             return None;
         }
@@ -36,7 +35,7 @@ impl DemandSource for Successors {
                 replace(ahead, one, ordinal, known.outlook.now);
             }
         }
-        // A pod without a known controller comes back nowhere.
+        // A pod without a known controller has no successor.
         let done: BTreeSet<PodKey> = ahead.successors.iter().map(|successor| successor.pod.clone()).collect();
         for one in known.going.iter().filter(|one| !done.contains(&one.pod.key)) {
             replace(ahead, one, None, known.outlook.now);
@@ -49,21 +48,22 @@ impl DemandSource for Successors {
     }
 }
 
-/// How many pods a unit still wants besides those that stay.
-fn still_wanted(known: &Known<'_>, unit: &Unit<'_>) -> u64 {
+/// How many pods a unit needs in addition to those that stay.
+fn still_wanted(known: &ForecastInput<'_>, unit: &Unit<'_>) -> u64 {
     let goes = |pod: &Pod| known.going.iter().any(|one| one.pod.key == pod.key);
     let of = |workload: &&Workload| {
         let owned = known.owned.get(&workload.uid);
         let stay = owned.map_or(0, |pods| pods.iter().filter(|pod| !goes(pod)).count());
-        // A Job wants no more than are still to succeed; sets that make pods one by one want them all in the end.
+        // A Job needs no more pods than are still to succeed. StatefulSets that create pods one by one need all of them in the
+        // end.
         let all = if workload.kind == "Job" { workload.wanted } else { workload.total };
         all.saturating_sub(stay as u64)
     };
     unit.controllers.iter().map(of).sum()
 }
 
-/// Takes a pod away and puts its successor, if one is made, among the pods that wait.
-fn replace(ahead: &mut Ahead<'_>, moving: &Moving<'_>, ordinal: Option<u64>, now: Timestamp) {
+/// Replaces a pod by its successor, if there will be one, as a pending pod.
+fn replace(ahead: &mut ForecastBuilder<'_>, moving: &LeavingPod<'_>, ordinal: Option<u64>, now: Timestamp) {
     let pod = moving.pod;
     let snapshot = ahead.snapshot.to_mut();
     snapshot.pods.remove(&pod.key);

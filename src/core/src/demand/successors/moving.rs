@@ -1,4 +1,4 @@
-//! Pods whose nodes are emptied, and the pods that take their place.
+//! Pods on disrupted nodes, and their successors.
 
 use crate::model::Claim;
 use crate::model::ClaimName;
@@ -15,18 +15,18 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A pod whose node is emptied.
-pub(crate) struct Moving<'a> {
+/// A pod on a disrupted node.
+pub(crate) struct LeavingPod<'a> {
     pub pod: &'a Pod,
     /// The claim of its node.
     pub from: &'a ClaimName,
-    /// Who makes the next one, and one that wants a node at once; `None` where that is not known.
+    /// The controller that will create its successor; `None` if unknown, or if the successor would not need a node.
     pub(crate) maker: Option<&'a Workload>,
-    /// The part of a gang that its controller is one of.
+    /// The part of a gang that its controller belongs to.
     pub(crate) part: Option<(&'a Gang, &'a GangPart)>,
 }
 
-impl Moving<'_> {
+impl LeavingPod<'_> {
     /// The owner in the key of its successor.
     pub fn owner(&self) -> Option<Arc<OwnerKey>> {
         let maker = self.maker?;
@@ -34,19 +34,19 @@ impl Moving<'_> {
     }
 }
 
-/// A pod that leaves, and what will be made in its place.
+/// A pod on a disrupted node and its successor.
 #[derive(Clone, Debug)]
 pub(crate) struct Successor {
-    /// The pod that leaves.
+    /// The pod.
     pub pod: PodKey,
     /// The claim of its node.
     pub from: ClaimName,
-    /// The key of its successor; `None` where none is made.
+    /// The key of its successor; `None` if there is none.
     pub key: Option<PodKey>,
 }
 
-/// All workload pods on nodes that are emptied, by claim and pod.
-pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
+/// All workload pods on disrupted nodes, by claim and pod.
+pub(crate) fn moving(snapshot: &Snapshot) -> Vec<LeavingPod<'_>> {
     let leaving: Vec<&Claim> = snapshot.claims.leaving().map(AsRef::as_ref).collect();
     if leaving.is_empty() {
         return Vec::new();
@@ -75,9 +75,9 @@ pub(crate) fn moving(snapshot: &Snapshot) -> Vec<Moving<'_>> {
     };
     let one = |(from, pod)| {
         let maker = maker(pod);
-        Moving { pod, from, maker, part: maker.and_then(part) }
+        LeavingPod { pod, from, maker, part: maker.and_then(part) }
     };
-    let mut all: Vec<Moving<'_>> = there.into_iter().map(one).collect();
+    let mut all: Vec<LeavingPod<'_>> = there.into_iter().map(one).collect();
     all.sort_by_key(|one| (one.from, &one.pod.key));
     all
 }

@@ -1,20 +1,20 @@
-//! How many volumes of each CSI driver a node takes: the kube-scheduler's `NodeVolumeLimits`, as amounts of a resource.
+//! Volume limits of nodes by CSI driver (the kube-scheduler's `NodeVolumeLimits`), expressed as resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceList;
 use poolwright_terms::labels::INSTANCE_TYPE;
 
-use crate::demand::volumes::bind::{Bound, claim_of};
+use crate::demand::volumes::bind::{UsableVolume, claim_of};
 use crate::model::{Pod, PodPhase, PodVolume, Snapshot};
 use crate::rules::format::ATTACHABLE;
 use crate::rules::labels::Labels;
 
-/// Where a driver has no limit.
+/// For drivers without a limit.
 const UNLIMITED: u64 = 1 << 20;
 
-/// How many more volumes nodes take, of the drivers that waiting pods need and that some node limits. Volumes of all other
-/// drivers are not counted.
+/// How many more volumes nodes can attach, for the drivers that pending pods need and that some node limits. Other drivers are
+/// not counted.
 #[derive(Debug, Default)]
 pub(crate) struct Attachable {
     drivers: BTreeMap<String, Driver>,
@@ -22,16 +22,16 @@ pub(crate) struct Attachable {
 
 #[derive(Debug, Default)]
 struct Driver {
-    /// By node: its limit, `None` where it has none.
+    /// Limits by node; `None` for no limit.
     by_node: BTreeMap<String, u64>,
-    /// By instance type: the smallest limit seen.
+    /// The smallest limit seen, by instance type.
     by_type: BTreeMap<String, u64>,
-    /// By node: volumes of pods that are there.
+    /// Volumes of the pods on each node.
     used: BTreeMap<String, u64>,
 }
 
 impl Attachable {
-    /// For these drivers.
+    /// Counts volumes of these drivers.
     pub(crate) fn new(snapshot: &Snapshot, wanted: BTreeSet<&str>) -> Self {
         let mut drivers: BTreeMap<String, Driver> = BTreeMap::new();
         for node in snapshot.node_drivers.values() {
@@ -69,8 +69,8 @@ impl Attachable {
         self.drivers.is_empty()
     }
 
-    /// What a pod with these volumes asks for.
-    pub(crate) fn requests(&self, volumes: &[Bound]) -> ResourceList {
+    /// The requests of a pod with these volumes.
+    pub(crate) fn requests(&self, volumes: &[UsableVolume]) -> ResourceList {
         let mut requests = ResourceList::new();
         let attached: BTreeSet<_> = volumes.iter().filter_map(|volume| volume.attached.as_ref()).collect();
         for (driver, _) in attached.into_iter().filter(|(driver, _)| self.drivers.contains_key(driver)) {
@@ -81,8 +81,8 @@ impl Attachable {
         requests
     }
 
-    /// What a node takes, less what is attached to it. `name` is `None` while it is not there. A node that says nothing
-    /// (yet) takes as many as the smallest of its type that does; of a type that nobody has seen, as many as are wanted.
+    /// How many more volumes a node can attach. `name` is `None` for a node that has not joined. A node that reports no limit
+    /// has the smallest limit seen for its type, or no limit if the type is unknown.
     pub fn of(&self, name: Option<&str>, labels: &impl Labels) -> ResourceList {
         let mut room = ResourceList::new();
         for (driver, seen) in &self.drivers {
@@ -99,7 +99,7 @@ fn resource(driver: &str) -> String {
     format!("{ATTACHABLE}{driver}")
 }
 
-/// Driver and handle of every volume of a pod that is on a node.
+/// Driver and handle of every volume of a bound pod.
 fn handles<'a>(snapshot: &'a Snapshot, pod: &'a Pod) -> impl Iterator<Item = (String, String)> + 'a {
     pod.volumes.iter().filter_map(move |volume| match volume {
         PodVolume::Attached { driver, handle } => Some((driver.clone(), handle.clone())),

@@ -1,5 +1,4 @@
-//! Claims and the volumes that they are bound to, or will be: the kube-scheduler's `VolumeBinding` and
-//! `VolumeRestrictions`.
+//! Binding of PersistentVolumeClaims to volumes: the kube-scheduler's `VolumeBinding` and `VolumeRestrictions`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,51 +12,51 @@ use crate::rules::requirement::matches;
 
 const ONE_POD: &str = "ReadWriteOncePod";
 
-/// A volume that a pod can be planned with.
+/// A volume that a pod can use.
 #[derive(Clone, Debug)]
-pub(crate) struct Bound {
-    /// What it is called in messages.
+pub(crate) struct UsableVolume {
+    /// Its name in messages.
     pub words: String,
     /// Where it can be used: AND-ed lists of OR-ed terms.
     pub topology: Vec<Vec<NodeTerm>>,
-    /// The driver that attaches it, and which it is.
+    /// The CSI driver that attaches it, and its handle.
     pub attached: Option<(String, String)>,
 }
 
 /// Why a pod must wait for a volume.
-pub(crate) struct Waits {
+pub(crate) struct VolumeWait {
     pub reason: UnplacedReason,
     pub message: String,
 }
 
-fn unusable(message: String) -> Waits {
-    Waits { reason: UnplacedReason::VolumeUnusable, message }
+fn unusable(message: String) -> VolumeWait {
+    VolumeWait { reason: UnplacedReason::VolumeUnusable, message }
 }
 
-fn pending(message: String) -> Waits {
-    Waits { reason: UnplacedReason::VolumePending, message }
+fn pending(message: String) -> VolumeWait {
+    VolumeWait { reason: UnplacedReason::VolumePending, message }
 }
 
-/// Gives each pod its volumes, in the order in which it is asked.
+/// Assigns volumes to pods, in the order of the calls.
 pub(crate) struct Binder<'a> {
     snapshot: &'a Snapshot,
-    /// The class of claims that name none.
+    /// The default StorageClass.
     default_class: Option<&'a str>,
-    /// Claims for one pod at a time that a pod on a node has.
+    /// `ReadWriteOncePod` claims that a bound pod uses.
     in_use: BTreeMap<ObjectKey, &'a PodKey>,
-    /// Unbound claims, and claims for one pod at a time: the pod that comes first.
+    /// Unbound claims and `ReadWriteOncePod` claims, with the first pod that uses each.
     first: BTreeMap<ObjectKey, &'a PodKey>,
-    /// Volumes that more than one waiting claim could be bound to.
+    /// Volumes that several unbound claims could be bound to.
     contested: BTreeSet<&'a str>,
-    /// Those that are given away.
+    /// Contested volumes that are assigned.
     given: BTreeSet<&'a str>,
 }
 
 impl<'a> Binder<'a> {
-    /// For pods that are asked about in this order.
+    /// A binder for these pods, which will be asked about in this order.
     pub fn new(snapshot: &'a Snapshot, waiting: &[&'a Pod]) -> Self {
         let default = snapshot.storage_classes.values().filter(|class| class.default_since.is_some());
-        // Of several the youngest counts, as in admission.
+        // Of several, the newest counts, as in admission.
         let default = default.max_by(|a, b| (a.default_since, &b.name).cmp(&(b.default_since, &a.name)));
         let mut binder = Self {
             snapshot,
@@ -103,17 +102,21 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// What the pod's volumes need, or why it must wait.
-    pub fn bind(&mut self, pod: &'a Pod) -> Result<Vec<Bound>, Waits> {
+    /// The pod's volumes, or why it must wait.
+    pub fn bind(&mut self, pod: &'a Pod) -> Result<Vec<UsableVolume>, VolumeWait> {
         pod.volumes.iter().map(|volume| self.bind_one(pod, volume)).collect()
     }
 
-    fn bind_one(&mut self, pod: &'a Pod, volume: &PodVolume) -> Result<Bound, Waits> {
+    fn bind_one(&mut self, pod: &'a Pod, volume: &PodVolume) -> Result<UsableVolume, VolumeWait> {
         let (name, ephemeral) = match volume {
             PodVolume::Claim { name, ephemeral } => (name, *ephemeral),
             PodVolume::Attached { driver, handle } => {
                 let attached = Some((driver.clone(), handle.clone()));
-                return Ok(Bound { words: format!("volume `{handle}`"), topology: Vec::new(), attached });
+                return Ok(UsableVolume {
+                    words: format!("volume `{handle}`"),
+                    topology: Vec::new(),
+                    attached,
+                });
             }
         };
         let key = ObjectKey::new(pod.key.namespace(), name);
@@ -121,7 +124,7 @@ impl<'a> Binder<'a> {
         let Some(claim) = snapshot.volume_claims.get(&key) else {
             return Err(if ephemeral {
                 pending(format!(
-                    "waits for PersistentVolumeClaim `{name}`, which is made for it (an ephemeral volume)"
+                    "waits for PersistentVolumeClaim `{name}`, which Kubernetes creates for it (an ephemeral volume)"
                 ))
             } else {
                 unusable(format!(
@@ -137,12 +140,12 @@ impl<'a> Binder<'a> {
         }
         if ephemeral && claim.made_for.as_ref() != Some(&pod.uid) {
             return Err(unusable(format!(
-                "wants PersistentVolumeClaim `{name}` made for it (an ephemeral volume), and another of that name exists; delete that one or rename the pod"
+                "needs a PersistentVolumeClaim `{name}` of its own (an ephemeral volume), but another one has that name; delete that one or rename the pod"
             )));
         }
         if let Some(other) = self.in_use.get(&key).filter(|other| **other != &pod.key) {
             return Err(pending(format!(
-                "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {other} has it; it is planned once that ends"
+                "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {other} uses it; this pod is planned when that one has ended"
             )));
         }
         if !claim.bound || claim.shape.access_modes.contains(ONE_POD) {
@@ -150,11 +153,11 @@ impl<'a> Binder<'a> {
             if first != &pod.key {
                 return Err(pending(if claim.bound {
                     format!(
-                        "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {first} comes first"
+                        "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {first} gets it first"
                     )
                 } else {
                     format!(
-                        "PersistentVolumeClaim `{name}` gets its volume where pod {first} goes, which comes first; it is planned once the claim is bound"
+                        "PersistentVolumeClaim `{name}` is not bound yet, and the node of pod {first} decides where its volume is; this pod is planned once the claim is bound"
                     )
                 }));
             }
@@ -162,15 +165,15 @@ impl<'a> Binder<'a> {
         if claim.bound { self.bound(claim) } else { self.unbound(claim) }
     }
 
-    fn bound(&self, claim: &VolumeClaim) -> Result<Bound, Waits> {
+    fn bound(&self, claim: &VolumeClaim) -> Result<UsableVolume, VolumeWait> {
         let name = &claim.key.name;
         let volume = claim.volume.as_deref().unwrap_or_default();
         let Some(found) = self.snapshot.volumes.get(volume).filter(|_| !claim.lost) else {
             return Err(unusable(format!(
-                "uses PersistentVolumeClaim `{name}`, whose PersistentVolume `{volume}` does not exist; restore the volume, or make the claim anew"
+                "uses PersistentVolumeClaim `{name}`, but its PersistentVolume `{volume}` does not exist; restore the volume, or recreate the claim"
             )));
         };
-        Ok(Bound {
+        Ok(UsableVolume {
             words: format!("PersistentVolumeClaim `{name}` (volume `{volume}`)"),
             topology: found.topology.clone(),
             attached: found.attached.clone(),
@@ -182,7 +185,7 @@ impl<'a> Binder<'a> {
         self.snapshot.storage_classes.get(name).map(AsRef::as_ref)
     }
 
-    fn unbound(&mut self, claim: &'a VolumeClaim) -> Result<Bound, Waits> {
+    fn unbound(&mut self, claim: &'a VolumeClaim) -> Result<UsableVolume, VolumeWait> {
         let name = &claim.key.name;
         if let Some(volume) = &claim.volume {
             return Err(pending(format!(
@@ -206,7 +209,7 @@ impl<'a> Binder<'a> {
         };
         if !class.waits_for_pod {
             return Err(pending(format!(
-                "waits until PersistentVolumeClaim `{name}` is bound: StorageClass `{wanted}` binds at once (Immediate), wherever the pod could go"
+                "waits until PersistentVolumeClaim `{name}` is bound: StorageClass `{wanted}` binds at once (Immediate), without waiting for the pod"
             )));
         }
         let words = format!("PersistentVolumeClaim `{name}` (StorageClass `{wanted}`)");
@@ -215,35 +218,39 @@ impl<'a> Binder<'a> {
             let operator = Operator::In([node.clone()].into());
             let requirement = Requirement { key: NODE_NAME_FIELD.to_owned(), operator };
             let topology = vec![vec![NodeTerm { requirements: vec![requirement] }]];
-            return Ok(Bound { words, topology, attached: driver });
+            return Ok(UsableVolume { words, topology, attached: driver });
         }
         let mut candidates = self.candidates(claim, class);
         if let Some(kept) = candidates.iter().find(|volume| volume.claim.as_ref() == Some(&claim.key)) {
-            return Ok(Bound { words, topology: kept.topology.clone(), attached: kept.attached.clone() });
+            return Ok(UsableVolume {
+                words,
+                topology: kept.topology.clone(),
+                attached: kept.attached.clone(),
+            });
         }
         if class.provisioner.is_none() {
             if candidates.is_empty() {
                 return Err(unusable(format!(
-                    "uses PersistentVolumeClaim `{name}`, and no PersistentVolume of StorageClass `{wanted}` that is free can hold it; nobody makes volumes of this class: add one"
+                    "uses PersistentVolumeClaim `{name}`, but no free PersistentVolume of StorageClass `{wanted}` fits it, and the class has no provisioner; add a volume"
                 )));
             }
             if candidates.iter().any(|volume| self.contested.contains(volume.name.as_str())) {
-                // Several claims could get the same volume: each is planned with one of its own.
+                // Several claims could get the same volume, so each is planned with its own.
                 candidates.retain(|volume| !self.given.contains(volume.name.as_str()));
                 candidates.truncate(1);
                 let Some(own) = candidates.first() else {
                     return Err(unusable(format!(
-                        "uses PersistentVolumeClaim `{name}`, and every PersistentVolume of StorageClass `{wanted}` that could hold it is wanted by a claim that comes first; add a volume"
+                        "uses PersistentVolumeClaim `{name}`, but earlier claims get every PersistentVolume of StorageClass `{wanted}` that fits it; add a volume"
                     )));
                 };
                 self.given.insert(&own.name);
             }
         }
         let attached = driver.or_else(|| candidates.first().and_then(|volume| volume.attached.clone()));
-        Ok(Bound { words, topology: places(class, &candidates), attached })
+        Ok(UsableVolume { words, topology: places(class, &candidates), attached })
     }
 
-    /// Volumes that are there and that an unbound claim could be bound to, the smallest first.
+    /// Existing volumes that an unbound claim could be bound to, the smallest first.
     fn candidates(&self, claim: &VolumeClaim, class: &StorageClass) -> Vec<&'a Volume> {
         let suits = |volume: &&'a Volume| {
             let kept = volume.claim.as_ref() == Some(&claim.key);
@@ -265,7 +272,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Where a claim can get a volume: one of these, or a new one of the class.
+/// Where a claim can get a volume: an existing candidate, or a new one of the class.
 fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeTerm>> {
     let mut anywhere: Vec<NodeTerm> = Vec::new();
     if class.provisioner.is_some() {
@@ -274,7 +281,7 @@ fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeTerm>> {
             Some(allowed) => anywhere.extend(allowed.iter().cloned()),
         }
     }
-    // One volume alone may have several lists of terms; of several, each has at most one that is worth a message.
+    // A single volume may have several lists of terms. Of several volumes, each contributes the conjunction of its lists.
     if let ([only], true) = (candidates, class.provisioner.is_none()) {
         return only.topology.clone();
     }
@@ -287,7 +294,7 @@ fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeTerm>> {
     vec![anywhere]
 }
 
-/// AND-ed lists of OR-ed terms as one list of OR-ed terms; `None` when nothing is asked.
+/// Combines AND-ed lists of OR-ed terms to one list of OR-ed terms; `None` if there is no requirement.
 fn conjunction(lists: &[Vec<NodeTerm>]) -> Option<Vec<NodeTerm>> {
     let (first, rest) = lists.split_first()?;
     let mut terms = first.clone();
@@ -295,7 +302,7 @@ fn conjunction(lists: &[Vec<NodeTerm>]) -> Option<Vec<NodeTerm>> {
         let both = |one: &NodeTerm, other: &NodeTerm| NodeTerm {
             requirements: one.requirements.iter().chain(&other.requirements).cloned().collect(),
         };
-        // A term that asks nothing matches nothing.
+        // An empty term matches nothing.
         let asks = |term: &&NodeTerm| !term.requirements.is_empty();
         terms = terms
             .iter()

@@ -1,5 +1,5 @@
-//! What the volumes of waiting pods mean for where they may go: pods that must wait for a volume, and terms on nodes for
-//! the others. Everything else of a plan sees only the pods that come out of here.
+//! Volumes of pending pods: which pods must wait for a volume, and where the others can use theirs. The rest of a plan sees
+//! only the resulting pods.
 
 pub(crate) mod attach;
 pub(crate) mod bind;
@@ -9,24 +9,24 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 pub(crate) use crate::demand::volumes::attach::Attachable;
-use crate::demand::volumes::bind::{Bound, Waits};
+use crate::demand::volumes::bind::{UsableVolume, VolumeWait};
 
 use crate::demand::planned_at;
 use crate::model::plan::UnplacedReason;
 use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, Snapshot};
 
-/// What the volumes of waiting pods mean, besides what their specs say of it.
+/// Results about volumes that are not part of pod specs.
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
-    /// Pods that no node helps until a volume is there, and why.
+    /// Pods that must wait for a volume, and why.
     pub waits: BTreeMap<PodKey, (UnplacedReason, String)>,
-    /// Of the pods that can be planned: where each volume can be used, and what it is called in messages.
+    /// For the other pods: the name of each volume in messages, and where it can be used.
     pub places: BTreeMap<PodKey, Vec<(String, Vec<NodeTerm>)>>,
-    /// How many more volumes nodes take.
+    /// How many more volumes nodes can attach.
     pub attachable: Attachable,
 }
 
-/// Looks at the volumes of every pod that waits, and writes into its spec where they can be used.
+/// Resolves the volumes of every pending pod, and writes into its spec where they can be used.
 pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
     let mut volumes = Volumes::default();
     let found = bind(snapshot, &mut volumes);
@@ -51,10 +51,10 @@ pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
     volumes
 }
 
-/// The volumes of every pod that can be planned; those of the others wait.
-fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<Bound>> {
+/// The volumes of every pod that can be planned. The other pods are added to [`Volumes::waits`].
+fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<UsableVolume>> {
     let waiting = in_order(snapshot);
-    let mut found: BTreeMap<PodKey, Vec<Bound>> = BTreeMap::new();
+    let mut found: BTreeMap<PodKey, Vec<UsableVolume>> = BTreeMap::new();
     if waiting.is_empty() {
         return found;
     }
@@ -64,7 +64,7 @@ fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<Boun
             Ok(bound) => {
                 found.insert(pod.key.clone(), bound);
             }
-            Err(Waits { reason, message }) => {
+            Err(VolumeWait { reason, message }) => {
                 volumes.waits.insert(pod.key.clone(), (reason, message));
             }
         }
@@ -74,8 +74,7 @@ fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<Boun
     found
 }
 
-/// Waiting pods with volumes. Those that have a place already come first, then the most important ones: of several that
-/// want the same volume, the first gets it.
+/// Pending pods with volumes, in the order in which they get them: first pods that already have a place, then by priority.
 fn in_order(snapshot: &Snapshot) -> Vec<&Pod> {
     let waits = |pod: &&Pod| {
         !pod.volumes.is_empty()

@@ -1,21 +1,21 @@
-//! The last look at who is beside whom: every pod that is planned, against all others that are or will be on its node, by
-//! the rules themselves. How many of its like are with it is asked where all nodes are seen ([`crate::plan::audit::topology`]).
+//! The audit of colocation: checks every planned pod against all other pods on its node, by the rules themselves. Topology
+//! spread is audited elsewhere ([`crate::plan::audit::topology`]).
 
 use std::collections::BTreeMap;
 
-use crate::model::plan::{Placement, PlannedClaim, Target};
+use crate::model::plan::{PlacedPod, PlannedClaim, Target};
 use crate::model::{Claim, ClaimName, Pod, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::new_node::NewNodeLabels;
-use crate::supply::daemonsets::Daemons;
+use crate::supply::daemonsets::DaemonSets;
 
-/// What is wrong, in sentences.
+/// The violations, as messages.
 pub(crate) fn audit(
     snapshot: &Snapshot,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     claims: &[PlannedClaim],
-    placements: &[Placement],
+    placements: &[PlacedPod],
 ) -> Vec<String> {
     let mut problems = Vec::new();
     for claim in claims {
@@ -36,8 +36,8 @@ pub(crate) fn audit(
     problems
 }
 
-/// Pods that go where others run.
-fn audit_rooms(snapshot: &Snapshot, placements: &[Placement]) -> Vec<String> {
+/// Audits pods on existing nodes.
+fn audit_rooms(snapshot: &Snapshot, placements: &[PlacedPod]) -> Vec<String> {
     let mut planned: BTreeMap<&Target, Vec<&Pod>> = BTreeMap::new();
     for placement in placements {
         if let Some(pod) = snapshot.pods.get(&placement.pod) {
@@ -66,7 +66,7 @@ fn node_of_claim(snapshot: &Snapshot, name: &ClaimName) -> Option<String> {
     by_id.map(|node| node.name.clone()).or_else(|| claim.node_name.clone())
 }
 
-/// The first of these pods that may not meet another of them, or one that is there.
+/// The first conflict between these pods, or between one of them and a resident.
 fn meet(snapshot: &Snapshot, place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
     let identity = |pod| Identity::of_pod(pod, &snapshot.namespaces);
     for (index, pod) in pods.iter().enumerate() {
@@ -96,7 +96,7 @@ mod tests {
         BTreeMap::from([("app".to_owned(), "web".to_owned())])
     }
 
-    /// What is said about two pods with these rules, one that runs on a node and one that is planned there.
+    /// The violations for two pods with these rules: one running on a node, one planned there.
     fn said(spec: &PodSpec) -> Vec<String> {
         let pod = |name: &str, phase| Pod {
             key: PodKey::new("default", name),
@@ -121,8 +121,8 @@ mod tests {
         for pod in [pod("r", PodPhase::Bound { node: "n".into() }), pod("a", PodPhase::Waiting)] {
             snapshot.pods.insert(pod.key.clone(), pod.into());
         }
-        let placement = Placement { pod: PodKey::new("default", "a"), target: Target::Node("n".into()) };
-        audit(&snapshot, &Daemons::new(&snapshot), &[], &[placement])
+        let placement = PlacedPod { pod: PodKey::new("default", "a"), target: Target::Node("n".into()) };
+        audit(&snapshot, &DaemonSets::new(&snapshot), &[], &[placement])
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         let port = HostPort { port: 80, protocol: "TCP".into(), ip: None };
         assert_eq!(
             said(&PodSpec { host_ports: [port].into(), ..PodSpec::default() }),
-            ["node `n`: pod default/a wants host port 80/TCP, which another pod on the node has"]
+            ["node `n`: pod default/a needs host port 80/TCP, which another pod on the node uses"]
         );
         let topology_key = || "kubernetes.io/hostname".to_owned();
         let term =

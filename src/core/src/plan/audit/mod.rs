@@ -1,5 +1,5 @@
-//! The last look at a plan, pod by pod and by the rules themselves: it shares nothing with grouping and solving but the
-//! rules. What does not pass is not bought.
+//! The audit: checks a finished plan pod by pod. It shares only the scheduling rules with the code that made the plan. A plan
+//! that fails is not carried out.
 
 pub(crate) mod colocation;
 pub(crate) mod gpus;
@@ -10,20 +10,20 @@ use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, ResourceName,
 use poolwright_terms::NodeClassRef;
 
 use crate::demand::volumes::Volumes;
-use crate::model::plan::{Placement, PlannedClaim};
+use crate::model::plan::{PlacedPod, PlannedClaim};
 use crate::model::{Claim, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, Snapshot};
 use crate::model::{PlanOptions, Sharing};
 use crate::rules;
 use crate::rules::new_node::NewNodeLabels;
-use crate::supply::daemonsets::Daemons;
+use crate::supply::daemonsets::DaemonSets;
 
-/// What is wrong with the plan, in sentences. What several nodes decide together is [`crate::plan::audit::topology`]'s.
+/// The violations of a plan, as messages. Rules over several nodes are checked by [`crate::plan::audit::topology`].
 pub(crate) fn audit(
     snapshot: &Snapshot,
     volumes: &Volumes,
     options: &PlanOptions,
     claims: &[PlannedClaim],
-    placements: &[Placement],
+    placements: &[PlacedPod],
 ) -> Vec<String> {
     let mut problems = Vec::new();
     let mut seen: BTreeSet<&PodKey> = BTreeSet::new();
@@ -33,7 +33,7 @@ pub(crate) fn audit(
             problems.push(format!("pod {key} is planned twice"));
         }
     }
-    let daemons = Daemons::new(snapshot);
+    let daemons = DaemonSets::new(snapshot);
     for claim in claims {
         if let Err(problem) = audit_claim(snapshot, volumes, options.sharing, &daemons, claim) {
             problems.push(format!("claim {}: {problem}", claim.name));
@@ -48,7 +48,7 @@ fn audit_claim(
     snapshot: &Snapshot,
     volumes: &Volumes,
     sharing: Sharing,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     claim: &PlannedClaim,
 ) -> Result<(), String> {
     let pool = snapshot.pools.get(&claim.pool).ok_or("its pool does not exist")?;
@@ -75,7 +75,7 @@ fn audit_claim(
         let offering = catalogue.offering(id).ok_or_else(|| format!("{id} is not in the catalogue"))?;
         let kind = &catalogue.types()[&id.instance_type];
         if ranked.allocatable != kind.allocatable || ranked.price != offering.price.known() {
-            return Err(format!("{id} does not promise what the catalogue says"));
+            return Err(format!("{id} does not promise the resources in the catalogue"));
         }
         if ranked.price.is_none() && !pool.allow_unknown_price.contains(&id.instance_type) {
             return Err(format!("the price of {id} is unknown"));
@@ -101,15 +101,15 @@ fn audit_claim(
         if !claim.gpus.is_empty() && sharing != (Sharing::Mig { mixed: false }) {
             room.set(ResourceName::NVIDIA_GPU, 0);
         } else if !claim.gpus.is_empty() && wanted.get(ResourceName::NVIDIA_GPU) > 0 {
-            return Err("pods with whole GPUs are on a node whose GPUs are cut".to_owned());
+            return Err("pods with whole GPUs are on a node with partitioned GPUs".to_owned());
         }
         rules::check_resources(&rest, &room).map_err(|rejection| format!("its pods on {id}: {rejection}"))?;
     }
     Ok(())
 }
 
-/// No limit may be passed by what is bought, whichever alternative is taken. A limit that was passed before (it was
-/// lowered) is not held against a plan that buys nothing more.
+/// No purchase may exceed a limit, whichever alternative is launched. A limit that was exceeded before (because it was lowered)
+/// is no violation if the plan buys nothing.
 fn audit_limits(
     snapshot: &Snapshot,
     options: &PlanOptions,
@@ -131,7 +131,7 @@ fn audit_limits(
     problems.extend(passed("all pools", &options.limits, &all, &claims.iter().collect::<Vec<_>>()));
 }
 
-/// Offerings of which more are planned than can be had.
+/// Offerings that are planned more often than available.
 fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
     let mut planned: BTreeMap<_, u64> = BTreeMap::new();
     for claim in claims {
@@ -140,12 +140,12 @@ fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
     let too_many = |((class, id), count): ((&NodeClassRef, &OfferingId), u64)| {
         let Some(Ok(catalogue)) = snapshot.catalogues.get(class) else { return None };
         let available = catalogue.offering(id)?.available?;
-        (count > u64::from(available)).then(|| format!("{count} x {id}, of which {available} can be had"))
+        (count > u64::from(available)).then(|| format!("{count} x {id}, but only {available} are available"))
     };
     planned.into_iter().filter_map(too_many).collect()
 }
 
-/// The limits that are passed by what is there and what is planned.
+/// The limits that existing and planned claims exceed.
 fn passed(whose: &str, limits: &PoolLimits, there: &[&Claim], planned: &[&PlannedClaim]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut check = |what: &str, ceiling: u64, of: &dyn Fn(&RankedOffering) -> u64| {
@@ -156,7 +156,7 @@ fn passed(whose: &str, limits: &PoolLimits, there: &[&Claim], planned: &[&Planne
         let new = planned.iter().map(|claim| claim.offerings.iter().map(of).max().unwrap_or(0));
         let (old, new): (u128, u128) = (old.map(u128::from).sum(), new.map(u128::from).sum());
         if new > 0 && old + new > u128::from(ceiling) {
-            problems.push(format!("{whose}: limit {what} = {ceiling} would be passed: {old} + {new}"));
+            problems.push(format!("{whose}: limit {what} = {ceiling} would be exceeded: {old} + {new}"));
         }
     };
     for (resource, ceiling) in &limits.resources {

@@ -1,5 +1,5 @@
-//! The last look at hosts, zones and other parts of the cluster: with everything in place that is planned, by the rules of
-//! every planned pod. It shares nothing with [`crate::plan::place::topology`], which chose the places.
+//! The audit of topology: checks the rules of every planned pod about hosts, zones and other domains, with all planned pods in
+//! place. It shares no code with [`crate::plan::place::topology`], which chose the places.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,21 +9,21 @@ use poolwright_terms::Taint;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::plan::{Placement, PlannedClaim, Target};
+use crate::model::plan::{PlacedPod, PlannedClaim, Target};
 use crate::model::{Claim, Pod, PodKey, PodSpec, PodTerm, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::spread::audit::{self, Planned};
 use crate::rules::spread::constraint::{CountsAlike, includes};
-use crate::supply::daemonsets::Daemons;
+use crate::supply::daemonsets::DaemonSets;
 use crate::supply::rooms::labels_of_claim;
 
-/// A planned pod whose rule is not kept.
+/// A violated rule of a planned pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
     pub pod: PodKey,
-    /// Which rule, in words.
+    /// The message.
     pub sentence: String,
 }
 
@@ -33,54 +33,54 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A node, there or planned.
-struct Spot<'a> {
-    /// Its name, where it is there.
+/// An existing or planned node.
+struct AuditedNode<'a> {
+    /// Its name, if it exists.
     name: Option<&'a str>,
-    labels: Where<'a>,
+    labels: LabelSource<'a>,
     taints: &'a [Taint],
-    /// Pods by [`World::identities`]: all, and those that are not being deleted.
+    /// Counts of pods by index into [`AuditedCluster::identities`]: all pods, and those that are not being deleted.
     pods: BTreeMap<usize, (u64, u64)>,
 }
 
-impl<'a> Spot<'a> {
-    fn new(name: Option<&'a str>, labels: Where<'a>, taints: &'a [Taint]) -> Self {
+impl<'a> AuditedNode<'a> {
+    fn new(name: Option<&'a str>, labels: LabelSource<'a>, taints: &'a [Taint]) -> Self {
         Self { name, labels, taints, pods: BTreeMap::new() }
     }
 }
 
-/// The labels of a spot.
-enum Where<'a> {
-    /// Of a node that is there.
+/// The labels of a node.
+enum LabelSource<'a> {
+    /// An existing node.
     Node(&'a BTreeMap<String, String>),
-    /// The same, and those that its claim promises besides.
-    Ours(&'a BTreeMap<String, String>, Ours<'a>),
-    /// Of one that is yet to come.
+    /// An existing node, with labels that its claim promises in addition.
+    ClaimLabels(&'a BTreeMap<String, String>, ClaimLabels<'a>),
+    /// A planned node.
     Planned(BTreeMap<String, String>),
 }
 
-/// What a claim promises, worked out where a label is missing.
-struct Ours<'a> {
+/// The labels that a claim promises; computed only if a label is missing on the node.
+struct ClaimLabels<'a> {
     snapshot: &'a Snapshot,
     claim: &'a Claim,
     all: OnceCell<BTreeMap<String, String>>,
 }
 
-impl Labels for Where<'_> {
+impl Labels for LabelSource<'_> {
     fn label(&self, key: &str) -> Option<&str> {
         let own = match self {
-            Self::Node(labels) | Self::Ours(labels, _) => *labels,
+            Self::Node(labels) | Self::ClaimLabels(labels, _) => *labels,
             Self::Planned(labels) => labels,
         };
         own.label(key).or_else(|| {
-            let Self::Ours(_, Ours { snapshot, claim, all }) = self else { return None };
+            let Self::ClaimLabels(_, ClaimLabels { snapshot, claim, all }) = self else { return None };
             all.get_or_init(|| labels_of_claim(snapshot, claim, None)).label(key)
         })
     }
 }
 
-/// What makes pods equal to the rules of others: namespace, labels, and whom they keep away.
-type Who<'a> = (&'a str, &'a BTreeMap<String, String>, &'a Vec<PodTerm>);
+/// The traits of pods that rules of other pods use: namespace, labels and anti-affinity terms.
+type PodTraits<'a> = (&'a str, &'a BTreeMap<String, String>, &'a Vec<PodTerm>);
 
 /// A pod that is planned.
 struct Newcomer<'a> {
@@ -89,17 +89,18 @@ struct Newcomer<'a> {
     spot: usize,
 }
 
-/// Which pods matter to those that are planned: those that a rule of theirs counts, seeks or avoids, or that avoid them.
-struct Matter<'a> {
-    /// One for each sort of planned pod.
+/// Filters the pods that are relevant to planned pods: those that a rule of a planned pod selects, or that exclude a planned
+/// pod.
+struct RelevantPods<'a> {
+    /// One identity for each distinct kind of planned pod.
     newcomers: Vec<Identity<'a>>,
 }
 
-/// With more sorts of planned pods than this all others are taken to matter.
+/// With more kinds of planned pods than this, all pods count as relevant.
 const MOST_SORTS: usize = 64;
 
-impl<'a> Matter<'a> {
-    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [Placement]) -> Self {
+impl<'a> RelevantPods<'a> {
+    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [PlacedPod]) -> Self {
         let planned = claims.iter().flat_map(|claim| &claim.planned_pods);
         let planned = planned.chain(placements.iter().map(|placement| &placement.pod));
         let mut sorts = BTreeMap::new();
@@ -124,25 +125,25 @@ impl<'a> Matter<'a> {
 }
 
 #[derive(Default)]
-struct World<'a> {
-    spots: Vec<Spot<'a>>,
+struct AuditedCluster<'a> {
+    spots: Vec<AuditedNode<'a>>,
     identities: Vec<Identity<'a>>,
-    known: BTreeMap<Who<'a>, usize>,
+    known: BTreeMap<PodTraits<'a>, usize>,
     newcomers: Vec<Newcomer<'a>>,
 }
 
-/// Terms of affinity of pods that wait, on a spot, and which pods they are.
-type Wait<'a> = (&'a [PodTerm], usize, usize);
+/// Affinity terms of pods that wait, their node, and their identity.
+type WaitingAffinity<'a> = (&'a [PodTerm], usize, usize);
 
-/// Which values have pods that affinities are about.
-struct There<'w, 'a> {
-    world: &'w World<'a>,
+/// The domains that hold pods selected by affinity terms.
+struct Arrived<'w, 'a> {
+    world: &'w AuditedCluster<'a>,
     about: &'w BTreeMap<&'w [PodTerm], BTreeSet<usize>>,
-    /// By terms and which of them.
+    /// By terms and index of the term.
     values: BTreeMap<(&'w [PodTerm], usize), BTreeSet<&'w str>>,
 }
 
-impl<'w> There<'w, '_> {
+impl<'w> Arrived<'w, '_> {
     fn arrive(&mut self, spot: usize, identity: usize) {
         for (terms, _) in self.about.iter().filter(|(_, about)| about.contains(&identity)) {
             for (at, term) in terms.iter().enumerate() {
@@ -152,8 +153,8 @@ impl<'w> There<'w, '_> {
         }
     }
 
-    /// Whether those that it must be with are there.
-    fn meets(&self, (terms, spot, _): &Wait<'w>) -> bool {
+    /// Whether the pods that it requires are there.
+    fn meets(&self, (terms, spot, _): &WaitingAffinity<'w>) -> bool {
         terms.iter().enumerate().all(|(at, term)| {
             let value = self.world.value(*spot, &term.topology_key);
             let values = self.values.get(&(*terms, at));
@@ -161,8 +162,8 @@ impl<'w> There<'w, '_> {
         })
     }
 
-    /// Whether it may be the first of those that must be together.
-    fn begins(&self, (terms, spot, identity): &Wait<'w>) -> bool {
+    /// Whether it may be the first pod of its group.
+    fn begins(&self, (terms, spot, identity): &WaitingAffinity<'w>) -> bool {
         let nowhere = |at| self.values.get(&(*terms, at)).is_none_or(BTreeSet::is_empty);
         self.about[terms].contains(identity)
             && (0..terms.len()).all(nowhere)
@@ -170,11 +171,11 @@ impl<'w> There<'w, '_> {
     }
 }
 
-/// Every planned pod whose rule is not kept in the end.
+/// All violations of a plan.
 pub(crate) fn violations(
     snapshot: &Snapshot,
     claims: &[PlannedClaim],
-    placements: &[Placement],
+    placements: &[PlacedPod],
 ) -> Vec<Violation> {
     let asks = |spec: &PodSpec| !spec.affinity.is_empty() || !spec.spreads.is_empty();
     let mut bound = snapshot.pods.alike().map(|(look, _)| &look.example().spec);
@@ -187,7 +188,7 @@ pub(crate) fn violations(
     if placements.is_empty() && claims.iter().all(|claim| claim.planned_pods.is_empty()) {
         return alternatives(snapshot, claims);
     }
-    let world = World::new(snapshot, claims, placements);
+    let world = AuditedCluster::new(snapshot, claims, placements);
     let mut found = world.spreads();
     found.extend(world.affinities());
     found.extend(world.antis());
@@ -195,7 +196,7 @@ pub(crate) fn violations(
     found
 }
 
-/// A claim may be launched as any of its offerings: they must be in the same place as far as its pods care.
+/// Any offering of a claim may be launched, so all must be in the same domains for its pods' rules.
 fn alternatives(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<Violation> {
     let mut found = Vec::new();
     for claim in claims.iter().filter(|claim| claim.offerings.len() > 1) {
@@ -218,16 +219,16 @@ fn alternatives(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<Violation> 
     found
 }
 
-/// Where a key is in a list that is sorted by it.
+/// Looks up a key in a sorted list.
 fn spot_of<K: Ord + Copy>(spots: &[(K, usize)], key: K) -> Option<usize> {
     spots.binary_search_by_key(&key, |(known, _)| *known).ok().map(|at| spots[at].1)
 }
 
-impl<'a> World<'a> {
-    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [Placement]) -> Self {
+impl<'a> AuditedCluster<'a> {
+    fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [PlacedPod]) -> Self {
         let mut world = Self::default();
-        let matter = Matter::new(snapshot, claims, placements);
-        // By name, and by the number that the pods there have.
+        let matter = RelevantPods::new(snapshot, claims, placements);
+        // By name, and by the node's number.
         let mut by_node: Vec<(&str, usize)> = Vec::with_capacity(snapshot.nodes.len());
         let mut by_number: Vec<(u32, usize)> = Vec::with_capacity(snapshot.nodes.len());
         let mut by_claim: BTreeMap<&str, usize> = BTreeMap::new();
@@ -235,7 +236,11 @@ impl<'a> World<'a> {
         for node in snapshot.nodes.values() {
             by_node.push((&node.name, world.spots.len()));
             by_number.extend(beside.on(&node.name).map(|there| (there.number, world.spots.len())));
-            world.spots.push(Spot::new(Some(&node.name), Where::Node(&node.labels), &node.taints));
+            world.spots.push(AuditedNode::new(
+                Some(&node.name),
+                LabelSource::Node(&node.labels),
+                &node.taints,
+            ));
         }
         by_number.sort_unstable();
         for claim in snapshot.claims.values() {
@@ -246,13 +251,14 @@ impl<'a> World<'a> {
                 Some(at) => at,
                 None if claim.deleting_since.is_some() => continue,
                 None => {
-                    let labels = Where::Planned(labels_of_claim(snapshot, claim, None));
-                    world.spots.push(Spot::new(None, labels, &claim.taints));
+                    let labels = LabelSource::Planned(labels_of_claim(snapshot, claim, None));
+                    world.spots.push(AuditedNode::new(None, labels, &claim.taints));
                     world.spots.len() - 1
                 }
             };
-            if let Where::Node(labels) = world.spots[at].labels {
-                world.spots[at].labels = Where::Ours(labels, Ours { snapshot, claim, all: OnceCell::new() });
+            if let LabelSource::Node(labels) = world.spots[at].labels {
+                world.spots[at].labels =
+                    LabelSource::ClaimLabels(labels, ClaimLabels { snapshot, claim, all: OnceCell::new() });
             }
             by_claim.insert(&claim.name.0, at);
         }
@@ -277,7 +283,7 @@ impl<'a> World<'a> {
             labels.insert(NODEPOOL_LABEL.to_owned(), claim.pool.0.clone());
             labels.insert(HOSTNAME.to_owned(), format!("(claim {})", claim.name));
             let at = world.spots.len();
-            world.spots.push(Spot::new(None, Where::Planned(labels), &claim.taints));
+            world.spots.push(AuditedNode::new(None, LabelSource::Planned(labels), &claim.taints));
             for key in &claim.planned_pods {
                 world.plan(snapshot, key, at);
             }
@@ -305,13 +311,13 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Pods that DaemonSets will put on nodes.
-    fn arrivals(&mut self, snapshot: &'a Snapshot, matter: &Matter<'_>) {
+    /// Adds pods that DaemonSets will create.
+    fn arrivals(&mut self, snapshot: &'a Snapshot, matter: &RelevantPods<'_>) {
         let identity = |set| Identity::of_daemonset(set, &snapshot.namespaces);
         if !snapshot.daemonsets.values().any(|set| matter.matters(identity(set))) {
             return;
         }
-        let daemons = Daemons::new(snapshot);
+        let daemons = DaemonSets::new(snapshot);
         for at in 0..self.spots.len() {
             let spot = &self.spots[at];
             let there = spot.name.and_then(|name| snapshot.pods.on_node(name)).map(AsRef::as_ref);
@@ -359,7 +365,7 @@ impl<'a> World<'a> {
             .filter(|at| rules::counts(rule, namespace, self.identities[*at]))
             .collect();
         let owner = &members[0].pod.spec;
-        let included = |spot: &&Spot<'_>| {
+        let included = |spot: &&AuditedNode<'_>| {
             all.iter().all(|rule| spot.labels.label(&rule.topology_key).is_some())
                 && includes(rule, owner, &spot.labels, spot.taints)
         };
@@ -377,7 +383,7 @@ impl<'a> World<'a> {
         broken.into_iter().map(|(pod, sentence)| Violation { pod, sentence }).collect()
     }
 
-    /// Pods that must be with others, in the order in which they can come.
+    /// Checks pod affinity, in an order in which the pods can be scheduled.
     fn affinities(&self) -> Vec<Violation> {
         let bound: Vec<&Newcomer<'_>> =
             self.newcomers.iter().filter(|newcomer| !newcomer.pod.spec.affinity.is_empty()).collect();
@@ -390,7 +396,7 @@ impl<'a> World<'a> {
                 (*terms, (0..self.identities.len()).filter(all).collect())
             })
             .collect();
-        let mut there = There { world: self, about: &about, values: BTreeMap::new() };
+        let mut there = Arrived { world: self, about: &about, values: BTreeMap::new() };
         let mut waiting: BTreeMap<(&[PodTerm], usize, usize), Vec<&Newcomer<'_>>> = BTreeMap::new();
         let mut later: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for newcomer in &bound {
@@ -417,7 +423,7 @@ impl<'a> World<'a> {
         let left = waiting.into_values().flatten();
         left.map(|newcomer| Violation {
             pod: newcomer.pod.key.clone(),
-            sentence: "must be with other pods (required pod affinity) that are not where it was to go"
+            sentence: "must be with other pods (required pod affinity) that are not where it is planned"
                 .to_owned(),
         })
         .collect()

@@ -1,4 +1,4 @@
-//! Pod classes: pods that are equal in all that matters to planning.
+//! Pod classes: groups of pods that are equal for planning.
 
 use crate::rules::pin::{Signature, signature};
 use std::borrow::Cow;
@@ -9,65 +9,65 @@ use poolwright_catalog::{MigModel, ResourceList};
 
 use crate::model::Sharing;
 use crate::model::{Pod, PodKey, PodSpec};
+use crate::plan::pending::PendingPod;
 use crate::plan::place::preferences::kept::Chosen;
 use crate::plan::place::topology::Assigned;
-use crate::plan::wanting::Wanting;
 use crate::rules::colocation::Colocation;
 use crate::rules::gpus;
 use crate::rules::gpus::GpuNeed;
 use crate::rules::pin::Pin;
 
-/// Pods with equal specs, profiles and priority.
+/// Pods with equal specs, colocation profiles and priority.
 #[derive(Clone, Debug)]
-pub(crate) struct Class<'a> {
+pub(crate) struct PodClass<'a> {
     pub spec: &'a PodSpec,
-    /// What one pod takes of a node, besides what `gpu_need` says.
+    /// The requests of one pod, without those in `gpu_need`.
     pub requests: ResourceList,
-    /// What it wants of shared or cut GPUs.
+    /// The request for shared or partitioned GPUs.
     pub gpu_need: Option<GpuNeed>,
     pub priority: i32,
-    /// What others say about them, and they about others: see [`Colocation`].
+    /// The colocation profile: see [`Colocation`].
     pub profile: usize,
-    /// Index into [`Classes::signatures`].
+    /// Index into [`PodClasses::signatures`].
     pub signature: usize,
-    /// Those that new nodes should meet besides, the most preferred for first; empty for most.
+    /// Further signatures that new nodes should meet, the most preferred first; empty for most classes.
     pub preferred: Vec<usize>,
-    /// The oldest first.
+    /// The pods, oldest first.
     pub pods: Vec<&'a Pod>,
-    /// Pods that share the node of the only one in `pods`; what they take is part of `requests`.
+    /// Pods that are bundled with the only one in `pods`. Their requests are included in `requests`.
     pub with: &'a [&'a Pod],
 }
 
-impl Class<'_> {
-    /// What one pod takes of a node that is there, where GPUs are given whole; also what to say that it asks for.
+impl PodClass<'_> {
+    /// The requests of one pod on an existing node, where GPUs are given whole. Also used in messages.
     pub fn on_whole(&self) -> &ResourceList {
         if self.gpu_need.is_none() { &self.requests } else { &self.spec.requests }
     }
 }
 
-/// Classes, and what distinguishes them besides their requests.
+/// All classes, and their signatures.
 #[derive(Debug, Default)]
-pub(crate) struct Classes<'a> {
-    pub classes: Vec<Class<'a>>,
-    /// One spec for each combination of node selector, node affinity, tolerations and what pods are pinned to.
+pub(crate) struct PodClasses<'a> {
+    pub classes: Vec<PodClass<'a>>,
+    /// One spec and pin for each combination of node selector, node affinity, tolerations and pin.
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
 
-/// What pods of one class share: priority, spec, profile, pin, preferences that are kept, and whom they lead, if anybody.
+/// The key of a class: priority, spec, profile, pin, preferences, and the pod itself if it leads a bundle.
 type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], Option<&'a PodKey>);
 
-/// Groups pods, in an order that depends on nothing but the pods.
+/// Groups pods into classes, in an order that depends only on the pods.
 pub(crate) fn group<'a>(
-    wanting: &[Wanting<'a>],
+    pending: &[PendingPod<'a>],
     (assigned, chosen): (&'a Assigned<'_>, &'a Chosen<'_>),
     colocation: &mut Cow<'_, Colocation<'a>>,
     sharing: Sharing,
     models: &[&MigModel],
-) -> Classes<'a> {
+) -> PodClasses<'a> {
     let follows: BTreeSet<&PodKey> = assigned.bundles.values().flatten().map(|pod| &pod.key).collect();
     let apart = |key: &PodKey| assigned.unplaced.contains_key(key) || follows.contains(key);
     let mut groups: BTreeMap<Like<'a>, Vec<&'a Pod>> = BTreeMap::new();
-    for want in wanting.iter().filter(|want| !apart(&want.pod.key)) {
+    for want in pending.iter().filter(|want| !apart(&want.pod.key)) {
         let key = &want.pod.key;
         let leads = (!assigned.with(key).is_empty()).then_some(key);
         let (pin, levels) = (assigned.pin(key), chosen.levels(key));
@@ -75,7 +75,7 @@ pub(crate) fn group<'a>(
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
-    let mut classes = Classes::default();
+    let mut classes = PodClasses::default();
     for ((_, _, mut profile, pin, levels, leads), mut pods) in groups {
         let spec = &pods[0].spec;
         let mut number = |pin| {
@@ -97,7 +97,7 @@ pub(crate) fn group<'a>(
             profile = colocation.to_mut().together(profiles);
         }
         let priority = pods[0].priority;
-        classes.classes.push(Class {
+        classes.classes.push(PodClass {
             spec,
             requests,
             gpu_need,

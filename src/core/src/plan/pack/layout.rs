@@ -1,4 +1,4 @@
-//! Which pod is on which GPU of a node to buy.
+//! GPU layouts: which pod uses which GPU of a new node.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use poolwright_solver::GpuLayout;
 
 use crate::model::plan::{PlannedGpu, PlannedInstance, PlannedShare};
 use crate::model::{Pod, PodKey};
-use crate::plan::pack::classes::Classes;
+use crate::plan::pack::classes::PodClasses;
 use crate::rules::gpus::GpuNeed;
 
-/// Hands out the places of a layout to pods: those of one class are interchangeable.
+/// Assigns pods to the places of a layout. Pods of one class are interchangeable.
 struct Places<'p, 'a> {
     pods: &'p BTreeMap<usize, Vec<&'a Pod>>,
-    /// Places handed out, by class.
+    /// Places assigned, by class.
     taken: BTreeMap<usize, usize>,
 }
 
 impl Places<'_, '_> {
-    /// Who gets the next place of this class, where each pod has so many.
+    /// The pod that gets the next place of this class, if each pod has `each` places.
     fn next(&mut self, class: usize, each: u32) -> PodKey {
         let taken = self.taken.entry(class).or_default();
         let at = *taken / each.max(1) as usize;
@@ -30,11 +30,11 @@ impl Places<'_, '_> {
     }
 }
 
-/// The layout of a node's GPUs, with the pods that are on it. `class` turns the layout's classes into ours.
+/// The layout of a node's GPUs with its pods. `class` maps the layout's classes to ours.
 pub(crate) fn planned(
     gpus: &[GpuLayout],
     pods: &BTreeMap<usize, Vec<&Pod>>,
-    classes: &Classes<'_>,
+    classes: &PodClasses<'_>,
     class: impl Fn(u32) -> usize,
     kind: &InstanceType,
 ) -> Vec<PlannedGpu> {

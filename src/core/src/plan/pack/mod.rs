@@ -1,6 +1,6 @@
-//! Packing: pods in classes, solved pool by pool, with GPU layouts for the nodes that are bought.
+//! Packing: groups pods into classes, and calls the solver to pack them onto existing and new nodes.
 
 pub(crate) mod class_risk;
 pub(crate) mod classes;
 pub(crate) mod layout;
-pub(crate) mod rounds;
+pub(crate) mod solves;

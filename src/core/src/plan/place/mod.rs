@@ -1,4 +1,5 @@
-//! Placing: pods that stay where they were planned, zones and other domains for rules about other pods, and preferences.
+//! Placing, before packing: keeps earlier places, chooses zones and other domains for rules about other pods, and chooses
+//! preferences.
 
 pub(crate) mod preferences;
 pub(crate) mod spread_hosts;

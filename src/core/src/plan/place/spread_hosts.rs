@@ -1,4 +1,4 @@
-//! The nodes that topology spread over nodes looks at: those that are there, on their way, or to be bought.
+//! Topology spread over nodes: computes the least count of each constraint over existing and new nodes.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -8,15 +8,15 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::Snapshot;
 use crate::rules::colocation::{Colocation, join};
 use crate::rules::spread::hosts::{Host, HostToBuy};
-use crate::supply::daemonsets::Daemons;
-use crate::supply::offers::Supply;
+use crate::supply::daemonsets::DaemonSets;
+use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 
-/// Works out the least count of every constraint over nodes.
+/// Sets the least count of every constraint over nodes.
 pub(crate) fn set_least(
     colocation: &mut Colocation<'_>,
     snapshot: &Snapshot,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     rooms: &Rooms<'_>,
     supply: &Supply<'_>,
 ) {
@@ -35,11 +35,11 @@ pub(crate) fn set_least(
     colocation.set_least(least);
 }
 
-/// All nodes that are hosts, also those that nobody may come to now.
+/// All nodes with a host name, including those that are closed to pods.
 fn hosts<'s>(
     colocation: &Colocation<'_>,
     snapshot: &'s Snapshot,
-    daemons: &Daemons<'_>,
+    daemons: &DaemonSets<'_>,
     rooms: &'s Rooms<'_>,
 ) -> Vec<Host<'s>> {
     let mut hosts = Vec::new();

@@ -1,6 +1,6 @@
-//! Pods whose place is decided already: planned earlier, let onto a reserved node, or nominated to a node.
+//! Sticky places: pods keep the place of an earlier plan, a reservation or a nomination.
 
-use crate::plan::wanting::Settled;
+use crate::plan::pending::Settled;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,30 +9,30 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::plan::{Target, UnplacedPod, UnplacedReason};
 use crate::model::{Pod, PodKey, PodPhase, Snapshot};
-use crate::plan::wanting::Wanting;
-use crate::plan::wanting::collect::not_yet_tried;
+use crate::plan::pending::PendingPod;
+use crate::plan::pending::collect::not_yet_tried;
 use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::supply::rooms::{Room, Rooms};
 
-/// How much longer than pods may take to leave a node, another that they are preempted for waits.
+/// How long to wait for a preemption after its victims must have ended.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// Puts every pod back where an earlier plan put it, as long as that still works, higher priorities first, and leaves
-/// pods alone for which the scheduler preempts others. Those in `unsettled` are planned anew.
+/// Keeps each pod at the place of an earlier plan if it still fits, higher priorities first. Pods for which the scheduler
+/// preempts others are left alone. Pods in `unsettled` are planned again.
 pub(crate) fn settle<'a>(
-    mut wanting: Vec<Wanting<'a>>,
+    mut pending: Vec<PendingPod<'a>>,
     snapshot: &Snapshot,
     rooms: &mut Rooms<'_>,
     colocation: &Colocation<'_>,
     now: Timestamp,
     unsettled: &BTreeSet<PodKey>,
 ) -> Settled<'a> {
-    wanting.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
+    pending.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
     let mut settled = Settled::default();
     let mut open = Vec::new();
-    // Rooms that preempted pods will leave belong to those they were preempted for.
-    for want in wanting {
+    // Room that preempted pods will free belongs to the preemptor.
+    for want in pending {
         match preempting(want, snapshot, rooms, colocation) {
             Some((_, until)) if until <= now => open.push(want),
             None => open.push(want),
@@ -82,13 +82,13 @@ fn holds(room: &Room<'_>, pod: &Pod, colocation: &Colocation<'_>) -> bool {
         && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
 }
 
-/// The node that the scheduler nominated the pod to in order to preempt others there, and until when that is believed;
-/// `None` when the nomination is ours, or its node is gone.
+/// The node where the scheduler preempts others for the pod, and until when to wait for it. `None` if the nomination is ours,
+/// or the node is gone.
 ///
-/// The scheduler nominates in the same write that says it found no node, so that no pod is taken for one that preempts
-/// nobody before its victims are known.
+/// The scheduler writes the nomination together with the unschedulable condition, so a preemption is recognized as soon as the
+/// pod is unschedulable.
 fn preempting(
-    want: Wanting<'_>,
+    want: PendingPod<'_>,
     snapshot: &Snapshot,
     rooms: &Rooms<'_>,
     colocation: &Colocation<'_>,
@@ -98,13 +98,13 @@ fn preempting(
         return None;
     }
     let Some(at) = rooms.of_node(node) else {
-        // A node of ours that is closed for good keeps no promise; what happens on others is the scheduler's business.
+        // A node of ours that is closed for good will not take the pod. Other nodes are up to the scheduler.
         let ours = snapshot.claims.named_node(node).is_some();
         return (!ours).then(|| (node.to_owned(), given_up(want.pod, None)));
     };
     let room = &rooms.all[at];
     if matches!(room.target, Target::Node(_)) {
-        // We nominate pods to nodes of claims alone.
+        // We nominate pods only to nodes of claims.
         return Some((node.to_owned(), given_up(want.pod, room.left_by)));
     }
     if want.planned_at.is_some_and(|target| rooms.of_target(target) == Some(at))
@@ -112,7 +112,7 @@ fn preempting(
     {
         return None;
     }
-    // With what its victims leave it must fit; else the nomination is a plan of ours that came to nothing.
+    // The pod must fit with what its victims free. Otherwise the nomination is an old one of ours.
     let mut after = room.as_ref().clone();
     Arc::make_mut(&mut after.free).add(&room.leaving);
     after.present.clone_from(&room.staying);
@@ -120,9 +120,8 @@ fn preempting(
         .then(|| (node.to_owned(), given_up(want.pod, room.left_by)))
 }
 
-/// Until when a preemption is believed to place the pod: a while after the last of those that leave the node must be gone,
-/// and after the scheduler found no node for it. Both times are recorded in the cluster, so that a restart does not begin
-/// anew.
+/// Until when to wait for a preemption: some time after the last victim must have ended and the scheduler reported the pod as
+/// unschedulable. Both times are recorded in the cluster, so a restart does not extend the wait.
 fn given_up(pod: &Pod, left_by: Option<Timestamp>) -> Timestamp {
     let since = match &pod.phase {
         PodPhase::Unschedulable { since, .. } => *since,

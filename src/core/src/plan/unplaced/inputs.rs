@@ -1,22 +1,22 @@
-//! What is known when a plan says why it leaves pods unplaced.
+//! Inputs for explaining unplaced pods.
 
 use crate::demand::volumes::Volumes;
 use crate::model::{Sharing, Snapshot};
 use crate::rules::colocation::Colocation;
-use crate::supply::daemonsets::Daemons;
+use crate::supply::daemonsets::DaemonSets;
 use crate::supply::limits::Limits;
-use crate::supply::offers::{Admissions, Supply};
+use crate::supply::offerings::{Admissions, Supply};
 
-/// What the planner had to choose from.
+/// What the planner could choose from.
 #[derive(Clone, Copy)]
-pub(crate) struct Inputs<'s, 'a> {
+pub(crate) struct UnplacedInputs<'s, 'a> {
     pub snapshot: &'s Snapshot,
     pub volumes: &'s Volumes,
     pub supply: &'s Supply<'a>,
     pub admissions: &'s Admissions,
     pub limits: &'s Limits,
     pub colocation: &'s Colocation<'a>,
-    pub daemons: &'s Daemons<'a>,
+    pub daemons: &'s DaemonSets<'a>,
     pub sharing: Sharing,
 }
 
@@ -27,5 +27,5 @@ pub(crate) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     if all.len() > SHOWN { format!("{shown} and {} more", all.len() - SHOWN) } else { shown }
 }
 
-/// Values listed in a message.
+/// How many values a message lists.
 pub(crate) const SHOWN: usize = 6;

@@ -1,25 +1,25 @@
-//! Pods that packing leaves over: why, and which of them may be had elsewhere.
+//! Pods that packing leaves unplaced: why, and which of them may fit elsewhere.
 
 use crate::model::PodKey;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
-use crate::plan::pack::{classes, rounds};
+use crate::plan::pack::{classes, solves};
 use crate::plan::place::topology;
 use crate::plan::unplaced;
 use crate::rules;
 use crate::rules::pin::Pin;
 use crate::supply::rooms;
 
-/// What was packed, to say why some pods were not.
+/// The inputs and the result of packing.
 pub(crate) struct LeftOver<'s, 'a> {
-    pub inputs: unplaced::Inputs<'s, 'a>,
-    pub classes: &'s classes::Classes<'a>,
-    pub outcome: &'s rounds::Outcome<'a>,
+    pub inputs: unplaced::UnplacedInputs<'s, 'a>,
+    pub classes: &'s classes::PodClasses<'a>,
+    pub outcome: &'s solves::Packing<'a>,
     pub assigned: &'s topology::Assigned<'a>,
     pub rooms: &'s rooms::Rooms<'a>,
 }
 
 impl LeftOver<'_, '_> {
-    /// Says of each pod that is left over why. Returns pods that were pinned to a place and may be had elsewhere.
+    /// Explains each unplaced pod. Returns pods that were pinned to a place and may fit elsewhere.
     pub fn explain(&self, unplaced: &mut Vec<UnplacedPod>) -> Vec<(PodKey, Pin, String)> {
         let mut pinned_and_left = Vec::new();
         for (index, class) in self.classes.classes.iter().enumerate() {
@@ -37,8 +37,8 @@ impl LeftOver<'_, '_> {
                 reason,
                 message: message.clone(),
             }));
-            // Elsewhere the same limit binds, unless it is about how much of an offering can be had or another pool sells
-            // something, or there is room.
+            // The same limit applies elsewhere, unless it is the stock of an offering, another pool has offerings, or there is
+            // room.
             let spec = class.spec;
             let has_room = || {
                 self.rooms.all.iter().any(|room| {

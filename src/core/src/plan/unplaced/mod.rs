@@ -1,10 +1,10 @@
-//! Why a plan leaves pods unplaced (unschedulable): the rule that blocks them, at the pool that gets furthest, and what to do about it.
+//! Unplaced (unschedulable) pods: which rule blocks them at the closest pool, and what to do about it.
 
 pub(crate) mod inputs;
 pub(crate) mod left_over;
 pub(crate) mod volumes;
 
-pub(crate) use crate::plan::unplaced::inputs::Inputs;
+pub(crate) use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::plan::unplaced::inputs::list;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels;
@@ -15,20 +15,20 @@ use poolwright_catalog::ResourceName;
 use crate::model::Sharing;
 use crate::model::plan::UnplacedReason;
 use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
-use crate::plan::pack::classes::Class;
+use crate::plan::pack::classes::PodClass;
 use crate::rules;
 use crate::rules::colocation::Colocation;
-use crate::rules::gpus::{Form, GpuNeed};
+use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::pin::Pin;
 use crate::rules::{Rejection, format};
-use crate::supply::offers::{Admissions, Availability, Offer, PoolSupply, Supply};
+use crate::supply::offerings::{Admissions, Availability, PoolOffering, PoolSupply, Supply};
 use crate::supply::rooms::Rooms;
 
-impl Inputs<'_, '_> {
-    /// Why the pods of a class that are left over get no node.
-    pub fn explain(&self, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
+impl UnplacedInputs<'_, '_> {
+    /// Why the unplaced pods of a class get no node.
+    pub fn explain(&self, class: &PodClass<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
         explain(self, class, limit)
     }
 
@@ -37,8 +37,8 @@ impl Inputs<'_, '_> {
         rules::may_share(Identity::of_pod(pod, namespaces), Identity::of_daemonset(set, namespaces))
     }
 
-    /// The DaemonSet that keeps the pods off every node which has room for them, at the first pool with such nodes.
-    fn unwelcome(&self, class: &Class<'_>) -> Option<String> {
+    /// The DaemonSet that excludes the pods from every node that would fit, at the first pool with such nodes.
+    fn unwelcome(&self, class: &PodClass<'_>) -> Option<String> {
         let pod = class.pods.first()?;
         for (at, pool) in self.supply.pools.iter().enumerate() {
             let daemons = self.daemons.tolerating(&pool.pool.taints);
@@ -61,9 +61,9 @@ impl Inputs<'_, '_> {
     }
 }
 
-/// The first node that would hold pods of a class but for rules about other pods, and what the rule is.
+/// The first node that would fit pods of a class without rules about other pods, and the rule.
 pub(crate) fn kept_off(
-    class: &Class<'_>,
+    class: &PodClass<'_>,
     pin: &Pin,
     rooms: &Rooms<'_>,
     colocation: &Colocation<'_>,
@@ -80,7 +80,7 @@ pub(crate) fn kept_off(
         let why = if pin.iter().all(|wanted| rules::matches(wanted, &room.labels)) {
             colocation.keeps_off(class.profile, &room.present)?
         } else {
-            "topology spread or pod affinity, its own or that of others, puts it elsewhere"
+            "topology spread or pod affinity, its own or another pod's, keeps it away"
         };
         Some(format!("{} has room for it, but {why}", room.target))
     })
@@ -89,16 +89,20 @@ pub(crate) fn kept_off(
 fn unwelcome(rejection: &Rejection, set: &str, pool: &PoolName) -> String {
     match rejection {
         Rejection::Port(port) => format!(
-            "wants host port {port}, which DaemonSet {set} takes on every node of pool `{pool}` that holds it; use another port, or keep the DaemonSet off some nodes"
+            "needs host port {port}, which DaemonSet {set} uses on every node of pool `{pool}` that fits it; use another port, or keep the DaemonSet off some nodes"
         ),
         _ => format!(
-            "required pod anti-affinity keeps it and DaemonSet {set} apart, which is on every node of pool `{pool}` that holds it; change the rule, or keep the DaemonSet off some nodes"
+            "required pod anti-affinity keeps it apart from DaemonSet {set}, which runs on every node of pool `{pool}` that fits it; change the rule, or keep the DaemonSet off some nodes"
         ),
     }
 }
 
-fn explain(inputs: &Inputs<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
-    let Inputs { snapshot, supply, admissions, limits, colocation, sharing, .. } = *inputs;
+fn explain(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+    limit: Option<u32>,
+) -> (UnplacedReason, String) {
+    let UnplacedInputs { snapshot, supply, admissions, limits, colocation, sharing, .. } = *inputs;
     if let Some(limit) = limit {
         return (UnplacedReason::LimitReached, limits.sentence(limit, supply));
     }
@@ -113,7 +117,7 @@ fn explain(inputs: &Inputs<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (U
     }
     let holding = |availability: fn(&Availability) -> bool| {
         supply.pools.iter().enumerate().find_map(|(at, pool)| {
-            let holds = |offer: &&Offer| {
+            let holds = |offer: &&PoolOffering| {
                 availability(&offer.availability)
                     && admissions.admits(at, class.signature, offer.offering)
                     && class.requests.fits(&supply.capacities[offer.capacity])
@@ -123,9 +127,8 @@ fn explain(inputs: &Inputs<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (U
         })
     };
     if holding(|availability| availability.is_sold()).is_some() {
-        // The solver left it out without naming a limit: nothing more can be bought.
-        let message =
-            "offerings hold it, but as many as can be bought are; it is planned again with the next change";
+        // The solver left the pod unplaced without naming a limit: nothing more can be bought.
+        let message = "offerings fit it, but no more of them can be bought now; it is planned again after the next change";
         return (UnplacedReason::LimitReached, message.to_owned());
     }
     if let Some((at, pool, _)) = holding(|availability| matches!(availability, Availability::HeldBack(_))) {
@@ -135,12 +138,12 @@ fn explain(inputs: &Inputs<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (U
         let id = &supply.offering(at, offer.offering).id;
         let message = if limits.on_money(at) {
             format!(
-                "only {} of pool `{}` holds it, and its price is unknown, so that the limit usdPerHour could not be kept; give a price in the catalogue",
+                "only {} of pool `{}` fits it, and its price is unknown, so Poolwright could not keep the limit usdPerHour; add its price to the catalogue",
                 id.instance_type, pool.pool.name
             )
         } else {
             format!(
-                "only offerings with unknown prices hold it; give {} a price in the catalogue, or list it under allowUnknownPrice of pool `{}`",
+                "only offerings with unknown prices fit it; add the price of {} to the catalogue, or list the type under allowUnknownPrices of pool `{}`",
                 id.instance_type, pool.pool.name
             )
         };
@@ -159,9 +162,9 @@ fn explain(inputs: &Inputs<'_, '_>, class: &Class<'_>, limit: Option<u32>) -> (U
     (UnplacedReason::NoOfferingFits, nearest(inputs, class, wanted))
 }
 
-/// What to say when no GPU that the pods may use can be shared or cut as they want; `None` when one can.
+/// The message if no GPU can be shared or partitioned as requested; `None` if one can.
 fn no_gpu(
-    class: &Class<'_>,
+    class: &PodClass<'_>,
     supply: &Supply<'_>,
     admissions: &Admissions,
     sharing: Sharing,
@@ -171,23 +174,23 @@ fn no_gpu(
         for offer in pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering))
         {
             let kind = supply.instance_type(at, offer.offering);
-            if Form::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(gpu_need))) {
+            if GpuForm::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(gpu_need))) {
                 return None;
             }
         }
     }
     Some(match gpu_need {
         GpuNeed::Whole(count) => {
-            format!("wants {count} whole GPUs of one node, and no node on offer has as many for it")
+            format!("needs {count} whole GPUs in one node, but no offering that it may use has that many")
         }
         GpuNeed::Share(milli) => {
-            format!("wants {milli} thousandths of a GPU, and no offering that it may use has GPUs to share")
+            format!("needs {milli} thousandths of a GPU, but no offering that it may use has GPUs to share")
         }
         GpuNeed::Part { milli, .. } => format!(
-            "wants {milli} thousandths of a GPU, and no GPU that it may use can be cut into instances of that size"
+            "needs {milli} thousandths of a GPU, but no GPU that it may use can be cut into instances of that size"
         ),
         GpuNeed::Named { resource, count, .. } => format!(
-            "wants {count} x {resource} on one node, and no node that it may use can be cut into as many"
+            "needs {count} x {resource} on one node, but no node that it may use can be cut into that many"
         ),
         GpuNeed::Impossible(cause) => cause.clone(),
     })
@@ -196,14 +199,14 @@ fn no_gpu(
 fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
     unusable(supply, |_| true).unwrap_or_else(|| {
         if snapshot.pools.is_empty() {
-            "there is no NodePool; create one".to_owned()
+            "no NodePool exists; create one".to_owned()
         } else {
             "every NodePool is being deleted; create another".to_owned()
         }
     })
 }
 
-/// What is wrong with the first of these pools that cannot be used.
+/// The problem of the first unusable pool.
 fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool) -> Option<String> {
     supply.findings.iter().filter(|(name, _)| is_meant(name)).find_map(|(name, findings)| {
         let (_, message) = findings.node_class.as_ref().or(findings.invalid.as_ref())?;
@@ -211,8 +214,8 @@ fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool) -> Option
     })
 }
 
-/// Whether the pod's rules on the pool's label let it be on nodes of this pool: users of several pools name the one that
-/// they mean, and a message about another would lead them astray.
+/// Whether the pod's rules on the pool label allow this pool. Users of several pools name the one that they mean, and a message
+/// about another pool would mislead them.
 fn may_be_in(spec: &PodSpec, pool: &PoolName) -> bool {
     let meets = |requirement: &Requirement| match &requirement.operator {
         Operator::In(names) => names.contains(&pool.0),
@@ -228,7 +231,7 @@ fn may_be_in(spec: &PodSpec, pool: &PoolName) -> bool {
 }
 
 fn held_back(
-    class: &Class<'_>,
+    class: &PodClass<'_>,
     at: usize,
     pool: &PoolSupply<'_>,
     supply: &Supply<'_>,
@@ -248,19 +251,19 @@ fn held_back(
         .min()
         .map_or_else(String::new, |until| format!("; the first is tried again at {until}"));
     format!(
-        "the offerings of pool `{}` that hold it failed lately ({}){soonest}",
+        "the offerings of pool `{}` that fit it failed recently ({}){soonest}",
         pool.pool.name,
         list(held.keys().map(ToString::to_string))
     )
 }
 
-/// The pool and rule that block, where a pod gets furthest: among the wanted pools, or all when there is none.
-fn nearest(inputs: &Inputs<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -> String {
-    let Inputs { supply, admissions, .. } = *inputs;
+/// The closest pool, and the rule that blocks there: among the wanted pools, or all if none is wanted.
+fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Vec<usize>) -> String {
+    let UnplacedInputs { supply, admissions, .. } = *inputs;
     if wanted.is_empty() {
         wanted.extend(0..supply.pools.len());
     }
-    // How far each pool gets: to its taints, to its labels, to its room. Of equals the heaviest, then the first.
+    // How far each pool gets: taints, labels, capacity. Of equals, the highest weight, then the first.
     let stage = |at: usize| {
         if !admissions.tolerated(at, class.signature) {
             0
@@ -274,7 +277,7 @@ fn nearest(inputs: &Inputs<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -
     let furthest = wanted
         .into_iter()
         .max_by_key(|at| (stage(*at), supply.pools[*at].pool.weight, std::cmp::Reverse(*at)));
-    let Some(at) = furthest else { return "there is no NodePool; create one".to_owned() };
+    let Some(at) = furthest else { return "no NodePool exists; create one".to_owned() };
     let pool = &supply.pools[at];
     match stage(at) {
         0 => match rules::check_taints(&class.spec.tolerations, &pool.pool.taints) {
@@ -291,11 +294,12 @@ fn nearest(inputs: &Inputs<'_, '_>, class: &Class<'_>, mut wanted: Vec<usize>) -
     }
 }
 
-/// What to say when the pods' own rules would let them in, and what their scheduler adds keeps them out.
+/// The message if the pods' own rules match, but the affinity that their scheduler adds does not.
 fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<String> {
     let enforced = spec.enforced.as_deref()?;
     let pool = &supply.pools[at];
-    let own = |offer: &&Offer| rules::check_own_labels(spec, &supply.labels(at, offer.offering)).is_ok();
+    let own =
+        |offer: &&PoolOffering| rules::check_own_labels(spec, &supply.labels(at, offer.offering)).is_ok();
     let mut rejections = pool
         .offers
         .iter()
@@ -312,11 +316,11 @@ fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<Strin
         ));
     };
     Some(format!(
-        "the scheduler's addedAffinity ({source}) keeps it on nodes with `{wanted}`, and no offering of pool `{name}` that it may use is such a one; widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
+        "the scheduler's addedAffinity ({source}) allows only nodes with `{wanted}`, but no offering of pool `{name}` that it may use has that; widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
     ))
 }
 
-/// What a pod wants of one label.
+/// The requirements of a pod on one label.
 struct Want<'a> {
     key: &'a str,
     words: String,
@@ -370,7 +374,7 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
     };
     if want.key == rules::NODE_NAME_FIELD || want.key == labels::HOSTNAME {
         return format!(
-            "wants a node by its name ({}), and a new node gets a name that nobody knows before; choose nodes by another label",
+            "selects a node by its name ({}), but nobody knows the name of a new node in advance; select nodes by another label",
             want.words
         );
     }
@@ -398,10 +402,10 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
     format!("wants `{}` {}; pool `{name}` has only {}", want.key, want.words, list(has))
 }
 
-fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Admissions) -> String {
+fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &Admissions) -> String {
     let pool = &supply.pools[at];
     let name = &pool.pool.name;
-    let admitted: Vec<&Offer> =
+    let admitted: Vec<&PoolOffering> =
         pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering)).collect();
     let requests = &class.requests;
     let most = |resource: &ResourceName| {
@@ -415,7 +419,7 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
                 (room, &supply.offering(at, offer.offering).id.instance_type)
             })
     };
-    // Extended resources first: they are what people think of first.
+    // Extended resources first: people think of them first.
     let mut names: Vec<(&ResourceName, u64)> = requests.iter().collect();
     names.sort_by_key(|(name, _)| !format::is_extended(name));
     for (resource, wanted) in names {
@@ -434,8 +438,8 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
             format::quantity(resource, room)
         );
     }
-    // Each resource alone would do. The offering that lacks least: the fewest resources short.
-    let short = |offer: &Offer| {
+    // Each resource alone fits some offering. Names the offering with the fewest missing resources.
+    let short = |offer: &PoolOffering| {
         let room = &supply.capacities[offer.capacity];
         requests.iter().filter(|(name, wanted)| *wanted > room.get(name.as_str())).count()
     };
@@ -444,22 +448,22 @@ fn room_miss(class: &Class<'_>, at: usize, supply: &Supply<'_>, admissions: &Adm
     let kind = &supply.offering(at, offer.offering).id.instance_type;
     match requests.first_shortage(&supply.capacities[offer.capacity]) {
         Some(shortage) => format!(
-            "no offering of pool `{name}` holds {} at once; nearest is {kind}, which has {} {} of {}",
+            "no offering of pool `{name}` fits all of {}; the nearest is {kind}, which has {} {} of {}",
             format::gist(requests),
             format::quantity(&shortage.resource, shortage.available),
             shortage.resource,
             format::quantity(&shortage.resource, shortage.wanted)
         ),
-        None => format!("offerings of pool `{name}` hold it, but none may be bought now"),
+        None => format!("offerings of pool `{name}` fit it, but none may be bought now"),
     }
 }
 
-/// What to say of a pool that sells each thing that is wanted, and nothing that has all.
+/// The message for a pool that has offerings for each requirement, but none for all.
 fn none_has(pool: &PoolName, wanted: &[Want<'_>]) -> String {
     if wanted.is_empty() {
-        // It asks for nothing itself: what rules about other pods leave of places is the reason.
+        // The pod has no requirements itself: rules about other pods are the reason.
         return format!(
-            "no offering of pool `{pool}` that it may use is where its rules about other pods leave it a place; let the pool buy there, or change those rules"
+            "its rules about other pods leave it places, but no offering of pool `{pool}` that it may use is in one of them; let the pool buy there, or change those rules"
         );
     }
     let all: Vec<String> = wanted.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();

@@ -1,22 +1,23 @@
-//! Why a volume keeps pods off everything that can be bought.
+//! Unplaced pods whose volume cannot be used on any new node.
 
 use std::collections::BTreeSet;
 
 use crate::model::PodSpec;
-use crate::plan::pack::classes::Class;
-use crate::plan::unplaced::inputs::{Inputs, list};
+use crate::plan::pack::classes::PodClass;
+use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::rules;
 use crate::rules::Rejection;
 use crate::rules::labels::Labels;
-use crate::supply::offers::Offer;
+use crate::supply::offerings::PoolOffering;
 
-/// What to say when the pods' own rules would let them in, and a volume keeps them out.
-pub(crate) fn miss(inputs: &Inputs<'_, '_>, class: &Class<'_>, at: usize) -> Option<String> {
+/// The message if the pods' own rules match, but a volume cannot be used.
+pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> Option<String> {
     let supply = inputs.supply;
     let pool = &supply.pools[at];
     let without = PodSpec { volumes: Vec::new(), ..class.spec.clone() };
-    let own = |offer: &&Offer| rules::check_labels(&without, &supply.labels(at, offer.offering)).is_ok();
-    let admitted: Vec<&Offer> = pool.offers.iter().filter(own).collect();
+    let own =
+        |offer: &&PoolOffering| rules::check_labels(&without, &supply.labels(at, offer.offering)).is_ok();
+    let admitted: Vec<&PoolOffering> = pool.offers.iter().filter(own).collect();
     let first = *admitted.first()?;
     let places = inputs.volumes.places.get(&class.pods.first()?.key)?;
     let elsewhere = places.iter().find(|(_, terms)| {
@@ -26,7 +27,7 @@ pub(crate) fn miss(inputs: &Inputs<'_, '_>, class: &Class<'_>, at: usize) -> Opt
     let Some((words, terms)) = elsewhere else {
         let all: Vec<&String> = places.iter().map(|(words, _)| words).collect();
         return Some(format!(
-            "no offering of pool `{name}` that it may use is where all of its volumes are: {}; widen the pool's requirements, or make the volumes anew in one place",
+            "no offering of pool `{name}` that it may use is where all of its volumes are: {}; widen the pool's requirements, or recreate the volumes in one place",
             list(all)
         ));
     };
@@ -46,7 +47,7 @@ pub(crate) fn miss(inputs: &Inputs<'_, '_>, class: &Class<'_>, at: usize) -> Opt
         _ => "none of them".to_owned(),
     };
     Some(format!(
-        "{words} can be used on nodes with {} alone, and offerings of pool `{name}` that it may use have {has}; widen the pool's requirements, or make the volume anew elsewhere",
+        "{words} is usable only on nodes with {}, but offerings of pool `{name}` that it may use have {has}; widen the pool's requirements, or recreate the volume elsewhere",
         alternatives.collect::<Vec<_>>().join(" or ")
     ))
 }

@@ -1,7 +1,8 @@
-//! Which pods may be on one node together: host ports, required pod anti-affinity, spread over nodes.
+//! Colocation: which pods may share a node, by host ports, required pod anti-affinity, and topology spread over nodes.
 //!
-//! Pods are reduced to profiles, one for each combination of what a pod says about others and what others say about it, so
-//! that a few sets of small numbers answer for thousands of pods. Most pods have profile 0: nothing to do with anybody.
+//! Pods are grouped into colocation profiles. Pods of one profile have the same rules about other pods and are matched by the
+//! same rules of other pods. So a few sets of small numbers suffice for thousands of pods. Most pods have profile 0: no such
+//! rules.
 
 pub(crate) mod present;
 
@@ -17,60 +18,59 @@ use crate::rules::identity::Identity;
 use crate::rules::spread::hosts::HostSpread;
 use crate::rules::{identity, ports};
 
-/// All profiles.
+/// All colocation profiles.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Colocation<'a> {
-    /// Pods without a node with another profile than 0.
+    /// Profiles of pods without a node, except profile 0.
     pods: BTreeMap<&'a PodKey, usize>,
-    /// Profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
+    /// Profiles of bound pods, for staying and for terminating pods, in the order of [`crate::model::Pods::alike`].
     alike: Vec<(usize, usize)>,
-    /// The same of DaemonSets.
+    /// Profiles of DaemonSets.
     daemonsets: BTreeMap<&'a ObjectKey, usize>,
-    profiles: Vec<Profile<'a>>,
-    /// Profiles of pods that share a node, by theirs.
+    profiles: Vec<ColocationProfile<'a>>,
+    /// Joint profiles of bundled pods, by the profiles of their members.
     joint: BTreeMap<Vec<usize>, usize>,
     pub(crate) spreads: Vec<HostSpread<'a>>,
-    /// A number for every address that some pod takes a port of.
+    /// A number for every host port in use.
     numbers: BTreeMap<&'a HostPort, u32>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Profile<'a> {
+pub(crate) struct ColocationProfile<'a> {
     ports: Vec<&'a BTreeSet<HostPort>>,
-    /// Profiles that may not be on its node; its own too, where its pods keep away from each other.
+    /// Profiles that may not share a node with it; includes itself if its pods exclude each other.
     apart: BTreeSet<usize>,
-    /// Profiles that do not share a node with it because a rule of spread, its own or theirs, counts one of them: a node
-    /// holds one such pod only, or pods that do not have the rule themselves. Its own profile too.
+    /// Profiles that must not share a new node with it because of a topology spread constraint of either; may include itself.
     counted: BTreeSet<usize>,
-    /// Rules of spread that are its own: indices into [`Colocation::spreads`].
+    /// Its own topology spread constraints: indices into [`Colocation::spreads`].
     spreads: Vec<usize>,
 }
 
-/// What makes a profile: ports, terms of its own, terms that are about it, rules of spread of its own, those that count it.
+/// The key of a profile: host ports, its own anti-affinity terms, terms that select it, its own spread constraints, and
+/// constraints that count it.
 pub(crate) type Shape<'a> = (&'a BTreeSet<HostPort>, Vec<usize>, Vec<usize>, Vec<usize>, Vec<usize>);
 
-/// A namespace and the labels of a pod there: all that rules of others look at.
+/// The namespace and labels of a pod: all that selectors of other pods use.
 type Named<'a> = (&'a str, &'a BTreeMap<String, String>);
 
-/// What the rules of others say about pods with one set of labels in one namespace.
-pub(crate) struct Said {
-    /// Terms that are about them, ascending.
+/// The rules of other pods that match pods with one set of labels in one namespace.
+pub(crate) struct MatchingRules {
+    /// Anti-affinity terms that select them, ascending.
     about: Vec<usize>,
-    /// Rules of spread that count them, ascending.
+    /// Spread constraints that count them, ascending.
     counted: Vec<usize>,
 }
 
 impl<'a> Colocation<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        // Bound pods that look alike are one.
+        // Bound pods with equal traits are treated as one.
         let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
         let waiting = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
         let namespaces: &'a NamespaceLabels = &snapshot.namespaces;
         let mut colocation = Self::default();
         let mut terms: BTreeMap<&'a PodTerm, usize> = BTreeMap::new();
         for pod in bound().chain(waiting()) {
-            // Whom it keeps out of its zone it keeps off its node too; for pods of DaemonSets, which are nowhere in
-            // particular, that is all there is to it.
+            // A term over a larger domain also excludes pods from the node. For DaemonSet pods, only that part is checked here.
             for term in &pod.spec.anti_affinity {
                 let next = terms.len();
                 terms.entry(term).or_insert(next);
@@ -83,7 +83,7 @@ impl<'a> Colocation<'a> {
             }
         }
         let mut spreads: BTreeMap<(&'a str, &'a SpreadRule), usize> = BTreeMap::new();
-        // Of a pod that is bound the rule has done its work: it keeps no newcomer away.
+        // Constraints of bound pods do not restrict newcomers.
         for pod in waiting() {
             for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
                 let namespace = pod.key.namespace();
@@ -95,16 +95,16 @@ impl<'a> Colocation<'a> {
             }
         }
         let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
-        let mut said: BTreeMap<Named<'a>, Said> = BTreeMap::new();
-        colocation.profiles.push(Profile::default());
+        let mut said: BTreeMap<Named<'a>, MatchingRules> = BTreeMap::new();
+        colocation.profiles.push(ColocationProfile::default());
         for pod in bound() {
             let identity = Identity::of_pod(pod, namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
                 .or_insert_with(|| colocation.said_about(&terms, identity));
             let staying = colocation.profile(&terms, &mut shapes, identity, Vec::new(), about);
-            // Who is leaving keeps others away until it is gone, but counts no more (`countPodsMatchSelector`).
-            let gone = Said { about: about.about.clone(), counted: Vec::new() };
+            // A terminating pod excludes others until it has ended, but no longer counts for spread (`countPodsMatchSelector`).
+            let gone = MatchingRules { about: about.about.clone(), counted: Vec::new() };
             let leaving = colocation.profile(&terms, &mut shapes, identity, Vec::new(), &gone);
             colocation.alike.push((staying, leaving));
         }
@@ -116,7 +116,7 @@ impl<'a> Colocation<'a> {
                 .entry((identity.namespace, identity.labels))
                 .or_insert_with(|| colocation.said_about(&terms, identity));
             let leaving = pod.deleting_since.is_some() && !about.counted.is_empty();
-            let gone = leaving.then(|| Said { about: about.about.clone(), counted: Vec::new() });
+            let gone = leaving.then(|| MatchingRules { about: about.about.clone(), counted: Vec::new() });
             let about = gone.as_ref().unwrap_or(about);
             let profile = colocation.profile(&terms, &mut shapes, identity, own.collect(), about);
             if profile > 0 {
@@ -146,12 +146,12 @@ impl<'a> Colocation<'a> {
         colocation
     }
 
-    fn said_about(&self, terms: &BTreeMap<&'a PodTerm, usize>, pod: Identity<'_>) -> Said {
+    fn said_about(&self, terms: &BTreeMap<&'a PodTerm, usize>, pod: Identity<'_>) -> MatchingRules {
         let mut about: Vec<usize> =
             terms.iter().filter(|(term, _)| identity::selects(term, pod)).map(|(_, at)| *at).collect();
         about.sort_unstable();
         let counts = |at: &usize| self.spreads[*at].counts(pod);
-        Said { about, counted: (0..self.spreads.len()).filter(counts).collect() }
+        MatchingRules { about, counted: (0..self.spreads.len()).filter(counts).collect() }
     }
 
     fn profile(
@@ -160,7 +160,7 @@ impl<'a> Colocation<'a> {
         shapes: &mut BTreeMap<Shape<'a>, usize>,
         pod: Identity<'a>,
         mut spreads: Vec<usize>,
-        said: &Said,
+        said: &MatchingRules,
     ) -> usize {
         let mut own: Vec<usize> =
             pod.spec.anti_affinity.iter().filter_map(|term| terms.get(term).copied()).collect();
@@ -168,7 +168,7 @@ impl<'a> Colocation<'a> {
         own.dedup();
         spreads.sort_unstable();
         spreads.dedup();
-        let Said { about, counted } = said;
+        let MatchingRules { about, counted } = said;
         let alone = own.is_empty() && about.is_empty() && spreads.is_empty() && counted.is_empty();
         if pod.spec.host_ports.is_empty() && alone {
             return 0;
@@ -176,13 +176,17 @@ impl<'a> Colocation<'a> {
         let shape = (&pod.spec.host_ports, own, about.clone(), spreads, counted.clone());
         *shapes.entry(shape).or_insert_with_key(|shape| {
             let ports = Some(&pod.spec.host_ports).filter(|ports| !ports.is_empty()).into_iter().collect();
-            self.profiles.push(Profile { ports, spreads: shape.3.clone(), ..Profile::default() });
+            self.profiles.push(ColocationProfile {
+                ports,
+                spreads: shape.3.clone(),
+                ..ColocationProfile::default()
+            });
             self.profiles.len() - 1
         })
     }
 
-    /// Those with a term keep away from those it is about, and are kept away by them.
-    /// Rules about more than one node (`wide`) are kept here only as far as pods of DaemonSets are concerned.
+    /// Separates pods with an anti-affinity term from the pods that it selects. Terms over larger domains (`wide`) are enforced
+    /// here only for DaemonSet pods.
     fn set_apart(&mut self, wide: &[bool], shapes: &BTreeMap<Shape<'a>, usize>) {
         let (mut owners, mut subjects) = (vec![Vec::new(); wide.len()], vec![Vec::new(); wide.len()]);
         for ((_, own, about, ..), profile) in shapes {
@@ -206,7 +210,7 @@ impl<'a> Colocation<'a> {
         }
     }
 
-    /// Those with a rule of spread, and those that it counts.
+    /// Registers which profiles own each spread constraint, and which it counts.
     fn set_counts(&mut self, shapes: &BTreeMap<Shape<'a>, usize>) {
         for ((.., own, counted), profile) in shapes {
             for spread in counted {
@@ -219,9 +223,9 @@ impl<'a> Colocation<'a> {
         self.set_counted();
     }
 
-    /// Which profiles do not come to a node in one solve because of a spread. Of those that have a rule and are counted by it
-    /// a node holds as many as its ceiling says ([`Self::tallies`]); one ceiling for those with it and those without is not
-    /// asked of the solver, unless there are not even so many of them.
+    /// Which profiles must not share a node within one solve because of a spread constraint. A node holds as many owners of a
+    /// constraint that are counted by it as its ceiling allows ([`Self::tallies`]). The solver has no ceiling that covers both
+    /// owners and other counted pods.
     fn set_counted(&mut self) {
         let mut pairs = Vec::new();
         let mut there: BTreeMap<usize, u64> = BTreeMap::new();
@@ -257,7 +261,7 @@ impl<'a> Colocation<'a> {
         }
     }
 
-    /// Sets how many pods each spread counts on the node with fewest.
+    /// Sets the least count of each spread constraint.
     pub fn set_least(&mut self, least: Vec<u64>) {
         let all_zero = least.iter().all(|least| *least == 0);
         for (spread, least) in self.spreads.iter_mut().zip(least) {
@@ -268,19 +272,19 @@ impl<'a> Colocation<'a> {
         }
     }
 
-    /// Spreads over nodes that pods of a profile have: indices into [`Colocation::spreads`].
+    /// Spread constraints over nodes of a profile: indices into [`Colocation::spreads`].
     pub fn spreads_of(&self, profile: usize) -> &[usize] {
         &self.profiles[profile].spreads
     }
 
-    /// Profiles that no pod has that is bound or that a DaemonSet brings.
+    /// Profiles of pending pods only: no bound or DaemonSet pod has them.
     fn never_bound(&self) -> BTreeSet<usize> {
         let bound = self.alike.iter().flat_map(|(staying, leaving)| [*staying, *leaving]);
         let bound: BTreeSet<usize> = bound.chain(self.daemonsets.values().copied()).collect();
         (0..self.profiles.len()).filter(|profile| !bound.contains(profile)).collect()
     }
 
-    /// The profile of pods that share a node in any case, by theirs.
+    /// The joint profile of pods that share a node, by the profiles of the members.
     pub fn together(&mut self, mut members: Vec<usize>) -> usize {
         members.sort_unstable();
         let profiles: BTreeSet<usize> = members.iter().copied().collect();
@@ -296,7 +300,7 @@ impl<'a> Colocation<'a> {
             return *known;
         }
         let new = self.profiles.len();
-        let mut joint = Profile::default();
+        let mut joint = ColocationProfile::default();
         for part in &parts {
             let part = &self.profiles[*part];
             joint.ports.extend(&part.ports);
@@ -306,7 +310,7 @@ impl<'a> Colocation<'a> {
         }
         joint.spreads.sort_unstable();
         joint.spreads.dedup();
-        // Whom one of them keeps away, all do; a second such node's worth would be as unwelcome to them.
+        // A profile that one member excludes is excluded by all, and so is a second bundle of the same kind.
         if parts.iter().any(|part| joint.apart.contains(part)) {
             joint.apart.insert(new);
         }
@@ -342,7 +346,7 @@ impl<'a> Colocation<'a> {
         self.daemonsets.get(set).copied().unwrap_or(0)
     }
 
-    /// Whether one pod may come to a node where these are.
+    /// Whether one more pod of a profile may join these pods on their node.
     pub fn admits_one(&self, profile: usize, present: &Present) -> bool {
         if profile == 0 {
             return true;
@@ -354,32 +358,32 @@ impl<'a> Colocation<'a> {
             && spreads.all(|at| {
                 let spread = &self.spreads[*at];
                 let weight = spread.weight(profile);
-                // To a rule of another, one that it does not count makes no difference.
+                // A pod that a foreign constraint does not count does not affect it.
                 weight == 0 && !own.contains(at) || spread.count(present) + weight <= spread.ceiling()
             })
     }
 
-    /// What keeps a pod off a node where these are, in words; `None` where nothing does.
+    /// Why a pod may not join these pods on their node; `None` if it may.
     pub fn keeps_off(&self, profile: usize, present: &Present) -> Option<&'static str> {
         let newcomer = &self.profiles[profile];
         if self.admits_one(profile, present) {
             None
         } else if present.keys().any(|other| newcomer.apart.contains(other)) {
-            Some("pod anti-affinity, its own or that of a pod there, keeps it off")
+            Some("its own pod anti-affinity, or that of a pod there, keeps it away")
         } else if self.may_meet(profile, present) {
-            Some("a topology spread over nodes, its own or that of a pod there, would not be kept")
+            Some("its own topology spread over nodes, or that of a pod there, would be violated")
         } else {
-            Some("a host port it wants is taken there")
+            Some("a host port that it needs is taken there")
         }
     }
 
-    /// Whether pods of a profile may come to a node where these are: at least one, and as many as [`Self::most`] and
+    /// Whether pods of a profile may join these pods on their node: at least one, and as many as [`Self::most`] and
     /// [`Self::tallies`] allow.
     pub fn admits(&self, profile: usize, present: &Present) -> bool {
         present.is_empty() || self.admits_one(profile, present)
     }
 
-    /// At most so many pods of a profile may be on one node.
+    /// The most pods of a profile on one node.
     pub fn most(&self, profile: usize) -> Option<u32> {
         let of = &self.profiles[profile];
         let spreads = of.spreads.iter().map(|rule| &self.spreads[*rule]);
@@ -389,13 +393,13 @@ impl<'a> Colocation<'a> {
         own.chain(of.apart.contains(&profile).then_some(1)).min()
     }
 
-    /// Whether a node with these residents takes as many pods with a profile's rules as one with those.
+    /// Whether two sets of residents leave room for the same number of pods of a profile.
     pub fn takes_as_many(&self, profile: usize, these: &Present, those: &Present) -> bool {
         let mut own = self.profiles[profile].spreads.iter().map(|at| &self.spreads[*at]);
         own.all(|spread| spread.count(these) <= spread.count(those))
     }
 
-    /// Ports and anti-affinity.
+    /// Checks host ports and anti-affinity.
     fn may_meet(&self, profile: usize, present: &Present) -> bool {
         let newcomer = &self.profiles[profile];
         let ports: Vec<&HostPort> =
@@ -404,14 +408,14 @@ impl<'a> Colocation<'a> {
             && newcomer.ports.iter().all(|wanted| ports::check(wanted, ports.iter().copied()).is_ok())
     }
 
-    /// Whether pods of two classes with these profiles stay on different nodes, ports aside: because they keep away from each
-    /// other, or because one ceiling for both together is not asked of the solver.
+    /// Whether pods of these profiles must be on different nodes, ignoring host ports: because of anti-affinity, or because the
+    /// solver has no common ceiling for both.
     pub fn apart(&self, one: usize, other: usize) -> bool {
         self.profiles[one].apart.contains(&other) || self.profiles[one].counted.contains(&other)
     }
 
-    /// The ports of a profile as the solver compares them: equal numbers conflict. Every address of the node has the
-    /// numbers of each address that anybody names.
+    /// The host ports of a profile as numbers for the solver: equal numbers conflict. A port on all host IPs has the numbers of
+    /// every host IP in use.
     pub fn ports(&self, profile: usize) -> Vec<u32> {
         let mut numbers = BTreeSet::new();
         for port in self.profiles[profile].ports.iter().copied().flatten() {

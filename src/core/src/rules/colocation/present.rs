@@ -1,14 +1,14 @@
-//! Who is on a node, as far as rules about other pods are concerned.
+//! The pods on a node, counted by colocation profile.
 
 use std::collections::BTreeMap;
 
-/// How many pods of each profile are on one node; profile 0 is never among them.
+/// The number of pods of each profile on a node, without profile 0.
 pub(crate) type Present = BTreeMap<usize, u32>;
 
-/// More pods than any node takes.
+/// More pods than fit on any node.
 pub(crate) const UNLIMITED: u64 = 1 << 20;
 
-/// Pods of one profile come to a node.
+/// Adds pods of one profile to a node.
 pub(crate) fn join(present: &mut Present, profile: usize, count: u32) {
     if profile > 0 && count > 0 {
         *present.entry(profile).or_default() += count;

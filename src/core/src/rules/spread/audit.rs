@@ -1,5 +1,5 @@
-//! Whether a finished plan keeps a constraint: pods are counted anew, on all nodes there are and will be. The audit shares with the
-//! files that chose the places only which pods and nodes a constraint counts.
+//! The audit of topology spread: whether a finished plan keeps a constraint. Pods are counted again on all existing and new
+//! nodes. The audit shares only the counting rules with the code that chose the places.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(crate) fn violations<'a>(
     let mut excess: BTreeMap<&str, u64> =
         counts.iter().map(|(domain, count)| (*domain, count.saturating_sub(ceiling))).collect();
     let mut found = Vec::new();
-    // Of those that are too many in a domain, the last.
+    // Of the pods above the limit of a domain, the last ones are reported.
     for one in planned.iter().rev() {
         let Some(domain) = one.domain else {
             found.push((one.pod.clone(), messages::no_label(rule)));
@@ -43,7 +43,7 @@ pub(crate) fn violations<'a>(
         if *over > 0 {
             let count = counts.get(domain).copied().unwrap_or(0);
             found.push((one.pod.clone(), messages::too_many(rule, domain, count, least)));
-            // Where its own labels do not count, it is one more than those that do.
+            // A pod that its own constraint does not count does not reduce the excess.
             *over -= u64::from(one.is_counted);
         }
     }

@@ -1,4 +1,4 @@
-//! One constraint: which pods and which nodes it counts, and what it allows on one node.
+//! A topology spread constraint: which pods and nodes it counts, and how many pods it allows on one node.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn check(rule: &SpreadRule, count: u64) -> Result<(), Rejection> {
     }
 }
 
-/// Whether a node with these labels is a host to a pod. A pod that is spread over nodes only goes to nodes with the label
+/// Whether a node with these labels is in a domain of the pod's constraints over nodes: it must have the label
 /// `kubernetes.io/hostname`.
 pub fn is_host(spec: &PodSpec, labels: &impl Labels) -> bool {
     labels.label(HOSTNAME).is_some() || spec.spreads.iter().all(|rule| rule.topology_key != HOSTNAME)

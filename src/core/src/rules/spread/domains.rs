@@ -1,4 +1,5 @@
-//! Constraints over zones and other labels that several nodes share: how many pods each domain holds, and whether one more may come.
+//! Topology spread over zones and other labels that several nodes share: the pods in each domain, and whether one more is
+//! allowed.
 
 use poolwright_terms::Taint;
 
@@ -7,12 +8,12 @@ use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::spread::constraint::{counts, includes};
 
-/// A constraint over such domains, as pods of one namespace that ask the same of nodes have it.
+/// A constraint over such domains, shared by pods of one namespace with the same node requirements.
 #[derive(Debug)]
 pub(crate) struct DomainSpread<'a> {
     pub rule: &'a SpreadRule,
     pub namespace: &'a str,
-    /// One pod that has the constraint: which nodes count depends on what it asks of them.
+    /// The spec of a pod with the constraint, which decides which nodes count.
     pub owner: &'a PodSpec,
     /// The number of the topology key.
     pub key: usize,
@@ -41,7 +42,7 @@ pub(crate) struct DomainCounts {
 }
 
 impl DomainCounts {
-    /// So many domains, none of which exists yet.
+    /// Counts for this number of domains, none of which exists yet.
     pub fn new(domains: usize) -> Self {
         Self { pods: vec![0; domains], exists: vec![false; domains] }
     }
@@ -52,12 +53,12 @@ impl DomainCounts {
         Self { exists: vec![true; pods.len()], pods }
     }
 
-    /// A domain exists, or will.
+    /// Adds a domain that exists or will exist.
     pub fn open(&mut self, domain: usize) {
         self.exists[domain] = true;
     }
 
-    /// More pods are in a domain.
+    /// Adds pods to a domain.
     pub fn add(&mut self, domain: usize, pods: u64) {
         self.pods[domain] += pods;
     }
@@ -89,7 +90,7 @@ impl DomainCounts {
         self.count(domain) + u64::from(counts_itself) <= self.least(min_domains) + u64::from(max_skew)
     }
 
-    /// Whether so many more pods keep the skew wherever they go.
+    /// Whether this number of pods keeps the constraint in any distribution.
     pub fn admits_anywhere(&self, pods: u64, max_skew: u32) -> bool {
         let most = self.pods.iter().copied().max().unwrap_or(0) + pods;
         most - self.least(None) <= u64::from(max_skew)

@@ -1,4 +1,4 @@
-//! Constraints over nodes (`kubernetes.io/hostname`): how many pods a node may hold.
+//! Topology spread over nodes (`kubernetes.io/hostname`): how many pods a node may hold.
 //!
 //! A node may hold `maxSkew` pods more than the node with the fewest. A node that is still to join counts as well, with the pods that
 //! DaemonSets put on it and no others. So in most clusters the least count is zero. It is more only where the constraint counts such
@@ -17,7 +17,7 @@ use crate::rules::labels::Labels;
 use crate::rules::new_node::NewNodeLabels;
 use crate::rules::spread::constraint::{counts, includes};
 
-/// A constraint over nodes, as pods of one namespace have it. Pods are known by their profiles of
+/// A constraint over nodes, shared by pods of one namespace. Pods are identified by their profiles of
 /// [`crate::rules::colocation`].
 #[derive(Clone, Debug)]
 pub(crate) struct HostSpread<'a> {
@@ -25,15 +25,15 @@ pub(crate) struct HostSpread<'a> {
     namespace: &'a str,
     /// Pods with the constraint, one for each set of nodes that it includes.
     owners: Vec<&'a PodSpec>,
-    /// The profiles that it counts, and how many pods one of them is.
+    /// The profiles that it counts, and the number of pods that one member stands for.
     pub weights: BTreeMap<usize, u32>,
-    /// The profiles that have it.
+    /// The profiles with this constraint.
     pub owned_by: BTreeSet<usize>,
-    /// How many pods it counts on the node with fewest, whatever else happens.
+    /// The least count: the pods that it counts on the node with the fewest.
     pub least: u64,
 }
 
-/// A node that is there or on its way, and the pods there that constraints may count.
+/// An existing node or claim, with the pods that constraints may count.
 pub(crate) struct Host<'s> {
     /// The value of `kubernetes.io/hostname`.
     pub name: &'s str,
@@ -46,7 +46,7 @@ pub(crate) struct Host<'s> {
 pub(crate) struct HostToBuy<'s> {
     pub labels: NewNodeLabels<'s>,
     pub taints: &'s [Taint],
-    /// Which of the lists of pods are there from the start.
+    /// Index into the lists of DaemonSet pods on new nodes.
     pub residents: usize,
 }
 
@@ -56,7 +56,7 @@ impl<'a> HostSpread<'a> {
         Self { rule, namespace, owners: Vec::new(), weights, owned_by, least: 0 }
     }
 
-    /// Pods with such a spec have the constraint. Of the spec it matters which nodes the constraint includes.
+    /// Registers a pod spec with this constraint: it decides which nodes the constraint includes.
     pub fn add_owner(&mut self, spec: &'a PodSpec) {
         let asks = |spec: &PodSpec| {
             let over: BTreeSet<&str> = spec.spreads.iter().map(|rule| rule.topology_key.as_str()).collect();
@@ -73,7 +73,7 @@ impl<'a> HostSpread<'a> {
         }
     }
 
-    /// A new profile stands for pods of others that share a node in any case.
+    /// Registers a joint profile of these members.
     pub fn add_joint(&mut self, new: usize, members: &[usize]) {
         let weight = members.iter().map(|one| self.weights.get(one).copied().unwrap_or(0)).sum();
         if weight > 0 {
@@ -89,7 +89,7 @@ impl<'a> HostSpread<'a> {
         counts(self.rule, self.namespace, pod)
     }
 
-    /// So many of the pods that it counts may be on a node.
+    /// How many of the pods that it counts a node may hold.
     pub fn ceiling(&self) -> u64 {
         self.least + u64::from(self.rule.max_skew)
     }
@@ -100,23 +100,23 @@ impl<'a> HostSpread<'a> {
         counted.map(|(weight, count)| u64::from(*weight) * u64::from(*count)).sum()
     }
 
-    /// How many more pods it counts with one of a profile.
+    /// How many pods it counts for one member of a profile.
     pub fn weight(&self, profile: usize) -> u64 {
         self.weights.get(&profile).copied().map_or(0, u64::from)
     }
 
-    /// Whether a pod that has it is among these.
+    /// Whether an owner of the constraint is among these pods.
     pub fn is_owned_among(&self, present: &Present) -> bool {
         present.keys().any(|profile| self.owned_by.contains(profile))
     }
 
-    /// Whether pods of two profiles that have it, and are counted by it, may share a node at all.
+    /// Whether owners of two profiles that it counts may share a node.
     pub fn is_shared(&self) -> bool {
         self.ceiling() > 1
     }
 
-    /// The least count: of the nodes that can be bought, which begin with one of the `residents`, and of those that are there or on
-    /// their way. `hosts` gives these; it is asked only where they matter.
+    /// Computes the least count over new nodes, which start with one of `residents`, and existing nodes. `hosts` returns
+    /// existing nodes; it is called only if needed.
     pub fn find_least<'t, 'h: 't>(
         &self,
         to_buy: impl Iterator<Item = HostToBuy<'t>> + Clone,
@@ -135,7 +135,7 @@ impl<'a> HostSpread<'a> {
                 *counts.entry(host.name).or_default() += self.count(&host.present);
             }
             let few = self.rule.min_domains.is_some_and(|wanted| counts.len() < wanted as usize);
-            // Where the constraint sees no node yet, the first that is bought is the one with fewest.
+            // If the constraint includes no existing node, the first new node has the least count.
             let there = counts.values().copied().min().unwrap_or(u64::MAX);
             let alone = least_to_buy.is_none() && counts.len() == 1;
             least = match (few, alone) {
@@ -147,7 +147,7 @@ impl<'a> HostSpread<'a> {
         if least == u64::MAX { 0 } else { least }
     }
 
-    /// How many pods it counts on the node that could be bought with fewest of them; `None` where none could.
+    /// The least count over new nodes; `None` if none can be bought.
     fn least_to_buy<'t>(
         &self,
         owner: &PodSpec,
@@ -168,7 +168,7 @@ impl<'a> HostSpread<'a> {
         least
     }
 
-    /// Whether the constraint counts the pods of a node, as one of its owners has it.
+    /// Whether the constraint of this owner includes a node.
     fn includes(&self, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
         let mut over = owner.spreads.iter().map(|rule| rule.topology_key.as_str());
         over.all(|key| key == HOSTNAME || labels.label(key).is_some())

@@ -1,18 +1,18 @@
-//! Sentences about topology spread constraints.
+//! Messages about topology spread constraints.
 
 use crate::model::SpreadRule;
 
 /// Domains listed in a message.
 const SHOWN: usize = 6;
 
-/// A preference (`ScheduleAnyway`), as users read it.
+/// The name of a preference (`ScheduleAnyway`).
 pub(crate) fn preference(rule: &SpreadRule) -> String {
     let origin = rule.default_of.as_ref();
     let origin = origin.map_or_else(String::new, |file| format!(", the scheduler's default from {file}"));
     format!("spread over `{}` (ScheduleAnyway{origin})", rule.topology_key)
 }
 
-/// Why a pod finds no domain: `domains` are all that exist, with the pods that count there, and `full` those that could hold the pod.
+/// Why no domain admits a pod. `domains` are all that exist, with their counts; `full` are those that could hold the pod.
 pub(crate) fn no_domain(rule: &SpreadRule, domains: &[(String, u64)], full: &[&str]) -> String {
     let more = domains.len().saturating_sub(SHOWN);
     let mut listed: Vec<String> =
@@ -21,7 +21,7 @@ pub(crate) fn no_domain(rule: &SpreadRule, domains: &[(String, u64)], full: &[&s
         listed.push(format!("{more} more"));
     }
     format!(
-        "is spread over `{}` with a maxSkew of {}{} ({}), and one more in {} would be too many; {}, or let a pool buy in the values with fewest",
+        "is spread over `{}` with a maxSkew of {}{} ({}), and {} cannot take one more; {}, or let a pool buy where there are fewest",
         rule.topology_key,
         rule.max_skew,
         rule.origin(),
@@ -35,7 +35,7 @@ pub(crate) fn no_domain(rule: &SpreadRule, domains: &[(String, u64)], full: &[&s
     )
 }
 
-/// A plan puts too many pods into a domain.
+/// The violation of too many pods in a domain.
 pub(crate) fn too_many(rule: &SpreadRule, domain: &str, count: u64, least: u64) -> String {
     format!(
         "is spread over `{}` with a maxSkew of {}{}, and {domain} would have {count} where the least is {least}",
@@ -45,7 +45,7 @@ pub(crate) fn too_many(rule: &SpreadRule, domain: &str, count: u64, least: u64) 
     )
 }
 
-/// A plan puts a pod on a node without the topology key.
+/// The violation of a pod on a node without the topology key.
 pub(crate) fn no_label(rule: &SpreadRule) -> String {
     format!("is spread over `{}`{}, which its node lacks", rule.topology_key, rule.origin())
 }

@@ -1,4 +1,4 @@
-//! Topology spread: all that the `topologySpreadConstraints` of pods mean.
+//! Topology spread: the rules behind `topologySpreadConstraints`.
 //!
 //! A constraint counts the pods that its selector matches in each domain. A domain is a value of the topology key: one zone, or one
 //! node. No domain may hold more than `maxSkew` pods more than the domain with the fewest. With `DoNotSchedule` a constraint must be

@@ -1,4 +1,4 @@
-//! Constraints over nodes that the solver counts like a resource: how many more of the pods that a constraint counts a node takes.
+//! Topology spread over nodes as resources of the solver: how many more pods a constraint allows on a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use crate::rules::colocation::Colocation;
 use crate::rules::colocation::present::{Present, UNLIMITED};
 use crate::rules::spread::hosts::HostSpread;
 
-/// A spread that is counted on every node like a resource.
+/// A spread constraint that is counted on every node like a resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tallied {
-    /// The pods that have the rule themselves.
+    /// The pods with the constraint.
     Owners(usize),
-    /// Pods that the rule counts and that do not have it, where some that have it are already.
+    /// Pods that it counts but that do not have it, on nodes that already hold pods with it.
     Guests(usize),
 }
 
 impl Colocation<'_> {
-    /// The spreads that limit pods of several profiles together, or fewer where others are already; `present` are those on the
-    /// nodes in question.
+    /// The constraints that limit pods of several profiles together, or that residents use up in part. `present` are the
+    /// residents of the nodes in question.
     pub fn tallies<'p>(
         &self,
         profiles: impl Iterator<Item = usize>,
@@ -48,7 +48,7 @@ impl Colocation<'_> {
         several.map(|(at, _)| Tallied::Owners(at)).chain(visited.into_iter().map(Tallied::Guests)).collect()
     }
 
-    /// How many pods that a spread limits one of a profile is.
+    /// How many limited pods one member of a profile counts as.
     pub fn tally(&self, of: Tallied, profile: usize) -> u64 {
         let (Tallied::Owners(at) | Tallied::Guests(at)) = of;
         let spread = &self.spreads[at];
@@ -56,12 +56,12 @@ impl Colocation<'_> {
         if is_owner == matches!(of, Tallied::Owners(_)) { spread.weight(profile) } else { 0 }
     }
 
-    /// How many more a node takes where these are.
+    /// How many more pods a node with these residents may hold.
     pub fn tally_left(&self, of: Tallied, present: &Present) -> u64 {
         let (Tallied::Owners(at) | Tallied::Guests(at)) = of;
         let spread = &self.spreads[at];
         if matches!(of, Tallied::Guests(_)) && !spread.is_owned_among(present) {
-            // Where nobody has the rule it limits nobody.
+            // Without a pod that has the constraint, it does not apply.
             return UNLIMITED;
         }
         spread.ceiling().saturating_sub(spread.count(present))

@@ -58,7 +58,7 @@ fn a_budget_over_all_pools_bounds_what_their_own_allow_together() {
     });
     assert_eq!(
         said.unwrap(),
-        "it has drifted and is not replaced yet: budget 1 over all pools (--disruption-budget) allows 0 of 4 nodes at a time, and 0 are now"
+        "it has drifted and is not replaced yet: budget 1 over all pools (--disruption-budget) allows 0 of 4 nodes at a time, and 0 are disrupted now"
     );
 }
 

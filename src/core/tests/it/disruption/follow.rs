@@ -13,7 +13,7 @@ fn a_move_is_called_off_when_what_was_bought_for_it_is_lost() {
     let followed = follow(&begun, &plan, at(NOW + 61));
     assert!(followed.obsolete, "what the plan buys is not bought");
     let why = called_off(&followed.actions).unwrap();
-    assert!(why.starts_with("it stays: what was bought for its pods"), "{why}");
+    assert!(why.starts_with("the node stays: the room for its pods on other nodes is gone"), "{why}");
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_move_is_called_off_when_a_pod_there_becomes_protected() {
     let (_, actions) = followed(&with(begun, [Pod { ending, ..bound(replica("a"), "big") }]));
     assert_eq!(
         called_off(&actions).unwrap(),
-        "it stays: pod default/a is protected by poolwright.dev/do-not-disrupt=true"
+        "the node stays: pod default/a is protected by poolwright.dev/do-not-disrupt=true"
     );
 }
 

@@ -17,7 +17,7 @@ fn a_claim_drifts_when_its_pool_would_make_another_and_says_in_what() {
     assert_eq!(
         what,
         "label team=`ml` was added; taint `gpu=only:NoSchedule` was added; \
-         the requirement on node.kubernetes.io/instance-type does not admit its value, `g5.xlarge`"
+         the requirement on node.kubernetes.io/instance-type does not allow its value, `g5.xlarge`"
     );
     let same = cluster_of(pool_as_it_is(), vec![small("s")], &[("a", "s")]);
     assert_eq!(drift(&same, &pool_as_it_is(), &small("s").0), None);
@@ -73,6 +73,6 @@ fn a_node_that_must_go_and_cannot_yet_says_what_keeps_it() {
     });
     assert_eq!(
         said.unwrap(),
-        "it has drifted and is not replaced yet: spec.disruption.budgets[0] of pool `gpu` allows 0 of 1 nodes at a time, and 0 are now"
+        "it has drifted and is not replaced yet: spec.disruption.budgets[0] of pool `gpu` allows 0 of 1 nodes at a time, and 0 are disrupted now"
     );
 }

@@ -70,7 +70,7 @@ fn a_zone_with_a_node_but_nothing_to_buy_holds_the_others_back_and_is_named() {
     assert_eq!(counts(&snapshot, &plan), [1]);
     assert_eq!(
         message(&plan, "q"),
-        "is spread over `topology.kubernetes.io/zone` with a maxSkew of 1 (a has 1, b has 0), and one more in a would be too many; raise maxSkew, use whenUnsatisfiable: ScheduleAnyway, or let a pool buy in the values with fewest"
+        "is spread over `topology.kubernetes.io/zone` with a maxSkew of 1 (a has 1, b has 0), and a cannot take one more; raise maxSkew, use whenUnsatisfiable: ScheduleAnyway, or let a pool buy where there are fewest"
     );
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
 use poolwright_catalog::builtin;
+use poolwright_provider_kwok::REGISTRATION;
 use poolwright_sim::sandbox::{Sandbox, play};
 
 use crate::cluster::Cluster;
@@ -32,7 +33,7 @@ pub fn demo() -> anyhow::Result<()> {
     let workload = std::env::temp_dir().join(format!("poolwright-demo-{}.yaml", std::process::id()));
     let played = play(async || {
         let sold = builtin().filtered(|kind, _| kind.provider.as_str() == "aws");
-        let mut sandbox = Sandbox::start(Arc::new(sold), SEED);
+        let mut sandbox = Sandbox::start(Arc::new(sold), &[REGISTRATION.node_class], SEED);
         let objects: Vec<serde_json::Value> =
             serde_saphyr::from_multiple(&the_pool()?).context("the pool cannot be read")?;
         for object in objects {

@@ -1,7 +1,7 @@
-//! What preferences cost in the end: no pod is left over for them, and a plan with them costs at most [`DEARER`] times what
-//! it would cost without.
+//! Compares plans with and without preferences: preferences leave no pod unplaced, and a plan with them costs at most
+//! [`DEARER`] times as much.
 
-use crate::plan::pack::rounds::inputs::Inputs;
+use crate::plan::pack::solves::inputs::SolveInputs;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use poolwright_solver::StopSignal;
 use crate::model::plan::{Plan, UnplacedReason};
 use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
 use crate::plan::attempt::Attempt;
-use crate::plan::pack::rounds::Outcome;
+use crate::plan::context::PlanContext;
+use crate::plan::pack::solves::Packing;
+use crate::plan::place::preferences::estimates;
 use crate::plan::place::preferences::kept::{Chosen, DEARER};
-use crate::plan::place::preferences::market;
-use crate::plan::scene::Scene;
-use crate::supply::offers::Supply;
+use crate::supply::offerings::Supply;
 
 impl Chosen<'_> {
-    /// What the pods that nodes are bought for cost at least without preferences; `None` where that is not known or not of
-    /// interest: where pods are in room that is there, others could be without preferences, and commitments pay a part.
-    pub fn floor(&self, inputs: &Inputs<'_, '_>, outcome: &Outcome<'_>) -> Option<UsdPerHour> {
+    /// A lower bound for the cost of new nodes without preferences; `None` if unknown or not needed. Existing nodes and
+    /// commitments make it unknown.
+    pub fn floor(&self, inputs: &SolveInputs<'_, '_>, outcome: &Packing<'_>) -> Option<UsdPerHour> {
         if !self.narrows() || !outcome.on_rooms.is_empty() || !inputs.options.commitments.is_empty() {
             return None;
         }
@@ -31,14 +31,14 @@ impl Chosen<'_> {
                 *pods.entry((class.signature, &class.requests)).or_default() += u64::from(*count);
             }
         }
-        Some(UsdPerHour::from_micros(market::floor(inputs.supply, inputs.admissions, &pods)))
+        Some(UsdPerHour::from_micros(estimates::floor(inputs.supply, inputs.admissions, &pods)))
     }
 }
 
-impl Scene<'_> {
-    /// Plans with preferences, and without where these leave pods over or cost too much.
-    pub(crate) fn weigh(&self, supply: &Supply<'_>, watch: &mut dyn StopSignal) -> Attempt {
-        let mut made = self.best_attempt(supply, self.options.preferences, watch);
+impl PlanContext<'_> {
+    /// Makes a plan with preferences, or without them if they leave pods unplaced or cost too much.
+    pub(crate) fn weigh(&self, supply: &Supply<'_>, stop: &mut dyn StopSignal) -> Attempt {
+        let mut made = self.best_attempt(supply, self.options.preferences, stop);
         let preferences = std::mem::take(&mut made.preferences);
         let mut why = RelaxedReason::LimitReached;
         if preferences.narrows() {
@@ -47,12 +47,12 @@ impl Scene<'_> {
             let cost = u128::from(cost(&made.plan).micros());
             let within = |least: UsdPerHour| cost <= u128::from(least.micros()).saturating_mul(DEARER);
             if refused || leaves || !made.floor.is_some_and(within) {
-                let plain = self.best_attempt(supply, PreferencePolicy::Ignore, watch);
+                let plain = self.best_attempt(supply, PreferencePolicy::Ignore, stop);
                 let better = match self.left_over(&made.plan).cmp(&self.left_over(&plain.plan)) {
                     _ if refused => Some(RelaxedReason::LimitReached),
                     Ordering::Greater => Some(RelaxedReason::LimitReached),
                     Ordering::Equal if !within(self::cost(&plain.plan)) => Some(RelaxedReason::TooDear),
-                    // Where it places fewer, what it costs says nothing.
+                    // A plan that places fewer pods cannot be compared by cost.
                     Ordering::Equal | Ordering::Less => None,
                 };
                 if let Some(reason) = better.filter(|_| plain.plan.refused.is_empty()) {
@@ -66,7 +66,7 @@ impl Scene<'_> {
     }
 }
 
-/// Whether a pod may be left over because others, or it itself, got what they prefer.
+/// Whether preferences may be the reason why a pod is unplaced.
 fn may_be_for_preferences(reason: UnplacedReason) -> bool {
     matches!(
         reason,

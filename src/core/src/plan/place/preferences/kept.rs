@@ -1,40 +1,40 @@
-//! Preferences of pods, and those that are kept.
+//! Kept preferences: the preferences that new nodes should meet.
 
 use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
 use crate::model::{PlanOptions, Pod, PodKey, PodSpec, Requirement, Snapshot};
+use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::Assigned;
-use crate::plan::wanting::Wanting;
 use crate::rules::pin::Pin;
-use crate::supply::offers::Supply;
+use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 use poolwright_catalog::ResourceList;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A preference is relaxed that makes pods cost more than so many times as much as they would without it.
+/// A preference is relaxed if pods would cost more than this many times as much with it.
 pub(crate) const DEARER: u128 = 2;
 
-/// What preferences are weighed against.
-pub(crate) struct Inputs<'s, 'a> {
+/// Inputs for the choice of preferences.
+pub(crate) struct PreferenceInputs<'s, 'a> {
     pub snapshot: &'a Snapshot,
     pub supply: &'s Supply<'a>,
     pub options: &'s PlanOptions,
     pub policy: PreferencePolicy,
     pub rooms: &'s Rooms<'a>,
-    /// Pods that are planned on rooms already.
+    /// Pods with a place on an existing node.
     pub settled: &'s [(usize, &'a Pod)],
-    pub open: &'s [Wanting<'a>],
+    pub open: &'s [PendingPod<'a>],
     pub assigned: &'a Assigned<'a>,
 }
 
-/// Some preferences that are met by the same nodes.
+/// Preferences that are met by the same nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kept {
     pub(crate) requirements: Vec<Requirement>,
-    /// In words.
+    /// The preferences, in words.
     pub(crate) preferences: Vec<String>,
 }
 
-/// What is preferred for each pod that will need a node.
+/// The kept preferences of each open pod.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen<'a> {
     pub(crate) by_pod: BTreeMap<&'a PodKey, usize>,
@@ -42,27 +42,27 @@ pub(crate) struct Chosen<'a> {
     pub(crate) dropped: BTreeMap<(String, RelaxedReason), BTreeSet<&'a PodKey>>,
 }
 
-/// Preferences that are kept.
+/// A list of kept preferences.
 #[derive(Debug)]
 pub(crate) struct Set {
-    /// The strongest first.
+    /// The preferences, strongest first.
     pub(crate) kept: Vec<Kept>,
-    /// What is required of nodes, with all of them, then with the weakest left out one after the other; not without any.
+    /// The requirements on nodes with all preferences, then without the weakest, and so on; at least one preference is left.
     pub(crate) levels: Vec<Pin>,
 }
 
 impl<'a> Chosen<'a> {
-    /// What a new node should meet for a pod, as requirements: most is preferred for first. Empty for most pods.
+    /// The requirements on a new node for a pod, by level: all preferences first. Empty for most pods.
     pub fn levels(&self, pod: &PodKey) -> &[Pin] {
         self.by_pod.get(pod).map_or(&[], |set| &self.sets[*set].levels)
     }
 
-    /// Whether anything is preferred for anybody.
+    /// Whether any pod has a kept preference.
     pub fn narrows(&self) -> bool {
         !self.by_pod.is_empty()
     }
 
-    /// What to tell of it when the plan is made.
+    /// The record for the report of relaxed preferences.
     pub fn record(&self) -> Record {
         let own = |pods: &BTreeSet<&'a PodKey>| pods.iter().map(|key| (*key).clone()).collect();
         Record {
@@ -81,12 +81,12 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// Pods that are equal in all that matters here.
+/// Pods with equal preferences and requirements.
 pub(crate) struct Group<'a> {
     pub(crate) pods: Vec<&'a Pod>,
     pub(crate) pin: &'a Pin,
     pub(crate) signature: usize,
-    /// What one takes of a new node.
+    /// The requests of one pod on a new node.
     pub(crate) one: ResourceList,
     pub(crate) kept: Vec<Kept>,
 }
@@ -96,7 +96,7 @@ impl Group<'_> {
         &self.pods[0].spec
     }
 
-    /// Whether it requires anything of its nodes itself.
+    /// Whether its pods have node requirements.
     pub(crate) fn requires(&self) -> bool {
         let spec = self.spec();
         let own = !spec.node_selector.is_empty() || spec.node_affinity.is_some();
@@ -107,7 +107,7 @@ impl Group<'_> {
         times(&self.one, count)
     }
 
-    /// What its nodes must meet for the preferences kept so far.
+    /// The requirements of the preferences kept so far.
     pub(crate) fn wanted(&self) -> Vec<Requirement> {
         self.kept.iter().flat_map(|kept| kept.requirements.iter().cloned()).collect()
     }
@@ -121,7 +121,7 @@ pub(crate) fn times(one: &ResourceList, count: u64) -> ResourceList {
     all
 }
 
-/// What became of the preferences of each pod that needs a node, as far as it was decided before anything was packed.
+/// The preferences that were decided before packing: kept or relaxed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
     pub(crate) kept: BTreeMap<PodKey, Vec<Kept>>,

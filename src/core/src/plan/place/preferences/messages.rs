@@ -1,4 +1,4 @@
-//! Preferences in words.
+//! Messages about preferences.
 
 use crate::plan::place::preferences::kept::Record;
 use poolwright_terms::Taint;
@@ -11,14 +11,14 @@ use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, W
 use crate::plan::place::preferences::kept::Kept;
 use crate::rules;
 
-/// Preferences that a claim's reason names; of more it says how many.
+/// How many preferences a claim's reason names; the others are counted.
 const SHOWN: usize = 2;
 
 pub(crate) fn taint(taint: &Taint) -> String {
-    format!("keeping off the taint `{taint}`")
+    format!("avoiding the taint `{taint}`")
 }
 
-/// `file` is that of the scheduler's configuration that adds it, empty for the pod's own.
+/// `file` is the scheduler's configuration file, or empty for a preference of the pod.
 pub(crate) fn node(preference: &Weighted<NodeTerm>, file: &str) -> String {
     let origin = if file.is_empty() { String::new() } else { format!(", the scheduler's, from {file}") };
     format!(
@@ -55,12 +55,12 @@ fn all(requirements: &[Requirement]) -> String {
 }
 
 impl Record {
-    /// Whether what may be bought was narrowed by preferences.
+    /// Whether preferences restricted what may be bought.
     pub fn narrows(&self) -> bool {
         !self.kept.is_empty()
     }
 
-    /// Says in the plan what is not met on the nodes that it buys; `why` is the reason for what was to be met.
+    /// Reports the relaxed preferences in the plan. `why` is the reason for preferences that were kept at first.
     pub fn tell(self, plan: &mut Plan, snapshot: &Snapshot, why: RelaxedReason) {
         let mut relaxed = self.dropped;
         let mut met = 0;
@@ -111,7 +111,7 @@ impl Record {
     }
 }
 
-/// What comes before relaxed preferences in the reason of a claim.
+/// The text before relaxed preferences in the reason of a claim.
 pub(crate) const RELAXED: &str = "; relaxed: ";
 
 fn labels(snapshot: &Snapshot, claim: &PlannedClaim) -> BTreeMap<String, String> {

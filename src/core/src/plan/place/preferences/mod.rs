@@ -1,22 +1,21 @@
-//! Preferences: what new nodes should be like for the pods they are bought for, besides what they must.
+//! Preferences of pods: chooses which of them new nodes should meet.
 //!
-//! Before anything is packed, the preferences of each pod are gone through, the strongest first: taints that it would
-//! rather keep off, preferred node affinity, preferred pod affinity and anti-affinity, spread that is a preference. Each is
-//! kept if, together with those kept before, something on offer meets it that costs no more than [`DEARER`] times what the
-//! pod would cost without it. What is kept narrows what is bought for the pod, and nothing else: room that is there is used
-//! as if there were no preferences. What limits leave over is tried with one preference less, the weakest first, and at last
-//! without any.
+//! Before packing, the preferences of each pod are considered, strongest first: `PreferNoSchedule` taints, preferred node
+//! affinity, preferred pod affinity and anti-affinity, and `ScheduleAnyway` constraints. A preference is kept if some offering
+//! meets it together with those kept before, at no more than [`DEARER`] times the cost without it. Kept preferences restrict
+//! only new nodes: existing nodes are used as if there were no preferences. Pods that limits leave unplaced are tried again
+//! without the weakest preference, and finally without any.
 
 pub(crate) mod compare;
+pub(crate) mod estimates;
 pub(crate) mod kept;
-pub(crate) mod market;
 pub(crate) mod messages;
 pub(crate) mod neighbours;
 pub(crate) mod places;
 
 pub(crate) use crate::plan::place::preferences::kept::Record;
 
-pub(crate) use crate::plan::place::preferences::kept::{Chosen, Inputs};
+pub(crate) use crate::plan::place::preferences::kept::{Chosen, PreferenceInputs};
 use crate::plan::place::preferences::kept::{DEARER, Group, Kept, Set};
 use crate::rules::pin::{Signature, signature};
 use poolwright_terms::keys::NODEPOOL_LABEL;
@@ -29,21 +28,21 @@ use poolwright_catalog::ResourceList;
 
 use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
-use crate::plan::place::preferences::market::{Market, Shoppers};
-use crate::plan::wanting::Wanting;
+use crate::plan::pending::PendingPod;
+use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
-use crate::supply::offers::{Admissions, Supply};
+use crate::supply::offerings::{Admissions, Supply};
 
-/// Priority, spec, what it is pinned to, namespace and labels.
+/// The key of a group: priority, spec, pin, namespace and labels.
 type Like<'a> = (Reverse<i32>, &'a PodSpec, &'a Pin, &'a str, &'a BTreeMap<String, String>);
 
-/// Chooses what new nodes should be like for each open pod that has preferences.
-pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
+/// Chooses the preferences that new nodes should meet, for each open pod.
+pub(crate) fn choose<'a>(inputs: &PreferenceInputs<'_, 'a>) -> Chosen<'a> {
     let taints = soft_taints(inputs.supply);
     let mut chosen = Chosen::default();
-    let concerned = |want: &&Wanting<'a>| want.pod.spec.preferences.is_some() || !taints.is_empty();
+    let concerned = |want: &&PendingPod<'a>| want.pod.spec.preferences.is_some() || !taints.is_empty();
     let assigned = inputs.assigned;
     let mut likes: BTreeMap<Like<'a>, Vec<&'a Pod>> = BTreeMap::new();
     for want in inputs.open.iter().filter(concerned) {
@@ -82,14 +81,14 @@ pub(crate) fn choose<'a>(inputs: &Inputs<'_, 'a>) -> Chosen<'a> {
         let one = gpus::wanted(inputs.options.sharing, &models, spec).0;
         groups.push(Group { pods, pin, signature, one, kept: Vec::new() });
     }
-    let mut market = Market::new(inputs.supply, Admissions::new(inputs.supply, &specs));
-    about_nodes(&mut chosen, &mut market, &mut groups, &taints);
-    let places = places::choose(inputs, &mut chosen, &mut market, &groups);
+    let mut estimates = PriceEstimates::new(inputs.supply, Admissions::new(inputs.supply, &specs));
+    about_nodes(&mut chosen, &mut estimates, &mut groups, &taints);
+    let places = places::choose(inputs, &mut chosen, &mut estimates, &groups);
     settle(&mut chosen, &groups, places);
     chosen
 }
 
-/// Names what is relaxed whatever is on offer.
+/// Relaxes preferences that can never be kept.
 fn name_what_is_never_kept<'a>(
     chosen: &mut Chosen<'a>,
     policy: PreferencePolicy,
@@ -115,7 +114,7 @@ fn name_what_is_never_kept<'a>(
     }
 }
 
-/// Taints of pools that pods would rather keep off, and the pools that have them.
+/// `PreferNoSchedule` taints, and the pools that have them.
 fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>> {
     let mut taints: BTreeMap<&'a Taint, BTreeSet<String>> = BTreeMap::new();
     for offered in &supply.pools {
@@ -128,7 +127,7 @@ fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>>
     taints
 }
 
-/// Preferences about the node itself, the strongest first: in words, and as requirements.
+/// Preferences about the node itself, strongest first: in words, and as requirements.
 fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<(String, Vec<Requirement>)> {
     let kept_off = taints
         .iter()
@@ -138,7 +137,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
                 Requirement { key: NODEPOOL_LABEL.to_owned(), operator: Operator::NotIn(pools.clone()) };
             (messages::taint(taint), vec![elsewhere])
         });
-    // The scheduler adds the scores of its own to those of the pod's.
+    // The scheduler adds the scores of its profile to those of the pod.
     let preferences = spec.preferences.as_deref();
     let own =
         preferences.iter().flat_map(|preferences| &preferences.nodes).map(|preference| (preference, ""));
@@ -154,16 +153,16 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
     kept_off.chain(terms).collect()
 }
 
-/// Keeps what can be kept of preferences about nodes.
+/// Keeps preferences about nodes where possible.
 fn about_nodes<'a>(
     chosen: &mut Chosen<'a>,
-    market: &mut Market<'_, 'a>,
+    estimates: &mut PriceEstimates<'_, 'a>,
     groups: &mut [Group<'a>],
     taints: &BTreeMap<&Taint, BTreeSet<String>>,
 ) {
     let preferences: Vec<Vec<(String, Vec<Requirement>)>> =
         groups.iter().map(|group| of_nodes(group.spec(), taints)).collect();
-    // Pods that preference for the same share its nodes.
+    // Pods with the same preference can share its nodes.
     let mut crowds: BTreeMap<&Vec<Requirement>, ResourceList> = BTreeMap::new();
     for (group, preferences) in groups.iter().zip(&preferences) {
         for (_, wanted) in preferences {
@@ -174,12 +173,12 @@ fn about_nodes<'a>(
         for (words, wanted) in preferences {
             let crowd = &crowds[wanted];
             let count = group.pods.len() as u64;
-            let who = Shoppers { signature: group.signature, one: &group.one, count, crowd };
+            let who = Buyers { signature: group.signature, one: &group.one, count, crowd };
             let before = group.wanted();
             let mut all = before.clone();
             all.extend(wanted.iter().cloned());
-            match judge(market, who, (&before, wanted, &all), group.requires()) {
-                Ok(()) if market.is_same(who.signature, &before, &all) => {}
+            match judge(estimates, who, (&before, wanted, &all), group.requires()) {
+                Ok(()) if estimates.is_same(who.signature, &before, &all) => {}
                 Ok(()) => {
                     group.kept.push(Kept { requirements: wanted.clone(), preferences: vec![words.clone()] });
                 }
@@ -189,25 +188,27 @@ fn about_nodes<'a>(
     }
 }
 
-/// Whether a preference can be kept beside those before it; the requirements are those before, its own, and all together.
+/// Whether a preference can be kept with those before it. The requirements are those before it, its own, and both together.
 fn judge(
-    market: &mut Market<'_, '_>,
-    who: Shoppers<'_>,
+    estimates: &mut PriceEstimates<'_, '_>,
+    who: Buyers<'_>,
     (before, wanted, all): (&[Requirement], &[Requirement], &[Requirement]),
     requires: bool,
 ) -> Result<(), RelaxedReason> {
-    let usual = market.cost(who, &[]).unwrap_or(0);
-    match market.cost(who, all) {
+    let usual = estimates.cost(who, &[]).unwrap_or(0);
+    match estimates.cost(who, all) {
         Some(cost) if cost <= usual.saturating_mul(DEARER) => Ok(()),
         Some(_) => Err(RelaxedReason::TooDear),
-        None if market.is_held_back(who, all) => Err(RelaxedReason::HeldBack),
-        None if !before.is_empty() && market.cost(who, wanted).is_some() => Err(RelaxedReason::Contradicted),
+        None if estimates.is_held_back(who, all) => Err(RelaxedReason::HeldBack),
+        None if !before.is_empty() && estimates.cost(who, wanted).is_some() => {
+            Err(RelaxedReason::Contradicted)
+        }
         None if requires => Err(RelaxedReason::Required),
         None => Err(RelaxedReason::NotOffered),
     }
 }
 
-/// Gives every pod what is kept for it.
+/// Assigns the kept preferences to each pod.
 fn settle<'a>(chosen: &mut Chosen<'a>, groups: &[Group<'a>], mut places: BTreeMap<&'a PodKey, Vec<Kept>>) {
     let mut known: BTreeMap<(&Pin, Vec<Kept>), usize> = BTreeMap::new();
     for group in groups {

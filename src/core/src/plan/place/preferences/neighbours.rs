@@ -1,4 +1,4 @@
-//! Which pods are where, to those who would like to be near them, away from them, or evenly spread with them.
+//! Counts of pods by domain, for preferences about other pods.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use crate::model::{NamespaceLabels, Pod, PodTerm, SpreadRule};
 use crate::rules;
 use crate::rules::identity::Identity;
 
-/// Which pods a preference is about.
+/// The pods that a preference selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum About<'a> {
-    /// Those of a term of pod affinity or anti-affinity.
+    /// Pods that a pod affinity or anti-affinity term selects.
     Term(&'a PodTerm),
-    /// Those that a spread of a pod in this namespace counts.
+    /// Pods that a spread constraint of a pod in this namespace counts.
     Spread(&'a str, &'a SpreadRule),
 }
 
@@ -31,21 +31,21 @@ impl<'a> About<'a> {
     }
 }
 
-/// What is equal in this is the same to those who look for it.
-type Who<'a> = (&'a str, &'a BTreeMap<String, String>);
+/// The namespace and labels of a pod: all that selectors use.
+type PodLabels<'a> = (&'a str, &'a BTreeMap<String, String>);
 
-/// Counts of pods, by preference and place.
+/// Counts of pods, by preference and domain.
 #[derive(Debug)]
 pub(crate) struct Neighbours<'a> {
     namespaces: &'a NamespaceLabels,
     all: Vec<(About<'a>, BTreeMap<String, u64>)>,
     known: BTreeMap<About<'a>, usize>,
-    /// The preferences that are about a pod.
-    about: BTreeMap<Who<'a>, Vec<usize>>,
+    /// The preferences that select a pod, by namespace and labels.
+    about: BTreeMap<PodLabels<'a>, Vec<usize>>,
 }
 
 impl<'a> Neighbours<'a> {
-    /// All preferences that will be asked for come first.
+    /// Counts for these preferences; no others may be asked for.
     pub fn new(namespaces: &'a NamespaceLabels, wanted: impl IntoIterator<Item = About<'a>>) -> Self {
         let mut neighbours =
             Self { namespaces, all: Vec::new(), known: BTreeMap::new(), about: BTreeMap::new() };
@@ -58,12 +58,12 @@ impl<'a> Neighbours<'a> {
         neighbours
     }
 
-    /// The number of a preference.
+    /// The index of a preference.
     pub fn of(&self, about: About<'a>) -> usize {
         self.known[&about]
     }
 
-    /// The preferences that are about a pod.
+    /// The preferences that select a pod.
     pub fn about(&mut self, pod: &'a Pod) -> Vec<usize> {
         let who = (pod.key.namespace(), &pod.labels);
         let (all, namespaces) = (&self.all, self.namespaces);
@@ -74,7 +74,7 @@ impl<'a> Neighbours<'a> {
         found.clone()
     }
 
-    /// A pod is where nodes have these labels.
+    /// Adds a pod on a node with these labels.
     pub fn put(&mut self, pod: &'a Pod, label: impl Fn(&str) -> Option<String>) {
         for at in self.about(pod) {
             let (about, places) = &mut self.all[at];
@@ -84,7 +84,7 @@ impl<'a> Neighbours<'a> {
         }
     }
 
-    /// It is not, after all.
+    /// Removes a pod.
     pub fn take(&mut self, pod: &'a Pod, key: &str, value: &str) {
         for at in self.about(pod) {
             let (about, places) = &mut self.all[at];
@@ -96,12 +96,12 @@ impl<'a> Neighbours<'a> {
         }
     }
 
-    /// How many are where the label has this value.
+    /// The count in a domain.
     pub fn count(&self, at: usize, value: &str) -> u64 {
         self.all[at].1.get(value).copied().unwrap_or(0)
     }
 
-    /// Whether there are any at all.
+    /// Whether any such pod has a place.
     pub fn are_anywhere(&self, at: usize) -> bool {
         self.all[at].1.values().any(|count| *count > 0)
     }

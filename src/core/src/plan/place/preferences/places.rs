@@ -1,4 +1,4 @@
-//! Preferences about other pods, over zones and other parts of the cluster: a place for each pod that has any.
+//! Preferences about other pods, over zones and other domains: chooses a domain for each pod.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,21 +7,21 @@ use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::relaxed::RelaxedReason;
 use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
-use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Inputs, Kept};
-use crate::plan::place::preferences::market::{Market, Shoppers};
+use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
+use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Kept, PreferenceInputs};
 use crate::plan::place::preferences::messages;
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
 use crate::rules::spread::domains::DomainCounts;
 use crate::rules::spread::messages as spread_messages;
 
-/// What is preferred.
+/// The aim of a preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aim {
-    /// To be where they are.
+    /// Pod affinity: be in a domain with such pods.
     Near,
-    /// To be where they are not.
+    /// Pod anti-affinity: be in a domain without such pods.
     Apart,
-    /// To be where no more of them are than this many more than where fewest are.
+    /// Topology spread, with this maximum skew.
     Even(u32),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct PodPreference<'a> {
     aim: Aim,
 }
 
-/// The preferences of a pod in this namespace about other pods, the strongest first.
+/// The preferences of a pod in this namespace about other pods, strongest first.
 pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPreference<'a>> {
     let Some(preferences) = spec.preferences.as_deref() else { return Vec::new() };
     let near = preferences.affinity.iter().map(|preference| (preference, Aim::Near));
@@ -51,7 +51,7 @@ pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPrefe
     terms.chain(spreads).collect()
 }
 
-/// The preferences of a group, but those over hosts.
+/// The preferences of a group, without those over hosts.
 fn of_group<'a>(group: &Group<'a>) -> Vec<PodPreference<'a>> {
     let first: &'a Pod = group.pods[0];
     let mut preferences = of_pods(&first.spec, first.key.namespace());
@@ -59,11 +59,11 @@ fn of_group<'a>(group: &Group<'a>) -> Vec<PodPreference<'a>> {
     preferences
 }
 
-/// Chooses a place for each pod with such preferences.
+/// Chooses a domain for each pod with such preferences.
 pub(crate) fn choose<'a>(
-    inputs: &Inputs<'_, 'a>,
+    inputs: &PreferenceInputs<'_, 'a>,
     chosen: &mut Chosen<'a>,
-    market: &mut Market<'_, 'a>,
+    estimates: &mut PriceEstimates<'_, 'a>,
     groups: &[Group<'a>],
 ) -> BTreeMap<&'a PodKey, Vec<Kept>> {
     let mut found = BTreeMap::new();
@@ -79,7 +79,7 @@ pub(crate) fn choose<'a>(
         preferring.iter().flat_map(|(_, preferences)| preferences.iter().map(|preference| preference.about));
     let mut neighbours = Neighbours::new(&inputs.snapshot.namespaces, wanted);
     populate(inputs, groups, &mut neighbours);
-    // Who would like to be near others comes when these have a place.
+    // Pods that prefer to be near others come after those.
     preferring
         .sort_by_key(|(_, preferences)| preferences.iter().any(|preference| preference.aim == Aim::Near));
     for (group, preferences) in &preferring {
@@ -91,8 +91,9 @@ pub(crate) fn choose<'a>(
         }
         for key in keys {
             let of_key = preferences.iter().filter(|preference| preference.about.key() == key).collect();
-            let mut street = Street { chosen, neighbours: &mut neighbours, group, key, preferences: of_key };
-            for (pod, kept) in street.choose(market) {
+            let mut street =
+                DomainSearch { chosen, neighbours: &mut neighbours, group, key, preferences: of_key };
+            for (pod, kept) in street.choose(estimates) {
                 found.entry(&pod.key).or_insert_with(Vec::new).push(kept);
             }
         }
@@ -100,8 +101,8 @@ pub(crate) fn choose<'a>(
     found
 }
 
-/// Counts the pods whose places are known.
-fn populate<'a>(inputs: &Inputs<'_, 'a>, groups: &[Group<'a>], neighbours: &mut Neighbours<'a>) {
+/// Counts the pods with known places.
+fn populate<'a>(inputs: &PreferenceInputs<'_, 'a>, groups: &[Group<'a>], neighbours: &mut Neighbours<'a>) {
     for pod in inputs.snapshot.pods.values().filter(|pod| pod.deleting_since.is_none()) {
         if let PodPhase::Bound { node } = &pod.phase
             && let Some(node) = inputs.snapshot.nodes.get(node)
@@ -126,7 +127,7 @@ fn populate<'a>(inputs: &Inputs<'_, 'a>, groups: &[Group<'a>], neighbours: &mut 
     }
 }
 
-/// The one value of a label that a requirement leaves.
+/// The only value of a label that a requirement allows, if there is one.
 fn fixed(requirement: &Requirement, key: &str) -> Option<String> {
     match &requirement.operator {
         Operator::In(values) if requirement.key == key && values.len() == 1 => values.first().cloned(),
@@ -134,8 +135,8 @@ fn fixed(requirement: &Requirement, key: &str) -> Option<String> {
     }
 }
 
-/// The places of one kind, say zones, and a group of pods that would like to be in some of them.
-struct Street<'t, 'a> {
+/// The choice of domains of one topology key, such as zones, for a group of pods.
+struct DomainSearch<'t, 'a> {
     chosen: &'t mut Chosen<'a>,
     neighbours: &'t mut Neighbours<'a>,
     group: &'t Group<'a>,
@@ -143,49 +144,49 @@ struct Street<'t, 'a> {
     preferences: Vec<&'t PodPreference<'a>>,
 }
 
-/// A value that pods can go to, and what they pay there.
-struct House {
+/// A domain, and the cost of the pods there.
+struct Domain {
     value: String,
     cost: u128,
 }
 
-impl<'a> Street<'_, 'a> {
-    fn cost(&self, market: &mut Market<'_, 'a>, count: u64, value: Option<&str>) -> Option<u128> {
+impl<'a> DomainSearch<'_, 'a> {
+    fn cost(&self, estimates: &mut PriceEstimates<'_, 'a>, count: u64, value: Option<&str>) -> Option<u128> {
         let crowd = self.group.total(count);
-        let who = Shoppers { signature: self.group.signature, one: &self.group.one, count, crowd: &crowd };
+        let who = Buyers { signature: self.group.signature, one: &self.group.one, count, crowd: &crowd };
         let mut wanted = self.group.wanted();
         wanted.extend(value.map(|value| self.is(value)));
-        market.cost(who, &wanted)
+        estimates.cost(who, &wanted)
     }
 
     fn is(&self, value: &str) -> Requirement {
         Requirement { key: self.key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
     }
 
-    /// The values where the pods cost no more than so many times as much as in the cheapest.
-    fn houses(&self, market: &mut Market<'_, 'a>) -> Vec<House> {
-        let none = Shoppers {
+    /// The domains where the pods cost at most [`DEARER`] times as much as in the cheapest.
+    fn domains(&self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<Domain> {
+        let none = Buyers {
             signature: self.group.signature,
             one: &self.group.one,
             count: 1,
             crowd: &self.group.one,
         };
-        let values = market.values(none, &self.group.wanted(), self.key);
+        let values = estimates.values(none, &self.group.wanted(), self.key);
         let each = (self.group.pods.len() as u64).div_ceil(values.len().max(1) as u64);
-        let mut houses: Vec<House> = values
+        let mut domains: Vec<Domain> = values
             .into_iter()
-            .filter_map(|value| Some(House { cost: self.cost(market, each, Some(&value))?, value }))
+            .filter_map(|value| Some(Domain { cost: self.cost(estimates, each, Some(&value))?, value }))
             .collect();
-        let most = houses.iter().map(|house| house.cost).min().unwrap_or(0).saturating_mul(DEARER);
-        houses.retain(|house| house.cost <= most);
-        houses
+        let most = domains.iter().map(|domain| domain.cost).min().unwrap_or(0).saturating_mul(DEARER);
+        domains.retain(|domain| domain.cost <= most);
+        domains
     }
 
-    /// A value for each pod for which one matters.
-    fn choose(&mut self, market: &mut Market<'_, 'a>) -> Vec<(&'a Pod, Kept)> {
+    /// Chooses a domain for each pod that needs one.
+    fn choose(&mut self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<(&'a Pod, Kept)> {
         let (group, preferences) = (self.group, self.preferences.clone());
-        let houses = self.houses(market);
-        if houses.is_empty() {
+        let domains = self.domains(estimates);
+        if domains.is_empty() {
             for preference in preferences {
                 self.chosen.drop_for(&preference.words, RelaxedReason::NotOffered, &group.pods);
             }
@@ -193,18 +194,18 @@ impl<'a> Street<'_, 'a> {
         }
         let rules: Vec<usize> =
             preferences.iter().map(|preference| self.neighbours.of(preference.about)).collect();
-        if self.is_even_anyway(&houses, &rules) {
+        if self.is_even_anyway(&domains, &rules) {
             return Vec::new();
         }
-        let mut parts: Vec<u64> = vec![0; houses.len()];
+        let mut parts: Vec<u64> = vec![0; domains.len()];
         let mut placed: Vec<(&'a Pod, usize, Vec<String>)> = Vec::new();
         let mut unmet: Vec<(&str, RelaxedReason, &'a Pod)> = Vec::new();
         for pod in &group.pods {
             let about = self.neighbours.about(pod);
-            let mut left: Vec<usize> = (0..houses.len()).collect();
+            let mut left: Vec<usize> = (0..domains.len()).collect();
             let mut met = Vec::new();
             for (preference, rule) in preferences.iter().zip(&rules) {
-                match self.meeting(preference.aim, *rule, about.contains(rule), &houses, &left) {
+                match self.meeting(preference.aim, *rule, about.contains(rule), &domains, &left) {
                     Ok(all) => {
                         left = all;
                         met.push(preference.words.clone());
@@ -215,32 +216,32 @@ impl<'a> Street<'_, 'a> {
             if met.is_empty() {
                 continue;
             }
-            let crowd = |house: usize| -> u64 {
-                rules.iter().map(|rule| self.neighbours.count(*rule, &houses[house].value)).sum()
+            let crowd = |domain: usize| -> u64 {
+                rules.iter().map(|rule| self.neighbours.count(*rule, &domains[domain].value)).sum()
             };
             let near = preferences.iter().any(|preference| preference.aim == Aim::Near);
-            // Those that are spread go where fewest are, among equals in price; those that gather do not care.
+            // Spread pods go to the domain with the fewest; affinity has no such rule.
             let Some(best) = left
                 .iter()
                 .copied()
-                .min_by_key(|house| (houses[*house].cost, if near { 0 } else { crowd(*house) }, *house))
+                .min_by_key(|domain| (domains[*domain].cost, if near { 0 } else { crowd(*domain) }, *domain))
             else {
                 continue;
             };
-            let value = &houses[best].value;
+            let value = &domains[best].value;
             self.neighbours.put(pod, |key| (key == self.key).then(|| value.clone()));
             parts[best] += 1;
             placed.push((pod, best, met));
         }
-        // Pods that share nodes no more may need many more of them.
+        // Pods that no longer share nodes may need many more of them.
         let count = placed.len() as u64;
-        let apart = parts.iter().zip(&houses).filter(|(part, _)| **part > 0);
+        let apart = parts.iter().zip(&domains).filter(|(part, _)| **part > 0);
         let apart: Option<u128> =
-            apart.map(|(part, house)| self.cost(market, *part, Some(&house.value))).sum();
-        let together = self.cost(market, count, None);
+            apart.map(|(part, domain)| self.cost(estimates, *part, Some(&domain.value))).sum();
+        let together = self.cost(estimates, count, None);
         if count > 0 && apart > together.map(|cost| cost.saturating_mul(DEARER)) {
-            for (pod, house, _) in placed {
-                self.neighbours.take(pod, self.key, &houses[house].value);
+            for (pod, domain, _) in placed {
+                self.neighbours.take(pod, self.key, &domains[domain].value);
             }
             for preference in preferences {
                 self.chosen.drop_for(&preference.words, RelaxedReason::TooDear, &group.pods);
@@ -250,38 +251,38 @@ impl<'a> Street<'_, 'a> {
         for (preference, reason, pod) in unmet {
             self.chosen.drop_for(preference, reason, &[pod]);
         }
-        let kept = |(pod, house, met): (&'a Pod, usize, Vec<String>)| {
-            (pod, Kept { requirements: vec![self.is(&houses[house].value)], preferences: met })
+        let kept = |(pod, domain, met): (&'a Pod, usize, Vec<String>)| {
+            (pod, Kept { requirements: vec![self.is(&domains[domain].value)], preferences: met })
         };
         placed.into_iter().map(kept).collect()
     }
 
-    /// Whether the pods are spread evenly enough wherever they go.
-    fn is_even_anyway(&self, houses: &[House], rules: &[usize]) -> bool {
+    /// Whether the pods keep the skew in any distribution.
+    fn is_even_anyway(&self, domains: &[Domain], rules: &[usize]) -> bool {
         let even = |(preference, rule): (&&PodPreference<'a>, &usize)| {
             let Aim::Even(skew) = preference.aim else { return false };
-            let counts = houses.iter().map(|house| self.neighbours.count(*rule, &house.value));
+            let counts = domains.iter().map(|domain| self.neighbours.count(*rule, &domain.value));
             DomainCounts::of(counts).admits_anywhere(self.group.pods.len() as u64, skew)
         };
-        houses.len() < 2 && self.preferences.iter().all(|preference| matches!(preference.aim, Aim::Even(_)))
+        domains.len() < 2 && self.preferences.iter().all(|preference| matches!(preference.aim, Aim::Even(_)))
             || self.preferences.iter().zip(rules).all(even)
     }
 
-    /// Those of the places left where a preference is met; why there are none.
+    /// The remaining domains where a preference is met, or why there are none.
     fn meeting(
         &self,
         aim: Aim,
         rule: usize,
         own: bool,
-        houses: &[House],
+        domains: &[Domain],
         left: &[usize],
     ) -> Result<Vec<usize>, RelaxedReason> {
-        let count = |house: usize| self.neighbours.count(rule, &houses[house].value);
+        let count = |domain: usize| self.neighbours.count(rule, &domains[domain].value);
         let among = |good: &dyn Fn(usize) -> bool| -> Vec<usize> {
-            left.iter().copied().filter(|house| good(*house)).collect()
+            left.iter().copied().filter(|domain| good(*domain)).collect()
         };
         let some = |all: Vec<usize>, otherwise| if all.is_empty() { Err(otherwise) } else { Ok(all) };
-        let elsewhere = |good: &dyn Fn(usize) -> bool| (0..houses.len()).any(good);
+        let elsewhere = |good: &dyn Fn(usize) -> bool| (0..domains.len()).any(good);
         match aim {
             Aim::Near if !self.neighbours.are_anywhere(rule) => {
                 if own {
@@ -291,23 +292,23 @@ impl<'a> Street<'_, 'a> {
                 }
             }
             Aim::Near => {
-                let there = |house: usize| count(house) > 0;
+                let there = |domain: usize| count(domain) > 0;
                 let why = if elsewhere(&there) {
                     RelaxedReason::Contradicted
                 } else {
-                    // Where they are, nothing is sold, or only what is too dear.
+                    // The domains with such pods have no offerings, or only too expensive ones.
                     RelaxedReason::NotOffered
                 };
                 some(among(&there), why)
             }
             Aim::Apart => {
-                let free = |house: usize| count(house) == 0;
+                let free = |domain: usize| count(domain) == 0;
                 let why = if elsewhere(&free) { RelaxedReason::Contradicted } else { RelaxedReason::Crowded };
                 some(among(&free), why)
             }
             Aim::Even(skew) => {
-                let counts = DomainCounts::of((0..houses.len()).map(count));
-                let even = |house: usize| counts.admits(house, own, skew, None);
+                let counts = DomainCounts::of((0..domains.len()).map(count));
+                let even = |domain: usize| counts.admits(domain, own, skew, None);
                 some(among(&even), RelaxedReason::Contradicted)
             }
         }

@@ -1,4 +1,4 @@
-//! Pods that must share a node that is yet to be bought: planned as if they were one.
+//! Bundles: pods that must share one new node, planned as if they were one pod.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::spread::constraint::may_share;
 
-/// Pods that go to one new node together.
+/// Pods that share one new node.
 #[derive(Clone, Debug)]
 pub(crate) struct Bundle<'a> {
-    /// Where that node is.
+    /// The place of the node.
     pub place: Place,
-    /// The first of them; the others must be able to go wherever it can.
+    /// The first pod. The others can go wherever it can.
     pub leader: &'a Pod,
     pub followers: Vec<&'a Pod>,
-    /// What they take together.
+    /// The sum of their requests.
     pub requests: ResourceList,
 }
 
-/// Bundles that others may join, and by which affinity.
+/// All bundles, and the affinities by which other pods may join them.
 #[derive(Debug, Default)]
 pub(crate) struct Bundles<'a> {
     pub all: Vec<Bundle<'a>>,
-    /// By affinity: the bundles with a pod that it is about.
+    /// The bundles with a pod that an affinity selects.
     by_affinity: BTreeMap<usize, Vec<usize>>,
 }
 
 impl<'a> Bundles<'a> {
-    /// A new node at a place for one pod, which these affinities are about.
+    /// Begins a bundle on a new node for one pod, which these affinities select.
     pub fn begin(&mut self, pod: &'a Pod, place: Place, requests: ResourceList, chosen: &[usize]) {
         self.all.push(Bundle { place, leader: pod, followers: Vec::new(), requests });
         self.welcome(self.all.len() - 1, chosen);
     }
 
-    /// A pod joins; these affinities are about it.
+    /// Adds a pod to a bundle; these affinities select it.
     pub fn join(&mut self, at: usize, pod: &'a Pod, requests: &ResourceList, chosen: &[usize]) {
         self.all[at].followers.push(pod);
         self.all[at].requests.add(requests);
@@ -53,7 +53,7 @@ impl<'a> Bundles<'a> {
         }
     }
 
-    /// Bundles with a pod that an affinity is about.
+    /// The bundles with a pod that an affinity selects.
     pub fn with(&self, affinity: usize) -> &[usize] {
         self.by_affinity.get(&affinity).map_or(&[], Vec::as_slice)
     }
@@ -64,14 +64,14 @@ impl<'a> Bundle<'a> {
         std::iter::once(self.leader).chain(self.followers.iter().copied())
     }
 
-    /// Whether a pod may share the node, room aside: ports, anti-affinity, spread over nodes, and what it asks of nodes.
+    /// Whether a pod may join a bundle, ignoring resources: ports, anti-affinity, spread over nodes, and node requirements.
     pub fn welcomes(&self, pod: &Pod, namespaces: &NamespaceLabels) -> bool {
         let of = |pod| Identity::of_pod(pod, namespaces);
         let meets = |member| rules::may_share(of(pod), of(member)).is_ok();
         let together: Vec<Identity<'_>> = self.members().chain(std::iter::once(pod)).map(of).collect();
         let even = |owner: &Identity<'_>| may_share(*owner, &together);
         let (own, theirs) = (&pod.spec, &self.leader.spec);
-        // An empty term admits no node.
+        // An empty term matches no node.
         let says = |terms: &&Vec<NodeTerm>| terms.iter().filter(|term| !term.requirements.is_empty()).count();
         let single = own.node_affinity.as_ref().is_none_or(|terms| says(&terms) == 1);
         pod.priority == self.leader.priority
@@ -82,7 +82,7 @@ impl<'a> Bundle<'a> {
     }
 }
 
-/// What a follower asks of its node, as requirements on the leader's.
+/// The node requirements of a follower, to be added to the leader's.
 pub(crate) fn requirements(spec: &PodSpec, leader: &PodSpec) -> Vec<Requirement> {
     let selected = spec
         .node_selector

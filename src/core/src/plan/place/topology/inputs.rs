@@ -1,35 +1,35 @@
-//! What places are chosen from, and what turned out meanwhile.
+//! Inputs for the choice of places, and lessons from earlier attempts.
 
 use crate::model::plan::PlannedClaim;
 use crate::model::{ObjectKey, PlanOptions, Pod, PodKey, Snapshot};
+use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::relations::Relations;
-use crate::plan::wanting::Wanting;
 use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
-use crate::supply::daemonsets::Daemons;
-use crate::supply::offers::Supply;
+use crate::supply::daemonsets::DaemonSets;
+use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What has turned out meanwhile.
+/// Lessons from earlier attempts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lessons {
-    /// Pins that came to nothing, by pod: nothing more could be had there, and why.
+    /// Pins that failed, by pod, and why.
     pub bans: BTreeMap<PodKey, BTreeMap<Pin, String>>,
-    /// Values that nodes of a plan had, by key: they count also where no pod was pinned to them.
+    /// Domains in which an earlier attempt had new nodes, by topology key. They exist even if no pod is pinned to them.
     pub opened: BTreeSet<(String, String)>,
-    /// Pods that were planned before and cannot stay there.
+    /// Pods that cannot keep their earlier place.
     pub unsettled: BTreeSet<PodKey>,
-    /// Pods for which the rules could not be kept.
+    /// Pods for which no attempt could keep the rules, and why.
     pub given_up: BTreeMap<PodKey, String>,
-    /// Pods that had no place when theirs was chosen after others of equal priority: they choose first now.
+    /// Pods that found no place and now choose before others of equal priority.
     pub first: BTreeSet<PodKey>,
-    /// Gangs that have no room as a whole, by PodGroup, and why.
+    /// Incomplete gangs, by PodGroup, and why.
     pub gangs_left_out: BTreeMap<ObjectKey, String>,
 }
 
 impl Lessons {
-    /// Notes the values that the nodes of a plan have; whether any is new.
+    /// Adds the domains of a plan's new nodes. Returns whether any is new.
     pub fn open(&mut self, relations: &Relations<'_>, snapshot: &Snapshot, claims: &[PlannedClaim]) -> bool {
         let before = self.opened.len();
         for claim in claims {
@@ -45,16 +45,16 @@ impl Lessons {
     }
 }
 
-/// What places are chosen from.
-pub(crate) struct Inputs<'s, 'a> {
+/// Inputs for the choice of places.
+pub(crate) struct TopologyInputs<'s, 'a> {
     pub snapshot: &'a Snapshot,
     pub relations: &'s Relations<'a>,
     pub rooms: &'s Rooms<'a>,
-    pub daemons: &'s Daemons<'a>,
+    pub daemons: &'s DaemonSets<'a>,
     pub colocation: &'s Colocation<'a>,
-    /// Pods that are planned on rooms already.
+    /// Pods with a place on an existing node.
     pub settled: &'s [(usize, &'a Pod)],
-    pub open: &'s [Wanting<'a>],
+    pub open: &'s [PendingPod<'a>],
     pub supply: &'s Supply<'a>,
     pub options: &'s PlanOptions,
     pub lessons: &'s Lessons,

@@ -1,4 +1,4 @@
-//! Why a pod finds no place, in a sentence.
+//! Messages about pods without a place.
 
 use poolwright_terms::labels::HOSTNAME;
 
@@ -8,10 +8,10 @@ use crate::plan::place::topology::tally::{Refusal, Tally};
 use crate::rules::spread::domains::DomainSpread;
 use crate::rules::spread::messages;
 
-/// Values listed in a message.
+/// How many values a message lists.
 const SHOWN: usize = 6;
 
-/// The sentence for refusals at every place that could hold a pod.
+/// The message if every place that could hold a pod refuses it.
 pub(crate) fn refused(
     relations: &Relations<'_>,
     places: &Places<'_>,
@@ -19,14 +19,14 @@ pub(crate) fn refused(
     refusals: &[(&Place, Refusal)],
 ) -> String {
     let Some((_, first)) = refusals.first() else {
-        return "every place that could hold it was tried, and nothing more can be had there".to_owned();
+        return "no more nodes are available in any place that fits it".to_owned();
     };
     match *first {
         Refusal::NoLabel(key) if relations.keys[key] == HOSTNAME => {
-            "must share a node with other pods (required pod affinity), and nothing that could hold all of them can be had; let a pool buy larger nodes, or change the rule".to_owned()
+            "must share a node with other pods (required pod affinity), but no available offering fits all of them; let a pool buy larger nodes, or change the rule".to_owned()
         }
         Refusal::NoLabel(key) => format!(
-            "must be on a node with the label `{}`, which no node or offering that could hold it has; add the label to a pool's template, or change the rule",
+            "must be on a node with the label `{}`, but no node or offering that fits it has this label; add the label to a pool's template, or change the rule",
             relations.keys[key]
         ),
         Refusal::Uneven(spread) => {
@@ -47,12 +47,12 @@ pub(crate) fn refused(
             let over: Vec<String> = set.terms.iter().map(|term| format!("`{}`", term.topology_key)).collect();
             if tally.is_nowhere(affinity) {
                 format!(
-                    "must be with other pods over {} (required pod affinity), and no pod that runs or can be planned is such a one; create those pods first, or correct the labelSelector or namespaces of the rule",
+                    "must be with other pods over {} (required pod affinity), but the rule selects no running or planned pod; create those pods first, or correct the labelSelector or namespaces of the rule",
                     over.join(" and ")
                 )
             } else {
                 format!(
-                    "must be with other pods over {} (required pod affinity), and where these are nothing that could hold it can be had; let a pool buy there, or change the rule",
+                    "must be with other pods over {} (required pod affinity), but no offering that fits it is available where they are; let a pool buy there, or change the rule",
                     over.join(" and ")
                 )
             }
@@ -66,7 +66,7 @@ pub(crate) fn refused(
                 .take(SHOWN)
                 .collect();
             format!(
-                "{whose} over `{key}` (required pod anti-affinity), and there are such pods in every value of it that could hold it: {}; let a pool buy in another, or change the rule",
+                "{whose} over `{key}` (required pod anti-affinity), and such pods are in every place that fits it: {}; let a pool buy in another place, or change the rule",
                 taken.join(", ")
             )
         }

@@ -1,25 +1,23 @@
-//! Where pods go that have rules about zones and other parts of the cluster: topology spread, pod affinity and
-//! anti-affinity over any label.
+//! Topology: chooses zones and other domains for pods with topology spread, pod affinity or pod anti-affinity over any label.
 //!
-//! Before anything is packed, each pod that such a rule concerns gets a place: values of the labels in question, for which
-//! the rules hold as the kube-scheduler reads them. What it is pinned to then is one more requirement on nodes, for the
-//! solver and for the alternatives of claims alike. Places are chosen pod by pod: where room is, then where it is cheapest,
-//! then where fewest of its like are.
+//! Before packing, each pod with such a rule gets a place: values of the topology keys for which the kube-scheduler's rules
+//! hold. The place becomes a pin: an additional requirement on nodes, for the solver and for the alternatives of claims. Places
+//! are chosen pod by pod. Existing room is preferred, then the lowest price, then the domain with the fewest similar pods.
 //!
-//! A plan is right when the rules hold with all its pods in place: then there is an order in which the scheduler binds
-//! them, because whoever waits for others is tried again when these are bound.
+//! A plan is correct if the rules hold with all its pods in place. Then the scheduler can bind them in some order, because it
+//! retries pods that wait for others.
 
 pub(crate) mod bundles;
 pub(crate) mod inputs;
 pub(crate) mod messages;
+pub(crate) mod place_prices;
 pub(crate) mod places;
 pub(crate) mod relations;
-pub(crate) mod shops;
 pub(crate) mod tally;
 
 pub(crate) use crate::plan::place::topology::relations::Relations;
 
-pub(crate) use crate::plan::place::topology::inputs::{Inputs, Lessons};
+pub(crate) use crate::plan::place::topology::inputs::{Lessons, TopologyInputs};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,51 +26,51 @@ use poolwright_catalog::{MigModel, ResourceList, ResourceName};
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
+use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::bundles::Bundles;
+use crate::plan::place::topology::place_prices::{PlaceLayout, PlacePrices};
 use crate::plan::place::topology::places::{NONE, Place, Places};
-use crate::plan::place::topology::relations::Kind;
-use crate::plan::place::topology::shops::{Frame, Shops};
+use crate::plan::place::topology::relations::PodRelations;
 use crate::plan::place::topology::tally::{Refusal, Tally};
-use crate::plan::wanting::Wanting;
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
-use crate::supply::offers::Admissions;
+use crate::supply::offerings::Admissions;
 
-/// A value in which pods cost more than so many times as much as in the cheapest is not opened for the sake of a spread.
+/// A domain where pods cost more than this many times as much as in the cheapest is not opened for a spread constraint.
 const DEARER: u128 = 2;
 
-/// Where the pods go.
+/// The chosen places.
 #[derive(Debug, Default)]
 pub(crate) struct Assigned<'a> {
     pub pins: BTreeMap<&'a PodKey, Pin>,
     /// Pods with no place, and why.
     pub unplaced: BTreeMap<&'a PodKey, String>,
-    /// Pods that share the new node of another, by that other.
+    /// Bundled pods, by their leader.
     pub bundles: BTreeMap<&'a PodKey, Vec<&'a Pod>>,
     nowhere: Pin,
 }
 
 impl<'a> Assigned<'a> {
-    /// How many pods have a place.
+    /// The number of pods with a place.
     pub fn pinned(&self) -> usize {
         let pinned = self.pins.values().filter(|pin| !pin.is_empty()).count();
         pinned + self.bundles.values().map(Vec::len).sum::<usize>()
     }
 
-    /// Pods that go wherever this one goes.
+    /// The pods that are bundled with this one.
     pub fn with(&self, leader: &PodKey) -> &[&'a Pod] {
         self.bundles.get(leader).map_or(&[], Vec::as_slice)
     }
 
-    /// What a pod is pinned to: nothing, for most.
+    /// The pin of a pod; empty for most pods.
     pub fn pin(&self, pod: &PodKey) -> &Pin {
         self.pins.get(pod).unwrap_or(&self.nowhere)
     }
 }
 
-/// Chooses a place for every open pod that a rule about places concerns.
-pub(crate) fn assign<'a>(inputs: &Inputs<'_, 'a>) -> Assigned<'a> {
+/// Chooses a place for every open pod that a topology rule affects.
+pub(crate) fn assign<'a>(inputs: &TopologyInputs<'_, 'a>) -> Assigned<'a> {
     let mut assigned = Assigned::default();
     let given_up = &inputs.lessons.given_up;
     for pod in inputs.open.iter().map(|want| want.pod).filter(|_| !given_up.is_empty()) {
@@ -80,7 +78,7 @@ pub(crate) fn assign<'a>(inputs: &Inputs<'_, 'a>) -> Assigned<'a> {
             assigned.unplaced.insert(&pod.key, why.clone());
         }
     }
-    let concerned = |want: &&Wanting<'a>| inputs.relations.of(&want.pod.key) > 0;
+    let concerned = |want: &&PendingPod<'a>| inputs.relations.of(&want.pod.key) > 0;
     let mut pods: Vec<&'a Pod> = inputs.open.iter().filter(concerned).map(|want| want.pod).collect();
     pods.retain(|pod| !assigned.unplaced.contains_key(&pod.key));
     if pods.is_empty() {
@@ -90,7 +88,7 @@ pub(crate) fn assign<'a>(inputs: &Inputs<'_, 'a>) -> Assigned<'a> {
         let of = |name| pod.spec.requests.get(name);
         Reverse((of(ResourceName::NVIDIA_GPU), of(ResourceName::CPU), of(ResourceName::MEMORY)))
     };
-    // Those without rules of their own first: the others then reckon with them.
+    // Pods without rules of their own first, so that the others count them.
     let bound = |pod: &Pod| inputs.relations.kinds[inputs.relations.of(&pod.key)].is_bound();
     let later = |pod: &Pod| !inputs.lessons.first.contains(&pod.key);
     pods.sort_by_cached_key(|pod| (Reverse(pod.priority), later(pod), bound(pod), size(pod), &pod.key));
@@ -104,29 +102,29 @@ fn signature(spec: &PodSpec) -> Signature<'_> {
 }
 
 struct Assignment<'s, 'a> {
-    inputs: &'s Inputs<'s, 'a>,
+    inputs: &'s TopologyInputs<'s, 'a>,
     models: Vec<&'static MigModel>,
     places: Places<'a>,
     tally: Tally,
-    /// Specs, one for each signature.
+    /// One spec for each signature.
     signatures: BTreeMap<Signature<'a>, (usize, &'a PodSpec)>,
     admissions: Admissions,
-    /// By the keys of kinds.
-    frames: BTreeMap<&'s [usize], Frame>,
-    /// By signature, profile (what pods may not meet on a node) and the keys of kinds.
-    shops: BTreeMap<(usize, usize, &'s [usize]), Shops>,
-    /// By signature: the rooms that admit it.
+    /// PlaceLayout, by topology keys.
+    layouts: BTreeMap<&'s [usize], PlaceLayout>,
+    /// Prices, by signature, colocation profile and topology keys.
+    place_prices: BTreeMap<(usize, usize, &'s [usize]), PlacePrices>,
+    /// The rooms that admit each signature.
     admitting: BTreeMap<usize, Vec<usize>>,
-    /// What is free in rooms, less what went there.
+    /// The free resources of rooms, without pods placed so far.
     free: Vec<Arc<ResourceList>>,
-    /// By room: the spreads that see its node.
+    /// The spread constraints that include the node of each room.
     seen: Vec<Vec<bool>>,
     bundles: Bundles<'a>,
 }
 
 impl<'s, 'a> Assignment<'s, 'a> {
-    fn new(inputs: &'s Inputs<'s, 'a>, pods: &[&'a Pod]) -> Self {
-        let Inputs { relations, rooms, supply, .. } = *inputs;
+    fn new(inputs: &'s TopologyInputs<'s, 'a>, pods: &[&'a Pod]) -> Self {
+        let TopologyInputs { relations, rooms, supply, .. } = *inputs;
         let places = Places::new(&relations.keys, inputs.snapshot, rooms, supply);
         let mut tally = Tally::new(relations, &places, inputs.snapshot);
         let see = |(room, place)| {
@@ -156,8 +154,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
             tally,
             signatures,
             admissions,
-            frames: BTreeMap::new(),
-            shops: BTreeMap::new(),
+            layouts: BTreeMap::new(),
+            place_prices: BTreeMap::new(),
             admitting: BTreeMap::new(),
             seen,
             bundles: Bundles::default(),
@@ -166,30 +164,30 @@ impl<'s, 'a> Assignment<'s, 'a> {
         assignment
     }
 
-    /// The values count that a pod with a spread could go to without paying much more, and those that nodes of an earlier
-    /// attempt had. A value that has no node yet is ours to open or not: where only something dear is on offer, it stays
-    /// closed unless nothing else will do.
+    /// Opens domains for spread constraints: those where a pod costs not much more than in the cheapest, and those of an
+    /// earlier attempt. A domain without nodes is opened only if needed when everything there is expensive.
     fn open_values(&mut self, pods: &[&'a Pod]) {
         let relations = self.inputs.relations;
         for pod in pods {
-            let kind: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+            let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
             if kind.spreads.is_empty() {
                 continue;
             }
             let (requests, keys) = (self.requests(pod), kind.keys.as_slice());
             let signature = self.signatures[&signature(&pod.spec)].0;
             let cells = self.cells(pod, kind);
-            let Some(shops) = self.shops.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
+            let Some(place_prices) =
+                self.place_prices.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
             else {
                 continue;
             };
-            let mut cost = |cell: &usize| shops.cost(*cell, &requests, self.inputs.supply);
+            let mut cost = |cell: &usize| place_prices.cost(*cell, &requests, self.inputs.supply);
             let costs: Vec<u128> = cells.iter().map(&mut cost).collect();
             let most = costs.iter().min().map_or(0, |least| least.saturating_mul(DEARER));
             for (cell, _) in cells.iter().zip(&costs).filter(|(_, cost)| **cost <= most) {
                 for at in &kind.spreads {
                     let key = relations.spreads[*at].key;
-                    self.tally.open(*at, self.frames[keys].cells[*cell][key]);
+                    self.tally.open(*at, self.layouts[keys].cells[*cell][key]);
                 }
             }
         }
@@ -205,20 +203,20 @@ impl<'s, 'a> Assignment<'s, 'a> {
     }
 
     fn run(mut self, mut pods: Vec<&'a Pod>, mut assigned: Assigned<'a>) -> Assigned<'a> {
-        // Who must be with others waits until these have a place.
+        // Pods with affinity wait until the pods that they need have a place.
         loop {
             let before = pods.len();
             let mut left = Vec::new();
             for (at, pod) in pods.iter().enumerate() {
                 match self.choose(pod, &pods[at..]) {
-                    Choice::Pinned(pin) => {
+                    ChosenPlace::Pinned(pin) => {
                         assigned.pins.insert(&pod.key, pin);
                     }
-                    // Why nothing holds it at all is explained where all pods are.
-                    Choice::NoSupply => {
+                    // That nothing holds the pod is explained later, for all pods together.
+                    ChosenPlace::NoSupply => {
                         assigned.pins.insert(&pod.key, Pin::new());
                     }
-                    Choice::Refused => left.push(*pod),
+                    ChosenPlace::Refused => left.push(*pod),
                 }
             }
             pods = left;
@@ -244,38 +242,40 @@ impl<'s, 'a> Assignment<'s, 'a> {
         assigned
     }
 
-    /// Places for a pod, rules about others aside: cells where a room holds it or something is sold that does.
-    fn cells(&mut self, pod: &'a Pod, kind: &'s Kind) -> Vec<usize> {
+    /// The cells for a pod, ignoring rules about other pods: those with a room or an offering that fits.
+    fn cells(&mut self, pod: &'a Pod, kind: &'s PodRelations) -> Vec<usize> {
         self.prepare(pod, kind);
         let requests = self.requests(pod);
         let keys = kind.keys.as_slice();
         let signature = self.signatures[&signature(&pod.spec)].0;
-        let (frame, shops) =
-            (&self.frames[keys], &self.shops[&(signature, self.inputs.colocation.of(&pod.key), keys)]);
+        let (layout, place_prices) = (
+            &self.layouts[keys],
+            &self.place_prices[&(signature, self.inputs.colocation.of(&pod.key), keys)],
+        );
         let banned = self.inputs.lessons.bans.get(&pod.key);
-        // Room that pods before it may take counts: where they really go, only the solver knows.
+        // Room that earlier pods may take counts too: only the solver decides where they go.
         let rooms = self.admitting[&signature].iter().copied();
         let rooms = rooms.filter(|room| pod.spec.requests.fits(&self.inputs.rooms.all[*room].free));
-        let with_room: BTreeSet<usize> = rooms.map(|room| frame.of_room[room]).collect();
-        (0..frame.cells.len())
+        let with_room: BTreeSet<usize> = rooms.map(|room| layout.of_room[room]).collect();
+        (0..layout.cells.len())
             .filter(|cell| {
-                (with_room.contains(cell) || shops.sells(*cell, &requests, self.inputs.supply))
-                    && !banned.is_some_and(|pins| pins.contains_key(&self.pin(kind, &frame.cells[*cell])))
+                (with_room.contains(cell) || place_prices.sells(*cell, &requests, self.inputs.supply))
+                    && !banned.is_some_and(|pins| pins.contains_key(&self.pin(kind, &layout.cells[*cell])))
             })
             .collect()
     }
 
-    fn prepare(&mut self, pod: &'a Pod, kind: &'s Kind) {
+    fn prepare(&mut self, pod: &'a Pod, kind: &'s PodRelations) {
         let keys = kind.keys.as_slice();
-        let frame = self.frames.entry(keys).or_insert_with(|| Frame::new(keys, &self.places));
+        let layout = self.layouts.entry(keys).or_insert_with(|| PlaceLayout::new(keys, &self.places));
         let (at, spec) = self.signatures[&signature(&pod.spec)];
-        let Inputs { supply, rooms, .. } = *self.inputs;
+        let TopologyInputs { supply, rooms, .. } = *self.inputs;
         let profile = self.inputs.colocation.of(&pod.key);
         let colocation = self.inputs.colocation;
         let welcome = |residents: usize| colocation.admits(profile, &supply.residents[residents]);
-        self.shops
+        self.place_prices
             .entry((at, profile, keys))
-            .or_insert_with(|| Shops::new(frame, supply, &self.admissions, at, welcome));
+            .or_insert_with(|| PlacePrices::new(layout, supply, &self.admissions, at, welcome));
         self.admitting.entry(at).or_insert_with(|| {
             let admits = |room: &usize| {
                 let room = &rooms.all[*room];
@@ -285,31 +285,31 @@ impl<'s, 'a> Assignment<'s, 'a> {
         });
     }
 
-    /// What a pod takes of a node that is bought.
+    /// The requests of a pod on a new node.
     fn requests(&self, pod: &Pod) -> ResourceList {
         gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec).0
     }
 
-    /// Rooms that hold a pod still.
+    /// Rooms that still fit a pod.
     fn rooms_for(&self, pod: &Pod, signature: usize) -> impl Iterator<Item = usize> {
         let rooms = self.admitting[&signature].iter().copied();
         rooms.filter(|room| pod.spec.requests.fits(&self.free[*room]))
     }
 
-    fn choose(&mut self, pod: &'a Pod, rest: &[&'a Pod]) -> Choice {
+    fn choose(&mut self, pod: &'a Pod, rest: &[&'a Pod]) -> ChosenPlace {
         let relations = self.inputs.relations;
-        let kind: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+        let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
         let mut cells = self.cells(pod, kind);
         if cells.is_empty() {
-            return Choice::NoSupply;
+            return ChosenPlace::NoSupply;
         }
         let keys = kind.keys.as_slice();
-        // The first of those that must share a node may begin on a new one, whose name nobody knows yet.
+        // The first pod of a group that must share a node may begin on a new node, whose name is unknown.
         let begins = kind.affinity.is_some_and(|own| {
             relations.affinities[own].on_node && kind.is_seed() && self.tally.is_nowhere(own)
         });
         let allowed = |cell: &usize| {
-            let place = &self.frames[keys].cells[*cell];
+            let place = &self.layouts[keys].cells[*cell];
             if begins && self.is_new(keys, place) {
                 self.tally.check_all_but_affinity(relations, kind, place).is_ok()
             } else {
@@ -318,7 +318,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         };
         cells.retain(allowed);
         if cells.is_empty() {
-            return self.join(pod, kind).map_or(Choice::Refused, Choice::Pinned);
+            return self.join(pod, kind).map_or(ChosenPlace::Refused, ChosenPlace::Pinned);
         }
         if let Some(affinity) = kind.affinity.filter(|own| kind.is_seed() && self.tally.is_nowhere(*own)) {
             cells = self.best_for_all(affinity, kind, cells, rest);
@@ -326,18 +326,18 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let requests = self.requests(pod);
         let signature = self.signatures[&signature(&pod.spec)].0;
         let in_room: BTreeMap<usize, usize> =
-            self.rooms_for(pod, signature).map(|room| (self.frames[keys].of_room[room], room)).collect();
+            self.rooms_for(pod, signature).map(|room| (self.layouts[keys].of_room[room], room)).collect();
         let mut best: Option<((usize, u128, u64, usize), usize)> = None;
         for cell in cells {
-            let place = &self.frames[keys].cells[cell];
+            let place = &self.layouts[keys].cells[cell];
             let strain = self.tally.strain(relations, kind, place);
             let crowd = self.tally.crowd(relations, kind, place);
             let cost = if in_room.contains_key(&cell) {
                 0
-            } else if let Some(shops) =
-                self.shops.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
+            } else if let Some(place_prices) =
+                self.place_prices.get_mut(&(signature, self.inputs.colocation.of(&pod.key), keys))
             {
-                1 + shops.cost(cell, &requests, self.inputs.supply).min(u128::MAX - 1)
+                1 + place_prices.cost(cell, &requests, self.inputs.supply).min(u128::MAX - 1)
             } else {
                 u128::MAX
             };
@@ -346,8 +346,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 best = Some((rank, cell));
             }
         }
-        let Some((_, cell)) = best else { return Choice::Refused };
-        let place = self.frames[keys].cells[cell].clone();
+        let Some((_, cell)) = best else { return ChosenPlace::Refused };
+        let place = self.layouts[keys].cells[cell].clone();
         for at in kind.spreads.iter().chain(&kind.counted) {
             self.tally.open(*at, place[relations.spreads[*at].key]);
         }
@@ -360,45 +360,45 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 self.bundles.begin(pod, place.clone(), requests, &kind.chosen);
             }
         }
-        Choice::Pinned(self.pin(kind, &place))
+        ChosenPlace::Pinned(self.pin(kind, &place))
     }
 
-    /// Whether a place is a new node, to pods that care for these keys.
+    /// Whether a place is a new node for pods with rules over these keys.
     fn is_new(&self, keys: &[usize], place: &Place) -> bool {
         let host = self.inputs.relations.keys.iter().position(|key| *key == HOSTNAME);
         host.is_some_and(|host| keys.contains(&host) && place[host] == NONE)
     }
 
-    /// Puts a pod that must share a node with others on the new node of one of them.
-    fn join(&mut self, pod: &'a Pod, kind: &'s Kind) -> Option<Pin> {
+    /// Adds a pod that must share a node with others to the bundle of one of them.
+    fn join(&mut self, pod: &'a Pod, kind: &'s PodRelations) -> Option<Pin> {
         let relations = self.inputs.relations;
         let affinity = kind.affinity.filter(|own| relations.affinities[*own].on_node)?;
         let (requests, gpu_need) = gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec);
         if gpu_need.is_some() {
-            // Who shares which GPU of a node is the solver's to decide, for each pod alone.
+            // The solver decides which pods share a GPU, so such pods cannot be bundled.
             return None;
         }
         let keys = kind.keys.as_slice();
         let own = self.signatures[&signature(&pod.spec)].0;
         for at in self.bundles.with(affinity).to_vec() {
             let bundle = &self.bundles.all[at];
-            let leader_kind: &'s Kind = &relations.kinds[relations.of(&bundle.leader.key)];
+            let leader_kind: &'s PodRelations = &relations.kinds[relations.of(&bundle.leader.key)];
             let theirs = self.signatures[&signature(&bundle.leader.spec)].0;
             let mut together = bundle.requests.clone();
             together.add(&requests);
             let sells = |of: &Pod, signature: usize, keys: &'s [usize]| {
                 let profile = self.inputs.colocation.of(&of.key);
-                let (Some(frame), Some(shops)) =
-                    (self.frames.get(keys), self.shops.get(&(signature, profile, keys)))
+                let (Some(layout), Some(place_prices)) =
+                    (self.layouts.get(keys), self.place_prices.get(&(signature, profile, keys)))
                 else {
                     return false;
                 };
                 let same = |cell: &Place| keys.iter().all(|key| cell[*key] == bundle.place[*key]);
-                frame
+                layout
                     .cells
                     .iter()
                     .position(same)
-                    .is_some_and(|cell| shops.sells(cell, &together, self.inputs.supply))
+                    .is_some_and(|cell| place_prices.sells(cell, &together, self.inputs.supply))
             };
             let place = bundle.place.clone();
             let named = |key: &usize| relations.keys[*key] == HOSTNAME || place[*key] != NONE;
@@ -417,18 +417,18 @@ impl<'s, 'a> Assignment<'s, 'a> {
         None
     }
 
-    /// Of the cells for the first pod of those that must be together, the ones that most of the others can use too.
+    /// Of the cells for the first pod of a group, those that most of the other pods can use too.
     fn best_for_all(
         &mut self,
         affinity: usize,
-        kind: &'s Kind,
+        kind: &'s PodRelations,
         cells: Vec<usize>,
         rest: &[&'a Pod],
     ) -> Vec<usize> {
         let relations = self.inputs.relations;
         let mut uses: BTreeMap<usize, usize> = cells.iter().map(|cell| (*cell, 0)).collect();
         for pod in rest {
-            let other: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+            let other: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
             if other.affinity == Some(affinity) && other.keys == kind.keys {
                 for cell in self.cells(pod, other) {
                     if let Some(count) = uses.get_mut(&cell) {
@@ -441,12 +441,12 @@ impl<'s, 'a> Assignment<'s, 'a> {
         cells.into_iter().filter(|cell| uses[cell] == most).collect()
     }
 
-    /// The requirement to be at a place.
-    fn pin(&self, kind: &Kind, place: &Place) -> Pin {
+    /// The pin for a place.
+    fn pin(&self, kind: &PodRelations, place: &Place) -> Pin {
         let of = |key: &usize| {
             let name = self.inputs.relations.keys[*key];
             let operator = match place[*key] {
-                // A new node has a host name, and nobody knows which.
+                // The host name of a new node is unknown.
                 NONE if name == HOSTNAME => Operator::Exists,
                 NONE => Operator::DoesNotExist,
                 value => Operator::In([self.places.values[*key][value as usize].clone()].into()),
@@ -456,16 +456,16 @@ impl<'s, 'a> Assignment<'s, 'a> {
         kind.keys.iter().map(of).collect()
     }
 
-    /// Why no place will do.
+    /// Why no place is possible.
     fn why(&mut self, pod: &'a Pod) -> String {
         let relations = self.inputs.relations;
-        let kind: &'s Kind = &relations.kinds[relations.of(&pod.key)];
+        let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
         let cells = self.cells(pod, kind);
-        let frame = &self.frames[kind.keys.as_slice()];
+        let layout = &self.layouts[kind.keys.as_slice()];
         let refusals: Vec<(&Place, Refusal)> = cells
             .iter()
             .filter_map(|cell| {
-                let place = &frame.cells[*cell];
+                let place = &layout.cells[*cell];
                 Some((place, self.tally.check(relations, kind, place).err()?))
             })
             .collect();
@@ -473,12 +473,12 @@ impl<'s, 'a> Assignment<'s, 'a> {
     }
 }
 
-/// What came of looking for a place.
-enum Choice {
-    /// There.
+/// The result of the search for a place.
+enum ChosenPlace {
+    /// A place.
     Pinned(Pin),
-    /// Rules about others forbid every place that could hold it.
+    /// Rules about other pods forbid every place that could hold the pod.
     Refused,
-    /// No place could hold it.
+    /// No place could hold the pod.
     NoSupply,
 }

@@ -1,4 +1,4 @@
-//! Where in the cluster nodes are: their values of the labels that rules about other pods use.
+//! Places of nodes: their values of the topology keys in use.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::{Node, Snapshot};
 use crate::rules::labels::Labels;
 use crate::rules::new_node::UNNAMED;
-use crate::supply::offers::Supply;
+use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 
-/// No value: the node has no such label.
+/// No value: the node does not have the label.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The values of one node, by key: indices into [`Places::values`], or [`NONE`].
+/// The values of one node by topology key: indices into [`Places::values`], or [`NONE`].
 pub(crate) type Place = Box<[u32]>;
 
-/// Where everything is.
+/// The places of all nodes, rooms and offerings.
 #[derive(Debug, Default)]
 pub(crate) struct Places<'a> {
-    /// By key: the values that some node has or could have.
+    /// The values of each key that some node has or could have.
     pub values: Vec<Vec<String>>,
     known: Vec<BTreeMap<String, u32>>,
-    /// All nodes there are, open or not.
+    /// All nodes, open or not.
     pub nodes: Vec<(&'a Node, Place)>,
-    /// By room.
+    /// Places of rooms.
     pub rooms: Vec<Place>,
-    /// By pool and position in its list of offers.
+    /// Places of offerings, by pool and position in its list.
     pub offers: Vec<Vec<Place>>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// Where a node with these labels is. What a node that is not there yet will be called nobody knows.
+    /// The place of a node with these labels. The host name of a new node is unknown.
     fn of(&mut self, keys: &[&str], labels: &impl Labels) -> Place {
         let mut place = Vec::with_capacity(keys.len());
         for (at, key) in keys.iter().enumerate() {
@@ -70,7 +70,7 @@ impl<'a> Places<'a> {
         next
     }
 
-    /// The number of a value that is known.
+    /// The index of a known value.
     pub fn value(&self, key: usize, value: &str) -> Option<u32> {
         self.known[key].get(value).copied()
     }

@@ -1,7 +1,7 @@
-//! What pods say about each other over zones and other parts of the cluster, reduced to small numbers.
+//! Relations between pods: rules about other pods over zones and other domains, indexed by small numbers.
 //!
-//! Rules about one node alone (`kubernetes.io/hostname`) are in [`crate::rules::colocation`], but for affinity: who must be
-//! with others must be with them on their node too.
+//! Rules about single nodes (`kubernetes.io/hostname`) are in [`crate::rules::colocation`], except for affinity, which is
+//! handled here for nodes too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,66 +13,66 @@ use crate::rules::identity::Identity;
 use crate::rules::spread::constraint::CountsAlike;
 use crate::rules::spread::domains::DomainSpread;
 
-/// The required affinity of a pod: all its terms together.
+/// The required pod affinity of a pod: all its terms.
 #[derive(Debug)]
 pub(crate) struct Affinity<'a> {
     pub terms: &'a [PodTerm],
-    /// The keys of the terms.
+    /// The topology keys of the terms.
     pub keys: Vec<usize>,
-    /// Whether a term is about the node itself.
+    /// Whether a term is about single nodes.
     pub on_node: bool,
 }
 
-/// A term of required anti-affinity.
+/// A required anti-affinity term.
 #[derive(Debug)]
 pub(crate) struct Anti<'a> {
     pub term: &'a PodTerm,
     pub key: usize,
 }
 
-/// What a pod says about others, and others about it: indices into the lists of [`Relations`], ascending.
+/// The rules of a pod about others, and of others about it: indices into the lists of [`Relations`], ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Kind {
+pub(crate) struct PodRelations {
     pub spreads: Vec<usize>,
     pub affinity: Option<usize>,
     pub antis: Vec<usize>,
-    /// Spreads that count it.
+    /// Spread constraints that count it.
     pub counted: Vec<usize>,
-    /// Affinities all of whose terms are about it.
+    /// Affinities whose terms all select it.
     pub chosen: Vec<usize>,
-    /// Terms of anti-affinity that are about it.
+    /// Anti-affinity terms that select it.
     pub subject: Vec<usize>,
-    /// The keys of all these.
+    /// The topology keys of all these.
     pub keys: Vec<usize>,
 }
 
-impl Kind {
+impl PodRelations {
     /// Whether it has rules of its own.
     pub fn is_bound(&self) -> bool {
         !self.spreads.is_empty() || self.affinity.is_some() || !self.antis.is_empty()
     }
 
-    /// Whether the first of its like may go anywhere: its affinity is to such as itself.
+    /// Whether its affinity selects itself: then the first pod of its group may go anywhere.
     pub fn is_seed(&self) -> bool {
         self.affinity.is_some_and(|own| self.chosen.contains(&own))
     }
 }
 
-/// All rules, and who they concern.
+/// All rules, and the pods that they affect.
 #[derive(Debug, Default)]
 pub(crate) struct Relations<'a> {
     pub(crate) keys: Vec<&'a str>,
     pub(crate) spreads: Vec<DomainSpread<'a>>,
     pub(crate) affinities: Vec<Affinity<'a>>,
     pub(crate) antis: Vec<Anti<'a>>,
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<PodRelations>,
     of: BTreeMap<&'a PodKey, usize>,
-    /// Kinds of bound pods, in the order of [`crate::model::Pods::alike`].
+    /// Relations of bound pods, in the order of [`crate::model::Pods::alike`].
     of_alike: Vec<usize>,
     of_daemonset: BTreeMap<&'a ObjectKey, usize>,
 }
 
-/// Whether it waits for a node, or may yet.
+/// Whether it waits for a node.
 fn waits(pod: &Pod) -> bool {
     matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. })
         && pod.role == PodRole::Workload
@@ -81,7 +81,7 @@ fn waits(pod: &Pod) -> bool {
 
 impl<'a> Relations<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        // Bound pods that look alike are one: of all their rules only anti-affinity still does something.
+        // Bound pods with equal traits are treated as one. Of their rules, only anti-affinity still matters.
         let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
         let others = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
         let mut found = Found::default();
@@ -98,8 +98,8 @@ impl<'a> Relations<'a> {
         if relations.keys.is_empty() {
             return relations;
         }
-        let mut said: BTreeMap<(&str, &BTreeMap<String, String>), Said> = BTreeMap::new();
-        let mut kinds: BTreeMap<Kind, usize> = BTreeMap::from([(Kind::default(), 0)]);
+        let mut said: BTreeMap<(&str, &BTreeMap<String, String>), MatchingRules> = BTreeMap::new();
+        let mut kinds: BTreeMap<PodRelations, usize> = BTreeMap::from([(PodRelations::default(), 0)]);
         let owned = bound().map(|pod| (pod, None)).chain(others().map(|pod| (pod, Some(&pod.key))));
         for (pod, key) in owned {
             let identity = Identity::of_pod(pod, &snapshot.namespaces);
@@ -108,7 +108,7 @@ impl<'a> Relations<'a> {
                 .or_insert_with(|| relations.said_about(identity));
             let mut kind = match key {
                 Some(_) => found.own(pod),
-                None => Kind { antis: found.own_antis(&pod.spec), ..Kind::default() },
+                None => PodRelations { antis: found.own_antis(&pod.spec), ..PodRelations::default() },
             };
             kind.counted.clone_from(&about.counted);
             kind.chosen.clone_from(&about.chosen);
@@ -128,8 +128,8 @@ impl<'a> Relations<'a> {
             let identity = Identity::of_daemonset(set, &snapshot.namespaces);
             let about = relations.said_about(identity);
             let antis = found.own_antis(&set.spec);
-            let Said { counted, chosen, subject } = about;
-            let mut kind = Kind { antis, counted, chosen, subject, ..Kind::default() };
+            let MatchingRules { counted, chosen, subject } = about;
+            let mut kind = PodRelations { antis, counted, chosen, subject, ..PodRelations::default() };
             kind.keys = relations.keys_of(&kind);
             let next = kinds.len();
             let at = *kinds.entry(kind).or_insert(next);
@@ -137,47 +137,47 @@ impl<'a> Relations<'a> {
                 relations.of_daemonset.insert(&set.key, at);
             }
         }
-        let mut ordered: Vec<(Kind, usize)> = kinds.into_iter().collect();
+        let mut ordered: Vec<(PodRelations, usize)> = kinds.into_iter().collect();
         ordered.sort_by_key(|(_, at)| *at);
         relations.kinds = ordered.into_iter().map(|(kind, _)| kind).collect();
         relations
     }
 
-    /// Which kinds bound pods are, in the order of [`crate::model::Pods::alike`].
+    /// Relations of bound pods, in the order of [`crate::model::Pods::alike`].
     pub fn of_alike(&self) -> impl Iterator<Item = usize> {
         self.of_alike.iter().copied()
     }
 
-    /// Which kind a pod without a node is; 0 for one that nothing of this concerns.
+    /// The index of the relations of a pod without a node; 0 for a pod without any.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.of.get(pod).copied().unwrap_or(0)
     }
 
-    /// Whether rules concern the pods of any DaemonSet.
+    /// Whether rules affect the pods of any DaemonSet.
     pub fn concern_daemonsets(&self) -> bool {
         !self.of_daemonset.is_empty()
     }
 
-    /// Which kind the pods of a DaemonSet are.
+    /// The index of the relations of a DaemonSet's pods.
     pub fn of_daemonset(&self, set: &ObjectKey) -> usize {
         self.of_daemonset.get(set).copied().unwrap_or(0)
     }
 
-    fn said_about(&self, pod: Identity<'_>) -> Said {
+    fn said_about(&self, pod: Identity<'_>) -> MatchingRules {
         let spreads = self.spreads.iter().enumerate();
         let counted = spreads.filter(|(_, spread)| spread.counts(pod));
         let affinities = self.affinities.iter().enumerate();
         let chosen = affinities.filter(|(_, set)| set.terms.iter().all(|term| rules::selects(term, pod)));
         let antis = self.antis.iter().enumerate();
         let subject = antis.filter(|(_, anti)| rules::selects(anti.term, pod));
-        Said {
+        MatchingRules {
             counted: counted.map(|(at, _)| at).collect(),
             chosen: chosen.map(|(at, _)| at).collect(),
             subject: subject.map(|(at, _)| at).collect(),
         }
     }
 
-    fn keys_of(&self, kind: &Kind) -> Vec<usize> {
+    fn keys_of(&self, kind: &PodRelations) -> Vec<usize> {
         let spreads = kind.spreads.iter().chain(&kind.counted).map(|at| self.spreads[*at].key);
         let sets = kind.affinity.iter().chain(&kind.chosen);
         let affinities = sets.flat_map(|at| self.affinities[*at].keys.iter().copied());
@@ -193,14 +193,14 @@ fn sorted(mut all: Vec<usize>) -> Vec<usize> {
     all
 }
 
-/// What the rules say about pods with one set of labels in one namespace.
-struct Said {
+/// The rules that match pods with one set of labels in one namespace.
+struct MatchingRules {
     counted: Vec<usize>,
     chosen: Vec<usize>,
     subject: Vec<usize>,
 }
 
-/// The rules as they are come upon, each once.
+/// Collects rules, each once.
 #[derive(Default)]
 struct Found<'a> {
     spreads: BTreeMap<CountsAlike<'a>, (usize, &'a PodSpec)>,
@@ -211,7 +211,7 @@ struct Found<'a> {
 impl<'a> Found<'a> {
     fn rules_of(&mut self, pod: &'a Pod) {
         let spec = &pod.spec;
-        // Of a pod that is bound, spread and affinity have done their work: they keep no newcomer away.
+        // Spread and affinity of bound pods do not restrict newcomers.
         if waits(pod) {
             for rule in spec.spreads.iter().filter(|rule| rule.topology_key != HOSTNAME) {
                 let next = self.spreads.len();
@@ -241,9 +241,9 @@ impl<'a> Found<'a> {
     }
 
     /// A pod's own rules.
-    fn own(&self, pod: &Pod) -> Kind {
+    fn own(&self, pod: &Pod) -> PodRelations {
         let spec = &pod.spec;
-        let mut kind = Kind::default();
+        let mut kind = PodRelations::default();
         if waits(pod) {
             let alike = |rule| CountsAlike::new(pod.key.namespace(), spec, rule);
             let spreads = spec.spreads.iter().filter_map(|rule| self.spreads.get(&alike(rule)));
@@ -289,7 +289,7 @@ impl<'a> Found<'a> {
                 })
                 .collect(),
             antis: antis.into_iter().map(|(term, _)| Anti { term, key: key(&term.topology_key) }).collect(),
-            kinds: vec![Kind::default()],
+            kinds: vec![PodRelations::default()],
             of: BTreeMap::new(),
             of_alike: Vec::new(),
             of_daemonset: BTreeMap::new(),

@@ -1,45 +1,45 @@
-//! How many pods each rule sees where, and whether one more may come.
+//! Counts of pods by rule and domain, and whether one more pod may be placed.
 
 use std::collections::BTreeMap;
 
 use poolwright_terms::Taint;
 
 use crate::model::{Pod, Snapshot, SpreadRule};
-use crate::plan::place::topology::inputs::Inputs;
+use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{NONE, Place, Places};
-use crate::plan::place::topology::relations::{Kind, Relations};
+use crate::plan::place::topology::relations::{PodRelations, Relations};
 use crate::rules::labels::Labels;
 use crate::rules::spread::domains::{DomainCounts, DomainSpread};
 
-/// Why a pod may not come to a place; indices into the lists of [`Relations`].
+/// Why a pod may not be placed somewhere; indices into the lists of [`Relations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Nodes there have no value of this key.
+    /// The place has no value of this key.
     NoLabel(usize),
-    /// Too many of its like, by this spread.
+    /// This spread constraint would be violated.
     Uneven(usize),
-    /// Nobody there that it must be with.
+    /// This affinity selects no pod there.
     Alone(usize),
-    /// Somebody there that it keeps away from, or who keeps it away.
+    /// This anti-affinity term excludes it; `its_own` says whose term it is.
     Apart { anti: usize, its_own: bool },
 }
 
-/// Counts by rule and value.
+/// Counts by rule and domain.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
-    /// By spread.
+    /// Counts of spread constraints.
     spreads: Vec<DomainCounts>,
-    /// By affinity and term: pods that all terms are about.
+    /// Pods that all terms of an affinity select, by affinity and term.
     affinities: Vec<Vec<Vec<u64>>>,
-    /// By affinity: whether it is about any pod that is anywhere.
+    /// Whether any placed pod is selected, by affinity.
     somewhere: Vec<bool>,
-    /// By term of anti-affinity: pods that it is about, and pods that have it.
+    /// Pods that an anti-affinity term selects, and pods that have it, by term.
     subjects: Vec<Vec<u64>>,
     owners: Vec<Vec<u64>>,
 }
 
 impl Tally {
-    /// Nodes that are there, and the pods that run on them.
+    /// Counts the existing nodes and their pods.
     pub fn new(relations: &Relations<'_>, places: &Places<'_>, snapshot: &Snapshot) -> Self {
         let zero = |key: usize| vec![0u64; places.values[key].len()];
         let domains = |key: usize| DomainCounts::new(places.values[key].len());
@@ -75,7 +75,7 @@ impl Tally {
         tally
     }
 
-    /// A node is there, or will be: its values count for the spreads that see it. Says which.
+    /// Adds a node: its domains exist for the spread constraints that include it. Returns which do.
     pub fn see(
         &mut self,
         relations: &Relations<'_>,
@@ -93,29 +93,29 @@ impl Tally {
         eligible
     }
 
-    /// A value of a spread's key is there, or will be.
+    /// Adds a domain of a spread constraint.
     pub fn open(&mut self, spread: usize, value: u32) {
         if value != NONE {
             self.spreads[spread].open(value as usize);
         }
     }
 
-    /// A pod is at a place, on a node that `seen` spreads count.
+    /// Adds a pod at a place, on a node that the spread constraints `seen` include.
     pub fn count(
         &mut self,
         relations: &Relations<'_>,
-        kind: &Kind,
+        kind: &PodRelations,
         place: &Place,
         seen: impl Fn(usize) -> bool,
     ) {
         self.count_many(relations, kind, place, 1, seen);
     }
 
-    /// So many pods of one kind are at a place.
+    /// Adds pods with the same relations at a place.
     fn count_many(
         &mut self,
         relations: &Relations<'_>,
-        kind: &Kind,
+        kind: &PodRelations,
         place: &Place,
         number: u32,
         seen: impl Fn(usize) -> bool,
@@ -148,19 +148,24 @@ impl Tally {
         }
     }
 
-    /// Whether a pod may come to a place, as the kube-scheduler would decide it there and then.
-    pub fn check(&self, relations: &Relations<'_>, kind: &Kind, place: &Place) -> Result<(), Refusal> {
+    /// Whether a pod may be placed there now, by the kube-scheduler's rules.
+    pub fn check(
+        &self,
+        relations: &Relations<'_>,
+        kind: &PodRelations,
+        place: &Place,
+    ) -> Result<(), Refusal> {
         if let Some(at) = kind.affinity {
             self.check_affinity(relations, at, kind, place)?;
         }
         self.check_all_but_affinity(relations, kind, place)
     }
 
-    /// The same, whomever it must be with.
+    /// The same without affinity.
     pub fn check_all_but_affinity(
         &self,
         relations: &Relations<'_>,
-        kind: &Kind,
+        kind: &PodRelations,
         place: &Place,
     ) -> Result<(), Refusal> {
         for at in &kind.spreads {
@@ -200,7 +205,7 @@ impl Tally {
         &self,
         relations: &Relations<'_>,
         at: usize,
-        kind: &Kind,
+        kind: &PodRelations,
         place: &Place,
     ) -> Result<(), Refusal> {
         let set = &relations.affinities[at];
@@ -214,32 +219,32 @@ impl Tally {
         if met || (kind.is_seed() && self.is_nowhere(at)) { Ok(()) } else { Err(Refusal::Alone(at)) }
     }
 
-    /// Whether no pod is anywhere that an affinity is about.
+    /// Whether an affinity selects no placed pod.
     pub fn is_nowhere(&self, affinity: usize) -> bool {
         !self.somewhere[affinity]
     }
 
-    /// How many pods the spreads of a kind count at a place: where fewer are it is better, all else being equal.
-    pub fn crowd(&self, relations: &Relations<'_>, kind: &Kind, place: &Place) -> u64 {
+    /// How many pods the spread constraints of a pod count at a place. Fewer is better.
+    pub fn crowd(&self, relations: &Relations<'_>, kind: &PodRelations, place: &Place) -> u64 {
         let all = kind.spreads.iter().chain(&kind.counted);
         let values =
             all.map(|at| (*at, place[relations.spreads[*at].key])).filter(|(_, value)| *value != NONE);
         values.map(|(at, value)| self.spreads[at].count(value as usize)).sum()
     }
 
-    /// How many rules of others a pod without rules of its own would strain at a place.
-    pub fn strain(&self, relations: &Relations<'_>, kind: &Kind, place: &Place) -> usize {
+    /// How many rules of other pods a pod without rules of its own would affect at a place.
+    pub fn strain(&self, relations: &Relations<'_>, kind: &PodRelations, place: &Place) -> usize {
         let others = kind.counted.iter().filter(|at| !kind.spreads.contains(at));
         others.filter(|at| self.check_spread(relations, **at, true, place).is_err()).count()
     }
 
-    /// Pods counted by a spread, by value that is there.
+    /// The counts of a spread constraint, by existing domain.
     pub fn counts(&self, spread: usize) -> impl Iterator<Item = (usize, u64)> {
         self.spreads[spread].existing()
     }
 }
 
-/// For pods that are planned on rooms already.
+/// Adds the pods with a place on an existing node.
 pub(crate) fn settle(
     tally: &mut Tally,
     relations: &Relations<'_>,
@@ -255,9 +260,9 @@ pub(crate) fn settle(
     }
 }
 
-/// Pods of DaemonSets that are still to come to nodes that are there, or on their way.
-pub(crate) fn arrivals(tally: &mut Tally, inputs: &Inputs<'_, '_>, places: &Places<'_>) {
-    let Inputs { relations, daemons, rooms, snapshot, .. } = *inputs;
+/// Adds DaemonSet pods that existing nodes and claims will get.
+pub(crate) fn arrivals(tally: &mut Tally, inputs: &TopologyInputs<'_, '_>, places: &Places<'_>) {
+    let TopologyInputs { relations, daemons, rooms, snapshot, .. } = *inputs;
     let nodes = places.nodes.iter().map(|(node, place)| {
         (place, &node.labels, &node.taints, snapshot.pods.on_node(&node.name).map(AsRef::as_ref))
     });

@@ -1,0 +1,215 @@
+//! Whether AWS would let a class be launched with, without launching anything: EC2 answers a call with `DryRun` by whether it is
+//! allowed.
+//!
+//! Three calls are tried, as a launch makes them: CreateLaunchTemplate, CreateFleet, and RunInstances, which a fleet makes in our name
+//! and which is where EC2 looks whether the nodes' role may be passed. They name the tags that a launch gives, for policies look at
+//! these. Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonParameters.html>, `DryRun`.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_ec2::types::{
+    DefaultTargetCapacityType, FleetLaunchTemplateConfigRequest, FleetLaunchTemplateOverridesRequest,
+    FleetLaunchTemplateSpecificationRequest, FleetType, HttpTokensState, IamInstanceProfileSpecification,
+    InstanceMetadataOptionsRequest, InstanceType, RequestLaunchTemplateData, ResourceType, TagSpecification,
+    TargetCapacitySpecificationRequest,
+};
+use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::Arch;
+use poolwright_provider_contract::{ConditionOutcome, NodeClassCondition, ProviderError};
+
+use super::ResolvedNodeClass;
+use crate::error::{code, provider_error};
+use crate::tags::{self, Tags};
+
+/// The condition.
+const KIND: &str = "Validated";
+/// How long it is believed that a launch is allowed. One that is refused after all is looked at anew.
+const ALLOWED_FOR: SignedDuration = SignedDuration::from_hours(1);
+/// How soon one that was not is tried again: who adds a permission looks whether it was the right one.
+const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(2);
+/// The name of a launch template that is never made.
+const TEMPLATE: &str = "poolwright-dry-run";
+
+/// What dry runs came to, by class.
+#[derive(Debug, Default)]
+pub(crate) struct DryRuns(Mutex<BTreeMap<String, DryRun>>);
+
+#[derive(Clone, Debug)]
+struct DryRun {
+    /// Of what.
+    about: DryRunInput,
+    at: Timestamp,
+    condition: NodeClassCondition,
+}
+
+/// What a dry run is about: when this changes, it is made anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct DryRunInput {
+    image: String,
+    kind: InstanceType,
+    subnet: String,
+    groups: Vec<String>,
+    profile: String,
+    tags: Tags,
+}
+
+impl DryRuns {
+    /// The condition of a class that was found, by a dry run now or a while ago.
+    pub async fn condition(
+        &self,
+        ec2: &aws_sdk_ec2::Client,
+        cluster: &str,
+        class: &ResolvedNodeClass,
+        now: Timestamp,
+    ) -> NodeClassCondition {
+        let Some(about) = dry_run_input(cluster, class) else { return not_tried() };
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&class.name).cloned();
+        if let Some(known) = known.filter(|known| known.about == about) {
+            let lasts =
+                if known.condition.outcome == ConditionOutcome::True { ALLOWED_FOR } else { REFUSED_FOR };
+            if now.duration_since(known.at).abs() < lasts {
+                return known.condition;
+            }
+        }
+        let condition = condition_of(try_all(ec2, cluster, &about).await);
+        let verdict = DryRun { about, at: now, condition: condition.clone() };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(class.name.clone(), verdict);
+        condition
+    }
+
+    /// What was said of this class does not hold any more.
+    pub fn forget(&self, class: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(class);
+    }
+}
+
+/// The condition of a class of which parts are missing: there is nothing to try.
+pub(super) fn not_tried() -> NodeClassCondition {
+    NodeClassCondition {
+        kind: KIND,
+        outcome: ConditionOutcome::Unknown,
+        reason: "NotTried".to_owned(),
+        message:
+            "a launch is tried as a dry run when subnets, groups, images and the instance profile are there"
+                .to_owned(),
+    }
+}
+
+fn condition_of(tried: Result<(), ProviderError>) -> NodeClassCondition {
+    let (outcome, reason, message) = match tried {
+        Ok(()) => (ConditionOutcome::True, "Allowed", "a launch as a dry run was allowed".to_owned()),
+        Err(ProviderError::Invalid(why)) => (ConditionOutcome::False, "NotAllowed", why),
+        Err(error) => (ConditionOutcome::NoAnswer, "NoAnswer", error.to_string()),
+    };
+    NodeClassCondition { kind: KIND, outcome, reason: reason.to_owned(), message }
+}
+
+fn dry_run_input(cluster: &str, class: &ResolvedNodeClass) -> Option<DryRunInput> {
+    let image = class.images.first()?;
+    // Of a type that every region has; nothing is launched.
+    let kind = if image.architecture == Arch::Arm64.as_str() { "m6g.large" } else { "m5.large" };
+    let mut all = class.spec.tags.clone();
+    all.insert(tags::CLUSTER.to_owned(), cluster.to_owned());
+    all.insert(tags::of_kubernetes(cluster), "owned".to_owned());
+    Some(DryRunInput {
+        image: image.id.clone(),
+        kind: kind.into(),
+        subnet: class.subnets.first()?.id.clone(),
+        groups: class.groups.iter().map(|group| group.id.clone()).collect(),
+        profile: class.profile.clone(),
+        tags: all,
+    })
+}
+
+async fn try_all(ec2: &aws_sdk_ec2::Client, cluster: &str, about: &DryRunInput) -> Result<(), ProviderError> {
+    let tagged = |kind| {
+        TagSpecification::builder().resource_type(kind).set_tags(Some(tags::write(&about.tags))).build()
+    };
+    let own = Tags::from([
+        (tags::CLUSTER.to_owned(), cluster.to_owned()),
+        (tags::of_kubernetes(cluster), "owned".to_owned()),
+    ]);
+    let template = ec2
+        .create_launch_template()
+        .dry_run(true)
+        .launch_template_name(TEMPLATE)
+        .launch_template_data(RequestLaunchTemplateData::builder().image_id(&about.image).build())
+        .tag_specifications(
+            TagSpecification::builder()
+                .resource_type(ResourceType::LaunchTemplate)
+                .set_tags(Some(tags::write(&own)))
+                .build(),
+        )
+        .send()
+        .await;
+    allowed("ec2:CreateLaunchTemplate", template)?;
+    let pool = FleetLaunchTemplateOverridesRequest::builder()
+        .instance_type(about.kind.clone())
+        .subnet_id(&about.subnet);
+    let fleet = ec2
+        .create_fleet()
+        .dry_run(true)
+        .r#type(FleetType::Instant)
+        .target_capacity_specification(
+            TargetCapacitySpecificationRequest::builder()
+                .default_target_capacity_type(DefaultTargetCapacityType::OnDemand)
+                .total_target_capacity(1)
+                .build(),
+        )
+        .launch_template_configs(
+            FleetLaunchTemplateConfigRequest::builder()
+                .launch_template_specification(
+                    FleetLaunchTemplateSpecificationRequest::builder()
+                        .launch_template_name(TEMPLATE)
+                        .version("$Latest")
+                        .build(),
+                )
+                .overrides(pool.build())
+                .build(),
+        )
+        .tag_specifications(tagged(ResourceType::Instance))
+        .tag_specifications(tagged(ResourceType::Volume))
+        .tag_specifications(tagged(ResourceType::Fleet))
+        .send()
+        .await;
+    allowed("ec2:CreateFleet", fleet)?;
+    let instances = ec2
+        .run_instances()
+        .dry_run(true)
+        .min_count(1)
+        .max_count(1)
+        .image_id(&about.image)
+        .instance_type(about.kind.clone())
+        .subnet_id(&about.subnet)
+        .set_security_group_ids(Some(about.groups.clone()))
+        .iam_instance_profile(IamInstanceProfileSpecification::builder().name(&about.profile).build())
+        // Organizations refuse launches without.
+        .metadata_options(
+            InstanceMetadataOptionsRequest::builder().http_tokens(HttpTokensState::Required).build(),
+        )
+        .tag_specifications(tagged(ResourceType::Instance))
+        .tag_specifications(tagged(ResourceType::Volume))
+        .send()
+        .await;
+    allowed("ec2:RunInstances", instances)
+}
+
+/// What a dry run says. EC2 answers one that is allowed with an error too.
+fn allowed<T, E, R>(action: &str, answer: Result<T, SdkError<E, R>>) -> Result<(), ProviderError>
+where
+    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+    R: std::fmt::Debug + Send + Sync + 'static,
+{
+    match answer {
+        // Not of this API; nothing was asked for that does anything.
+        Ok(_) => Ok(()),
+        Err(error) => match code(&error) {
+            // Resolution for only when the call is allowed: the template is never made, the type may not be sold in this zone.
+            Some("DryRunOperation" | "Unsupported") => Ok(()),
+            Some(code) if code.starts_with("InvalidLaunchTemplateName.NotFound") => Ok(()),
+            _ => Err(provider_error(action, error)),
+        },
+    }
+}

@@ -1,0 +1,231 @@
+//! What an EC2NodeClass comes to in the account: subnets, security groups, images, instance profile, placement group, what its nodes keep.
+
+mod dry_run;
+mod images;
+mod kubelet;
+mod objects;
+mod placement;
+mod profile;
+mod reservations;
+mod security_groups;
+mod status;
+mod subnets;
+
+use poolwright_provider_aws_model::instance::KubeletReserved;
+use poolwright_provider_contract::{NodeClassKind, ProviderError};
+use poolwright_terms::{GROUP, NodeClassRef};
+
+use crate::clients::Clients;
+use crate::node_class::{
+    AmiFamily, EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSecurityGroup, ResolvedSubnet,
+};
+
+pub(crate) use dry_run::DryRuns;
+pub(crate) use images::image_for;
+pub use objects::{KubeNodeClassObjects, NodeClassObjects};
+pub(crate) use profile::ProfileState;
+pub(crate) use reservations::ResolvedReservation;
+pub(crate) use status::nothing_left;
+
+/// The kind of node class this provider launches with.
+pub(crate) const KIND: &str = "EC2NodeClass";
+/// The same, with its resource.
+pub(crate) const NODE_CLASS: NodeClassKind = NodeClassKind { kind: KIND, plural: "ec2nodeclasses" };
+
+/// A class and all that it was found to mean.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ResolvedNodeClass {
+    pub name: String,
+    pub spec: EC2NodeClassSpec,
+    pub family: AmiFamily,
+    /// In the order of their ids. Never empty.
+    pub subnets: Vec<ResolvedSubnet>,
+    /// In the order of their ids. Never empty.
+    pub groups: Vec<ResolvedSecurityGroup>,
+    /// Newest first. Never empty.
+    pub images: Vec<ResolvedImage>,
+    pub profile: String,
+    /// What it names as such.
+    pub placement: Option<ResolvedPlacementGroup>,
+    /// What is paid for already, in the order of their ids.
+    pub reservations: Vec<ResolvedReservation>,
+    /// What its nodes keep from pods.
+    pub kept: KubeletReserved,
+}
+
+/// Refuses a key that is not about a node class of ours.
+pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
+    if key.group == GROUP && key.kind == KIND {
+        return Ok(());
+    }
+    Err(ProviderError::Invalid(format!(
+        "{}/{} `{}` is no node class of the aws provider: correct spec.template.spec.nodeClassRef of the pool to group {GROUP}, \
+         kind {KIND}",
+        key.group, key.kind, key.name
+    )))
+}
+
+/// What to say of a node class that is not there.
+pub(crate) fn missing(name: &str) -> ProviderError {
+    ProviderError::Invalid(format!(
+        "{KIND} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
+    ))
+}
+
+/// A class that cannot be used as it is: which, what of it, why, and what to do.
+pub(crate) fn unusable(name: &str, field: &str, cause: impl AsRef<str>) -> ProviderError {
+    ProviderError::Invalid(format!("{KIND} `{name}`: spec.{field}: {}", cause.as_ref()))
+}
+
+/// What each part of a class was found to mean, or why it could not be found.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolution {
+    pub family: Result<AmiFamily, ProviderError>,
+    pub subnets: Result<Vec<ResolvedSubnet>, ProviderError>,
+    pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
+    pub images: Result<Vec<ResolvedImage>, ProviderError>,
+    pub profile: Result<String, ProviderError>,
+    /// Nothing where the class names none.
+    pub placement: Option<Result<ResolvedPlacementGroup, ProviderError>>,
+    /// Whether the class names any.
+    pub asks_for_reservations: bool,
+    pub reservations: Result<Vec<ResolvedReservation>, ProviderError>,
+    /// Whether the class says anything of kubelet.
+    pub sets_kubelet: bool,
+    pub kept: Result<KubeletReserved, ProviderError>,
+}
+
+/// Looks everything up.
+pub(crate) async fn resolve(
+    clients: &Clients,
+    kubernetes: &str,
+    name: &str,
+    spec: &EC2NodeClassSpec,
+) -> Resolution {
+    let family = spec.family().ok_or_else(|| {
+        unusable(
+            name,
+            "amiFamily",
+            "neither it nor an alias says how nodes of this image join the cluster: set it",
+        )
+    });
+    let (subnets, groups, images, profile, placement, reservations) = futures::join!(
+        subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
+        security_groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
+        images::find(clients, kubernetes, name, &spec.ami_selector_terms),
+        profile::find(&clients.iam, name, spec),
+        find_placement_group(clients, name, spec),
+        reservations::find(&clients.ec2, &spec.capacity_reservation_selector_terms),
+    );
+    let asks_for_reservations = !spec.capacity_reservation_selector_terms.is_empty();
+    Resolution {
+        family,
+        subnets,
+        groups,
+        images,
+        profile,
+        placement,
+        asks_for_reservations,
+        reservations,
+        sets_kubelet: !spec.kubelet.is_empty(),
+        kept: kubelet::find(name, spec),
+    }
+}
+
+/// The placement group, where the class names one.
+async fn find_placement_group(
+    clients: &Clients,
+    name: &str,
+    spec: &EC2NodeClassSpec,
+) -> Option<Result<ResolvedPlacementGroup, ProviderError>> {
+    let wanted = spec.placement_group.as_ref()?;
+    // Boxed: the SDK's calls are large, and most classes make none.
+    Some(Box::pin(placement::find(&clients.ec2, name, wanted)).await)
+}
+
+impl Resolution {
+    /// The class, where every part of it was found; else why the first was not.
+    pub fn complete(self, name: &str, spec: &EC2NodeClassSpec) -> Result<ResolvedNodeClass, ProviderError> {
+        Ok(ResolvedNodeClass {
+            name: name.to_owned(),
+            spec: spec.clone(),
+            family: self.family?,
+            subnets: self.subnets?,
+            groups: self.groups?,
+            images: self.images?,
+            profile: self.profile?,
+            placement: self.placement.transpose()?,
+            reservations: self.reservations?,
+            kept: self.kept?,
+        })
+    }
+}
+
+impl From<&ResolvedNodeClass> for Resolution {
+    fn from(class: &ResolvedNodeClass) -> Self {
+        Self {
+            family: Ok(class.family),
+            subnets: Ok(class.subnets.clone()),
+            groups: Ok(class.groups.clone()),
+            images: Ok(class.images.clone()),
+            profile: Ok(class.profile.clone()),
+            placement: class.placement.clone().map(Ok),
+            asks_for_reservations: !class.spec.capacity_reservation_selector_terms.is_empty(),
+            reservations: Ok(class.reservations.clone()),
+            sets_kubelet: !class.spec.kubelet.is_empty(),
+            kept: Ok(class.kept),
+        }
+    }
+}
+
+/// The parts of what a class means, each for itself.
+pub(crate) struct Inspection {
+    pub subnets: Result<Vec<ResolvedSubnet>, ProviderError>,
+    pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
+    pub images: Result<Vec<ResolvedImage>, ProviderError>,
+    pub profile: Result<ProfileState, ProviderError>,
+    pub placement: Option<Result<ResolvedPlacementGroup, ProviderError>>,
+    pub kept: Result<KubeletReserved, ProviderError>,
+}
+
+/// Looks up each part, and makes nothing.
+pub(crate) async fn inspect(
+    clients: &Clients,
+    kubernetes: &str,
+    name: &str,
+    spec: &EC2NodeClassSpec,
+) -> Inspection {
+    let (subnets, groups, images, profile, placement) = futures::join!(
+        subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
+        security_groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
+        images::find(clients, kubernetes, name, &spec.ami_selector_terms),
+        profile::look(&clients.iam, name, spec),
+        find_placement_group(clients, name, spec),
+    );
+    Inspection { subnets, groups, images, profile, placement, kept: kubelet::find(name, spec) }
+}
+
+/// The filters of a tag selector: all of these tags, `*` for any value.
+pub(crate) fn tag_filters(tags: &crate::node_class::TagSelector) -> Vec<aws_sdk_ec2::types::Filter> {
+    let filter = |(key, value): (&String, &String)| {
+        let builder = aws_sdk_ec2::types::Filter::builder();
+        match value.as_str() {
+            "*" => builder.name("tag-key").values(key).build(),
+            _ => builder.name(format!("tag:{key}")).values(escaped(value)).build(),
+        }
+    };
+    tags.iter().map(filter).collect()
+}
+
+/// A value as itself: in EC2's filters `*` and `?` stand for other characters.
+/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>.
+fn escaped(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for c in value.chars() {
+        if matches!(c, '*' | '?' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}

@@ -1,0 +1,121 @@
+//! The placement group: where nodes are to each other.
+
+use aws_sdk_ec2::types::{Filter, PlacementGroup as Described, PlacementGroupState, PlacementStrategy};
+use poolwright_provider_contract::ProviderError;
+
+use super::{escaped, unusable};
+use crate::error::{code, provider_error};
+use crate::node_class::{PlacementGroup, ResolvedPlacementGroup};
+
+const FIELD: &str = "placementGroup";
+
+/// The group that a class names, where nodes can be launched into it.
+pub(super) async fn find(
+    ec2: &aws_sdk_ec2::Client,
+    class: &str,
+    wanted: &PlacementGroup,
+) -> Result<ResolvedPlacementGroup, ProviderError> {
+    let ask = ec2.describe_placement_groups();
+    let asked = match (&wanted.id, &wanted.name) {
+        // A group that another account shares is known by its id alone. Source:
+        // <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribePlacementGroups.html>.
+        (Some(id), _) => ask.group_ids(id),
+        // A filter, since asking for a name that is not there is an error.
+        (None, Some(name)) => ask.filters(Filter::builder().name("group-name").values(escaped(name)).build()),
+        (None, None) => return Err(unusable(class, FIELD, "give a name or an id")),
+    };
+    let found = match asked.send().await {
+        Ok(found) => found.placement_groups.unwrap_or_default(),
+        Err(error) if code(&error).is_some_and(|code| code.starts_with("InvalidPlacementGroup")) => {
+            Vec::new()
+        }
+        Err(error) => return Err(provider_error("ec2:DescribePlacementGroups", error)),
+    };
+    let of_group = |one: &&Described| one.state() != Some(&PlacementGroupState::Deleted);
+    usable(wanted, found.iter().find(of_group)).map_err(|why| unusable(class, FIELD, why))
+}
+
+/// The group, where nodes can be launched into it; else why not, and what to do.
+fn usable(wanted: &PlacementGroup, found: Option<&Described>) -> Result<ResolvedPlacementGroup, String> {
+    let name = wanted.id.as_deref().or(wanted.name.as_deref()).unwrap_or_default();
+    let Some(found) = found else {
+        return Err(format!(
+            "there is no placement group `{name}` in this region: correct it, or make one (aws ec2 create-placement-group \
+             --group-name NAME --strategy cluster)"
+        ));
+    };
+    let state = found.state().map_or("unknown", PlacementGroupState::as_str);
+    if state != PlacementGroupState::Available.as_str() {
+        return Err(format!(
+            "the placement group `{name}` is {state} and not available: wait until it is, or name another one"
+        ));
+    }
+    let strategy = found.strategy().map_or("unknown", PlacementStrategy::as_str);
+    let partitions = found.partition_count().unwrap_or(0);
+    match wanted.partition {
+        Some(partition) if strategy != PlacementStrategy::Partition.as_str() => {
+            return Err(format!(
+                "partition {partition} is asked for, and the placement group `{name}` has none, for its strategy is {strategy}: \
+                 remove placementGroup.partition, or name a group of partitions"
+            ));
+        }
+        Some(partition) if partition > partitions => {
+            return Err(format!(
+                "partition {partition} is asked for, and the placement group `{name}` has {partitions}: name one of 1 to \
+                 {partitions}, or leave placementGroup.partition out"
+            ));
+        }
+        _ => {}
+    }
+    Ok(ResolvedPlacementGroup {
+        id: found.group_id().unwrap_or(name).to_owned(),
+        strategy: strategy.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(state: PlacementGroupState, strategy: PlacementStrategy, partitions: i32) -> Described {
+        Described::builder()
+            .group_id("pg-1")
+            .group_name("training")
+            .state(state)
+            .strategy(strategy)
+            .partition_count(partitions)
+            .build()
+    }
+
+    fn named(partition: Option<i32>) -> PlacementGroup {
+        PlacementGroup { name: Some("training".to_owned()), id: None, partition }
+    }
+
+    #[test]
+    fn a_group_that_nodes_cannot_be_launched_into_is_told_with_what_to_do() {
+        let available = |strategy| described(PlacementGroupState::Available, strategy, 0);
+        let three = described(PlacementGroupState::Available, PlacementStrategy::Partition, 3);
+        for (wanted, found, words) in [
+            (named(None), None, "no placement group `training` in this region: correct it, or make one"),
+            (
+                named(None),
+                Some(described(PlacementGroupState::Deleting, PlacementStrategy::Cluster, 0)),
+                "is deleting and not available: wait",
+            ),
+            (
+                named(Some(1)),
+                Some(available(PlacementStrategy::Cluster)),
+                "its strategy is cluster: remove placementGroup.partition",
+            ),
+            (named(Some(4)), Some(three.clone()), "has 3: name one of 1 to 3"),
+        ] {
+            let why = usable(&wanted, found.as_ref()).expect_err(words);
+            assert!(why.contains(words), "{why}");
+        }
+        let resolved = |strategy: &str| {
+            Ok(ResolvedPlacementGroup { id: "pg-1".to_owned(), strategy: strategy.to_owned() })
+        };
+        assert_eq!(usable(&named(Some(3)), Some(&three)), resolved("partition"));
+        assert_eq!(usable(&named(None), Some(&available(PlacementStrategy::Spread))), resolved("spread"));
+    }
+}

@@ -1,0 +1,295 @@
+//! What a class was found to mean, as its status says it.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use poolwright_catalog::InstanceTypeName;
+use poolwright_provider_aws_model::instance::KubeletReserved;
+use poolwright_provider_contract::{
+    ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource, ProviderError,
+};
+use poolwright_terms::NodeClassRef;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Resolution, check_kind, dry_run};
+use crate::node_class::ResolvedPlacementGroup;
+use crate::provider::AwsProvider;
+
+/// So many instance types are named in a sentence.
+const NAMED: usize = 10;
+
+#[async_trait]
+impl NodeClassStatusSource for AwsProvider {
+    async fn status(&self, key: &NodeClassRef) -> Result<Option<NodeClassStatus>, ProviderError> {
+        check_kind(key)?;
+        let Some(object) = self.object(&key.name).await? else {
+            self.dry_runs().forget(&key.name);
+            return Ok(None);
+        };
+        let (resolution, whole) = self.resolution(&key.name, &object.spec).await;
+        let validated = match whole {
+            Ok(class) => {
+                self.dry_runs().condition(&self.clients().ec2, self.cluster(), &class, self.now()).await
+            }
+            Err(_) => dry_run::not_tried(),
+        };
+        let too_small = self.too_small(&key.name, &object.spec);
+        let mut report = report(&resolution, &too_small);
+        report.conditions.push(validated);
+        Ok(Some(NodeClassStatus {
+            uid: object.metadata.uid,
+            generation: object.metadata.generation,
+            ..report
+        }))
+    }
+
+    fn interruption_condition(&self) -> Option<NodeClassCondition> {
+        self.interruption_queue_condition()
+    }
+}
+
+/// What was found, without what a dry run said. Some instance types may be known to have nothing left for pods.
+fn report(resolution: &Resolution, too_small: &[InstanceTypeName]) -> NodeClassStatus {
+    let mut fields = BTreeMap::new();
+    if let Ok(family) = resolution.family {
+        fields.insert("imageFamily".to_owned(), value(&family));
+    }
+    let images = resolution.family.clone().and_then(|_| resolution.images.clone());
+    let mut conditions = vec![
+        part(&mut fields, "SubnetsReady", "subnets", &resolution.subnets, |subnets| {
+            let zones: std::collections::BTreeSet<&str> =
+                subnets.iter().map(|one| one.zone.as_str()).collect();
+            format!("{} in {}", count(subnets.len(), "subnet"), Vec::from_iter(zones).join(", "))
+        }),
+        part(&mut fields, "SecurityGroupsReady", "securityGroups", &resolution.groups, |groups| {
+            count(groups.len(), "security group")
+        }),
+        part(&mut fields, "ImagesReady", "images", &images, |images| {
+            let mut archs: Vec<&str> = images.iter().map(|one| one.architecture.as_str()).collect();
+            archs.sort_unstable();
+            archs.dedup();
+            format!("{} for {}", count(images.len(), "image"), archs.join(", "))
+        }),
+        part(&mut fields, "InstanceProfileReady", "instanceProfile", &resolution.profile, |name| {
+            format!("instance profile {name}")
+        }),
+    ];
+    // Where none are asked for there is nothing to say, and what was found before is not asked for any more.
+    match &resolution.placement {
+        Some(placement) => {
+            let words =
+                |found: &ResolvedPlacementGroup| format!("placement group {} ({})", found.id, found.strategy);
+            conditions.push(part(&mut fields, "PlacementGroupReady", "placementGroup", placement, words));
+        }
+        None => drop(fields.insert("placementGroup".to_owned(), Value::Null)),
+    }
+    if resolution.asks_for_reservations {
+        let shown = resolution.reservations.as_ref().map_err(Clone::clone);
+        let shown = shown.map(|found| found.iter().map(|one| one.shown.clone()).collect::<Vec<_>>());
+        conditions.push(part(
+            &mut fields,
+            "CapacityReservationsReady",
+            "capacityReservations",
+            &shown,
+            |found| count(found.len(), "capacity reservation"),
+        ));
+    } else {
+        fields.insert("capacityReservations".to_owned(), Value::Array(Vec::new()));
+    }
+    if resolution.sets_kubelet || !too_small.is_empty() {
+        conditions.push(kubelet(&resolution.kept, too_small));
+    }
+    NodeClassStatus { uid: None, generation: None, fields, conditions }
+}
+
+/// Whether kubelet can be told what the class says, and what comes of it. Nothing of it is in the status.
+fn kubelet(
+    kept: &Result<KubeletReserved, ProviderError>,
+    too_small: &[InstanceTypeName],
+) -> NodeClassCondition {
+    let counted = |(): &()| {
+        let counted = "what it keeps is counted in what nodes have for pods".to_owned();
+        if too_small.is_empty() { counted } else { format!("{counted}; {}", nothing_left(too_small)) }
+    };
+    let kept = kept.as_ref().map(|_| ()).map_err(Clone::clone);
+    part(&mut BTreeMap::new(), "KubeletReady", "kubelet", &kept, counted)
+}
+
+/// What is said of instance types that are not sold because nothing of them would be left for pods.
+pub(crate) fn nothing_left(of: &[InstanceTypeName]) -> String {
+    let mut names: Vec<&str> = of.iter().take(NAMED).map(InstanceTypeName::as_str).collect();
+    let more = format!("{} more", of.len() - names.len());
+    if of.len() > names.len() {
+        names.push(&more);
+    }
+    format!(
+        "nothing is left for pods of {}, not sold with it: {}",
+        count(of.len(), "instance type"),
+        names.join(", ")
+    )
+}
+
+fn value(found: &impl Serialize) -> Value {
+    // Plain data: it can always be written.
+    serde_json::to_value(found).unwrap_or_default()
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// One part of a class: its field of the status and its condition.
+fn part<T: Serialize>(
+    fields: &mut BTreeMap<String, Value>,
+    kind: &'static str,
+    field: &str,
+    found: &Result<T, ProviderError>,
+    words: impl FnOnce(&T) -> String,
+) -> NodeClassCondition {
+    let (outcome, reason, message) = match found {
+        Ok(found) => {
+            fields.insert(field.to_owned(), value(found));
+            (ConditionOutcome::True, "Found".to_owned(), words(found))
+        }
+        Err(ProviderError::Invalid(why)) => {
+            fields.insert(field.to_owned(), Value::Null);
+            (ConditionOutcome::False, format!("{}Unusable", kind.trim_end_matches("Ready")), why.clone())
+        }
+        // What was found before still stands there.
+        Err(error) => (ConditionOutcome::NoAnswer, "NoAnswer".to_owned(), error.to_string()),
+    };
+    NodeClassCondition { kind, outcome, reason, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::node_class::{
+        AmiFamily, Ec2NodeClassStatus, ResolvedImage, ResolvedSecurityGroup, ResolvedSubnet,
+    };
+    use serde_json::Map;
+
+    use super::*;
+
+    fn resolution() -> Resolution {
+        let subnet = |id: &str, zone: &str| ResolvedSubnet {
+            id: id.to_owned(),
+            zone: zone.to_owned(),
+            zone_id: None,
+            available_addresses: Some(251),
+        };
+        let image = ResolvedImage {
+            id: "ami-1".to_owned(),
+            name: None,
+            architecture: "amd64".to_owned(),
+            created: None,
+            nvidia: Some(true),
+            unencrypted_volumes: Vec::new(),
+        };
+        Resolution {
+            family: Ok(AmiFamily::Al2023),
+            subnets: Ok(vec![subnet("subnet-1", "us-east-1a"), subnet("subnet-2", "us-east-1b")]),
+            groups: Ok(vec![ResolvedSecurityGroup { id: "sg-1".to_owned(), name: Some("nodes".to_owned()) }]),
+            images: Ok(vec![image]),
+            profile: Ok("nodes".to_owned()),
+            placement: None,
+            asks_for_reservations: false,
+            reservations: Ok(Vec::new()),
+            sets_kubelet: false,
+            kept: Ok(KubeletReserved::default()),
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_the_status_that_the_api_knows() {
+        let report = report(&resolution(), &[]);
+        let status: Ec2NodeClassStatus =
+            serde_json::from_value(Value::Object(Map::from_iter(report.fields))).expect("a status");
+        assert_eq!(status.subnets, resolution().subnets.unwrap());
+        assert_eq!(status.security_groups, resolution().groups.unwrap());
+        assert_eq!(status.images, resolution().images.unwrap());
+        assert_eq!(
+            (status.image_family, status.instance_profile),
+            (Some(AmiFamily::Al2023), Some("nodes".to_owned()))
+        );
+        assert!(
+            report.conditions.iter().all(|one| one.outcome == ConditionOutcome::True),
+            "{:?}",
+            report.conditions
+        );
+        assert_eq!(report.conditions[0].message, "2 subnets in us-east-1a, us-east-1b");
+    }
+
+    #[test]
+    fn a_placement_group_is_told_of_while_the_class_names_one_and_taken_out_of_the_status_when_it_does_not() {
+        let group = ResolvedPlacementGroup { id: "pg-1".to_owned(), strategy: "cluster".to_owned() };
+        let told = |placement| {
+            let report = report(&Resolution { placement, ..resolution() }, &[]);
+            let said = report.conditions.into_iter().find(|one| one.kind == "PlacementGroupReady");
+            (report.fields.get("placementGroup").cloned(), said.map(|one| (one.outcome, one.message)))
+        };
+        let (field, said) = told(Some(Ok(group.clone())));
+        assert_eq!(field, Some(value(&group)));
+        assert_eq!(said, Some((ConditionOutcome::True, "placement group pg-1 (cluster)".to_owned())));
+        let (field, said) = told(Some(Err(ProviderError::Throttled("slower".to_owned()))));
+        assert_eq!(
+            (field, said.map(|one| one.0)),
+            (None, Some(ConditionOutcome::NoAnswer)),
+            "what was found stands"
+        );
+        let gone = Err(ProviderError::Invalid("no such group".to_owned()));
+        assert_eq!(
+            told(Some(gone)),
+            (Some(Value::Null), Some((ConditionOutcome::False, "no such group".to_owned())))
+        );
+        assert_eq!(told(None), (Some(Value::Null), None));
+    }
+
+    #[test]
+    fn what_was_not_found_is_taken_out_of_the_status_and_what_nobody_answered_stays() {
+        let report = report(
+            &Resolution {
+                subnets: Err(ProviderError::Invalid("no subnet".to_owned())),
+                groups: Err(ProviderError::Throttled("slower".to_owned())),
+                ..resolution()
+            },
+            &[],
+        );
+        assert_eq!(report.fields["subnets"], Value::Null);
+        assert!(!report.fields.contains_key("securityGroups"));
+        let said: Vec<_> = report.conditions.iter().map(|one| (one.kind, one.outcome)).collect();
+        assert_eq!(
+            said[..3],
+            [
+                ("SubnetsReady", ConditionOutcome::False),
+                ("SecurityGroupsReady", ConditionOutcome::NoAnswer),
+                ("ImagesReady", ConditionOutcome::True)
+            ]
+        );
+        assert_eq!(report.conditions[0].message, "no subnet");
+    }
+
+    #[test]
+    fn what_kubelet_keeps_is_told_of_where_a_class_says_something_or_leaves_nothing_for_pods() {
+        let told = |resolution: &Resolution, too_small: &[InstanceTypeName]| {
+            let report = report(resolution, too_small);
+            let found = report.conditions.into_iter().find(|one| one.kind == "KubeletReady");
+            found.map(|one| (one.outcome, one.message))
+        };
+        assert_eq!(told(&resolution(), &[]), None);
+        let counted = "what it keeps is counted in what nodes have for pods".to_owned();
+        let sets = Resolution { sets_kubelet: true, ..resolution() };
+        assert_eq!(told(&sets, &[]), Some((ConditionOutcome::True, counted.clone())));
+        let small: Vec<InstanceTypeName> =
+            (0..12).map(|n| InstanceTypeName::new(format!("t{n}.nano"))).collect();
+        let (outcome, message) = told(&resolution(), &small).expect("it is told of");
+        assert_eq!(outcome, ConditionOutcome::True);
+        let left = "; nothing is left for pods of 12 instance types, not sold with it: t0.nano, t1.nano,";
+        assert!(
+            message.starts_with(&format!("{counted}{left}")) && message.ends_with("t9.nano, 2 more"),
+            "{message}"
+        );
+        let wrong = Resolution { kept: Err(ProviderError::Invalid("no quantity".to_owned())), ..sets };
+        assert_eq!(told(&wrong, &[]), Some((ConditionOutcome::False, "no quantity".to_owned())));
+    }
+}

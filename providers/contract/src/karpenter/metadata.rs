@@ -1,0 +1,105 @@
+//! The conversion of the metadata of Karpenter's objects.
+
+use std::collections::BTreeMap;
+
+use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
+
+use super::fields::{Fields, text};
+use super::report::Report;
+
+/// Fields that the API server sets.
+const WRITTEN_BY_THE_CLUSTER: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "uid",
+];
+
+/// The metadata of an object.
+#[derive(Debug, Default)]
+pub struct Metadata {
+    /// The name.
+    pub name: String,
+    /// The labels, without Karpenter's own.
+    pub labels: BTreeMap<String, String>,
+    /// The annotations, without Karpenter's own.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Converts `metadata`; `None` if it has no name.
+pub fn convert_metadata(root: &mut Fields<'_>, report: &mut Report) -> Option<Metadata> {
+    let missing = |report: &mut Report| {
+        report.problem("metadata.name", "missing", "give the object a name");
+    };
+    let Some(value) = root.take("metadata") else {
+        missing(report);
+        return None;
+    };
+    let mut fields = Fields::of("metadata", value, report)?;
+    let Some(value) = fields.take("name") else {
+        missing(report);
+        return None;
+    };
+    let mut metadata =
+        Metadata { name: text("metadata.name".to_owned(), value, report)?, ..Metadata::default() };
+    if metadata.name.is_empty() {
+        missing(report);
+    }
+    report.kept("metadata.name", "The name stays.");
+    for (key, path, value) in fields.object("labels", report).map(Fields::rest).unwrap_or_default() {
+        let Some(value) = text(path.clone(), value, report) else { continue };
+        if is_karpenters(&key) {
+            report.not_possible(
+                path,
+                "Poolwright does not read Karpenter's label: left out. Nothing needs to be done.",
+            );
+        } else {
+            report.kept(path, "The label stays.");
+            metadata.labels.insert(key, value);
+        }
+    }
+    for (key, path, value) in fields.object("annotations", report).map(Fields::rest).unwrap_or_default() {
+        let Some(value) = text(path.clone(), value, report) else { continue };
+        annotation(key, path, value, &mut metadata, report);
+    }
+    for key in WRITTEN_BY_THE_CLUSTER {
+        if fields.take_even_empty(key).is_some() {
+            report.changed(fields.path(key), "Left out: the cluster writes it.");
+        }
+    }
+    fields.finish(report);
+    Some(metadata)
+}
+
+fn annotation(key: String, path: String, value: String, metadata: &mut Metadata, report: &mut Report) {
+    if key == KARPENTER_DO_NOT_DISRUPT_ANNOTATION {
+        let sentence = format!(
+            "On a NodePool itself Karpenter does not read it; `{DO_NOT_DISRUPT_ANNOTATION}` here would keep every node of the pool. \
+             Left out. Write that annotation if this is what you want."
+        );
+        report.not_possible(path, sentence);
+    } else if key == "kubectl.kubernetes.io/last-applied-configuration"
+        || key.starts_with("karpenter.sh/nodepool-hash")
+    {
+        report.changed(path, "Left out: a tool or the controller writes it.");
+    } else if is_karpenters(&key) {
+        report.not_possible(
+            path,
+            "Poolwright does not read Karpenter's annotation: left out. Check whether you need what it did.",
+        );
+    } else {
+        report.kept(path, "The annotation stays.");
+        metadata.annotations.insert(key, value);
+    }
+}
+
+/// Returns whether Karpenter or one of its providers defines the key.
+pub fn is_karpenters(key: &str) -> bool {
+    key.split_once('/').is_some_and(|(domain, _)| {
+        domain == "karpenter.sh" || domain.ends_with(".karpenter.sh") || domain.starts_with("karpenter.")
+    })
+}

@@ -1,0 +1,48 @@
+//! The conversion of Karpenter's manifests. A cloud converts the node class and the labels of Karpenter's provider for the same
+//! cloud, and reports what happened to each field.
+
+mod fields;
+mod metadata;
+mod report;
+
+use serde_json::Value;
+
+pub use fields::{Fields, is_empty, join, text};
+pub use metadata::{Metadata, convert_metadata, is_karpenters};
+pub use report::{Note, Outcome, Problem, Report};
+
+/// Converts the node class and the labels of Karpenter's provider for one cloud.
+pub trait FromKarpenter: Sync {
+    /// Returns the API group of Karpenter's node class.
+    fn group(&self) -> &'static str;
+
+    /// Returns the kind of the node class, which is the same in Karpenter and Poolwright.
+    fn kind(&self) -> &'static str;
+
+    /// Converts a node class of Karpenter. Problems are in the report; if there are any, ignore the result.
+    fn node_class(&self, object: &Value, report: &mut Report) -> Option<Value>;
+
+    /// Returns Poolwright's counterpart of a label of Karpenter's provider; `None` if the provider does not define the label.
+    fn label(&self, key: &str) -> Option<Label>;
+}
+
+/// Poolwright's counterpart of a Karpenter label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Label {
+    /// A label with the same values.
+    Same(&'static str),
+    /// The vCPUs of the instance type. Poolwright's label counts whole allocatable cores.
+    Cpu,
+    /// The letters at the start of the family name: `g` in `g5`.
+    Category,
+    /// The number in the family name: `5` in `g5`.
+    Generation,
+    /// The part of the instance type after the dot: `xlarge`.
+    Size,
+    /// The manufacturer of the GPUs. Poolwright supports NVIDIA only.
+    GpuManufacturer,
+    /// There is no counterpart. The sentence says what to do instead.
+    Nothing(&'static str),
+    /// A label of the user.
+    Own,
+}

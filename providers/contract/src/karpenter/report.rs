@@ -1,0 +1,123 @@
+//! The report of a conversion: what happened to each field, and which problems a document has.
+
+use std::fmt;
+
+/// What happened to a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Poolwright has no counterpart of the field. The sentence says what to do instead.
+    NotPossible,
+    /// The field is written differently, or has a slightly different meaning in Poolwright.
+    Changed,
+    /// The field is unchanged and has the same meaning.
+    Kept,
+}
+
+impl Outcome {
+    /// Returns the outcome as the command prints it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotPossible => "not possible",
+            Self::Changed => "changed",
+            Self::Kept => "kept",
+        }
+    }
+}
+
+/// The outcome for one field of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The object: `NodePool/gpu`.
+    pub object: String,
+    /// The field: `spec.disruption.consolidationPolicy`; empty for the whole object.
+    pub field: String,
+    /// Whether the field was kept or changed, or has no counterpart.
+    pub what: Outcome,
+    /// An explanation, with what to do instead if the field has no counterpart.
+    pub sentence: String,
+}
+
+/// A problem that prevents the conversion of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The name of the file.
+    pub file: String,
+    /// The number of the document in the file, starting at 1. Documents that contain only comments do not count.
+    pub document: usize,
+    /// The object: `NodePool/gpu`; empty if the document does not name one.
+    pub object: String,
+    /// The field; empty for the whole object.
+    pub field: String,
+    /// What is wrong.
+    pub cause: String,
+    /// What to do about it.
+    pub next_step: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: document {}: ", self.file, self.document)?;
+        for part in [&self.object, &self.field].into_iter().filter(|part| !part.is_empty()) {
+            write!(f, "{part}: ")?;
+        }
+        write!(f, "{}", self.cause)?;
+        if self.next_step.is_empty() { Ok(()) } else { write!(f, "; {}", self.next_step) }
+    }
+}
+
+/// Collects the notes and problems of one object.
+#[derive(Debug, Default)]
+pub struct Report {
+    file: String,
+    document: usize,
+    object: String,
+    /// The outcomes of the fields so far.
+    pub notes: Vec<Note>,
+    /// The problems so far.
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// Makes an empty report for an object of a document.
+    pub fn new(file: &str, document: usize, object: String) -> Self {
+        Self { file: file.to_owned(), document, object, ..Self::default() }
+    }
+
+    /// Notes a field that is unchanged.
+    pub fn kept(&mut self, field: impl Into<String>, sentence: impl Into<String>) {
+        self.note(field, Outcome::Kept, sentence);
+    }
+
+    /// Notes a field that is written differently.
+    pub fn changed(&mut self, field: impl Into<String>, sentence: impl Into<String>) {
+        self.note(field, Outcome::Changed, sentence);
+    }
+
+    /// Notes a field that has no counterpart.
+    pub fn not_possible(&mut self, field: impl Into<String>, sentence: impl Into<String>) {
+        self.note(field, Outcome::NotPossible, sentence);
+    }
+
+    /// Notes the outcome of a field.
+    pub fn note(&mut self, field: impl Into<String>, what: Outcome, sentence: impl Into<String>) {
+        let (field, sentence) = (field.into(), sentence.into());
+        self.notes.push(Note { object: self.object.clone(), field, what, sentence });
+    }
+
+    /// Adds a problem. A document with problems is not converted.
+    pub fn problem(
+        &mut self,
+        field: impl Into<String>,
+        cause: impl Into<String>,
+        next_step: impl Into<String>,
+    ) {
+        self.problems.push(Problem {
+            file: self.file.clone(),
+            document: self.document,
+            object: self.object.clone(),
+            field: field.into(),
+            cause: cause.into(),
+            next_step: next_step.into(),
+        });
+    }
+}

@@ -1,0 +1,277 @@
+//! Reading an object from JSON without overlooking anything: an unknown field is a problem with a path, not a silence.
+//!
+//! Kubernetes types in Rust ignore fields they do not know, and a misspelt `resources` would plan a pod without a GPU.
+//! Every struct tells its deserializer which fields it has, so this one notes those that nobody asked for, and offers
+//! the nearest name.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
+use serde_json::{Map, Value};
+
+use crate::problem::{FieldProblem, key_segment};
+
+/// A name this similar to a known one was probably meant to be it; from 0 (nothing in common) to 1 (equal).
+const SIMILAR: f64 = 0.75;
+
+/// Reads a `T`, or says everything that is wrong: every unknown field, and the first value of a wrong type.
+pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Vec<FieldProblem>> {
+    let sink = RefCell::new(Vec::new());
+    let tracked = Tracked { value, path: String::new(), sink: &sink };
+    let result = T::deserialize(tracked);
+    let mut problems = sink.into_inner();
+    match result {
+        Ok(read) if problems.is_empty() => Ok(read),
+        Ok(_) => Err(problems),
+        Err(error) => {
+            let path = error.path.unwrap_or_default();
+            problems.push(FieldProblem::new(path, error.message, "correct the value"));
+            Err(problems)
+        }
+    }
+}
+
+/// A value, where it is, and where to note unknown fields.
+struct Tracked<'de, 'a> {
+    value: &'de Value,
+    path: String,
+    sink: &'a RefCell<Vec<FieldProblem>>,
+}
+
+/// What a value of a wrong type is, and where.
+#[derive(Debug)]
+struct ReadError {
+    path: Option<String>,
+    message: String,
+}
+
+impl ReadError {
+    fn at(mut self, path: &str) -> Self {
+        self.path.get_or_insert_with(|| path.to_owned());
+        self
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl de::Error for ReadError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self { path: None, message: message.to_string() }
+    }
+}
+
+impl<'de> Tracked<'de, '_> {
+    /// Reads a map; `fields` are those a struct knows, `None` for maps with free keys.
+    fn map<V: Visitor<'de>>(
+        self,
+        map: &'de Map<String, Value>,
+        fields: Option<&'static [&'static str]>,
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        let path = self.path.clone();
+        let access = Entries { left: map.iter(), next: None, parent: self, fields };
+        visitor.visit_map(access).map_err(|error| error.at(&path))
+    }
+}
+
+impl<'de> Deserializer<'de> for Tracked<'de, '_> {
+    type Error = ReadError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        let path = self.path.clone();
+        let result = match self.value {
+            Value::Object(map) => return self.map(map, None, visitor),
+            Value::Array(items) => visitor.visit_seq(Items { items: items.iter().enumerate(), parent: self }),
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(*value),
+            Value::String(text) => visitor.visit_borrowed_str(text),
+            Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(number), _) => visitor.visit_i64(number),
+                (None, Some(number)) => visitor.visit_u64(number),
+                (None, None) => visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN)),
+            },
+        };
+        result.map_err(|error: ReadError| error.at(&path))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        match self.value {
+            Value::Object(map) => self.map(map, Some(fields), visitor),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        let path = self.path.clone();
+        visitor.visit_newtype_struct(self).map_err(|error| error.at(&path))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        let path = self.path.clone();
+        let result = match self.value {
+            Value::String(name) => {
+                let name: StrDeserializer<'_, ReadError> = name.as_str().into_deserializer();
+                visitor.visit_enum(name)
+            }
+            Value::Object(map) => {
+                let access = Entries { left: map.iter(), next: None, parent: self, fields: None };
+                visitor.visit_enum(MapAccessDeserializer::new(access))
+            }
+            _ => Err(de::Error::custom("expected one of a few words")),
+        };
+        result.map_err(|error| error.at(&path))
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map identifier
+    }
+}
+
+struct Entries<'de, 'a> {
+    left: serde_json::map::Iter<'de>,
+    next: Option<(&'de String, &'de Value)>,
+    parent: Tracked<'de, 'a>,
+    fields: Option<&'static [&'static str]>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'de, '_> {
+    type Error = ReadError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ReadError> {
+        self.next = self.left.next();
+        let Some((key, value)) = self.next else { return Ok(None) };
+        // Custom resources read these two apart from their fields.
+        let says_its_kind = self.parent.path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind");
+        let known = says_its_kind || self.fields.is_none_or(|fields| fields.contains(&key.as_str()));
+        // A null says nothing, whatever its name.
+        if !known && !value.is_null() {
+            let hint = nearest(key, self.fields.unwrap_or_default());
+            self.parent.sink.borrow_mut().push(FieldProblem::new(
+                join(&self.parent.path, key),
+                "unknown field",
+                hint.map_or_else(
+                    || "remove it, or check its spelling and place".to_owned(),
+                    |known| format!("did you mean `{known}`?"),
+                ),
+            ));
+        }
+        let key: StrDeserializer<'_, ReadError> = key.as_str().into_deserializer();
+        seed.deserialize(key).map(Some).map_err(|error| error.at(&self.parent.path))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadError> {
+        let (key, value) = self.next.take().ok_or_else(|| de::Error::custom("a value without a key"))?;
+        let path = join(&self.parent.path, key);
+        seed.deserialize(Tracked { value, path, sink: self.parent.sink })
+    }
+}
+
+struct Items<'de, 'a> {
+    items: std::iter::Enumerate<std::slice::Iter<'de, Value>>,
+    parent: Tracked<'de, 'a>,
+}
+
+impl<'de> SeqAccess<'de> for Items<'de, '_> {
+    type Error = ReadError;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, ReadError> {
+        let Some((at, value)) = self.items.next() else { return Ok(None) };
+        let path = format!("{}[{at}]", self.parent.path);
+        seed.deserialize(Tracked { value, path, sink: self.parent.sink }).map(Some)
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    let segment = key_segment(key);
+    if path.is_empty() { segment.trim_start_matches('.').to_owned() } else { format!("{path}{segment}") }
+}
+
+fn nearest(name: &str, known: &[&'static str]) -> Option<&'static str> {
+    let similarity = |candidate: &str| strsim::jaro_winkler(&name.to_lowercase(), &candidate.to_lowercase());
+    known
+        .iter()
+        .map(|candidate| (*candidate, similarity(candidate)))
+        .filter(|(_, similarity)| *similarity >= SIMILAR)
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(candidate, _)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+
+    fn problems(value: &Value) -> Vec<(String, String, String)> {
+        let problems = read::<Pod>(value).expect_err("the pod has problems");
+        problems.into_iter().map(|problem| (problem.path, problem.cause, problem.next_step)).collect()
+    }
+
+    #[test]
+    fn a_misspelt_field_is_named_with_its_path_and_the_nearest_name() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": {
+            "contianers": [{"name": "a"}],
+            "containers": [{"name": "a", "resource": {"limits": {"nvidia.com/gpu": 1}}}],
+        }});
+        let unknown = |path: &str, hint: &str| (path.into(), "unknown field".into(), hint.into());
+        assert_eq!(
+            problems(&pod),
+            [
+                unknown("spec.containers[0].resource", "did you mean `resources`?"),
+                unknown("spec.contianers", "did you mean `containers`?"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_value_of_a_wrong_type_is_named_with_its_path() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": 7}]}});
+        let [(path, cause, _)] = problems(&pod).try_into().unwrap();
+        assert_eq!(path, "spec.containers[0].name");
+        assert!(cause.contains("expected a string"), "{cause}");
+    }
+
+    #[test]
+    fn free_keys_numbers_as_quantities_and_nulls_are_no_problem() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"labels": {"anything": "goes"}, "creationTimestamp": null, "nonsense": null},
+            "spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": 0.5, "nvidia.com/gpu": 2}}}]},
+        });
+        let pod: Pod = read(&pod).unwrap();
+        let limits = pod.spec.unwrap().containers[0].resources.clone().unwrap().limits.unwrap();
+        assert_eq!((limits["cpu"].0.as_str(), limits["nvidia.com/gpu"].0.as_str()), ("0.5", "2"));
+    }
+}

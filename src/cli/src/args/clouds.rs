@@ -1,0 +1,139 @@
+//! The flags of every cloud, made from the clouds' own lists.
+
+use std::marker::PhantomData;
+
+use clap::builder::{BoolishValueParser, PossibleValue, PossibleValuesParser, ValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use poolwright_provider_contract::{Flag, FlagValues, Registration};
+
+use crate::clouds::clouds;
+
+/// Which flags of a cloud a command has.
+pub trait Which {
+    /// The flags.
+    fn of(cloud: &Registration) -> &'static [Flag];
+    /// The heading above them in the help.
+    fn heading(_: &Registration) -> Option<String> {
+        None
+    }
+}
+
+/// The flags of `controller` and `check`.
+#[derive(Clone, Debug)]
+pub struct Nodes;
+
+impl Which for Nodes {
+    fn of(cloud: &Registration) -> &'static [Flag] {
+        cloud.flags
+    }
+
+    fn heading(cloud: &Registration) -> Option<String> {
+        Some(format!("Nodes on {}", cloud.short))
+    }
+}
+
+/// The flags of `gpus` and `prices`.
+#[derive(Clone, Debug)]
+pub struct Market;
+
+impl Which for Market {
+    fn of(cloud: &Registration) -> &'static [Flag] {
+        cloud.market.map_or(&[], |market| market.flags)
+    }
+}
+
+/// The flags of all clouds that were set.
+#[derive(Clone, Debug)]
+pub struct CloudFlags<W> {
+    /// Their values.
+    pub values: FlagValues,
+    which: PhantomData<W>,
+}
+
+fn flags<W: Which>() -> impl Iterator<Item = (&'static Registration, &'static Flag)> {
+    clouds().iter().flat_map(|cloud| W::of(cloud).iter().map(move |flag| (cloud, flag)))
+}
+
+impl<W: Which> clap::Args for CloudFlags<W> {
+    fn augment_args(command: Command) -> Command {
+        flags::<W>().fold(command, |command, (cloud, flag)| command.arg(option(flag, W::heading(cloud))))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<W: Which> clap::FromArgMatches for CloudFlags<W> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut values = FlagValues::default();
+        for (_, flag) in flags::<W>() {
+            if flag.value.is_none() {
+                if matches.get_flag(flag.name) {
+                    values.set(flag.name, "true");
+                }
+            } else if let Some(value) = matches.get_one::<String>(flag.name) {
+                values.set(flag.name, value);
+            }
+        }
+        Ok(Self { values, which: PhantomData })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The option of a flag.
+fn option(flag: &'static Flag, heading: Option<String>) -> Arg {
+    let mut option = Arg::new(flag.name).long(flag.name).help(flag.help);
+    if !flag.more.is_empty() {
+        option = option.long_help(format!("{}\n\n{}", flag.help, flag.more));
+    }
+    if let Some(heading) = heading {
+        option = option.help_heading(Some(&*heading.leak()));
+    }
+    if let Some(env) = flag.env {
+        option = option.env(env);
+    }
+    if let Some(other) = flag.requires {
+        option = option.requires(other);
+    }
+    match flag.value {
+        None => option.action(ArgAction::SetTrue).value_parser(BoolishValueParser::new()),
+        Some(name) => {
+            let parser = match flag.check {
+                None => ValueParser::string(),
+                Some(check) => ValueParser::new(move |text: &str| check(text).map(|()| text.to_owned())),
+            };
+            option.action(ArgAction::Set).value_name(name).value_parser(parser)
+        }
+    }
+}
+
+/// The clouds that can be asked what they sell.
+pub(super) fn sellers() -> PossibleValuesParser {
+    named(|cloud| cloud.market.is_some())
+}
+
+/// The clouds whose accounts can be looked at.
+pub(super) fn accounts() -> PossibleValuesParser {
+    named(|cloud| cloud.preflight.is_some())
+}
+
+fn named(which: fn(&Registration) -> bool) -> PossibleValuesParser {
+    let found = clouds().iter().filter(|cloud| which(cloud));
+    PossibleValuesParser::new(found.map(|cloud| PossibleValue::new(cloud.name).help(cloud.title)))
+}
+
+/// The examples of a command, for its help: its own, each a question and flags, then those of the clouds.
+pub(super) fn examples(command: &str, own: &[(&str, &str)]) -> String {
+    let of_clouds = clouds().iter().flat_map(|cloud| cloud.examples);
+    let of_clouds = of_clouds.filter(|example| example.command == command);
+    let all = own.iter().copied().chain(of_clouds.map(|example| (example.question, example.flags)));
+    all.fold("Examples:\n".to_owned(), |text, (question, flags)| {
+        let line = format!("poolwright {command} {flags}");
+        text + &format!("  # {question}\n  {}\n\n", line.trim_end())
+    })
+}

@@ -1,0 +1,163 @@
+//! What holds of every conversion of an EC2NodeClass.
+
+use poolwright_provider_aws::node_class::{AmiFamily, EC2NodeClass, Efa, HttpTokens};
+use serde_json::{Value, json};
+
+use crate::convert::{Converted, Note, Outcome, convert};
+use crate::source::Source;
+
+fn of(value: &Value) -> Converted {
+    convert(&[Source { name: "file.yaml".to_owned(), text: value.to_string() }])
+}
+
+/// A class with nothing but what it needs, and what `change` does to its spec.
+fn class(change: impl FnOnce(&mut Value)) -> Value {
+    let mut class = json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"}, "spec": {
+        "role": "node", "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "c"}}], "securityGroupSelectorTerms": [{"id": "sg-1"}]}});
+    change(&mut class["spec"]);
+    class
+}
+
+fn only(converted: &Converted) -> EC2NodeClass {
+    assert_eq!(converted.problems, []);
+    let [class] = converted.node_classes.as_slice() else { panic!("{:?}", converted.node_classes) };
+    serde_json::from_value(class.clone()).expect("it is a node class")
+}
+
+fn note<'a>(converted: &'a Converted, field: &str) -> &'a Note {
+    let found: Vec<_> = converted.notes.iter().filter(|note| note.field == field).collect();
+    let [note] = found.as_slice() else { panic!("{field}: {found:?} in {:#?}", converted.notes) };
+    note
+}
+
+fn problem(converted: &Converted) -> String {
+    assert!(converted.node_classes.is_empty() && converted.notes.is_empty(), "{converted:?}");
+    let [problem] = converted.problems.as_slice() else { panic!("{:?}", converted.problems) };
+    problem.to_string()
+}
+
+#[test]
+fn what_has_our_name_and_meaning_is_kept_and_what_karpenter_adds_in_silence_is_written() {
+    let converted = of(&class(|spec| {
+        spec["kubelet"] = json!({"maxPods": 110, "systemReserved": {"cpu": "1"}});
+        spec["tags"] = json!({"team": "vision"});
+        spec["instanceStorePolicy"] = json!("RAID0");
+    }));
+    let spec = &only(&converted).spec;
+    assert_eq!((spec.kubelet.max_pods, spec.tags["team"].as_str()), (Some(110), "vision"));
+    assert_eq!(note(&converted, "spec.kubelet").what, Outcome::Kept);
+    assert_eq!(spec.subnet_selector_terms[0].tags.as_ref().unwrap()["karpenter.sh/discovery"], "c");
+    let disk = &spec.block_device_mappings[0];
+    assert_eq!((disk.device_name.as_str(), disk.ebs.volume_size.as_deref()), ("/dev/xvda", Some("20Gi")));
+    assert_eq!(note(&converted, "spec.blockDeviceMappings").what, Outcome::Changed);
+    assert!(note(&converted, "spec.associatePublicIPAddress").sentence.contains("subnet"));
+}
+
+#[test]
+fn a_class_that_lets_the_metadata_service_answer_without_a_token_does_no_more() {
+    let converted = of(&class(|spec| {
+        spec["metadataOptions"] = json!({"httpTokens": "optional", "httpPutResponseHopLimit": 2});
+    }));
+    let options = &only(&converted).spec.metadata_options;
+    assert_eq!((options.tokens, options.hop_limit), (HttpTokens::Required, 2));
+    let note = note(&converted, "spec.metadataOptions.httpTokens");
+    assert!(note.what == Outcome::Changed && note.sentence.contains("IMDSv1"), "{note:?}");
+}
+
+#[test]
+fn images_by_name_get_the_owners_that_karpenter_takes_without_a_word() {
+    let converted = of(&class(|spec| {
+        spec["amiFamily"] = json!("Bottlerocket");
+        spec["amiSelectorTerms"] =
+            json!([{"name": "gpu-*"}, {"id": "ami-1"}, {"tags": {"a": "b"}, "owner": "self"}]);
+    }));
+    let spec = &only(&converted).spec;
+    let owners: Vec<_> = spec.ami_selector_terms.iter().map(|term| term.owner.as_deref()).collect();
+    assert_eq!(owners, [Some("self"), Some("amazon"), None, Some("self")]);
+    assert_eq!(
+        (note(&converted, "spec.amiSelectorTerms").what, spec.family()),
+        (Outcome::Changed, Some(AmiFamily::Bottlerocket))
+    );
+}
+
+#[test]
+fn families_without_user_data_are_problems_that_say_where_to_go() {
+    let said = problem(&of(&class(|spec| spec["amiSelectorTerms"] = json!([{"alias": "al2@latest"}]))));
+    assert!(
+        said.contains("spec.amiSelectorTerms[0].alias: `al2` is a family") && said.contains("move to al2023"),
+        "{said}"
+    );
+    let said = problem(&of(&class(|spec| spec["amiFamily"] = json!("Windows2022"))));
+    assert!(said.contains("`Windows2022` is a family"), "{said}");
+}
+
+#[test]
+fn placement_groups_and_fabric_adapters_have_other_names_here() {
+    let converted = of(&class(|spec| {
+        spec["placementGroupSelector"] = json!({"name": "training"});
+        spec["networkInterfaces"] = json!([{"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "interface"},
+            {"networkCardIndex": 1, "deviceIndex": 1, "interfaceType": "efa-only"}]);
+    }));
+    let spec = &only(&converted).spec;
+    assert_eq!(spec.placement_group.as_ref().unwrap().name.as_deref(), Some("training"));
+    assert_eq!(spec.efa, Efa::Auto);
+    let plain = of(&class(|spec| spec["networkInterfaces"] = json!([{"interfaceType": "interface"}])));
+    assert_eq!(
+        (only(&plain).spec.efa, note(&plain, "spec.networkInterfaces").what),
+        (Efa::None, Outcome::NotPossible)
+    );
+}
+
+#[test]
+fn what_there_is_no_field_for_is_named_wherever_it_stands() {
+    let places = [
+        "/spec",
+        "/spec/amiSelectorTerms/0",
+        "/spec/subnetSelectorTerms/0",
+        "/spec/kubelet",
+        "/spec/metadataOptions",
+        "/spec/blockDeviceMappings/0/ebs",
+    ];
+    for place in places {
+        let mut class = class(|spec| {
+            spec["kubelet"] = json!({"maxPods": 10});
+            spec["metadataOptions"] = json!({"httpEndpoint": "enabled"});
+            spec["blockDeviceMappings"] = json!([{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "10Gi"}}]);
+        });
+        class.pointer_mut(place).unwrap()["unheardOf"] = json!("x");
+        let converted = of(&class);
+        only(&converted);
+        let found: Vec<_> = converted.notes.iter().filter(|note| note.field.ends_with("unheardOf")).collect();
+        let [note] = found.as_slice() else { panic!("{place}: {found:?}") };
+        assert!(
+            note.what == Outcome::NotPossible && note.sentence.contains("`unheardOf`"),
+            "{place}: {note:?}"
+        );
+    }
+    let converted = of(&class(|spec| spec["ipPrefixCount"] = json!(2)));
+    assert!(note(&converted, "spec.ipPrefixCount").sentence.contains("ENABLE_PREFIX_DELEGATION"));
+}
+
+#[test]
+fn what_the_api_server_would_refuse_is_a_problem_and_no_wrong_type_panics() {
+    let said = problem(&of(&class(|spec| spec["instanceProfile"] = json!("both"))));
+    assert!(said.contains("a node class has a role or an instanceProfile"), "{said}");
+    let whole = class(|spec| {
+        spec["kubelet"] = json!({"maxPods": 10, "kubeReserved": {"cpu": "1"}});
+        spec["metadataOptions"] = json!({"httpTokens": "optional"});
+        spec["blockDeviceMappings"] = json!([{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "10Gi"}}]);
+        spec["placementGroupSelector"] = json!({"name": "a"});
+        spec["networkInterfaces"] = json!([{"interfaceType": "efa"}]);
+        spec["tags"] = json!({"a": "b"});
+    });
+    let keys: Vec<String> = whole["spec"].as_object().unwrap().keys().cloned().collect();
+    for key in keys {
+        for wrong in [json!([1]), json!("text"), json!({"a": {"b": 1}}), json!(true), json!(null), json!(7)] {
+            let mut changed = whole.clone();
+            changed["spec"][&key] = wrong;
+            let converted = of(&changed);
+            assert!(converted.problems.is_empty() || converted.node_classes.is_empty(), "{key}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Node classes, from files or from a cluster: each is read by the cloud whose kind it is.
+
+use std::collections::BTreeMap;
+
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, Client, ResourceExt};
+use poolwright_api::FieldProblem;
+use poolwright_intake::manifest::NodeClassObject;
+use poolwright_provider_contract::{NodeClassFacts, Registration};
+use poolwright_terms::{GROUP, NodeClassRef};
+use serde_json::Value;
+
+use crate::clouds::{clouds, of_kind};
+use crate::problems::Problems;
+
+/// A node class.
+#[derive(Clone, Debug)]
+pub struct NodeClass {
+    /// Its cloud.
+    pub cloud: &'static Registration,
+    /// What it says, as far as it can be known without asking the cloud.
+    pub facts: NodeClassFacts,
+    /// The object.
+    pub object: Value,
+}
+
+/// Node classes by kind and name.
+pub type NodeClasses = BTreeMap<NodeClassRef, NodeClass>;
+
+/// Reads the node classes of manifests.
+///
+/// # Errors
+///
+/// A kind that no cloud has, and whatever a cloud finds wrong with a class of its own.
+pub fn read(objects: &[NodeClassObject]) -> Result<NodeClasses, Problems> {
+    let (mut classes, mut problems) = (NodeClasses::new(), Problems::new());
+    for given in objects {
+        match class(&given.reference.kind, &given.object) {
+            Ok(class) => {
+                classes.insert(given.reference.clone(), class);
+            }
+            Err(found) => found.into_iter().for_each(|one| problems.push(given.problem(one))),
+        }
+    }
+    problems.or(classes)
+}
+
+/// Lists the node classes of a cluster, and notes those that cannot be read. A kind that is not installed has none.
+///
+/// # Errors
+///
+/// A kind that could not be listed, and why.
+pub async fn list(
+    client: &Client,
+    notes: &mut Vec<String>,
+) -> Result<NodeClasses, (&'static str, kube::Error)> {
+    let mut classes = NodeClasses::new();
+    for cloud in clouds() {
+        let kind = cloud.node_class.kind;
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
+        let listed = match api.list(&ListParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => continue,
+            Err(error) => return Err((kind.plural, error)),
+            Ok(listed) => listed,
+        };
+        for object in listed.items {
+            let name = object.name_any();
+            let Ok(mut value) = serde_json::to_value(&object) else { continue };
+            // Objects of a list do not say it.
+            value["kind"] = kind.kind.into();
+            value["apiVersion"] = poolwright_terms::API_VERSION.into();
+            match class(kind.kind, &value) {
+                Ok(class) => {
+                    let (group, kind) = (GROUP.to_owned(), kind.kind.to_owned());
+                    classes.insert(NodeClassRef { group, kind, name }, class);
+                }
+                Err(found) => notes.extend(
+                    found
+                        .iter()
+                        .map(|one| format!("left out: {} {name}: {}: {}", kind.kind, one.path, one.cause)),
+                ),
+            }
+        }
+    }
+    Ok(classes)
+}
+
+fn class(kind: &str, object: &Value) -> Result<NodeClass, Vec<FieldProblem>> {
+    let Some(cloud) = of_kind(kind) else {
+        let known: Vec<&str> = clouds().iter().map(|cloud| cloud.node_class.kind.kind).collect();
+        let next = format!("write one of: {}", known.join(", "));
+        return Err(vec![FieldProblem::new("kind", format!("no cloud has the node class {kind}"), next)]);
+    };
+    let facts = (cloud.node_class.read)(object)?;
+    Ok(NodeClass { cloud, facts, object: object.clone() })
+}

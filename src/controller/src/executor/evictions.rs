@@ -1,0 +1,108 @@
+//! Evicts and deletes pods.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, EvictParams, Preconditions};
+use poolwright_core::{EventType, ObjectKey, Subject, Uid};
+use poolwright_terms::Reason;
+use tracing::{info, warn};
+
+use super::Executor;
+use super::progress::{Progress, failed};
+use super::status::{WRITE_LIMIT, is_conflict};
+use crate::leader::writer::WriteError;
+
+/// How soon to retry an eviction: after a refusal by a budget, and if the pod has not ended.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
+
+impl Executor {
+    /// Evicts the pod with this UID. A PodDisruptionBudget may refuse.
+    pub(super) async fn evict(&self, key: &ObjectKey, uid: &Uid) -> Progress {
+        let api = self.context.reader.namespaced::<Pod>(&key.namespace);
+        let params = EvictParams {
+            delete_options: Some(DeleteParams { preconditions: Some(this_very(uid)), ..Default::default() }),
+            ..Default::default()
+        };
+        let reason = self.context.world.why_it_leaves(key);
+        let count = |result: &str| self.context.metrics.evictions.with_label_values(&[result, reason]).inc();
+        match self
+            .context
+            .writer
+            .write("eviction", WRITE_LIMIT, async |permit| {
+                api.writable(permit).evict(&key.name, &params).await
+            })
+            .await
+        {
+            Ok(_) => {
+                count("evicted");
+                info!(pod = %key, "evicted: its node will be terminated");
+                self.record_event(
+                    &subject(key),
+                    EventType::Normal,
+                    Reason::Evicted,
+                    "its node will be terminated, so the pod is evicted",
+                );
+                Progress::Again(ASK_AGAIN)
+            }
+            // Another pod of the same name exists: the pod has ended.
+            Err(error) if is_conflict(&error) => Progress::NothingToDo,
+            // A budget refused, or the API server is busy: the status is the same.
+            Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 429 => {
+                count("refused");
+                let message = format!(
+                    "its node will be terminated, but the API server refuses to evict the pod now: {}",
+                    status.message
+                );
+                self.record_event(&subject(key), EventType::Warning, Reason::EvictionRefused, &message);
+                Progress::Again(ASK_AGAIN)
+            }
+            Err(error) => {
+                count("error");
+                failed("evicting a pod", error)
+            }
+        }
+    }
+
+    /// Deletes the pod with this UID with a grace period, regardless of budgets.
+    pub(super) async fn end_pod(&self, key: &ObjectKey, uid: &Uid, grace: SignedDuration) -> Progress {
+        let reason = self.context.world.why_it_leaves(key);
+        let api = self.context.reader.namespaced::<Pod>(&key.namespace);
+        let seconds = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX);
+        let params = DeleteParams {
+            grace_period_seconds: Some(seconds),
+            preconditions: Some(this_very(uid)),
+            ..Default::default()
+        };
+        match self
+            .context
+            .writer
+            .write("pod", WRITE_LIMIT, async |permit| api.writable(permit).delete(&key.name, &params).await)
+            .await
+        {
+            Ok(answer) => {
+                if let Some(pod) = answer.left() {
+                    self.context.world.pod_seen(&pod);
+                }
+                self.context.metrics.evictions.with_label_values(&["forced", reason]).inc();
+                warn!(pod = %key, seconds, "deleted: its node must end soon");
+                let message = format!(
+                    "its node must end soon, so the pod is deleted with a grace period of {seconds} s"
+                );
+                self.record_event(&subject(key), EventType::Warning, Reason::Ended, &message);
+                Progress::Done
+            }
+            Err(error) if is_conflict(&error) => Progress::NothingToDo,
+            Err(error) => failed("ending a pod", error),
+        }
+    }
+}
+
+fn this_very(uid: &Uid) -> Preconditions {
+    Preconditions { uid: Some(uid.0.clone()), resource_version: None }
+}
+
+fn subject(pod: &ObjectKey) -> Subject {
+    Subject::Pod(pod.clone())
+}

@@ -1,0 +1,159 @@
+//! Lanes: actions on one object run one after the other, and failed actions are retried with back-off.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The first wait after a failure; it doubles.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// The longest wait.
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
+
+/// The name of a lane: `nodeclaim/a`, `node/b`, `nodepool/c`, `instance/d`.
+pub type Lane = String;
+
+#[derive(Debug, Default)]
+struct State {
+    /// Busy lanes, and whether more work was rejected meanwhile.
+    busy: BTreeMap<Lane, bool>,
+    waits: BTreeMap<(Lane, &'static str), Wait>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    failures: u32,
+    until: Duration,
+}
+
+/// The busy lanes, and the kinds of action that wait for a retry.
+#[derive(Clone, Debug, Default)]
+pub struct Lanes {
+    state: Arc<Mutex<State>>,
+}
+
+/// The exclusive right to work in one lane. It ends when dropped.
+#[derive(Debug)]
+pub struct InLane {
+    lane: Lane,
+    lanes: Lanes,
+}
+
+impl Lanes {
+    /// Enters a lane, unless it is busy.
+    pub fn enter(&self, lane: &str) -> Option<InLane> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(asked) = state.busy.get_mut(lane) {
+            *asked = true;
+            return None;
+        }
+        state.busy.insert(lane.to_owned(), false);
+        Some(InLane { lane: lane.to_owned(), lanes: self.clone() })
+    }
+
+    /// Whether this kind of action must still wait for a retry in this lane.
+    pub fn must_wait(&self, lane: &str, kind: &'static str, now: Duration) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waits.get(&(lane.to_owned(), kind)).is_some_and(|wait| now < wait.until)
+    }
+
+    /// When the next wait ends.
+    pub fn next_end(&self, now: Duration) -> Option<Duration> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waits.values().map(|wait| wait.until).filter(|until| *until > now).min()
+    }
+
+    /// How many lanes are busy.
+    pub fn busy(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).busy.len()
+    }
+}
+
+impl InLane {
+    /// Leaves the lane. Returns whether more work was rejected meanwhile.
+    pub fn leave(mut self) -> bool {
+        let lane = std::mem::take(&mut self.lane);
+        let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.busy.remove(&lane).unwrap_or_default()
+    }
+
+    /// Registers a success: earlier failures are forgotten.
+    pub fn worked(&self, kind: &'static str) {
+        let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waits.remove(&(self.lane.clone(), kind));
+    }
+
+    /// Registers a failure. Returns how long to wait: at least `at_least`, and twice as long as last time.
+    pub fn failed(&self, kind: &'static str, at_least: Duration, now: Duration) -> Duration {
+        let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Old entries belong to deleted objects.
+        state.waits.retain(|_, wait| now < wait.until.saturating_add(LONGEST_WAIT * 2));
+        let wait = state.waits.entry((self.lane.clone(), kind)).or_insert(Wait { failures: 0, until: now });
+        let doubled = FIRST_WAIT.saturating_mul(1 << wait.failures.min(16));
+        let pause = doubled.max(at_least).min(LONGEST_WAIT);
+        *wait = Wait { failures: wait.failures.saturating_add(1), until: now.saturating_add(pause) };
+        pause
+    }
+
+    /// Registers that the action must be repeated after `pause`.
+    pub fn again(&self, kind: &'static str, pause: Duration, now: Duration) {
+        let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = Wait { failures: 0, until: now.saturating_add(pause) };
+        state.waits.insert((self.lane.clone(), kind), wait);
+    }
+}
+
+impl Drop for InLane {
+    fn drop(&mut self) {
+        self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner).busy.remove(&self.lane);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: Duration = Duration::from_secs(100);
+
+    #[test]
+    fn a_lane_has_room_for_one() {
+        let lanes = Lanes::default();
+        let first = lanes.enter("nodeclaim/a").unwrap();
+        assert!(lanes.enter("nodeclaim/a").is_none());
+        assert!(lanes.enter("nodeclaim/b").is_some());
+        drop(first);
+        assert!(lanes.enter("nodeclaim/a").is_some());
+    }
+
+    #[test]
+    fn who_leaves_a_lane_learns_whether_somebody_was_turned_away() {
+        let lanes = Lanes::default();
+        assert!(!lanes.enter("nodeclaim/a").unwrap().leave());
+        let first = lanes.enter("nodeclaim/a").unwrap();
+        assert!(lanes.enter("nodeclaim/a").is_none());
+        assert!(first.leave());
+        let second = lanes.enter("nodeclaim/a").unwrap();
+        assert!(lanes.enter("nodeclaim/a").is_none(), "nobody else ends it");
+        drop(second);
+        assert!(!lanes.enter("nodeclaim/a").unwrap().leave());
+    }
+
+    #[test]
+    fn failures_wait_longer_each_time_and_success_forgets_them() {
+        let lanes = Lanes::default();
+        let lane = lanes.enter("nodeclaim/a").unwrap();
+        let zero = Duration::ZERO;
+        assert_eq!(lane.failed("launch", zero, T), Duration::from_millis(500));
+        assert!(lanes.must_wait("nodeclaim/a", "launch", T));
+        assert!(!lanes.must_wait("nodeclaim/a", "delete", T), "another kind of action need not wait");
+        assert_eq!(lanes.next_end(T), Some(T + Duration::from_millis(500)));
+        assert_eq!(lane.failed("launch", zero, T), Duration::from_secs(1));
+        assert_eq!(lane.failed("launch", Duration::from_mins(1), T), Duration::from_mins(1));
+        for _ in 0..40 {
+            lane.failed("launch", zero, T);
+        }
+        assert_eq!(lane.failed("launch", zero, T), LONGEST_WAIT);
+        lane.worked("launch");
+        assert!(!lanes.must_wait("nodeclaim/a", "launch", T));
+        assert_eq!(lane.failed("launch", zero, T), Duration::from_millis(500));
+    }
+}

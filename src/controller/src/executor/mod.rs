@@ -1,0 +1,355 @@
+//! The executor: carries out the actions that `core` decides. It decides nothing, and every action may be repeated.
+//!
+//! Actions on one claim and its node form a lane and run in order. Lanes run concurrently. Actions for a busy lane are dropped,
+//! because `core` decides them again when the lane is free. After a failure, the rest of the lane is dropped, so a node never
+//! opens before its pods are nominated.
+//!
+//! Results that matter for decisions go back to `core` as an [`Outcome`](core::Outcome), and `core` returns further actions.
+
+mod claims;
+pub mod context;
+pub mod event_writer;
+mod evictions;
+mod interruption;
+mod lanes;
+mod launch;
+pub mod launch_batches;
+mod nodes;
+mod pods;
+mod progress;
+mod removal;
+mod slots;
+mod stage_durations;
+pub mod status;
+mod taints;
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod unrecorded;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::ObjectReference;
+use poolwright_core::{self as core, Action, Event, EventType, Snapshot, Subject};
+use poolwright_terms::Reason;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+pub use claims::Created;
+pub use interruption::Recorded;
+use lanes::{InLane, Lanes};
+use progress::Progress;
+use slots::Slots;
+
+use crate::edge::events::QueuedEvent;
+use crate::edge::stoppable::Stoppable;
+use crate::executor::context::Context;
+use crate::executor::unrecorded::Unrecorded;
+
+/// Carries out actions.
+pub struct Executor {
+    context: Context,
+    /// Interruptions that are not recorded yet.
+    unrecorded: Unrecorded,
+    lanes: Lanes,
+    tasks: TaskTracker,
+    stoppable: Stoppable,
+    slots: Slots,
+}
+
+impl Executor {
+    /// An executor that works on this many lanes concurrently, in addition to lanes that wait for a cloud or close a node.
+    pub fn new(context: Context, concurrency: usize, stoppable: Stoppable) -> Arc<Self> {
+        Arc::new(Self {
+            unrecorded: Unrecorded::new(context.clock.clone()),
+            context,
+            lanes: Lanes::default(),
+            tasks: TaskTracker::new(),
+            stoppable,
+            slots: Slots::new(concurrency),
+        })
+    }
+
+    /// What was heard of clouds and is not recorded yet.
+    pub fn unrecorded(&self) -> &Unrecorded {
+        &self.unrecorded
+    }
+
+    /// Starts actions and returns at once.
+    pub fn submit(self: &Arc<Self>, actions: Vec<Action>, snapshot: &Snapshot) {
+        let mut lanes: BTreeMap<String, Vec<Action>> = BTreeMap::new();
+        for action in actions {
+            match action {
+                Action::RecordEvent(event) => self.record(event),
+                action => lanes.entry(lane(&action, snapshot)).or_default().push(action),
+            }
+        }
+        let now = self.context.clock.monotonic();
+        for (lane, actions) in lanes {
+            if self.lanes.must_wait(&lane, kind(&actions[0]), now) {
+                continue;
+            }
+            let Some(in_lane) = self.lanes.enter(&lane) else { continue };
+            let executor = self.clone();
+            let work = async move { executor.work(in_lane, &lane, actions).await };
+            self.tasks.spawn(self.stoppable.clone().run(work));
+        }
+    }
+
+    /// When the next failed action may be retried, on the monotonic clock.
+    pub fn next_retry(&self) -> Option<Duration> {
+        self.lanes.next_end(self.context.clock.monotonic())
+    }
+
+    /// Stops accepting work, and waits until all work has ended, for at most `limit`.
+    pub async fn drain(&self, limit: Duration) {
+        self.slots.close();
+        self.tasks.close();
+        if tokio::time::timeout(limit, self.tasks.wait()).await.is_err() {
+            warn!(lanes = self.lanes.busy(), "running calls are abandoned; the next leader repeats them");
+        }
+    }
+
+    async fn work(self: Arc<Self>, in_lane: InLane, lane: &str, actions: Vec<Action>) {
+        let Some(_slot) = self.slots.next(&actions).await else { return };
+        let mut changed = false;
+        for action in actions {
+            let kind = kind(&action);
+            if self.lanes.must_wait(lane, kind, self.context.clock.monotonic()) {
+                break;
+            }
+            let outcome = self.carry_out(&action).await;
+            self.context.metrics.actions.with_label_values(&[kind, outcome.label()]).inc();
+            let now = self.context.clock.monotonic();
+            match outcome {
+                Progress::Done => {
+                    changed = true;
+                    in_lane.worked(kind);
+                    debug!(lane, kind, "done");
+                }
+                Progress::NothingToDo => in_lane.worked(kind),
+                Progress::Again(pause) => {
+                    in_lane.again(kind, pause, now);
+                    changed = true;
+                    break;
+                }
+                Progress::Retry(at_least, why) => {
+                    let wait = in_lane.failed(kind, at_least, now);
+                    warn!(lane, action = kind, why, retry_in = ?wait, "an action failed");
+                    changed = true;
+                    break;
+                }
+                Progress::NotLeading => break,
+            }
+        }
+        // Actions that were dropped while the lane was busy must be decided again now, even if nothing changed: there may be no
+        // further change for a long time.
+        let was_asked = in_lane.leave();
+        if changed || was_asked {
+            self.context.world.poke();
+        }
+    }
+
+    async fn carry_out(&self, action: &Action) -> Progress {
+        match action {
+            Action::Launch { claim } => match self.context.world.claim(claim) {
+                Some(claim) => self.launch(&claim).await,
+                None => Progress::NothingToDo,
+            },
+            Action::Register { claim, node, labels, annotations, taints } => {
+                match self.context.world.claim(claim) {
+                    Some(claim) => self.register(&claim, node, labels, annotations, taints).await,
+                    None => Progress::NothingToDo,
+                }
+            }
+            Action::Nominate { pod, uid, node } => self.nominate(pod, uid, node).await,
+            Action::Tolerate { pod, uid, claim } => self.tolerate(pod, uid, claim).await,
+            Action::Open { node, reserve_for } => self.open(node, reserve_for.as_ref()).await,
+            Action::SetTaints { node, taints } => self.set_taints(node, taints).await,
+            Action::DeleteClaim { claim, uid, only_if_empty } => {
+                match self.context.world.claim(claim).filter(|known| known.uid == *uid) {
+                    Some(known) if *only_if_empty => self.delete_empty_claim(&known).await,
+                    Some(known) => self.delete_failed_claim(&known).await,
+                    None => self.delete_claim(claim, uid).await,
+                }
+            }
+            Action::Retire { claim, uid } => self.delete_claim(claim, uid).await,
+            Action::Evict { pod, uid } => self.evict(pod, uid).await,
+            Action::EndPod { pod, uid, grace } => self.end_pod(pod, uid, *grace).await,
+            Action::Terminate { claim, forced } => match self.context.world.claim(claim) {
+                Some(claim) => self.terminate(&claim, *forced).await,
+                None => Progress::NothingToDo,
+            },
+            Action::Reap { provider_id, claim_uid, node_class } => {
+                self.reap(provider_id, claim_uid, node_class).await
+            }
+            Action::SetConditions { subject, conditions } => self.set_conditions(subject, conditions).await,
+            Action::HoldBack { claim, message } => match self.context.world.claim(claim) {
+                Some(known) => match self.kept_by_news(&known).await {
+                    Some(outcome) => outcome,
+                    None => self.hold_back(claim, message),
+                },
+                None => Progress::NothingToDo,
+            },
+            Action::PlanNow => {
+                self.context.world.urgent();
+                Progress::Done
+            }
+            Action::RecordEvent(event) => {
+                self.record(event.clone());
+                Progress::Done
+            }
+        }
+    }
+
+    /// Reports an outcome to `core`, and carries out the actions that it returns.
+    async fn learn(&self, outcome: &core::Outcome<'_>) -> Progress {
+        let actions = self.context.world.learn(outcome);
+        self.follow_up(actions).await
+    }
+
+    /// Carries out actions in order. After a failure, only `PlanNow` is still done. Boxed, because actions may lead to further
+    /// actions.
+    fn follow_up(&self, actions: Vec<Action>) -> BoxFuture<'_, Progress> {
+        async move {
+            let mut progress = Progress::NothingToDo;
+            for action in actions {
+                let has_failed =
+                    matches!(progress, Progress::NotLeading | Progress::Retry(..) | Progress::Again(_));
+                if has_failed && action != Action::PlanNow {
+                    continue;
+                }
+                match self.carry_out(&action).await {
+                    _ if has_failed => {}
+                    Progress::NothingToDo if matches!(progress, Progress::Done) => {}
+                    next => progress = next,
+                }
+            }
+            progress
+        }
+        .boxed()
+    }
+
+    /// Records an event on an object.
+    pub fn record_event(&self, subject: &Subject, kind: EventType, reason: Reason, message: &str) {
+        self.record(Event { subject: subject.clone(), kind, reason, message: message.to_owned() });
+    }
+
+    fn record(&self, event: Event) {
+        if let Some(event) = self.to_queue(event) {
+            self.context.events.record(event);
+        }
+    }
+
+    /// The queued form of an event; `None` if its object no longer exists.
+    pub fn to_queue(&self, event: Event) -> Option<QueuedEvent> {
+        let about = self.context.world.view(|all| reference(&event.subject, all))?;
+        let Event { kind, reason, message, .. } = event;
+        Some(QueuedEvent { about, kind, reason: reason.to_string(), message, story: None })
+    }
+}
+
+/// The name of an action in logs and metrics.
+fn kind(action: &Action) -> &'static str {
+    match action {
+        Action::Launch { .. } => "launch",
+        Action::Register { .. } => "register",
+        Action::Nominate { .. } => "nominate",
+        Action::Tolerate { .. } => "tolerate",
+        Action::Open { .. } => "open",
+        Action::SetTaints { .. } => "set-taints",
+        Action::DeleteClaim { .. } => "delete-claim",
+        Action::Retire { .. } => "retire",
+        Action::Evict { .. } => "evict",
+        Action::EndPod { .. } => "end-pod",
+        Action::Terminate { .. } => "terminate",
+        Action::Reap { .. } => "reap",
+        Action::SetConditions { .. } => "set-conditions",
+        Action::HoldBack { .. } => "hold-back",
+        Action::PlanNow => "plan-now",
+        Action::RecordEvent(_) => "tell",
+    }
+}
+
+/// The lane of an action: that of its claim, even if it names the claim's node.
+fn lane(action: &Action, snapshot: &Snapshot) -> String {
+    let of_node = |name: &str| {
+        let by_label =
+            || snapshot.nodes.get(name)?.labels.get(poolwright_terms::keys::NODECLAIM_LABEL).cloned();
+        let claim = by_label().or_else(|| Some(snapshot.claims.named_node(name)?.name.0.clone()));
+        claim.map_or_else(|| format!("node/{name}"), |claim| format!("nodeclaim/{claim}"))
+    };
+    match action {
+        Action::Launch { claim }
+        | Action::Register { claim, .. }
+        | Action::DeleteClaim { claim, .. }
+        | Action::Retire { claim, .. }
+        | Action::Terminate { claim, .. }
+        | Action::HoldBack { claim, .. } => format!("nodeclaim/{claim}"),
+        Action::Nominate { node, .. } | Action::Open { node, .. } | Action::SetTaints { node, .. } => {
+            of_node(node)
+        }
+        // Pods have their own lanes: many run concurrently, and a refused one does not delay its node.
+        Action::Tolerate { pod, .. } | Action::Evict { pod, .. } | Action::EndPod { pod, .. } => {
+            format!("pod/{pod}")
+        }
+        Action::Reap { provider_id, .. } => format!("instance/{provider_id}"),
+        Action::SetConditions { subject, .. } => match subject {
+            Subject::Claim(claim) => format!("nodeclaim/{claim}"),
+            Subject::Pool(pool) => format!("nodepool/{pool}"),
+            Subject::Pod(pod) => format!("pod/{pod}"),
+            Subject::Node(node) => of_node(node),
+            Subject::Budget(budget) => format!("poddisruptionbudget/{budget}"),
+        },
+        Action::PlanNow => "plan".to_owned(),
+        Action::RecordEvent(_) => "tell".to_owned(),
+    }
+}
+
+/// The object of an event; `None` if unknown.
+fn reference(subject: &Subject, all: &Snapshot) -> Option<ObjectReference> {
+    let ours = |kind: &str, name: &str, uid: &str| ObjectReference {
+        api_version: Some(poolwright_terms::API_VERSION.to_owned()),
+        kind: Some(kind.to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
+        ..Default::default()
+    };
+    Some(match subject {
+        Subject::Pod(key) => {
+            let pod = all.pods.existing(key)?;
+            ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Pod".to_owned()),
+                namespace: Some(key.namespace.clone()),
+                name: Some(key.name.clone()),
+                uid: Some(pod.uid.0.clone()),
+                ..Default::default()
+            }
+        }
+        Subject::Claim(name) => ours("NodeClaim", &name.0, &all.claims.get(name)?.uid.0),
+        Subject::Pool(name) => ours("NodePool", &name.0, &all.pools.get(name)?.uid.0),
+        Subject::Budget(key) => ObjectReference {
+            api_version: Some("policy/v1".to_owned()),
+            kind: Some("PodDisruptionBudget".to_owned()),
+            namespace: Some(key.namespace.clone()),
+            name: Some(key.name.clone()),
+            uid: Some(all.budgets.get(key)?.uid.0.clone()),
+            ..Default::default()
+        },
+        Subject::Node(name) => {
+            all.nodes.get(name)?;
+            ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Node".to_owned()),
+                name: Some(name.clone()),
+                // The kubelet and the node controller use the node's name here, and `kubectl describe` looks for it.
+                uid: Some(name.clone()),
+                ..Default::default()
+            }
+        }
+    })
+}

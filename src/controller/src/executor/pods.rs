@@ -1,0 +1,139 @@
+//! Writes pods: adds tolerations for reserved nodes, and nominates pods. Also checks with the API server whether pods run on a
+//! node.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, Toleration};
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::core::DeserializeGuard;
+use poolwright_core::{self as core, ClaimName, ObjectKey, PodPhase, PodRole, Uid, lifecycle};
+use poolwright_terms::keys::{FIELD_MANAGER, RESERVED_TAINT};
+use serde_json::json;
+use tracing::{debug, warn};
+
+use super::Executor;
+use super::progress::{Progress, failed, refused};
+use super::status::{WRITE_LIMIT, is_conflict};
+use crate::leader::writer::WriteError;
+
+/// How often to read again after a conflict before the action is retried later.
+const ATTEMPTS: u32 = 6;
+
+impl Executor {
+    /// Nominates a pod to a node. The UID in the patch makes the API server refuse it for a later pod of the same name.
+    pub(super) async fn nominate(&self, pod: &ObjectKey, uid: &Uid, node: &str) -> Progress {
+        let api = self.context.reader.namespaced::<Pod>(&pod.namespace);
+        let patch = json!({ "metadata": { "uid": uid.0 }, "status": { "nominatedNodeName": node } });
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+        let patch = Patch::Merge(&patch);
+        match self
+            .context
+            .writer
+            .write("pod", WRITE_LIMIT, async |permit| {
+                api.writable(permit).patch_status(&pod.name, &params, &patch).await
+            })
+            .await
+        {
+            Ok(pod) => {
+                self.context.world.pod_seen(&pod);
+                Progress::Done
+            }
+            Err(error) if is_conflict(&error) => Progress::NothingToDo,
+            // The pod was probably bound meanwhile. A nomination is only a hint, so the node opens anyway.
+            Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 422 => {
+                debug!(%pod, node, why = %status.message, "not nominated");
+                Progress::NothingToDo
+            }
+            Err(error) => failed("nominating a pod", error),
+        }
+    }
+
+    /// Adds a toleration for the taint of the claim's reserved node to the pod. The other tolerations are written back as read;
+    /// the API server accepts no other change.
+    pub(super) async fn tolerate(&self, key: &ObjectKey, uid: &Uid, claim: &ClaimName) -> Progress {
+        let api = self.context.reader.namespaced::<Pod>(&key.namespace);
+        let wanted = Toleration {
+            key: Some(RESERVED_TAINT.to_owned()),
+            operator: Some("Equal".to_owned()),
+            value: Some(claim.0.clone()),
+            effect: Some("NoSchedule".to_owned()),
+            toleration_seconds: None,
+        };
+        for _ in 0..ATTEMPTS {
+            let pod = match api.get(&key.name).await {
+                Ok(Some(pod)) => pod,
+                Ok(None) => return Progress::NothingToDo,
+                Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                    return self.toleration_refused(key, status.code, &status.message).await;
+                }
+                Err(error) => return refused("reading a pod", &error),
+            };
+            let spec = pod.spec.as_ref();
+            let mut tolerations = spec.and_then(|spec| spec.tolerations.clone()).unwrap_or_default();
+            let placed = spec.is_some_and(|spec| spec.node_name.is_some());
+            if pod.metadata.uid.as_ref() != Some(&uid.0) || placed || tolerations.contains(&wanted) {
+                self.context.world.pod_seen(&pod);
+                return Progress::NothingToDo;
+            }
+            tolerations.push(wanted.clone());
+            let patch = json!({
+                "metadata": { "uid": uid.0, "resourceVersion": pod.metadata.resource_version },
+                "spec": { "tolerations": tolerations },
+            });
+            let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+            let patch = Patch::Merge(&patch);
+            match self
+                .context
+                .writer
+                .write("pod", WRITE_LIMIT, async |permit| {
+                    api.writable(permit).patch(&key.name, &params, &patch).await
+                })
+                .await
+            {
+                Ok(pod) => {
+                    self.context.world.pod_seen(&pod);
+                    return Progress::Done;
+                }
+                // The scheduler writes pods too.
+                Err(error) if is_conflict(&error) => {}
+                Err(WriteError::Failed(kube::Error::Api(status))) if matches!(status.code, 403 | 422) => {
+                    return self.toleration_refused(key, status.code, &status.message).await;
+                }
+                Err(error) => return failed("adding a toleration to a pod", error),
+            }
+        }
+        Progress::retry("somebody else keeps changing the pod")
+    }
+
+    /// Permissions, a policy or a webhook forbid it, probably for the whole namespace. Its pods are nominated instead.
+    async fn toleration_refused(&self, pod: &ObjectKey, code: u16, why: &str) -> Progress {
+        let cause = if code == 403 { "forbidden" } else { "invalid" };
+        self.context.metrics.tolerations_refused.with_label_values(&[cause]).inc();
+        let actions = self.context.world.learn(&core::Outcome::TolerationRefused { pod, why });
+        if !actions.is_empty() {
+            warn!(%pod, why, "a toleration was refused; pods of its namespace are nominated instead");
+        }
+        self.follow_up(actions).await;
+        Progress::NothingToDo
+    }
+
+    /// The number of unfinished workload pods on a node, read from the API server. Unreadable pods count. If the node was
+    /// closed at `closed`, only pods that a drain waits for count.
+    pub(super) async fn work_on(&self, node: &str, closed: Option<Timestamp>) -> Result<usize, kube::Error> {
+        let api = self.context.reader.all::<DeserializeGuard<Pod>>();
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let pods = api.list(&params).await?;
+        let now = self.context.clock.now();
+        Ok(pods.items.into_iter().filter(|pod| is_work(pod, closed, now)).count())
+    }
+}
+
+fn is_work(pod: &DeserializeGuard<Pod>, closed: Option<Timestamp>, now: Timestamp) -> bool {
+    let Ok(pod) = &pod.0 else { return true };
+    match poolwright_intake::pod(pod) {
+        Ok(pod) => {
+            let waited_for = closed.is_none_or(|closed| lifecycle::is_waited_for(&pod, closed, now));
+            pod.role == PodRole::Workload && pod.phase != PodPhase::Finished && waited_for
+        }
+        Err(_) => true,
+    }
+}

@@ -1,0 +1,62 @@
+//! The result of an action.
+
+use std::time::Duration;
+
+use crate::leader::writer::WriteError;
+
+/// How far an action came.
+#[derive(Debug)]
+pub enum Progress {
+    /// Done; the next action of the lane may run.
+    Done,
+    /// Nothing to do: the object does not exist, or is as it should be.
+    NothingToDo,
+    /// In progress; repeat after this time.
+    Again(Duration),
+    /// Failed; retry with back-off, after at least this time.
+    Retry(Duration, String),
+    /// We do not lead.
+    NotLeading,
+}
+
+impl Progress {
+    /// A failure that is retried after the shortest wait.
+    pub fn retry(why: impl std::fmt::Display) -> Self {
+        Self::Retry(Duration::ZERO, why.to_string())
+    }
+
+    /// Its label in metrics.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::NothingToDo => "nothing-to-do",
+            Self::Again(_) => "again",
+            Self::Retry(..) => "retry",
+            Self::NotLeading => "not-leading",
+        }
+    }
+}
+
+/// The result for a failed write of a Kubernetes object.
+pub fn failed(what: &str, error: WriteError<kube::Error>) -> Progress {
+    match error {
+        WriteError::NotLeading => Progress::NotLeading,
+        WriteError::TimedOut(limit) => Progress::retry(format!("{what}: no answer within {limit:?}")),
+        WriteError::Failed(error) => refused(what, &error),
+    }
+}
+
+/// The result for an error of the API server.
+pub fn refused(what: &str, error: &kube::Error) -> Progress {
+    match error {
+        kube::Error::Api(status) if status.is_not_found() => Progress::NothingToDo,
+        kube::Error::Api(status) if status.is_forbidden() => Progress::Retry(
+            Duration::from_secs(30),
+            format!("{what}: {}; check the controller's ClusterRole (deploy/rbac.yaml)", status.message),
+        ),
+        kube::Error::Api(status) if status.is_invalid() => {
+            Progress::Retry(Duration::from_secs(30), format!("{what}: {}", status.message))
+        }
+        other => Progress::retry(format!("{what}: {other}")),
+    }
+}

@@ -1,0 +1,354 @@
+//! Removal: deletes claims, terminates instances, and reaps instances without a claim.
+//!
+//! A crash does no harm, wherever it happens:
+//! - before a claim is deleted: nothing happened, and it is decided again.
+//! - after the deletion, around the provider call: the finalizer keeps the claim, and the call is repeated until the provider
+//!   confirms that the instance is gone.
+//! - after the instance is gone, before the Node object or the finalizer is removed: both are repeated; a missing Node is no
+//!   error.
+//! - if somebody removes the finalizer by hand, the instance has no claim, and the reaper terminates it.
+//!
+//! A stale view never ends running pods: before the first provider call, and before the claim of an empty node is deleted, the
+//! executor asks the API server whether a workload pod is on the node. The only exception is a deleted claim whose deadline has
+//! passed (`deadlines.termination`).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use kube::core::DeserializeGuard;
+use poolwright_api::NodeClaim;
+use poolwright_core::{Claim, ClaimName, EventType, Subject, Uid};
+use poolwright_provider_contract::{InstanceState, ProviderError};
+use poolwright_terms::keys::{FIELD_MANAGER, TERMINATION_FINALIZER};
+use poolwright_terms::{NodeClassRef, Reason};
+use serde_json::json;
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+use super::progress::{Progress, failed, refused};
+use super::status::{WRITE_LIMIT, is_conflict, is_not_found};
+use super::{Executor, stage_durations};
+use crate::leader::writer::WriteError;
+use crate::observed::providers::{Cloud, error_label};
+
+/// The timeout of a provider call.
+const TERMINATE_LIMIT: Duration = Duration::from_mins(1);
+/// How soon to check again whether an instance is gone.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// How soon to check again whether the pods on a node have ended.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+impl Executor {
+    /// Deletes the claim with this UID.
+    pub(super) async fn delete_claim(&self, name: &ClaimName, uid: &Uid) -> Progress {
+        let api = self.context.reader.all::<NodeClaim>();
+        let params = DeleteParams {
+            preconditions: Some(Preconditions { uid: Some(uid.0.clone()), resource_version: None }),
+            ..Default::default()
+        };
+        match self
+            .context
+            .writer
+            .write("nodeclaim", WRITE_LIMIT, async |permit| {
+                api.writable(permit).delete(&name.0, &params).await
+            })
+            .await
+        {
+            Ok(answer) => {
+                if let Some(object) = answer.left() {
+                    self.context.world.claim_seen(&object);
+                }
+                info!(claim = %name, "claim deleted");
+                Progress::Done
+            }
+            // The claim is gone, or another has its name. A late watch may show it for minutes, and its deletion would be
+            // requested ten times a second.
+            Err(error) if is_conflict(&error) || is_not_found(&error) => {
+                if let Some(claim) = self.context.world.claim(name).filter(|claim| claim.uid == *uid) {
+                    self.context.world.claim_gone(&claim);
+                }
+                Progress::NothingToDo
+            }
+            Err(error) => failed("deleting the NodeClaim", error),
+        }
+    }
+
+    /// Deletes a claim if no workload pods are on its node.
+    pub(super) async fn delete_empty_claim(&self, claim: &Claim) -> Progress {
+        if let Some(node) = &claim.node_name {
+            match self.work_on(node, None).await {
+                Ok(0) => {}
+                Ok(pods) => {
+                    info!(claim = %claim.name, node, pods, "not terminated: pods were bound to its node");
+                    return Progress::Again(ASK_AGAIN);
+                }
+                Err(error) => return refused("listing the node's pods", &error),
+            }
+        }
+        self.delete_claim(&claim.name, &claim.uid).await
+    }
+
+    /// Deletes a claim whose start has failed, as far as is known.
+    pub(super) async fn delete_failed_claim(&self, claim: &Claim) -> Progress {
+        match self.kept_by_news(claim).await {
+            Some(outcome) => outcome,
+            None => self.delete_claim(&claim.name, &claim.uid).await,
+        }
+    }
+
+    /// Keeps a claim if its node has changed since the decision: a watch may be minutes late, and the node may have joined or
+    /// advertised its GPUs. `None` if it has not changed.
+    pub(super) async fn kept_by_news(&self, claim: &Claim) -> Option<Progress> {
+        match self.node_is_news(claim).await {
+            Ok(false) => None,
+            Ok(true) => {
+                info!(claim = %claim.name, "not deleted: the watch was late, and its node is further than it showed");
+                Some(Progress::Again(LOOK_AGAIN))
+            }
+            Err(error) => Some(refused("looking for the node", &error)),
+        }
+    }
+
+    /// Whether the API server shows the claim's node differently than the world does.
+    async fn node_is_news(&self, claim: &Claim) -> Result<bool, kube::Error> {
+        let Some(launched) = &claim.launched else { return Ok(false) };
+        let api = self.context.reader.all::<Node>();
+        let id = launched.provider_id.as_str();
+        let found = if let Some(name) = self.node_of(claim, Some(id)) {
+            api.get(&name).await?
+        } else {
+            let api = self.context.reader.all::<DeserializeGuard<Node>>();
+            let nodes = api.list(&ListParams::default()).await?.items;
+            let its_id = |node: &Node| node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
+            nodes.into_iter().filter_map(|one| one.0.ok()).find(|node| its_id(node).as_deref() == Some(id))
+        };
+        let Some(found) = found else { return Ok(false) };
+        let Ok(node) = poolwright_intake::node(&found) else { return Ok(false) };
+        let is_known =
+            self.context.world.view(|all| all.nodes.get(&node.name).is_some_and(|known| **known == node));
+        if !is_known {
+            self.context.world.node_seen(&found);
+        }
+        Ok(!is_known)
+    }
+
+    pub(super) async fn terminate(&self, claim: &Claim, forced: bool) -> Progress {
+        let provider = match self.context.providers.for_class(&claim.node_class) {
+            Ok(provider) => provider.clone(),
+            // It is unknown whether there is an instance, so the claim is kept and retried.
+            Err(why) => return Progress::Retry(Duration::from_mins(1), why),
+        };
+        let provider_id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
+        if !forced
+            && let Some(node) = self.node_of(claim, provider_id)
+            && let Some(outcome) =
+                self.kept_by_work(&provider, provider_id, &node, claim.deleting_since).await
+        {
+            return outcome;
+        }
+        match self.give_back(&provider, &claim.uid.0).await {
+            Ok(()) => {}
+            Err(outcome) => return outcome,
+        }
+        // Before the claim is removed: a watch may show its deletion early, and an older listing would then contain an instance
+        // without a claim.
+        if let Some(id) = provider_id {
+            self.context.world.instance_gone(id);
+        }
+        if let Some(node) = self.node_of(claim, provider_id)
+            && let Some(outcome) = self.delete_node(&node, provider_id).await
+        {
+            return outcome;
+        }
+        self.forget(claim).await
+    }
+
+    /// The name of the claim's node.
+    fn node_of(&self, claim: &Claim, provider_id: Option<&str>) -> Option<String> {
+        provider_id
+            .and_then(|id| self.context.world.node_by_provider_id(id))
+            .or_else(|| claim.node_name.clone())
+    }
+
+    /// Whether running pods forbid to terminate the instance; `None` if not. If the instance is already ending, no pod can be
+    /// saved.
+    async fn kept_by_work(
+        &self,
+        provider: &Cloud,
+        provider_id: Option<&str>,
+        node: &str,
+        closed: Option<Timestamp>,
+    ) -> Option<Progress> {
+        match self.work_on(node, closed).await {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(error) => return Some(refused("listing the node's pods", &error)),
+        }
+        let running = match provider_id {
+            None => true,
+            Some(id) => match timeout(TERMINATE_LIMIT, provider.get(id)).await {
+                Ok(Ok(instance)) => instance.is_some_and(|instance| instance.state == InstanceState::Running),
+                Ok(Err(error)) => return Some(Progress::retry(error)),
+                Err(_) => {
+                    let why = format!("the provider did not answer within {TERMINATE_LIMIT:?}");
+                    return Some(Progress::retry(why));
+                }
+            },
+        };
+        running.then_some(Progress::Again(LOOK_AGAIN))
+    }
+
+    /// Calls the provider once. `Ok` if the instance is gone.
+    async fn give_back(&self, provider: &Cloud, key: &str) -> Result<(), Progress> {
+        let count = |result: &str| {
+            self.context.metrics.terminations.with_label_values(&[provider.name(), result]).inc();
+        };
+        match self
+            .context
+            .writer
+            .write("terminate", TERMINATE_LIMIT, async |permit| {
+                provider.writable(permit).terminate(key).await
+            })
+            .await
+        {
+            Ok(true) => {
+                count("gone");
+                Ok(())
+            }
+            Ok(false) => {
+                count("going");
+                Err(Progress::Again(ASK_AGAIN))
+            }
+            Err(WriteError::NotLeading) => Err(Progress::NotLeading),
+            Err(WriteError::TimedOut(limit)) => {
+                count("error");
+                Err(Progress::retry(format!("the provider did not answer within {limit:?}")))
+            }
+            Err(WriteError::Failed(error)) => {
+                count("error");
+                let labels = [provider.name(), "terminate", error_label(&error)];
+                self.context.metrics.provider_errors.with_label_values(&labels).inc();
+                Err(match error {
+                    ProviderError::Throttled(_) => Progress::Retry(Duration::from_secs(5), error.to_string()),
+                    ProviderError::Invalid(_) => Progress::Retry(Duration::from_mins(1), error.to_string()),
+                    ProviderError::Transient(_) => Progress::retry(error),
+                })
+            }
+        }
+    }
+
+    /// Deletes the Node object of a terminated instance. `None` if it is deleted or did not exist.
+    async fn delete_node(&self, name: &str, provider_id: Option<&str>) -> Option<Progress> {
+        let api = self.context.reader.all::<Node>();
+        let node = match api.get(name).await {
+            Ok(Some(node)) => node,
+            Ok(None) => return None,
+            Err(error) => return Some(refused("reading the node", &error)),
+        };
+        let its_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+        if provider_id.is_some() && its_id != provider_id {
+            return None; // Another machine has come under this name.
+        }
+        let preconditions = Preconditions { uid: node.uid(), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..Default::default() };
+        match self
+            .context
+            .writer
+            .write("node", WRITE_LIMIT, async |permit| api.writable(permit).delete(name, &params).await)
+            .await
+        {
+            Ok(_) => None,
+            Err(error) if is_conflict(&error) => None,
+            Err(error) => match failed("deleting the node", error) {
+                Progress::NothingToDo => None,
+                other => Some(other),
+            },
+        }
+    }
+
+    /// Removes our finalizer, so that the claim is deleted.
+    async fn forget(&self, claim: &Claim) -> Progress {
+        let api = self.context.reader.all::<NodeClaim>();
+        let object = match api.get(&claim.name.0).await {
+            Ok(Some(object)) if object.uid().as_deref() == Some(&claim.uid.0) => object,
+            Ok(_) => {
+                self.context.world.claim_gone(claim);
+                return Progress::NothingToDo;
+            }
+            Err(error) => return refused("reading the NodeClaim", &error),
+        };
+        if object.metadata.deletion_timestamp.is_none() {
+            return Progress::NothingToDo;
+        }
+        let kept: Vec<&String> =
+            object.finalizers().iter().filter(|one| *one != TERMINATION_FINALIZER).collect();
+        let patch = json!({ "metadata": {
+            "uid": claim.uid.0, "resourceVersion": object.resource_version(), "finalizers": kept,
+        } });
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+        let patch = Patch::Merge(&patch);
+        match self
+            .context
+            .writer
+            .write("nodeclaim", WRITE_LIMIT, async |permit| {
+                api.writable(permit).patch(&claim.name.0, &params, &patch).await
+            })
+            .await
+        {
+            Ok(_) => {
+                // With another finalizer, the claim still exists, and the watch shows its deletion.
+                if kept.is_empty() {
+                    self.context.world.claim_gone(claim);
+                    if let Some(took) = stage_durations::gone(&object, self.context.clock.now()) {
+                        let duration = self.context.metrics.stage_duration.with_label_values(&["Gone"]);
+                        duration.observe(took.as_secs_f64());
+                    }
+                }
+                info!(claim = %claim.name, pool = %claim.pool, "the instance is gone, and so is the NodeClaim");
+                Progress::Done
+            }
+            Err(error) => failed("removing the finalizer", error),
+        }
+    }
+
+    /// Terminates an instance without a claim. The API server is asked for the claim, by metadata only, so that unreadable
+    /// claims count too.
+    pub(super) async fn reap(&self, provider_id: &str, claim_uid: &Uid, class: &NodeClassRef) -> Progress {
+        let api = self.context.reader.all::<NodeClaim>();
+        let claims = match api.metadata(&ListParams::default()).await {
+            Ok(claims) => claims,
+            Err(error) => return refused("listing NodeClaims", &error),
+        };
+        if claims.items.iter().any(|claim| claim.metadata.uid.as_deref() == Some(claim_uid.0.as_str())) {
+            // A claim exists that no watch has shown, or that cannot be read.
+            return Progress::Again(Duration::from_secs(10));
+        }
+        let provider = match self.context.providers.for_class(class) {
+            Ok(provider) => provider.clone(),
+            Err(why) => return Progress::Retry(Duration::from_mins(1), why),
+        };
+        let node = self.context.world.node_by_provider_id(provider_id);
+        if let Some(node) = &node
+            && let Some(outcome) = self.kept_by_work(&provider, Some(provider_id), node, None).await
+        {
+            let message = "its NodeClaim is gone, but pods still run here; the instance is terminated when they have ended";
+            self.record_event(&Subject::Node(node.clone()), EventType::Warning, Reason::NoNodeClaim, message);
+            return outcome;
+        }
+        if let Err(outcome) = self.give_back(&provider, &claim_uid.0).await {
+            return outcome;
+        }
+        if let Some(node) = &node
+            && let Some(outcome) = self.delete_node(node, Some(provider_id)).await
+        {
+            return outcome;
+        }
+        self.context.world.instance_gone(provider_id);
+        self.context.metrics.reaped.inc();
+        warn!(provider_id, claim_uid = %claim_uid.0, "terminated an instance without a NodeClaim");
+        Progress::Done
+    }
+}

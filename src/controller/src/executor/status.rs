@@ -1,0 +1,129 @@
+//! Changes the status of an object with optimistic concurrency: read, change, write back.
+//!
+//! The write carries the resource version that was read, so no concurrent write is lost. An object that a watch has shown is
+//! read only after a conflict: in a burst of interruptions, reads took as long as writes.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use kube::Resource;
+use kube::api::PostParams;
+use poolwright_api::NodeClaim;
+use poolwright_core::{ClaimName, Uid};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Executor;
+use super::progress::{Progress, failed, refused};
+use crate::leader::writer::{WriteError, Writer};
+use crate::observed::reader::Objects;
+
+/// The timeout of one write.
+pub const WRITE_LIMIT: Duration = Duration::from_secs(15);
+/// How often to read again after a conflict before the action is retried later.
+const ATTEMPTS: u32 = 4;
+
+/// The result of changing an object.
+pub enum Changed<K> {
+    /// Written, with the new object.
+    Written(K),
+    /// No change was needed, with the object.
+    Unchanged(K),
+    /// Not written, with the reason.
+    Not(Progress),
+}
+
+impl Executor {
+    /// Changes the status of the claim with this name and UID, starting from the version seen last, and updates the world.
+    /// `change` returns whether it changed anything, and may be called several times.
+    pub(super) async fn change_claim(
+        &self,
+        name: &ClaimName,
+        uid: Option<&Uid>,
+        change: impl FnMut(&mut NodeClaim) -> bool,
+    ) -> Changed<NodeClaim> {
+        let api = self.context.reader.all::<NodeClaim>();
+        let uid = uid.map(|uid| uid.0.as_str());
+        let seen = self.context.world.last_seen_claim(name);
+        let changed = change_from(&api, &self.context.writer, (&name.0, uid), seen, change).await;
+        if let Changed::Written(object) | Changed::Unchanged(object) = &changed {
+            self.context.world.claim_seen(object);
+        }
+        changed
+    }
+}
+
+/// Changes the status of the object with this name and UID. `change` returns whether it changed anything, and may be called
+/// several times.
+pub async fn change_status<K>(
+    api: &Objects<K>,
+    writer: &Writer,
+    name: &str,
+    uid: Option<&str>,
+    change: impl FnMut(&mut K) -> bool,
+) -> Changed<K>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Serialize,
+{
+    change_from(api, writer, (name, uid), None, change).await
+}
+
+/// The same, starting from a version that may be stale.
+async fn change_from<K>(
+    api: &Objects<K>,
+    writer: &Writer,
+    (name, uid): (&str, Option<&str>),
+    mut seen: Option<K>,
+    mut change: impl FnMut(&mut K) -> bool,
+) -> Changed<K>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Serialize,
+{
+    let mut last = None;
+    for _ in 0..=ATTEMPTS {
+        let (mut object, is_from_watch) = match seen.take() {
+            Some(object) => (object, true),
+            None => match api.get(name).await {
+                Ok(Some(object)) => (object, false),
+                Ok(None) => return Changed::Not(Progress::NothingToDo),
+                Err(error) => return Changed::Not(refused("reading", &error)),
+            },
+        };
+        let is_another = uid.is_some_and(|uid| object.meta().uid.as_deref() != Some(uid));
+        let is_changed = !is_another && change(&mut object);
+        match (is_changed, is_from_watch) {
+            (true, _) => {}
+            // Whether nothing needs to be done is decided only with a fresh read.
+            (false, true) => continue,
+            (false, false) if is_another => return Changed::Not(Progress::NothingToDo),
+            (false, false) => return Changed::Unchanged(object),
+        }
+        object.meta_mut().managed_fields = None;
+        let params = PostParams {
+            field_manager: Some(poolwright_terms::keys::FIELD_MANAGER.into()),
+            ..Default::default()
+        };
+        match writer
+            .write("status", WRITE_LIMIT, async |permit| {
+                api.writable(permit).replace_status(name, &params, &object).await
+            })
+            .await
+        {
+            Ok(object) => return Changed::Written(object),
+            Err(error) if is_conflict(&error) || is_from_watch && is_not_found(&error) => last = Some(error),
+            Err(error) => return Changed::Not(failed("writing the status", error)),
+        }
+    }
+    let why = last.map(|error| error.to_string()).unwrap_or_default();
+    Changed::Not(Progress::retry(format!("somebody else keeps changing the status: {why}")))
+}
+
+/// Whether the object does not exist.
+pub fn is_not_found(error: &WriteError<kube::Error>) -> bool {
+    matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.is_not_found())
+}
+
+/// Whether the write conflicted with another one.
+pub fn is_conflict(error: &WriteError<kube::Error>) -> bool {
+    matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.is_conflict())
+}

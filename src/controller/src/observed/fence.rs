@@ -1,0 +1,99 @@
+//! The fence: keeps a late watch from undoing our own writes in the index.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most deleted objects that are remembered.
+const BURIED: usize = 10_000;
+
+/// The version of our last write of each object, until a watch has shown it.
+///
+/// Resource versions of one kind are compared as numbers. Kubernetes guarantees that since 1.35, and earlier versions with etcd
+/// behave the same. A version that is not a number is never considered late.
+#[derive(Debug, Default)]
+pub struct Fence {
+    written: BTreeMap<String, u64>,
+    /// Objects that the API server says are deleted, until a watch has shown that.
+    buried: BTreeSet<String>,
+}
+
+fn number(version: Option<&str>) -> Option<u64> {
+    version?.parse().ok()
+}
+
+impl Fence {
+    /// Registers our write of an object, with its new version.
+    pub fn wrote(&mut self, uid: &str, version: Option<&str>) {
+        if let Some(version) = number(version) {
+            let known = self.written.entry(uid.to_owned()).or_default();
+            *known = version.max(*known);
+        }
+    }
+
+    /// Whether a watch shows an older version than our write. Once it shows ours or a newer one, the object is forgotten here.
+    pub fn is_late(&mut self, uid: &str, version: Option<&str>) -> bool {
+        if self.is_buried(uid) {
+            return true;
+        }
+        let Some(written) = self.written.get(uid) else { return false };
+        if number(version).is_some_and(|version| version < *written) {
+            return true;
+        }
+        self.written.remove(uid);
+        false
+    }
+
+    /// Registers that the API server says an object is deleted. A late watch may still show it, but nothing may be planned for
+    /// it.
+    pub fn bury(&mut self, uid: &str) {
+        self.written.remove(uid);
+        if self.buried.len() >= BURIED {
+            self.buried.clear();
+        }
+        self.buried.insert(uid.to_owned());
+    }
+
+    /// Whether the object is deleted, even if a watch or a list still shows it.
+    pub fn is_buried(&self, uid: &str) -> bool {
+        self.buried.contains(uid)
+    }
+
+    /// A watch has shown that the object is deleted.
+    pub fn gone(&mut self, uid: &str) {
+        self.written.remove(uid);
+        self.buried.remove(uid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_that_lags_does_not_undo_our_write() {
+        let mut fence = Fence::default();
+        fence.wrote("a", Some("110"));
+        assert!(fence.is_late("a", Some("100")));
+        assert!(!fence.is_late("b", Some("100")), "not written by us");
+        assert!(!fence.is_late("a", Some("110")));
+        assert!(!fence.is_late("a", Some("100")), "forgotten: the watch has caught up");
+    }
+
+    #[test]
+    fn what_is_gone_does_not_come_back_by_a_watch_that_lags() {
+        let mut fence = Fence::default();
+        fence.wrote("a", Some("110"));
+        fence.bury("a");
+        assert!(fence.is_late("a", Some("100")));
+        assert!(fence.is_late("a", Some("120")), "it was changed once more before it went");
+        assert!(fence.is_late("a", Some("x")));
+        fence.gone("a");
+        assert!(!fence.is_buried("a"), "forgotten: the watch has caught up");
+    }
+
+    #[test]
+    fn a_version_that_is_no_number_is_never_late() {
+        let mut fence = Fence::default();
+        fence.wrote("a", Some("110"));
+        assert!(!fence.is_late("a", Some("x")));
+    }
+}

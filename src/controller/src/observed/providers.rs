@@ -1,0 +1,125 @@
+//! The providers by kind of node class, for reading.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use poolwright_catalog::Catalogue;
+use poolwright_provider_contract::{
+    CloudProvider, Instance, InterruptionMessage, NodeClassKind, NodeClassStatusSource, ProviderError,
+};
+use poolwright_terms::NodeClassRef;
+
+use crate::leader::writer::Permit;
+
+/// One provider, for reading. Calls that change something need a [`Permit`].
+#[derive(Clone)]
+pub struct Cloud(Arc<dyn CloudProvider>);
+
+impl Cloud {
+    /// See [`CloudProvider::name`].
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// See [`CloudProvider::node_class_kinds`].
+    pub fn node_class_kinds(&self) -> &[NodeClassKind] {
+        self.0.node_class_kinds()
+    }
+
+    /// See [`CloudProvider::catalogue`].
+    pub async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
+        self.0.catalogue(class).await
+    }
+
+    /// See [`CloudProvider::list`].
+    pub async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+        self.0.list().await
+    }
+
+    /// See [`CloudProvider::get`].
+    pub async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
+        self.0.get(provider_id).await
+    }
+
+    /// See [`CloudProvider::notices`].
+    pub async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
+        self.0.interruptions().await
+    }
+
+    /// See [`CloudProvider::failures`].
+    pub fn failures(&self) -> Vec<ProviderError> {
+        self.0.failures()
+    }
+
+    /// See [`CloudProvider::unreadable`].
+    pub fn unreadable(&self) -> u64 {
+        self.0.unreadable()
+    }
+
+    /// See [`CloudProvider::node_class_status_source`].
+    pub fn node_class_status_source(&self) -> Option<&dyn NodeClassStatusSource> {
+        self.0.node_class_status_source()
+    }
+
+    /// The whole provider, for one call of the writer.
+    pub fn writable<'a>(&'a self, _: &'a Permit) -> &'a dyn CloudProvider {
+        self.0.as_ref()
+    }
+}
+
+/// Providers by kind of node class.
+#[derive(Clone, Default)]
+pub struct Providers {
+    all: Vec<Cloud>,
+    by_kind: BTreeMap<&'static str, Cloud>,
+}
+
+impl Providers {
+    /// Providers by kind. An error if two of them serve the same kind of node class.
+    pub fn new(all: Vec<Arc<dyn CloudProvider>>) -> anyhow::Result<Self> {
+        let all: Vec<Cloud> = all.into_iter().map(Cloud).collect();
+        let mut by_kind: BTreeMap<&'static str, Cloud> = BTreeMap::new();
+        for provider in &all {
+            for NodeClassKind { kind, .. } in provider.node_class_kinds() {
+                if let Some(other) = by_kind.insert(kind, provider.clone()) {
+                    anyhow::bail!(
+                        "the providers {} and {} both launch with {kind}",
+                        other.name(),
+                        provider.name()
+                    );
+                }
+            }
+        }
+        Ok(Self { all, by_kind })
+    }
+
+    /// Every provider.
+    pub fn all(&self) -> &[Cloud] {
+        &self.all
+    }
+
+    /// Every kind of node class that a provider launches with.
+    pub fn node_class_kinds(&self) -> impl Iterator<Item = NodeClassKind> {
+        self.all.iter().flat_map(Cloud::node_class_kinds).copied()
+    }
+
+    /// The provider of this node class, or a message that says what to do if there is none.
+    pub fn for_class(&self, class: &NodeClassRef) -> Result<&Cloud, String> {
+        self.by_kind.get(class.kind.as_str()).ok_or_else(|| {
+            let kinds: Vec<&str> = self.by_kind.keys().copied().collect();
+            format!(
+                "no provider launches with {class}; nodeClassRef.kind must be one of: {}",
+                kinds.join(", ")
+            )
+        })
+    }
+}
+
+/// The label of an error in metrics.
+pub fn error_label(error: &ProviderError) -> &'static str {
+    match error {
+        ProviderError::Throttled(_) => "throttled",
+        ProviderError::Invalid(_) => "invalid",
+        ProviderError::Transient(_) => "transient",
+    }
+}

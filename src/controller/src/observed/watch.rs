@@ -1,0 +1,282 @@
+//! Watches: bring objects from the API server into the index.
+//!
+//! Each kind has one task. Objects are converted as they arrive, and only the result is kept, except for objects that are
+//! written later (`last_seen.rs`). A malformed version of an object is counted and reported once (log and event), and the last
+//! valid version stays in the index. It never stops a watch, and a malformed claim does not count as deleted.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher;
+use kube::{Resource, ResourceExt};
+use poolwright_core::index::Change;
+use poolwright_core::{EventType, Snapshot};
+use poolwright_terms::Reason;
+use serde::de::DeserializeOwned;
+use tokio::time::sleep;
+use tracing::{debug, info, warn};
+
+use super::Sight;
+use super::kinds::Key;
+use super::reader::Reader;
+use super::world::State;
+use crate::edge::events::QueuedEvent;
+
+/// How often to check whether a missing kind was installed.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// What a kind is needed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Every decision: nothing is decided before it is synced.
+    ToDecide,
+    /// Every decision, if a scheduler has default spread constraints. Otherwise it is not watched.
+    ToSpreadPods,
+    /// Only events for users: without permission to read it, nothing waits for it.
+    ToTell,
+    /// Every decision, in clusters that have the kind. It may be installed later.
+    WhenInstalled,
+}
+
+/// A kind of object, and how it gets into the index.
+pub trait Kind: Send + 'static {
+    /// The API's type.
+    type Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static;
+    /// The model's type.
+    type Model: Send + 'static;
+    /// Its name in messages and metrics.
+    const NAME: &'static str;
+    /// What it is needed for.
+    const NEED: Need;
+    /// Which of its objects are watched, as a field selector; all of them by default.
+    const FIELDS: Option<&'static str> = None;
+
+    /// Converts an object, or says what is wrong with it.
+    fn read(object: &Self::Object) -> Result<Self::Model, String>;
+    /// Adds or changes an object.
+    fn apply(state: &mut State, model: Self::Model) -> Change;
+    /// Keeps the object itself, if it is written later.
+    fn keep(_: &mut State, _: Self::Object) {}
+    /// Removes an object.
+    fn delete(state: &mut State, key: Key<'_>) -> Change;
+    /// Replaces all objects.
+    fn reset(state: &mut State, models: Vec<Self::Model>, now: jiff::Timestamp) -> Change;
+    /// The last valid version of an object, to be kept while the newest is malformed.
+    fn known(all: &Snapshot, key: Key<'_>) -> Option<Self::Model>;
+}
+
+/// Watches one kind, for ever.
+pub async fn run<K: Kind>(sight: Sight) {
+    let reader = sight.reader.clone();
+    let mut intake = Intake::<K>::new(sight);
+    if K::NEED != Need::WhenInstalled {
+        intake.watch(&reader).await;
+        // kube's watcher does not end. If that changes, the controller must not continue without it.
+        warn!(kind = K::NAME, "the watch ended");
+        return std::future::pending().await;
+    }
+    loop {
+        match reader.serves::<K::Object>().await {
+            Ok(true) => intake.watch(&reader).await,
+            Ok(false) => debug!(kind = K::NAME, "not installed"),
+            Err(error) => {
+                debug!(kind = K::NAME, %error, "it is unknown whether this kind is installed; checking again");
+            }
+        }
+        intake.absent();
+        sleep(LOOK_AGAIN).await;
+    }
+}
+struct Intake<K: Kind> {
+    sight: Sight,
+    listing: Vec<K::Model>,
+    /// The last malformed version of each object, by namespace and name.
+    malformed: BTreeMap<(String, String), String>,
+    failing: bool,
+    /// Whether everything was listed once.
+    listed: bool,
+}
+
+impl<K: Kind> Intake<K> {
+    fn new(sight: Sight) -> Self {
+        sight.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
+        Self { sight, listing: Vec::new(), malformed: BTreeMap::new(), failing: false, listed: false }
+    }
+
+    /// Watches until the kind is uninstalled, if it is optional.
+    async fn watch(&mut self, reader: &Reader) {
+        let config =
+            watcher::Config { field_selector: K::FIELDS.map(Into::into), ..watcher::Config::default() };
+        // Guarded: one malformed object does not affect the others.
+        let objects = reader.all::<DeserializeGuard<K::Object>>();
+        let mut stream = objects.watch(config, &self.sight.identity);
+        loop {
+            match stream.try_next().await {
+                Ok(Some(event)) => self.on(event),
+                Ok(None) => return,
+                Err(error) => {
+                    if K::NEED == Need::WhenInstalled
+                        && matches!(reader.serves::<K::Object>().await, Ok(false))
+                    {
+                        return;
+                    }
+                    self.failed(&error);
+                }
+            }
+        }
+    }
+
+    /// The kind is not installed, so it has no objects.
+    fn absent(&mut self) {
+        self.malformed.clear();
+        if self.listed {
+            self.listed = false;
+            let now = self.sight.clock.now();
+            self.sight.world.change(|state| K::reset(state, Vec::new(), now));
+            self.sight.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
+            info!(kind = K::NAME, "no longer installed");
+        }
+        if self.wait_no_longer() {
+            self.sight.world.poke();
+        }
+    }
+
+    fn on(&mut self, event: watcher::Event<DeserializeGuard<K::Object>>) {
+        self.sight.metrics.watch_events.with_label_values(&[K::NAME]).inc();
+        self.failing = false;
+        let world = self.sight.world.clone();
+        let arrived = self.sight.clock.monotonic();
+        let is_change = matches!(event, watcher::Event::Apply(_) | watcher::Event::Delete(_));
+        match event {
+            watcher::Event::Apply(object) => {
+                if let Some(model) = self.read(&object) {
+                    let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version());
+                    world.change(|state| {
+                        if state.fence.is_late(&uid, version.as_deref()) {
+                            return Change::None;
+                        }
+                        if let Ok(object) = object.0 {
+                            K::keep(state, object);
+                        }
+                        K::apply(state, model)
+                    });
+                }
+            }
+            watcher::Event::Delete(object) => {
+                let (namespace, name) = (object.namespace(), object.name_any());
+                self.malformed.remove(&(namespace.clone().unwrap_or_default(), name.clone()));
+                let uid = object.uid().unwrap_or_default();
+                world.change(|state| {
+                    state.fence.gone(&uid);
+                    K::delete(state, Key { namespace: namespace.as_deref(), name: &name })
+                });
+            }
+            watcher::Event::Init => self.listing.clear(),
+            watcher::Event::InitApply(object) => {
+                let uid = object.uid().unwrap_or_default();
+                if world.is_buried(&uid) {
+                    return;
+                }
+                let model = self.read(&object);
+                let (namespace, name) = (object.namespace(), object.name_any());
+                let mut known = None;
+                world.change(|state| {
+                    if model.is_none() {
+                        let key = Key { namespace: namespace.as_deref(), name: &name };
+                        known = K::known(state.index.view(), key);
+                    } else if let Ok(object) = object.0 {
+                        K::keep(state, object);
+                    }
+                    Change::None
+                });
+                self.listing.extend(model.or(known));
+            }
+            watcher::Event::InitDone => {
+                let models = std::mem::take(&mut self.listing);
+                let count = models.len();
+                self.listed = true;
+                let now = self.sight.clock.now();
+                world.change(|state| K::reset(state, models, now));
+                self.sight.metrics.watch_synced.with_label_values(&[K::NAME]).set(1);
+                self.wait_no_longer();
+                // The first listing is a change even if it is empty, because loops may wait for it.
+                world.poke();
+                info!(kind = K::NAME, count, "listed");
+            }
+        }
+        if is_change {
+            let took = self.sight.clock.monotonic().saturating_sub(arrived);
+            self.sight.metrics.index_duration.observe(took.as_secs_f64());
+        }
+    }
+
+    fn read(&mut self, object: &DeserializeGuard<K::Object>) -> Option<K::Model> {
+        let key = (object.namespace().unwrap_or_default(), object.name_any());
+        let read = match &object.0 {
+            Ok(object) => K::read(object),
+            Err(error) => Err(error.to_string()),
+        };
+        match read {
+            Ok(model) => {
+                self.malformed.remove(&key);
+                Some(model)
+            }
+            Err(why) => {
+                let version = object.resource_version().unwrap_or_default();
+                if self.malformed.get(&key) != Some(&version) {
+                    self.malformed.insert(key, version);
+                    self.tell_malformed(object, &why);
+                }
+                None
+            }
+        }
+    }
+
+    fn tell_malformed(&self, object: &DeserializeGuard<K::Object>, why: &str) {
+        self.sight.metrics.malformed_objects.with_label_values(&[K::NAME]).inc();
+        let (namespace, name) = (object.namespace(), object.name_any());
+        warn!(kind = K::NAME, namespace, name, why, "this object cannot be read and is left out");
+        let about = ObjectReference {
+            api_version: Some(K::Object::api_version(&()).into_owned()),
+            kind: Some(K::Object::kind(&()).into_owned()),
+            namespace,
+            name: Some(name),
+            uid: object.uid(),
+            ..Default::default()
+        };
+        self.sight.events.record(QueuedEvent {
+            about,
+            kind: EventType::Warning,
+            reason: Reason::Unreadable.to_string(),
+            message: format!("Poolwright cannot read this object and leaves it out: {why}"),
+            story: None,
+        });
+    }
+
+    /// Marks the kind as synced. Returns whether it was not before.
+    fn wait_no_longer(&self) -> bool {
+        self.sight.unsynced.change_if(|unsynced| {
+            let before = unsynced.len();
+            unsynced.retain(|kind| *kind != K::NAME);
+            unsynced.len() < before
+        })
+    }
+
+    fn failed(&mut self, error: &watcher::Error) {
+        if matches!(K::NEED, Need::ToTell | Need::WhenInstalled) && self.wait_no_longer() {
+            self.sight.world.poke();
+        }
+        self.sight.metrics.watch_errors.with_label_values(&[K::NAME]).inc();
+        // Only the first failure in a row is logged in full.
+        if self.failing {
+            debug!(kind = K::NAME, %error, "the watch failed again; retrying");
+        } else {
+            warn!(kind = K::NAME, %error, "the watch failed; retrying");
+        }
+        self.failing = true;
+    }
+}

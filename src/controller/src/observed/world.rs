@@ -1,0 +1,414 @@
+//! The world: `core`'s index, the batch window and the setbacks, shared by all tasks.
+//!
+//! It is behind one lock, which is never held across an await.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as k8s;
+use kube::Resource;
+use poolwright_api::NodeClaim;
+use poolwright_catalog::{Catalogue, OfferingId};
+use poolwright_core::batch::BatchWindow;
+use poolwright_core::index::{Change, ClusterIndex};
+use poolwright_core::outcome::{Outcome, respond};
+use poolwright_core::plan::Plan;
+use poolwright_core::setbacks::Setbacks;
+use poolwright_core::{Action, Cause, Claim, ClaimName, ListedInstance, ObjectKey, PodPhase, Snapshot};
+use poolwright_terms::{ConditionType, NodeClassRef};
+
+use crate::edge::clock::{Moment, SharedClock};
+use crate::edge::signal::{self, Receiver, Sender};
+use crate::observed::fence::Fence;
+use crate::observed::last_seen::{self, LastSeen};
+
+/// The shared world.
+pub struct World {
+    state: Mutex<State>,
+    changes: Sender<()>,
+    classes: Sender<()>,
+    clock: SharedClock,
+}
+
+/// The state behind the lock.
+pub struct State {
+    /// The index of the cluster.
+    pub index: ClusterIndex,
+    /// Our writes that no watch has shown yet.
+    pub fence: Fence,
+    /// Claims as last seen.
+    pub claims: LastSeen<NodeClaim>,
+    /// Nodes as last seen.
+    pub nodes: LastSeen<k8s::Node>,
+    window: BatchWindow,
+    setbacks: Setbacks,
+    doubtful: bool,
+    again_at: Option<Moment>,
+}
+
+impl State {
+    /// Applies the setbacks to the index.
+    fn apply_setbacks(&mut self, now: Timestamp) -> Change {
+        let held = self.index.set_held_back(self.setbacks.held_back(now));
+        let taken = self.index.set_taken_back(self.setbacks.taken_back(now));
+        held.max(taken).max(self.index.set_unpatchable(self.setbacks.unpatchable(now)))
+    }
+}
+
+impl World {
+    /// An empty world.
+    pub fn new(window: BatchWindow, setbacks: Setbacks, clock: SharedClock) -> Arc<Self> {
+        let state = State {
+            index: ClusterIndex::new(),
+            fence: Fence::default(),
+            claims: LastSeen::default(),
+            nodes: LastSeen::default(),
+            window,
+            setbacks,
+            doubtful: false,
+            again_at: None,
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+            changes: signal::sender(()),
+            classes: signal::sender(()),
+            clock,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state, and wakes the loops.
+    pub fn change(&self, change: impl FnOnce(&mut State) -> Change) {
+        let now = self.clock.monotonic();
+        let mut state = self.lock();
+        let change = change(&mut state);
+        state.window.on(change, now);
+        drop(state);
+        if change > Change::None {
+            self.poke();
+        }
+    }
+
+    /// Reads the state without copying.
+    pub fn view<T>(&self, look: impl FnOnce(&Snapshot) -> T) -> T {
+        look(self.lock().index.view())
+    }
+
+    /// A snapshot of the current state.
+    pub fn snapshot(&self) -> Snapshot {
+        self.lock().index.snapshot()
+    }
+
+    /// The claim with this name.
+    pub fn claim(&self, name: &ClaimName) -> Option<Arc<Claim>> {
+        self.view(|all| all.claims.get(name).cloned())
+    }
+
+    /// The claim with this name as last seen.
+    pub fn last_seen_claim(&self, name: &ClaimName) -> Option<NodeClaim> {
+        self.lock().claims.get(&name.0)
+    }
+
+    /// The node with this name as last seen, without its status.
+    pub fn last_seen_node(&self, name: &str) -> Option<k8s::Node> {
+        self.lock().nodes.get(name)
+    }
+
+    /// The catalogue of this node class, if known.
+    pub fn catalogue(&self, class: &NodeClassRef) -> Option<Arc<Catalogue>> {
+        self.view(|all| all.catalogues.get(class)?.as_ref().ok().cloned())
+    }
+
+    /// The name of the node with this provider id.
+    pub fn node_by_provider_id(&self, id: &str) -> Option<String> {
+        self.view(|all| all.nodes.with_provider_id(id).map(|node| node.name.clone()))
+    }
+
+    // === Our own writes, applied at once ===
+
+    /// Adds a claim that the API server returned to a creation.
+    pub fn claim_created(&self, object: &NodeClaim) -> Result<(), String> {
+        let claim = poolwright_intake::node_claim(object).map_err(|error| error.to_string())?;
+        let now = self.clock.now();
+        self.change(|state| {
+            // An older list may still contain it.
+            if state.fence.is_buried(&claim.uid.0) {
+                return Change::None;
+            }
+            state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
+            state.claims.keep(last_seen::of_claim(object.clone()));
+            state.index.expect_claim(claim, now)
+        });
+        Ok(())
+    }
+
+    /// Updates a claim that the API server returned to a read or an update. It never adds one, because a late answer must not
+    /// bring back a deleted claim.
+    pub fn claim_seen(&self, object: &NodeClaim) {
+        let Ok(claim) = poolwright_intake::node_claim(object) else { return };
+        self.change(|state| {
+            if state.index.view().claims.get(&claim.name).is_none_or(|known| known.uid != claim.uid) {
+                return Change::None;
+            }
+            state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
+            state.claims.keep(last_seen::of_claim(object.clone()));
+            state.index.apply_claim(claim)
+        });
+    }
+
+    /// Removes a claim that the API server says does not exist.
+    pub fn claim_gone(&self, claim: &Claim) {
+        self.change(|state| {
+            if state.index.view().claims.get(&claim.name).is_none_or(|known| known.uid != claim.uid) {
+                return Change::None;
+            }
+            state.fence.bury(&claim.uid.0);
+            state.claims.forget(&claim.name.0);
+            state.index.delete_claim(&claim.name)
+        });
+    }
+
+    /// Whether the API server has said that an object is deleted.
+    pub fn is_buried(&self, uid: &str) -> bool {
+        self.lock().fence.is_buried(uid)
+    }
+
+    /// Updates a node that the API server returned to an update.
+    pub fn node_seen(&self, object: &k8s::Node) {
+        let Ok(node) = poolwright_intake::node(object) else { return };
+        let meta = object.meta();
+        self.change(|state| {
+            if !state.index.view().nodes.contains_key(&node.name) {
+                return Change::None;
+            }
+            state.fence.wrote(meta.uid.as_deref().unwrap_or_default(), meta.resource_version.as_deref());
+            state.nodes.keep(last_seen::of_node(object.clone()));
+            state.index.apply_node(node)
+        });
+    }
+
+    /// Updates a pod that the API server returned to an update.
+    pub fn pod_seen(&self, object: &k8s::Pod) {
+        let Ok(pod) = poolwright_intake::pod(object) else { return };
+        self.change(|state| {
+            if state.index.view().pods.get(&pod.key).is_none_or(|known| known.uid != pod.uid) {
+                return Change::None;
+            }
+            state.fence.wrote(&pod.uid.0, object.metadata.resource_version.as_deref());
+            state.index.apply_pod(pod)
+        });
+    }
+
+    /// Sets whether claims must be read from the API server before the next plan, because a creation has an unknown result.
+    pub fn claims_doubtful(&self, doubtful: bool) {
+        self.lock().doubtful = doubtful;
+    }
+
+    /// Whether claims must be read from the API server before the next plan.
+    pub fn are_claims_doubtful(&self) -> bool {
+        self.lock().doubtful
+    }
+
+    // === Setbacks ===
+
+    /// Reports an outcome to `core`. Returns the actions that follow.
+    pub fn learn(&self, outcome: &Outcome<'_>) -> Vec<Action> {
+        let now = self.clock.now();
+        let (mut actions, mut is_news) = (Vec::new(), false);
+        self.change(|state| {
+            let before = state.setbacks.launch_problems().clone();
+            actions = respond(outcome, &mut state.setbacks, now);
+            is_news = before != *state.setbacks.launch_problems();
+            state.apply_setbacks(now)
+        });
+        if is_news {
+            self.poke();
+        }
+        actions
+    }
+
+    /// Holds back an offering whose node never became usable. Returns until when.
+    pub fn hold_back(&self, class: &NodeClassRef, offering: &OfferingId) -> Timestamp {
+        let now = self.clock.now();
+        let mut until = now;
+        self.change(|state| {
+            until = state.setbacks.failed(class, offering, now);
+            state.apply_setbacks(now)
+        });
+        until
+    }
+
+    /// Ends setbacks that have expired.
+    pub fn expire_setbacks(&self) {
+        let now = self.clock.now();
+        self.change(|state| state.apply_setbacks(now));
+    }
+
+    /// When the next setback ends.
+    pub fn next_release(&self) -> Option<Timestamp> {
+        let now = self.clock.now();
+        self.lock().setbacks.next_release(now)
+    }
+
+    /// Why launches with a node class cannot succeed, by class.
+    pub fn launch_problems(&self) -> BTreeMap<NodeClassRef, String> {
+        self.lock().setbacks.launch_problems().clone()
+    }
+
+    // === When to plan ===
+
+    /// Makes a plan due at once, because pods have waited already.
+    pub fn urgent(&self) {
+        let now = self.clock.monotonic();
+        self.lock().window.urgent(now);
+        self.poke();
+    }
+
+    /// Makes a plan due after the batch window, as if pods had been created.
+    pub fn plan_again(&self) {
+        self.change(|_| Change::Demand);
+    }
+
+    /// Sets when to plan again even if nothing changes.
+    pub fn plan_again_at(&self, at: Option<Timestamp>) {
+        let now = self.clock.moment();
+        let then =
+            |at: Timestamp| now.after(Duration::try_from(at.duration_since(now.wall)).unwrap_or_default());
+        self.lock().again_at = at.map(then);
+    }
+
+    /// How long until that time, by the clock on which it comes first.
+    pub fn again_in(&self) -> Option<Duration> {
+        let then = self.lock().again_at?;
+        Some(self.clock.moment().until(then))
+    }
+
+    /// Makes a plan due if that time has come.
+    pub fn plan_if_again(&self) {
+        let now = self.clock.moment();
+        let mut state = self.lock();
+        let due = state.again_at.is_some_and(|at| now.until(at).is_zero());
+        if due {
+            state.again_at = None;
+        }
+        drop(state);
+        if due {
+            self.urgent();
+        }
+    }
+
+    /// When the next plan is due, on the monotonic clock.
+    pub fn plan_at(&self) -> Option<Duration> {
+        self.lock().window.next_deadline()
+    }
+
+    /// Takes a snapshot for a plan, and closes the batch window.
+    pub fn begin_plan(&self) -> Snapshot {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.window.close();
+        let claims: Vec<Arc<Claim>> = state.index.view().claims.interrupted().cloned().collect();
+        if state.setbacks.note_interruptions(claims.iter(), now) {
+            state.apply_setbacks(now);
+        }
+        state.index.snapshot()
+    }
+
+    /// Stores the places of pending pods in a plan.
+    pub fn nominate(&self, plan: &Plan) {
+        self.change(|state| {
+            state.index.set_nominations(plan.nominations.clone(), plan.is_short_of_capacity())
+        });
+    }
+
+    /// Why the node of a pod is removed, as a label for metrics.
+    pub fn why_it_leaves(&self, pod: &ObjectKey) -> &'static str {
+        self.view(|all| {
+            let phase = all.pods.existing(pod).map(|pod| &pod.phase);
+            let Some(PodPhase::Bound { node }) = phase else { return "Deleted" };
+            let Some(claim) = all.claims.named_node(node) else { return "Deleted" };
+            let unhealthy = || claim.since(ConditionType::Unhealthy).map(|_| "Unhealthy");
+            claim.leaving().map(Cause::as_str).or_else(unhealthy).unwrap_or("Deleted")
+        })
+    }
+
+    // === Providers ===
+
+    /// The node classes that pools and claims refer to.
+    pub fn node_classes(&self) -> BTreeSet<NodeClassRef> {
+        self.view(|all| {
+            let pools = all.pools.values().map(|pool| pool.node_class.clone());
+            pools.chain(all.claims.values().map(|claim| claim.node_class.clone())).collect()
+        })
+    }
+
+    /// Sets the catalogues by node class.
+    pub fn set_catalogues(&self, catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>) {
+        self.change(|state| state.index.reset_catalogues(catalogues));
+    }
+
+    /// Sets the instances of a listing that began at `at`.
+    pub fn set_instances(&self, at: Timestamp, instances: Vec<ListedInstance>) {
+        self.change(|state| state.index.set_instances(at, instances));
+    }
+
+    /// Registers that an instance has terminated, even if an older listing contains it.
+    pub fn instance_gone(&self, provider_id: &str) {
+        let now = self.clock.now();
+        self.change(|state| state.index.instance_gone(provider_id, now));
+    }
+
+    /// Notifies that node classes may have changed.
+    pub fn classes_changed(&self) {
+        self.classes.replace(());
+    }
+
+    /// Notifications of changed node classes.
+    pub fn class_changes(&self) -> Receiver<()> {
+        self.classes.subscribe()
+    }
+
+    // === Waking ===
+
+    /// Wakes the loops.
+    pub fn poke(&self) {
+        self.changes.replace(());
+    }
+
+    /// Notifications of changes.
+    pub fn changes(&self) -> Receiver<()> {
+        self.changes.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge::clock::Clock;
+    use crate::edge::clock::testing::TestClock;
+
+    #[test]
+    fn a_calendar_that_is_set_back_holds_up_no_plan() {
+        let clock = Arc::new(TestClock::new());
+        let world = World::new(BatchWindow::default(), Setbacks::default(), clock.clone());
+        let begin = clock.moment();
+        world.plan_again();
+        world.plan_again_at(Some(begin.after(Duration::from_secs(30)).wall));
+        clock.set_back(Duration::from_mins(10));
+        assert_eq!(world.plan_at(), Some(begin.monotonic + Duration::from_secs(1)));
+        assert_eq!(world.again_in(), Some(Duration::from_secs(30)));
+        drop(world.begin_plan());
+        clock.advance(Duration::from_secs(30));
+        world.plan_if_again();
+        assert_eq!(
+            world.plan_at(),
+            Some(clock.moment().monotonic),
+            "by the clock, ten minutes before that time of the calendar"
+        );
+    }
+}

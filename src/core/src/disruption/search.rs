@@ -1,0 +1,174 @@
+//! One search for nodes to empty: keeps track of budgets, and tries plans without a set of nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use poolwright_catalog::UsdPerHour;
+use poolwright_solver::StopSignal;
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
+
+use crate::action::{Action, Event, EventType, Subject};
+use crate::disruption::past_moves::Moves;
+use crate::lifecycle::allowance;
+use crate::lifecycle::protection::Facts;
+use crate::model::plan::{MovedTo, Plan, PlannedClaim};
+use crate::model::{Cause, Claim, ClaimName, Condition, PlanOptions, PodKey, PoolName, Snapshot};
+use crate::plan::plan;
+use crate::supply::commitments;
+
+/// One search for nodes to empty.
+pub(crate) struct Search<'a> {
+    pub facts: Facts<'a>,
+    pub(crate) current: &'a Plan,
+    pub moves: &'a Moves,
+    pub options: &'a PlanOptions,
+    /// Claims whose nodes stay so far and use commitments.
+    pub staying: Vec<&'a Claim>,
+    /// What is left of the disruption budgets of each pool.
+    pub(crate) left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
+    /// What is left of the disruption budgets over all pools.
+    pub(crate) over_all: BTreeMap<Cause, allowance::Allowance>,
+    pub(crate) targets: BTreeSet<ClaimName>,
+    pub(crate) actions: Vec<Action>,
+    pub together: Vec<ClaimName>,
+    pub(crate) alone: Vec<ClaimName>,
+    pub(crate) more: bool,
+}
+
+/// The result of trying to empty a set of nodes.
+pub(crate) struct TrialPlan {
+    pub(crate) plan: Plan,
+    pub(crate) before: UsdPerHour,
+    /// The claims of the set whose pods have no other place, and why.
+    pub(crate) stuck: BTreeMap<ClaimName, String>,
+}
+
+impl<'a> Search<'a> {
+    /// Claims that may be considered: open nodes that stay so far and that no pod is planned for.
+    pub(crate) fn settled(&self) -> impl Iterator<Item = &'a Claim> + use<'a> {
+        let claims = self.facts.snapshot.claims.values().map(AsRef::as_ref);
+        claims.filter(|claim| {
+            claim.deleting_since.is_none()
+                && claim.since(ConditionType::Initialized).is_some()
+                && claim.since(ConditionType::Disrupting).is_none()
+        })
+    }
+
+    /// How many more nodes of the pool may be disrupted for this cause.
+    pub(crate) fn left(&mut self, pool: &PoolName, cause: Cause) -> u64 {
+        let facts = &self.facts;
+        let entry = self.left.entry((pool.clone(), cause)).or_insert_with(|| {
+            let pool = facts.snapshot.pools.get(pool);
+            let nothing = allowance::Allowance { left: 0, why: String::new() };
+            pool.map_or(nothing, |pool| allowance::allowance(facts.snapshot, pool, cause, facts.now))
+        });
+        entry.left
+    }
+
+    /// How many more nodes of all pools may be disrupted for this cause.
+    pub(crate) fn left_over_all(&mut self, cause: Cause) -> u64 {
+        let facts = &self.facts;
+        let work_out = || allowance::allowance_over_all(facts.snapshot, cause, facts.now);
+        self.over_all.entry(cause).or_insert_with(work_out).left
+    }
+
+    pub(crate) fn blocked(&mut self, claim: &Claim, cause: Cause, why: &str) {
+        let what = match cause {
+            Cause::Drifted => "it has drifted and is not replaced yet",
+            Cause::Interrupted => "the cloud is about to maintain its machine, and it is not replaced yet",
+            _ => "it is older than its pool allows and is not replaced yet",
+        };
+        let event = Event {
+            subject: Subject::Claim(claim.name.clone()),
+            kind: EventType::Normal,
+            reason: Reason::DisruptionBlocked,
+            message: format!("{what}: {why}"),
+        };
+        self.actions.push(Action::RecordEvent(event));
+    }
+
+    /// A snapshot in which these claims are disrupted.
+    pub fn without(&self, set: &[(&Claim, Cause)]) -> Snapshot {
+        let mut snapshot = self.facts.snapshot.clone();
+        for (claim, cause) in set {
+            let mut claim = (*claim).clone();
+            let condition = Condition {
+                status: ConditionStatus::True,
+                since: self.facts.now,
+                reason: cause.as_str().to_owned(),
+                message: String::new(),
+            };
+            claim.conditions.insert(ConditionType::Disrupting, condition);
+            snapshot.claims.insert(claim.name.clone(), Arc::new(claim));
+        }
+        snapshot
+    }
+
+    /// The saving if these nodes are removed. A node that a commitment pays saves nothing, unless other nodes can use the
+    /// commitment.
+    fn worth(&self, gone: &[&Claim]) -> UsdPerHour {
+        commitments::worth(&self.options.commitments, &self.staying, gone)
+    }
+
+    /// Plans without these nodes; `None` if other pods would be worse off.
+    pub(crate) fn attempt(&self, set: &[(&Claim, Cause)], stop: &mut dyn StopSignal) -> Option<TrialPlan> {
+        let plan = plan(&self.without(set), self.facts.now, self.options, stop);
+        let names: BTreeSet<&ClaimName> = set.iter().map(|(claim, _)| &claim.name).collect();
+        let unmet =
+            |plan: &Plan| -> BTreeSet<PodKey> { plan.unplaced.iter().map(|left| left.pod.clone()).collect() };
+        let strands = || !unmet(&plan).is_subset(&unmet(self.current));
+        let mut stuck: BTreeMap<ClaimName, String> = BTreeMap::new();
+        for moved in &plan.moved {
+            match &moved.to {
+                MovedTo::Nowhere(why) if names.contains(&moved.from) => {
+                    let why = format!("pod {} has no other place: {why}", moved.pod);
+                    stuck.entry(moved.from.clone()).or_insert(why);
+                }
+                MovedTo::Nowhere(_) | MovedTo::New(_) if !names.contains(&moved.from) => return None,
+                _ => {}
+            }
+        }
+        let only_theirs =
+            |claim: &PlannedClaim| claim.planned_pods.iter().all(|key| key.existing().is_none());
+        let sound = plan.refused.is_empty()
+            && plan.unknown_price_claims == 0
+            && plan.claims.iter().all(only_theirs)
+            && !strands();
+        let gone: Vec<&Claim> = set.iter().map(|(claim, _)| *claim).collect();
+        let before = self.worth(&gone);
+        sound.then_some(TrialPlan { plan, before, stuck })
+    }
+}
+
+/// Where the pods of a claim would go, in words.
+pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
+    let (mut rooms, mut new): (BTreeSet<&str>, BTreeSet<&ClaimName>) = (BTreeSet::new(), BTreeSet::new());
+    for moved in plan.moved.iter().filter(|moved| moved.from == *from) {
+        match &moved.to {
+            MovedTo::Room(target) => {
+                rooms.insert(target.name());
+            }
+            MovedTo::New(name) => {
+                new.insert(name);
+            }
+            MovedTo::Nowhere(_) | MovedTo::NotMade => {}
+        }
+    }
+    let mut words: Vec<String> = Vec::new();
+    for name in new {
+        if let Some(claim) = plan.claims.iter().find(|claim| claim.name == *name) {
+            let price = claim.price().map_or("unknown".to_owned(), |price| price.to_string());
+            words.push(format!("new {name} ({} at {price} $/h)", claim.offering()));
+        }
+    }
+    let more = rooms.len().saturating_sub(3);
+    words.extend(rooms.into_iter().take(3).map(ToOwned::to_owned));
+    if more > 0 {
+        words.push(format!("{more} more"));
+    }
+    if words.is_empty() {
+        "no other node, because none would be recreated".to_owned()
+    } else {
+        words.join(", ")
+    }
+}

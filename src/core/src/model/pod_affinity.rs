@@ -1,0 +1,89 @@
+//! Rules about other pods: host ports, pod affinity and anti-affinity terms, and topology spread constraints.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::rules::Requirement;
+
+/// A host port that a pod uses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct HostPort {
+    /// The port.
+    pub port: u16,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+    /// The host IP that it listens on; `None` for all (`0.0.0.0`).
+    pub ip: Option<String>,
+}
+
+/// One term of pod affinity or anti-affinity.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PodTerm {
+    /// The topology key: nodes with the same value of this label form one domain.
+    pub topology_key: String,
+    /// The namespaces of the selected pods.
+    pub namespaces: Namespaces,
+    /// The label selector, AND-ed. An empty list selects every pod, `None` selects none.
+    pub selector: Option<Vec<Requirement>>,
+}
+
+/// A namespace and its labels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespace {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Labels of namespaces, by name.
+pub type NamespaceLabels = BTreeMap<String, BTreeMap<String, String>>;
+
+impl Namespace {
+    /// The labels of many namespaces, as a [`crate::model::snapshot::Snapshot`] holds them.
+    pub fn labels_by_name(all: impl IntoIterator<Item = Self>) -> Arc<NamespaceLabels> {
+        Arc::new(all.into_iter().map(|namespace| (namespace.name, namespace.labels)).collect())
+    }
+}
+
+/// Namespaces that a term selects.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Namespaces {
+    /// Every namespace.
+    All,
+    /// The namespaces with these names.
+    Of(BTreeSet<String>),
+    /// The namespaces with these names, and those whose labels meet all requirements.
+    Chosen(BTreeSet<String>, Vec<Requirement>),
+}
+
+/// A topology spread constraint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SpreadRule {
+    /// The topology key.
+    pub topology_key: String,
+    /// `maxSkew`; at least 1.
+    pub max_skew: u32,
+    /// The label selector for pods of its own namespace, AND-ed. An empty list selects none, as `None` does (unlike in
+    /// [`PodTerm`]).
+    pub selector: Option<Vec<Requirement>>,
+    /// `minDomains`: with fewer domains, the least count is taken as zero.
+    pub min_domains: Option<u32>,
+    /// `nodeAffinityPolicy: Ignore`: nodes count even if the pod's node selector or node affinity excludes them.
+    pub any_affinity: bool,
+    /// `nodeTaintsPolicy: Honor`: nodes whose taints the pod does not tolerate do not count.
+    pub honor_taints: bool,
+    /// The scheduler's configuration file, if this is a default constraint; `None` for a constraint of the pod.
+    pub default_of: Option<String>,
+}
+
+impl SpreadRule {
+    /// A suffix for messages if it is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
+    pub fn origin(&self) -> String {
+        self.default_of
+            .as_ref()
+            .map_or_else(String::new, |file| format!(" (the scheduler's default, from {file})"))
+    }
+}

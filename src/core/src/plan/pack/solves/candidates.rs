@@ -1,0 +1,194 @@
+//! Candidates: the kinds of nodes that can be bought, and which classes of pods fit each. Offerings that are equal for pods and
+//! limits are one candidate.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
+use poolwright_solver::BitSet;
+
+use crate::plan::pack::classes::PodClasses;
+use crate::plan::pack::solves::inputs::SolveInputs;
+use crate::rules::gpus::GpuForm;
+use crate::supply::interruption_risk;
+use crate::supply::limits::Limits;
+use crate::supply::offerings::{Availability, PoolOffering, Supply};
+
+/// A candidate: the cheapest of all offerings that are equal for pods and limits.
+pub(crate) struct NodeCandidate {
+    pub pool: usize,
+    pub offer: PoolOffering,
+    pub form: GpuForm,
+    /// The price that it counts with.
+    pub price: UsdPerHour,
+    pub interruptions: u32,
+    pub weight: u32,
+    pub signatures: BitSet,
+    pub uses: Vec<(u32, u64)>,
+    /// Whether the cloud has reclaimed such instances lately. Then `price` is the raised price, and pools with lower weight are
+    /// considered too.
+    pub taken_back: bool,
+}
+
+/// The key of a candidate: of offerings with equal keys, only the cheapest is used.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct CandidateKey {
+    weight: std::cmp::Reverse<u32>,
+    capacity: usize,
+    residents: usize,
+    form: GpuForm,
+    /// The pool, if it has limits.
+    limited: Option<usize>,
+    /// The offering, if its number is limited or a commitment covers it.
+    own_terms: Option<usize>,
+    interruptions: u32,
+    taken_back: bool,
+    signatures: BitSet,
+}
+
+/// Which classes fit on which empty nodes.
+pub(crate) struct Fits {
+    /// Index of the requests, by class.
+    requests: Vec<usize>,
+    /// The requests that fit, by capacity.
+    fit: Vec<BitSet>,
+}
+
+impl Fits {
+    pub fn new(supply: &Supply<'_>, classes: &PodClasses<'_>) -> Self {
+        let mut known: BTreeMap<&ResourceList, usize> = BTreeMap::new();
+        let mut number = |requests| {
+            let next = known.len();
+            *known.entry(requests).or_insert(next)
+        };
+        let requests = classes.classes.iter().map(|class| number(&class.requests)).collect();
+        let of = |capacity: &ResourceList| {
+            let mut bits = BitSet::new(known.len());
+            for (requests, index) in &known {
+                if requests.fits(capacity) {
+                    bits.insert(*index);
+                }
+            }
+            bits
+        };
+        Self { requests, fit: supply.capacities.iter().map(of).collect() }
+    }
+
+    /// The candidates that fit each class, for each of its signatures, its own signature last. Equal classes share the result.
+    pub fn holding(
+        &self,
+        candidates: &[NodeCandidate],
+        inputs: &SolveInputs<'_, '_>,
+    ) -> Vec<Vec<(usize, Rc<[usize]>)>> {
+        let meets_anybody = inputs.supply.residents.iter().any(|residents| !residents.is_empty());
+        let mut known: BTreeMap<_, Rc<[usize]>> = BTreeMap::new();
+        let mut all = Vec::with_capacity(inputs.classes.classes.len());
+        for (index, class) in inputs.classes.classes.iter().enumerate() {
+            let profile = if meets_anybody { class.profile } else { 0 };
+            let alone = class.gpu_need.is_some().then_some(index);
+            let asked = class.preferred.iter().copied().chain([class.signature]).map(|signature| {
+                let key = (signature, self.requests[index], profile, alone);
+                let homes = known.entry(key).or_insert_with(|| {
+                    let is_home = |at: &usize| self.holds(&candidates[*at], index, signature, inputs);
+                    (0..candidates.len()).filter(is_home).collect()
+                });
+                (signature, homes.clone())
+            });
+            all.push(asked.collect());
+        }
+        all
+    }
+
+    /// Whether a class with this signature fits a candidate.
+    fn holds(
+        &self,
+        candidate: &NodeCandidate,
+        class: usize,
+        signature: usize,
+        inputs: &SolveInputs<'_, '_>,
+    ) -> bool {
+        let wanted = &inputs.classes.classes[class];
+        candidate.signatures.contains(signature)
+            && self.fit[candidate.offer.capacity].contains(self.requests[class])
+            && inputs.colocation.admits(wanted.profile, &inputs.supply.residents[candidate.offer.residents])
+            && (candidate.form == GpuForm::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
+            && wanted.gpu_need.as_ref().is_none_or(|gpu_need| {
+                let kind = inputs.supply.instance_type(candidate.pool, candidate.offer.offering);
+                candidate.form.grants(inputs.options.sharing, kind, Some(gpu_need))
+            })
+    }
+}
+
+/// All candidates: the cheapest of equal offerings.
+pub(crate) fn candidates(
+    inputs: &SolveInputs<'_, '_>,
+    limits: &Limits,
+    price: impl Fn(Availability) -> Option<UsdPerHour>,
+) -> Vec<NodeCandidate> {
+    let SolveInputs { supply, admissions, classes, options, .. } = *inputs;
+    // Without requests for parts of GPUs, no GPU is partitioned or shared.
+    let gpu_needs = classes.classes.iter().any(|class| class.gpu_need.is_some());
+    let forms =
+        |kind: &InstanceType| if gpu_needs { GpuForm::all(options.sharing, kind) } else { &[GpuForm::Plain] };
+    let mut best: BTreeMap<CandidateKey, NodeCandidate> = BTreeMap::new();
+    for (index, offered) in supply.pools.iter().enumerate() {
+        let tolerated: Vec<usize> =
+            (0..classes.signatures.len()).filter(|s| admissions.tolerated(index, *s)).collect();
+        if tolerated.is_empty() {
+            continue;
+        }
+        let limited = limits.has_own(index).then_some(index);
+        for offer in &offered.offers {
+            let Some(price) = price(offer.availability) else { continue };
+            let mut signatures = BitSet::new(classes.signatures.len());
+            for signature in &tolerated {
+                if admissions.admits(index, *signature, offer.offering) {
+                    signatures.insert(*signature);
+                }
+            }
+            if signatures.is_empty() {
+                continue;
+            }
+            let weight = offered.pool.weight;
+            let kind = supply.instance_type(index, offer.offering);
+            let offering = supply.offering(index, offer.offering);
+            let own_terms = limits.is_scarce(offered.table, offer.offering)
+                || options.commitments.iter().any(|one| one.pays_for(&offering.id));
+            let interruptions = interruption_risk::interruptions(options, offering);
+            let taken_back = matches!(offer.availability, Availability::TakenBack(..));
+            for form in forms(kind).iter().copied() {
+                let key = CandidateKey {
+                    weight: std::cmp::Reverse(weight),
+                    capacity: offer.capacity,
+                    residents: offer.residents,
+                    form,
+                    limited,
+                    own_terms: own_terms.then_some(offer.offering),
+                    interruptions,
+                    taken_back,
+                    signatures: signatures.clone(),
+                };
+                if best.get(&key).is_some_and(|known| known.price <= price) {
+                    continue;
+                }
+                let uses = limits.uses(supply, index, offer.offering, offer.availability.price());
+                let signatures = signatures.clone();
+                best.insert(
+                    key,
+                    NodeCandidate {
+                        pool: index,
+                        offer: *offer,
+                        form,
+                        price,
+                        interruptions,
+                        weight,
+                        signatures,
+                        uses,
+                        taken_back,
+                    },
+                );
+            }
+        }
+    }
+    best.into_values().collect()
+}

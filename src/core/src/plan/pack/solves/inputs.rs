@@ -1,0 +1,23 @@
+//! Inputs of the solver calls.
+
+use crate::model::PlanOptions;
+use crate::plan::pack::classes::PodClasses;
+use crate::rules::colocation::Colocation;
+use crate::supply::offerings::{Admissions, Supply};
+
+pub(crate) struct SolveInputs<'s, 'a> {
+    pub supply: &'s Supply<'a>,
+    pub admissions: &'s Admissions,
+    pub classes: &'s PodClasses<'a>,
+    pub colocation: &'s Colocation<'a>,
+    pub options: &'s PlanOptions,
+}
+
+/// Existing nodes, in the solver's numbering.
+#[derive(Debug, Default)]
+pub(crate) struct ExistingNodes {
+    /// Indices of rooms; indices above those are nodes bought so far.
+    pub nodes: Vec<usize>,
+    /// The existing nodes that fit each participating class.
+    pub homes: Vec<Vec<u32>>,
+}

@@ -1,0 +1,454 @@
+//! Solver calls: one for each tier of pools, highest weight first, then one for offerings with unknown prices.
+//!
+//! A pod is offered only the pools with the highest weight that fit it. Pods that limits leave unplaced go on to the next tier.
+//! Every solution is verified before it is used.
+
+pub(crate) mod candidates;
+pub(crate) mod existing;
+pub(crate) mod inputs;
+pub(crate) mod naive;
+pub(crate) mod problem;
+
+pub(crate) use crate::plan::pack::solves::inputs::SolveInputs;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use poolwright_catalog::{ResourceList, UsdPerHour};
+use poolwright_solver as solver;
+use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
+
+use crate::model::Pod;
+use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
+use crate::plan::pack::layout;
+use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
+use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::plan::place::topology::Assigned;
+use crate::rules;
+use crate::rules::colocation::{Present, join};
+use crate::rules::gpus;
+use crate::rules::gpus::{GpuForm, GpuNeed};
+use crate::supply::limits::Limits;
+use crate::supply::offerings::{Availability, PoolOffering};
+use crate::supply::rooms::Rooms;
+
+/// The value used for every unknown price, so that the number of nodes is minimized.
+const NOMINAL: UsdPerHour = UsdPerHour::from_micros(UsdPerHour::MICROS_PER_USD);
+
+/// One node to buy.
+#[derive(Clone, Debug)]
+pub(crate) struct NewNode<'a> {
+    /// Index into [`Supply::pools`].
+    pub pool: usize,
+    pub offer: PoolOffering,
+    /// The number of pods by class.
+    pub content: BTreeMap<usize, u32>,
+    pub pods: Vec<&'a Pod>,
+    pub form: GpuForm,
+    pub gpus: Vec<PlannedGpu>,
+    free: ResourceList,
+    present: Present,
+}
+
+/// The result of packing.
+#[derive(Debug, Default)]
+pub(crate) struct Packing<'a> {
+    pub new: Vec<NewNode<'a>>,
+    /// Pods on existing nodes: index into [`Rooms::all`].
+    pub on_rooms: Vec<(usize, &'a Pod)>,
+    /// Unplaced pods, by class.
+    pub left: Vec<Vec<&'a Pod>>,
+    /// The limit that excluded the last unplaced pod, by class.
+    pub limit: Vec<Option<u32>>,
+    /// Limits that kept a pod out of its preferred pools.
+    pub limits_reached: BTreeSet<u32>,
+    pub bound: UsdPerHour,
+    /// The weakest proof of the solver calls that add to the bound; `None` if there were none.
+    pub proof: Option<Proof>,
+    pub baselines: Baselines,
+    pub refused: Vec<String>,
+    pub stopped_early: bool,
+    pub solves: Vec<Solve>,
+    /// The amount that commitments pay.
+    pub covered: UsdPerHour,
+    /// The use of each commitment.
+    pub commitments: Vec<CommitmentUse>,
+}
+
+impl<'a> Packing<'a> {
+    /// Places bundled pods on the node of their leader.
+    pub fn unite(&mut self, assigned: &Assigned<'a>) {
+        if assigned.bundles.is_empty() {
+            return;
+        }
+        let with = |pods: &[&'a Pod]| -> Vec<&'a Pod> {
+            pods.iter().flat_map(|pod| assigned.with(&pod.key).iter().copied()).collect()
+        };
+        for node in &mut self.new {
+            let more = with(&node.pods);
+            node.pods.extend(more);
+        }
+        let followed = |(room, pod): &(usize, &'a Pod)| -> Vec<(usize, &'a Pod)> {
+            assigned.with(&pod.key).iter().map(|follower| (*room, *follower)).collect()
+        };
+        let more: Vec<_> = self.on_rooms.iter().flat_map(followed).collect();
+        self.on_rooms.extend(more);
+        for left in &mut self.left {
+            let more = with(left);
+            left.extend(more);
+        }
+    }
+}
+
+pub(crate) fn run<'a>(
+    inputs: &SolveInputs<'_, 'a>,
+    rooms: &mut Rooms<'_>,
+    limits: &mut Limits,
+    stop: &mut dyn StopSignal,
+) -> Packing<'a> {
+    let SolveInputs { supply, classes, .. } = *inputs;
+    let priced = candidates(inputs, limits, Availability::weighed);
+    let unpriced = candidates(inputs, limits, |availability| match availability {
+        Availability::Unpriced => Some(NOMINAL),
+        _ => None,
+    });
+    let fits = Fits::new(supply, classes);
+    let holding = fits.holding(&priced, inputs);
+    // Signatures and weights of pools, by tier: first with all preferences, last with none.
+    let tiers: Vec<Vec<(usize, u32)>> = holding
+        .iter()
+        .map(|asked| {
+            let of_signature = |(signature, candidates): &(usize, Rc<[usize]>)| {
+                // Candidates with the highest weight come first. Reclaimed offerings do not make a pool preferred, unless
+                // nothing else is on offer.
+                let of = |taken_back: bool| {
+                    let some =
+                        candidates.iter().map(|at| &priced[*at]).filter(|one| taken_back || !one.taken_back);
+                    some.map(|candidate| candidate.weight).collect::<Vec<u32>>()
+                };
+                let mut weights = of(false);
+                // Reclaimed offerings of pools with lower weight come after all else.
+                let lightest = weights.last().copied();
+                weights
+                    .extend(of(true).into_iter().filter(|weight| lightest.is_none_or(|last| *weight < last)));
+                weights.dedup();
+                let signature = *signature;
+                weights.into_iter().map(move |weight| (signature, weight))
+            };
+            asked.iter().flat_map(of_signature).collect()
+        })
+        .collect();
+    let mut run = Run {
+        inputs,
+        rooms,
+        limits,
+        room_admits: Vec::new(),
+        queues: classes.classes.iter().map(|class| class.pods.iter().copied().collect()).collect(),
+        used: vec![BTreeSet::new(); classes.classes.len()],
+        outcome: Packing {
+            limit: vec![None; classes.classes.len()],
+            commitments: inputs
+                .options
+                .commitments
+                .iter()
+                .map(|terms| CommitmentUse {
+                    name: terms.name.clone(),
+                    left: terms.left,
+                    used: UsdPerHour::ZERO,
+                })
+                .collect(),
+            ..Packing::default()
+        },
+    };
+    run.admit_rooms();
+    run.instances_that_are_there();
+    let rounds = tiers.iter().map(Vec::len).max().unwrap_or(0).max(1);
+    for round in 0..rounds {
+        let admitted = |class: usize| -> Vec<usize> {
+            let Some((signature, weight)) = tiers[class].get(round) else { return Vec::new() };
+            let asked = holding[class].iter().find(|(asked, _)| asked == signature);
+            let homes = asked.map_or(&[][..], |(_, candidates)| candidates);
+            let now = |at: &usize| {
+                let candidate = &priced[*at];
+                candidate.weight == *weight || (candidate.taken_back && candidate.weight > *weight)
+            };
+            homes.iter().copied().filter(now).collect()
+        };
+        // In the first round, every pod may use existing nodes; in later rounds, only pods with another tier.
+        let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
+        if !run.tier(&priced, takes_part, admitted, true, stop) {
+            return run.outcome;
+        }
+    }
+    if !unpriced.is_empty() {
+        let holding = fits.holding(&unpriced, inputs);
+        // Its own signature comes last.
+        let admitted =
+            |class: usize| holding[class].last().map_or_else(Vec::new, |(_, candidates)| candidates.to_vec());
+        if !run.tier(&unpriced, |_| true, admitted, false, stop) {
+            return run.outcome;
+        }
+    }
+    run.baselines(&priced);
+    run.outcome.left = run.queues.into_iter().map(Vec::from).collect();
+    run.outcome
+}
+
+struct Run<'r, 's, 'a, 'n> {
+    inputs: &'r SolveInputs<'s, 'a>,
+    rooms: &'r mut Rooms<'n>,
+    limits: &'r mut Limits,
+    /// The signatures that each room admits.
+    room_admits: Vec<BitSet>,
+    /// Pods not placed yet, by class.
+    queues: Vec<VecDeque<&'a Pod>>,
+    /// The candidates that each class could use so far, for the baselines.
+    used: Vec<BTreeSet<usize>>,
+    outcome: Packing<'a>,
+}
+
+impl Run<'_, '_, '_, '_> {
+    fn admit_rooms(&mut self) {
+        let signatures = &self.inputs.classes.signatures;
+        let admits = |room: &Arc<crate::supply::rooms::Room<'_>>| {
+            let mut bits = BitSet::new(signatures.len());
+            for (index, (spec, pin)) in signatures.iter().enumerate() {
+                if rules::admits(spec, &room.labels, &room.taints).is_ok()
+                    && pin.iter().all(|requirement| rules::matches(requirement, &room.labels))
+                {
+                    bits.insert(index);
+                }
+            }
+            bits
+        };
+        self.room_admits = self.rooms.all.iter().map(admits).collect();
+    }
+
+    /// Places pods that request MIG instances by name on existing nodes with free instances. They cost nothing, so the solver
+    /// is not needed.
+    fn instances_that_are_there(&mut self) {
+        for (class, wanted) in self.inputs.classes.classes.iter().enumerate() {
+            if !wanted.spec.requests.iter().any(|(name, _)| name.as_str().starts_with(gpus::MIG_PREFIX)) {
+                continue;
+            }
+            for at in 0..self.rooms.all.len() {
+                while self.room_admits[at].contains(wanted.signature)
+                    && wanted.spec.requests.fits(&self.rooms.all[at].free)
+                    && self.inputs.colocation.admits_one(wanted.profile, &self.rooms.all[at].present)
+                    && let Some(pod) = self.queues[class].pop_front()
+                {
+                    self.outcome.on_rooms.push((at, pod));
+                    self.rooms.take(at, &wanted.spec.requests, wanted.profile);
+                }
+            }
+        }
+    }
+
+    /// Solves one tier until nothing more can be placed. False if a solution failed verification.
+    ///
+    /// A solution may leave room for more pods, under the limits or on nodes, so the tier is solved again. Only the first solve
+    /// adds to the bound, because only its problem covers all plans.
+    fn tier(
+        &mut self,
+        candidates: &[NodeCandidate],
+        takes_part: impl Fn(usize) -> bool,
+        admitted: impl Fn(usize) -> Vec<usize>,
+        priced: bool,
+        stop: &mut dyn StopSignal,
+    ) -> bool {
+        let mut bound = priced;
+        loop {
+            let before = self.waiting();
+            if !self.round(candidates, &takes_part, &admitted, priced, bound, stop) {
+                return false;
+            }
+            bound = false;
+            let within = |candidate: &usize| {
+                let mut uses = candidates[*candidate].uses.iter();
+                uses.all(|(limit, amount)| *amount <= self.limits.all[*limit as usize].left)
+            };
+            let left: Vec<usize> = (0..self.queues.len())
+                .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))
+                .collect();
+            let more = left.iter().any(|class| {
+                admitted(*class).iter().any(within)
+                    || self.on_rooms(*class).next().is_some()
+                    || self.on_new(*class).next().is_some()
+            });
+            if self.waiting() == before || !more {
+                let reached = left.iter().filter_map(|class| self.outcome.limit[*class]);
+                self.outcome.limits_reached.extend(reached);
+                return true;
+            }
+        }
+    }
+
+    /// One solver call. False if its solution failed verification.
+    fn round(
+        &mut self,
+        candidates: &[NodeCandidate],
+        takes_part: impl Fn(usize) -> bool,
+        admitted: impl Fn(usize) -> Vec<usize>,
+        priced: bool,
+        bound: bool,
+        stop: &mut dyn StopSignal,
+    ) -> bool {
+        let classes: Vec<usize> = (0..self.queues.len())
+            .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))
+            .collect();
+        if classes.is_empty() {
+            return true;
+        }
+        let homes: Vec<Vec<usize>> = classes.iter().map(|class| admitted(*class)).collect();
+        if priced && self.inputs.options.baselines {
+            for (class, homes) in classes.iter().zip(&homes) {
+                self.used[*class].extend(homes);
+            }
+        }
+        let mut is_wanted = vec![false; candidates.len()];
+        homes.iter().flatten().for_each(|candidate| is_wanted[*candidate] = true);
+        let wanted: Vec<usize> = (0..candidates.len()).filter(|candidate| is_wanted[*candidate]).collect();
+        let there = self.there(&classes);
+        let problem = self.problem(candidates, &classes, &homes, &wanted, Some(&there));
+        let solved = solver::solve(&problem, &self.inputs.options.solver, stop);
+        if self.inputs.options.keep_solves {
+            let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
+            let pods = classes.iter().map(keys).collect();
+            self.outcome.solves.push(Solve {
+                problem: problem.clone(),
+                pods,
+                solution: solved.as_ref().ok().cloned(),
+            });
+        }
+        let solution = match solved {
+            Ok(solution) => solution,
+            Err(error) => {
+                self.outcome.refused.push(error.to_string());
+                return false;
+            }
+        };
+        if let Err(violations) = solver::check(&problem, &solution) {
+            self.outcome.refused.extend(violations.iter().map(ToString::to_string));
+            return false;
+        }
+        self.apply(candidates, (&classes, &there), &wanted, &solution);
+        if bound {
+            self.outcome.bound += solution.bound;
+            self.outcome.proof = self.outcome.proof.max(Some(solution.proof));
+        }
+        self.outcome.stopped_early |= solution.stopped == solver::Stopped::Asked;
+        true
+    }
+
+    /// The number of unplaced pods.
+    fn waiting(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum()
+    }
+
+    /// Rooms that fit a pod of the class.
+    fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
+        let class = &self.inputs.classes.classes[class];
+        // How an existing node could share or repartition its GPUs is unknown, so it gives only whole ones.
+        let possible = matches!(class.gpu_need, None | Some(GpuNeed::Whole(_)));
+        (0..self.rooms.all.len()).filter(move |room| {
+            possible
+                && self.room_admits[*room].contains(class.signature)
+                && rules::is_host(class.spec, &self.rooms.all[*room].labels)
+                && class.on_whole().fits(&self.rooms.all[*room].free)
+                && self.inputs.colocation.admits(class.profile, &self.rooms.all[*room].present)
+        })
+    }
+
+    /// Nodes bought so far that fit another pod of the class.
+    fn on_new(&self, class: usize) -> impl Iterator<Item = usize> {
+        let class = &self.inputs.classes.classes[class];
+        (0..self.outcome.new.len()).filter(move |at| {
+            let node = &self.outcome.new[*at];
+            class.gpu_need.is_none()
+                && self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
+                && class.requests.fits(&node.free)
+                && self.inputs.colocation.admits(class.profile, &node.present)
+        })
+    }
+
+    fn apply(
+        &mut self,
+        candidates: &[NodeCandidate],
+        (classes, there): (&[usize], &ExistingNodes),
+        wanted: &[usize],
+        solution: &Solution,
+    ) {
+        let all = &self.inputs.classes.classes;
+        for used in &solution.on_existing {
+            let at = there.nodes[used.node as usize];
+            for (class, count) in &used.pods {
+                let class = classes[*class as usize];
+                let pods = self.queues[class].drain(..*count as usize);
+                let profile = all[class].profile;
+                if let Some(room) = self.rooms.all.get_mut(at).map(Arc::make_mut) {
+                    self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
+                    take(Arc::make_mut(&mut room.free), all[class].on_whole(), *count);
+                    join(&mut room.present, profile, *count);
+                } else {
+                    let node = &mut self.outcome.new[at - self.rooms.all.len()];
+                    node.pods.extend(pods);
+                    *node.content.entry(class).or_default() += count;
+                    take(&mut node.free, &all[class].requests, *count);
+                    join(&mut node.present, profile, *count);
+                }
+            }
+        }
+        for (of, used) in self.outcome.commitments.iter_mut().zip(&solution.commitment_use) {
+            of.used += *used;
+        }
+        let mut prices = UsdPerHour::ZERO;
+        for group in &solution.new_nodes {
+            let candidate = &candidates[wanted[group.candidate as usize]];
+            prices += (0..group.count).map(|_| candidate.price).sum();
+            for _ in 0..group.count {
+                let mut node = NewNode {
+                    pool: candidate.pool,
+                    offer: candidate.offer,
+                    content: BTreeMap::new(),
+                    pods: Vec::new(),
+                    form: candidate.form,
+                    gpus: Vec::new(),
+                    free: candidate.form.room(&self.inputs.supply.capacities[candidate.offer.capacity]),
+                    present: self.inputs.supply.residents[candidate.offer.residents].clone(),
+                };
+                let mut on: BTreeMap<usize, Vec<&Pod>> = BTreeMap::new();
+                for (class, count) in &group.pods {
+                    let class = classes[*class as usize];
+                    let pods: Vec<_> = self.queues[class].drain(..*count as usize).collect();
+                    node.pods.extend(&pods);
+                    on.insert(class, pods);
+                    node.content.insert(class, *count);
+                    take(&mut node.free, &all[class].requests, *count);
+                    let profile = all[class].profile;
+                    join(&mut node.present, profile, *count);
+                }
+                let kind = self.inputs.supply.instance_type(candidate.pool, candidate.offer.offering);
+                let class = |class: u32| classes[class as usize];
+                node.gpus = layout::planned(&group.gpus, &on, self.inputs.classes, class, kind);
+                self.limits.take(&candidate.uses);
+                self.outcome.new.push(node);
+            }
+        }
+        if !self.outcome.commitments.is_empty() {
+            let covered = prices.micros().saturating_sub(solution.cost.micros());
+            self.outcome.covered += UsdPerHour::from_micros(covered);
+        }
+        for left in &solution.unplaced {
+            if let solver::UnplacedReason::LimitReached(limit) = left.reason {
+                self.outcome.limit[classes[left.class as usize]] = Some(limit);
+            }
+        }
+    }
+}
+
+fn take(free: &mut ResourceList, requests: &ResourceList, count: u32) {
+    for (name, amount) in requests.iter() {
+        let left = free.get(name.as_str()).saturating_sub(amount.saturating_mul(u64::from(count)));
+        free.set(name.clone(), left);
+    }
+}

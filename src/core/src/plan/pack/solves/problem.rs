@@ -1,0 +1,179 @@
+//! Builds the solver's problem.
+
+use crate::plan::pack::class_risk::of_class;
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
+use poolwright_solver as solver;
+use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem};
+
+use crate::model::ClaimName;
+use crate::model::plan::Target;
+use crate::plan::pack::solves::Run;
+use crate::plan::pack::solves::candidates::NodeCandidate;
+use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::rules::gpus;
+use crate::rules::gpus::{GpuForm, GpuNeed};
+
+/// The prefix of resources that represent spread constraints.
+const SPREAD: &str = "poolwright.dev/spread-";
+
+fn with(mut amounts: Vec<u64>, more: impl Iterator<Item = u64>) -> Vec<u64> {
+    amounts.extend(more);
+    amounts
+}
+
+impl Run<'_, '_, '_, '_> {
+    pub(crate) fn problem(
+        &self,
+        candidates: &[NodeCandidate],
+        classes: &[usize],
+        homes: &[Vec<usize>],
+        wanted: &[usize],
+        there: Option<&ExistingNodes>,
+    ) -> Problem {
+        let naive = there.is_none();
+        let (nodes, homes_there) = there.map_or((&[][..], &[][..]), |there| (&there.nodes, &there.homes));
+        let all = &self.inputs.classes.classes;
+        let colocation = self.inputs.colocation;
+        let sharing = self.inputs.options.sharing;
+        let request = |class: usize| {
+            let class = &all[class];
+            if naive { gpus::naive(class.spec) } else { class.requests.clone() }
+        };
+        let mut names: BTreeSet<ResourceName> = BTreeSet::new();
+        for class in classes {
+            names.extend(request(*class).iter().map(|(name, _)| name.clone()));
+        }
+        let shared = classes.iter().any(|class| all[*class].gpu_need.is_some());
+        let project =
+            |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
+        // A spread constraint is a resource if a maximum per class cannot express it.
+        let residents = |at: usize| &self.inputs.supply.residents[candidates[at].offer.residents];
+        let present = nodes.iter().map(|at| self.present(*at));
+        let present = present.chain(wanted.iter().map(|at| residents(*at)));
+        let tallies = colocation.tallies(classes.iter().map(|class| all[*class].profile), present);
+        let tallied = (0..tallies.len()).map(|at| ResourceName::new(format!("{SPREAD}{at}")));
+        let left = |present| tallies.iter().map(move |tally| colocation.tally_left(*tally, present));
+        let mut position = vec![u32::MAX; candidates.len()];
+        wanted.iter().zip(0..).for_each(|(candidate, at)| position[*candidate] = at);
+        Problem {
+            resources: names.iter().cloned().chain(tallied).collect(),
+            classes: classes
+                .iter()
+                .zip(homes)
+                .enumerate()
+                .map(|(at, (class, homes))| PodClass {
+                    name: self.queues[*class][0].key.to_string(),
+                    requests: with(
+                        project(&request(*class)),
+                        tallies.iter().map(|tally| colocation.tally(*tally, all[*class].profile)),
+                    ),
+                    count: self.queues[*class].len() as u32,
+                    priority: all[*class].priority,
+                    max_per_node: colocation.most(all[*class].profile),
+                    ports: colocation.ports(all[*class].profile),
+                    candidates: homes.iter().map(|candidate| position[*candidate]).collect(),
+                    existing: homes_there.get(at).cloned().unwrap_or_default(),
+                    gpu: all[*class].gpu_need.as_ref().filter(|_| !naive).and_then(GpuNeed::request),
+                    at_risk: of_class(self.inputs.options, &all[*class]),
+                    ..PodClass::default()
+                })
+                .collect(),
+            candidates: wanted
+                .iter()
+                .map(|at| {
+                    let candidate = &candidates[*at];
+                    let supply = self.inputs.supply;
+                    let id = &supply.offering(candidate.pool, candidate.offer.offering).id;
+                    let capacity = &supply.capacities[candidate.offer.capacity];
+                    let form = if naive { GpuForm::Plain } else { candidate.form };
+                    Candidate {
+                        name: format!("{}: {id}{}", supply.pools[candidate.pool].pool.name, form.words()),
+                        price: candidate.price,
+                        capacity: with(project(&form.room(capacity)), left(residents(*at))),
+                        gpus: form
+                            .gpus(sharing, supply.instance_type(candidate.pool, candidate.offer.offering)),
+                        max_nodes: None,
+                        limit_use: candidate.uses.clone(),
+                        interruptions: candidate.interruptions,
+                        ..Candidate::default()
+                    }
+                })
+                .collect(),
+            existing: nodes
+                .iter()
+                .map(|at| {
+                    let room = self.rooms.all.get(*at);
+                    ExistingNode {
+                        name: match room.map(|room| &room.target) {
+                            Some(Target::Claim(ClaimName(name)) | Target::Node(name)) => name.clone(),
+                            None => format!("planned node {}", at - self.rooms.all.len()),
+                        },
+                        free: with(project(self.free(*at)), left(self.present(*at))),
+                        gpus: room.filter(|_| shared).map_or_else(Vec::new, |room| gpus::free(&room.free)),
+                        ..ExistingNode::default()
+                    }
+                })
+                .collect(),
+            limits: self.limits.for_solver(self.inputs.supply),
+            conflicts: self.conflicts(classes),
+            commitments: self.commitments(candidates, wanted),
+            ..Problem::default()
+        }
+    }
+
+    /// Pairs of classes whose pods must not share a node.
+    fn conflicts(&self, classes: &[usize]) -> Vec<(u32, u32)> {
+        let colocation = self.inputs.colocation;
+        // There are few profiles but many classes, so each pair of profiles is checked once.
+        let mut profiles: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut careful: Vec<(u32, usize)> = Vec::new();
+        for (at, class) in (0..).zip(classes) {
+            let profile = self.inputs.classes.classes[*class].profile;
+            let next = profiles.len();
+            if profile > 0 {
+                careful.push((at, *profiles.entry(profile).or_insert(next)));
+            }
+        }
+        let mut apart = vec![vec![false; profiles.len()]; profiles.len()];
+        for (first, one) in &profiles {
+            for (second, other) in &profiles {
+                apart[*one][*other] = colocation.apart(*first, *second);
+            }
+        }
+        let mut pairs = Vec::new();
+        for (index, (one, first)) in careful.iter().enumerate() {
+            let apart = &apart[*first];
+            if apart.contains(&true) {
+                let others = careful[index + 1..].iter().filter(|(_, second)| apart[*second]);
+                pairs.extend(others.map(|(other, _)| (*one, *other)));
+            }
+        }
+        pairs
+    }
+
+    /// What is left of commitments, in the solver's form.
+    fn commitments(
+        &self,
+        candidates: &[NodeCandidate],
+        wanted: &[usize],
+    ) -> Vec<solver::problem::Commitment> {
+        let terms = self.inputs.options.commitments.iter().zip(&self.outcome.commitments);
+        terms
+            .map(|(terms, use_of)| solver::problem::Commitment {
+                name: terms.name.clone(),
+                left: UsdPerHour::from_micros(use_of.left.micros().saturating_sub(use_of.used.micros())),
+                rates: wanted
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(at, candidate)| {
+                        let candidate = &candidates[*candidate];
+                        let id = &self.inputs.supply.offering(candidate.pool, candidate.offer.offering).id;
+                        Some((at as u32, *terms.rates.get(id)?))
+                    })
+                    .collect(),
+            })
+            .collect()
+    }
+}

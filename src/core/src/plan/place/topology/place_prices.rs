@@ -1,0 +1,143 @@
+//! Price estimates by place, to choose among places before packing.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{ResourceList, UsdPerHour};
+
+use crate::plan::place::topology::places::{NONE, Place, Places};
+use crate::supply::offerings::{Admissions, Availability, Supply};
+
+/// The layout places for pods with rules over the same keys.
+#[derive(Debug)]
+pub(crate) struct PlaceLayout {
+    /// Values by key; [`NONE`] for keys that do not matter.
+    pub cells: Vec<Place>,
+    /// The cell of each room.
+    pub of_room: Vec<usize>,
+    /// The cell of each offering, by pool.
+    of_offer: Vec<Vec<usize>>,
+}
+
+impl PlaceLayout {
+    pub fn new(keys: &[usize], places: &Places<'_>) -> Self {
+        let mut known: BTreeMap<Place, usize> = BTreeMap::new();
+        let mut cell = |place: &Place| {
+            let mut own: Place = vec![NONE; place.len()].into();
+            for key in keys {
+                own[*key] = place[*key];
+            }
+            let next = known.len();
+            *known.entry(own).or_insert(next)
+        };
+        let of_offer = places.offers.iter().map(|offers| offers.iter().map(&mut cell).collect()).collect();
+        let of_room = places.rooms.iter().map(&mut cell).collect();
+        let mut cells: Vec<(Place, usize)> = known.into_iter().collect();
+        cells.sort_by_key(|(_, at)| *at);
+        Self { cells: cells.into_iter().map(|(place, _)| place).collect(), of_room, of_offer }
+    }
+}
+
+/// What pods of one signature can buy in each cell.
+#[derive(Debug)]
+pub(crate) struct PlacePrices {
+    /// Prices by cell.
+    cells: Vec<PriceList>,
+    /// Whether all cells with offerings have the same offerings.
+    alike: bool,
+    known: BTreeMap<ResourceList, Vec<u128>>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct PriceList {
+    /// The lowest price by capacity (index into [`Supply::capacities`]).
+    prices: BTreeMap<usize, UsdPerHour>,
+    /// The largest capacities: none of them contains another.
+    largest: Vec<usize>,
+}
+
+impl PlacePrices {
+    pub fn new(
+        layout: &PlaceLayout,
+        supply: &Supply<'_>,
+        admissions: &Admissions,
+        signature: usize,
+        welcome: impl Fn(usize) -> bool,
+    ) -> Self {
+        let mut cells: Vec<PriceList> = layout.cells.iter().map(|_| PriceList::default()).collect();
+        for (pool, offered) in supply.pools.iter().enumerate() {
+            if !admissions.tolerated(pool, signature) {
+                continue;
+            }
+            for (at, offer) in offered.offers.iter().enumerate() {
+                let price = match offer.availability {
+                    Availability::Unpriced => UsdPerHour::ZERO,
+                    availability => match availability.weighed() {
+                        Some(price) => price,
+                        None => continue,
+                    },
+                };
+                if admissions.admits(pool, signature, offer.offering) && welcome(offer.residents) {
+                    let known =
+                        cells[layout.of_offer[pool][at]].prices.entry(offer.capacity).or_insert(price);
+                    *known = price.min(*known);
+                }
+            }
+        }
+        for cell in &mut cells {
+            let mut sizes: Vec<usize> = cell.prices.keys().copied().collect();
+            sizes.sort_by_key(|at| std::cmp::Reverse(supply.capacities[*at].get("cpu")));
+            for at in sizes {
+                let holds = |other: &usize| supply.capacities[at].fits(&supply.capacities[*other]);
+                if !cell.largest.iter().any(holds) {
+                    cell.largest.push(at);
+                }
+            }
+        }
+        let mut selling = cells.iter().filter(|cell| !cell.prices.is_empty());
+        let first = selling.next();
+        let alike = selling.all(|cell| Some(cell) == first);
+        Self { cells, alike, known: BTreeMap::new() }
+    }
+
+    /// Whether a cell has an offering that fits these requests.
+    pub fn sells(&self, cell: usize, requests: &ResourceList, supply: &Supply<'_>) -> bool {
+        self.cells[cell].largest.iter().any(|at| requests.fits(&supply.capacities[*at]))
+    }
+
+    /// The estimated cost of a pod in a cell, in millionths of micro-dollars per hour: the node's price times the pod's largest
+    /// part of a resource. Use it only to compare cells.
+    pub fn cost(&mut self, cell: usize, requests: &ResourceList, supply: &Supply<'_>) -> u128 {
+        if self.alike {
+            return 0;
+        }
+        let rough = rough(requests);
+        if !self.known.contains_key(&rough) {
+            let costs = self.cells.iter().map(|cell| cell.cost(&rough, supply)).collect();
+            self.known.insert(rough.clone(), costs);
+        }
+        self.known[&rough][cell]
+    }
+}
+
+impl PriceList {
+    fn cost(&self, requests: &ResourceList, supply: &Supply<'_>) -> u128 {
+        let of = |(at, price): (&usize, &UsdPerHour)| {
+            let capacity = &supply.capacities[*at];
+            let share = |(name, amount): (&poolwright_catalog::ResourceName, u64)| {
+                u128::from(amount) * 1_000_000 / u128::from(capacity.get(name.as_str()).max(1))
+            };
+            let share = requests.iter().map(share).max().unwrap_or(0);
+            requests.fits(capacity).then(|| share * u128::from(price.micros()))
+        };
+        self.prices.iter().filter_map(of).min().unwrap_or(u128::MAX)
+    }
+}
+
+/// Requests rounded down to two binary digits, so that few are layout.
+fn rough(requests: &ResourceList) -> ResourceList {
+    let round = |amount: u64| {
+        let unit = 1u64 << amount.checked_ilog2().unwrap_or(0).saturating_sub(1);
+        amount / unit * unit
+    };
+    requests.iter().map(|(name, amount)| (name.clone(), round(amount))).collect()
+}

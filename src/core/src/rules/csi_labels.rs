@@ -1,0 +1,32 @@
+//! Node labels of CSI drivers and cloud providers that repeat a standard label under another key.
+
+use std::collections::BTreeMap;
+
+use poolwright_terms::labels::{REGION, ZONE};
+
+/// The standard label that this one repeats.
+pub fn repeats(key: &str) -> Option<&'static str> {
+    REPEATED.iter().find(|(repeated, _)| *repeated == key).map(|(_, original)| *original)
+}
+
+/// Adds the labels that CSI drivers will put on a node with these labels.
+pub fn add_repeated(labels: &mut BTreeMap<String, String>) {
+    for (key, original) in REPEATED {
+        if let Some(value) = labels.get(original).cloned() {
+            labels.entry(key.to_owned()).or_insert(value);
+        }
+    }
+}
+
+/// Labels of CSI drivers and cloud providers, and the standard label that each repeats. A new node gets them when its driver
+/// runs.
+///
+/// Source: topology keys of `aws-ebs-csi-driver`, `gcp-compute-persistent-disk-csi-driver` and `azuredisk-csi-driver`;
+/// <https://kubernetes.io/docs/reference/labels-annotations-taints/#failure-domainbetakubernetesiozone>.
+pub(crate) const REPEATED: [(&str, &str); 5] = [
+    ("topology.ebs.csi.aws.com/zone", ZONE),
+    ("topology.gke.io/zone", ZONE),
+    ("topology.disk.csi.azure.com/zone", ZONE),
+    ("failure-domain.beta.kubernetes.io/zone", ZONE),
+    ("failure-domain.beta.kubernetes.io/region", REGION),
+];

@@ -1,0 +1,418 @@
+//! The offerings that each pool may buy now.
+
+use crate::supply::interruption_backoff::remembered;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::DECIDED_BY_OFFERING;
+use poolwright_terms::{NodeClassRef, Reason};
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use poolwright_catalog::{
+    Catalogue, InstanceType, InstanceTypeName, MigModel, Offering, ResourceList, UsdPerHour,
+};
+use poolwright_solver::BitSet;
+
+use crate::demand::volumes::attach::Attachable;
+use crate::model::plan::PoolFindings;
+use crate::model::plan_cache::OfferingLabels;
+use crate::model::{PlanOptions, TakenBack};
+use crate::model::{PodSpec, Pool, PoolName, Snapshot};
+use crate::rules;
+use crate::rules::colocation::{Colocation, Present};
+use crate::rules::new_node::NewNodeLabels;
+use crate::rules::pin::Pin;
+use crate::supply::daemonsets::DaemonSets;
+use crate::supply::interruption_backoff;
+
+/// The catalogue of a node class, with the labels of its nodes.
+#[derive(Debug)]
+pub(crate) struct ClassOfferings<'a> {
+    pub catalogue: &'a Catalogue,
+    /// Labels by offering.
+    pub labels: OfferingLabels,
+}
+
+/// Whether an offering may be bought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Availability {
+    /// Yes, at this price.
+    Priced(UsdPerHour),
+    /// Yes, at this price, but it counts with a higher one: the cloud has reclaimed instances of it lately.
+    TakenBack(UsdPerHour, TakenBack),
+    /// Yes, although the price is unknown: the pool allows this type by name.
+    Unpriced,
+    /// No: the price is unknown.
+    PriceUnknown,
+    /// No: it failed lately, and is held back until this time.
+    HeldBack(Timestamp),
+}
+
+impl Availability {
+    /// Its price, if known and it may be bought.
+    pub const fn price(self) -> Option<UsdPerHour> {
+        match self {
+            Self::Priced(price) | Self::TakenBack(price, _) => Some(price),
+            Self::Unpriced | Self::PriceUnknown | Self::HeldBack(_) => None,
+        }
+    }
+
+    /// The price that it counts with in comparisons.
+    pub fn weighed(self) -> Option<UsdPerHour> {
+        match self {
+            Self::TakenBack(price, taken_back) => Some(interruption_backoff::weighed(price, taken_back)),
+            _ => self.price(),
+        }
+    }
+
+    /// Whether it may be bought.
+    pub const fn is_sold(self) -> bool {
+        matches!(self, Self::Priced(_) | Self::TakenBack(..) | Self::Unpriced)
+    }
+}
+
+/// An offering that meets a pool's requirements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolOffering {
+    /// Index into the catalogue's offerings.
+    pub offering: usize,
+    pub availability: Availability,
+    /// Index into [`Supply::capacities`]: the capacity for pods of such a node.
+    pub capacity: usize,
+    /// Index into [`Supply::residents`]: the DaemonSet pods on such a node.
+    pub residents: usize,
+}
+
+/// A usable pool and its offerings.
+#[derive(Debug)]
+pub(crate) struct PoolSupply<'a> {
+    pub pool: &'a Pool,
+    /// Index into [`Supply::tables`].
+    pub table: usize,
+    /// Its offerings, ascending.
+    pub offers: Vec<PoolOffering>,
+}
+
+/// The offerings of all pools.
+#[derive(Debug, Default)]
+pub(crate) struct Supply<'a> {
+    pub tables: Vec<ClassOfferings<'a>>,
+    pub pools: Vec<PoolSupply<'a>>,
+    /// Capacities of new nodes without what DaemonSets take; one for each instance type and set of DaemonSets.
+    pub capacities: Vec<ResourceList>,
+    /// DaemonSet pods on new nodes that colocation rules count.
+    pub residents: Vec<Present>,
+    known_capacities: BTreeMap<(usize, &'a str, ResourceList), usize>,
+    pub findings: BTreeMap<PoolName, PoolFindings>,
+}
+
+impl<'a> Supply<'a> {
+    pub fn offering(&self, pool: usize, offering: usize) -> &'a Offering {
+        &self.tables[self.pools[pool].table].catalogue.offerings()[offering]
+    }
+
+    pub fn instance_type(&self, pool: usize, offering: usize) -> &'a InstanceType {
+        let catalogue = self.tables[self.pools[pool].table].catalogue;
+        &catalogue.types()[&catalogue.offerings()[offering].id.instance_type]
+    }
+
+    /// Whether another pool has offerings that admit a pod.
+    pub fn others_sell(&self, pool: usize, spec: &PodSpec) -> bool {
+        let buyable = |offer: &&PoolOffering| offer.availability.is_sold();
+        let admits = |at: usize| {
+            rules::check_taints(&spec.tolerations, &self.pools[at].pool.taints).is_ok()
+                && self.pools[at]
+                    .offers
+                    .iter()
+                    .filter(buyable)
+                    .any(|offer| rules::check_labels(spec, &self.labels(at, offer.offering)).is_ok())
+        };
+        (0..self.pools.len()).any(|at| at != pool && admits(at))
+    }
+
+    /// The GPU models on offer that can be partitioned with MIG.
+    pub fn mig_models(&self) -> Vec<&'static MigModel> {
+        let kinds = self.tables.iter().flat_map(|table| table.catalogue.types().values());
+        let mut models: Vec<&'static MigModel> = Vec::new();
+        for model in kinds.filter_map(|kind| kind.gpu.as_ref()).filter_map(MigModel::of) {
+            if !models.contains(&model) {
+                models.push(model);
+            }
+        }
+        models
+    }
+
+    /// The labels of a new node.
+    pub fn labels(&self, pool: usize, offering: usize) -> NewNodeLabels<'_> {
+        let supply = &self.pools[pool];
+        NewNodeLabels {
+            offering: &self.tables[supply.table].labels[offering],
+            template: &supply.pool.labels,
+            pool: &supply.pool.name,
+        }
+    }
+}
+
+/// Collects the offerings of every pool.
+pub(crate) fn collect<'a>(
+    snapshot: &'a Snapshot,
+    daemons: &DaemonSets<'_>,
+    colocation: &Colocation<'_>,
+    attachable: &Attachable,
+    options: &PlanOptions,
+    now: Timestamp,
+) -> Supply<'a> {
+    let mut supply = Supply::default();
+    let mut tables: BTreeMap<&NodeClassRef, usize> = BTreeMap::new();
+    for pool in snapshot.pools.values() {
+        let mut findings = PoolFindings { invalid: invalid(pool), ..PoolFindings::default() };
+        let catalogue = match snapshot.catalogues.get(&pool.node_class) {
+            Some(Ok(catalogue)) => Some(catalogue),
+            Some(Err(problem)) => {
+                findings.node_class = Some((Reason::NodeClassNotReady, problem.clone()));
+                None
+            }
+            None => {
+                let message = format!(
+                    "{} does not exist; create it, or correct spec.template.spec.nodeClassRef",
+                    pool.node_class
+                );
+                findings.node_class = Some((Reason::NodeClassNotFound, message));
+                None
+            }
+        };
+        if let Some(catalogue) = catalogue.filter(|_| findings.invalid.is_none() && !pool.deleting) {
+            let table = *tables.entry(&pool.node_class).or_insert_with(|| {
+                supply
+                    .tables
+                    .push(ClassOfferings { catalogue, labels: snapshot.plan_cache.labels(catalogue) });
+                supply.tables.len() - 1
+            });
+            let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
+            let terms = OfferContext { snapshot, daemons, colocation, attachable, money_limit, now };
+            let meeting =
+                snapshot.plan_cache.meeting(catalogue, pool, || meeting(pool, &supply.tables[table].labels));
+            let offers = offers(&terms, &mut supply, pool, table, &meeting);
+            let buyable = |offer: &&PoolOffering| offer.availability.is_sold();
+            findings.offerings = offers.iter().filter(buyable).count();
+            if offers.is_empty() {
+                findings.invalid = Some((
+                    Reason::NoOfferingMatches,
+                    format!(
+                        "none of the {} offerings of {} meets the requirements; widen spec.template.spec.requirements{}",
+                        catalogue.offerings().len(),
+                        pool.node_class,
+                        unknown_key(pool, &supply.tables[table])
+                    ),
+                ));
+            } else if pool.replicas.is_none() {
+                // A static pool buys no nodes for pods.
+                supply.pools.push(PoolSupply { pool, table, offers });
+            }
+        }
+        supply.findings.insert(pool.name.clone(), findings);
+    }
+    supply
+}
+
+fn invalid(pool: &Pool) -> Option<(Reason, String)> {
+    if let Some(problem) = &pool.problem {
+        return Some((problem.reason, problem.message.clone()));
+    }
+    rules::contradiction(&pool.requirements).map(|message| (Reason::ContradictingRequirements, message))
+}
+
+/// Names a required label that no node of the pool would have.
+fn unknown_key(pool: &Pool, table: &ClassOfferings<'_>) -> String {
+    let known = |key: &str| {
+        key == NODEPOOL_LABEL
+            || pool.labels.contains_key(key)
+            || table.labels.iter().any(|labels| labels.contains_key(key))
+    };
+    let missing = pool.requirements.iter().find(|requirement| {
+        !known(&requirement.key)
+            && !matches!(
+                requirement.operator,
+                crate::model::Operator::NotIn(_) | crate::model::Operator::DoesNotExist
+            )
+    });
+    missing
+        .map_or_else(String::new, |requirement| format!(" (no offering has a label `{}`)", requirement.key))
+}
+
+/// Inputs of offerings besides their pool.
+struct OfferContext<'t, 'a> {
+    snapshot: &'a Snapshot,
+    daemons: &'t DaemonSets<'t>,
+    colocation: &'t Colocation<'t>,
+    attachable: &'t Attachable,
+    money_limit: bool,
+    now: Timestamp,
+}
+
+/// The offerings that meet the requirements of a pool.
+pub(crate) fn meeting(pool: &Pool, labels: &[BTreeMap<String, String>]) -> Vec<usize> {
+    let meets = |index: &usize| {
+        let labels = NewNodeLabels { offering: &labels[*index], template: &pool.labels, pool: &pool.name };
+        pool.requirements.iter().all(|requirement| rules::matches(requirement, &labels))
+    };
+    (0..labels.len()).filter(meets).collect()
+}
+
+/// The allocatable resources of new nodes of a type: the promise, minus what earlier nodes of the type lacked.
+pub(crate) fn as_measured(
+    snapshot: &Snapshot,
+    node_class: &NodeClassRef,
+    promised: &ResourceList,
+    name: &InstanceTypeName,
+) -> ResourceList {
+    let mut room = promised.clone();
+    if let Some(short) = snapshot.measured(node_class, name) {
+        room.saturating_sub(short);
+    }
+    room
+}
+
+/// The pool's offerings, for those that meet its requirements (`meeting`).
+fn offers<'a>(
+    terms: &OfferContext<'_, 'a>,
+    supply: &mut Supply<'a>,
+    pool: &Pool,
+    table: usize,
+    meeting: &[usize],
+) -> Vec<PoolOffering> {
+    let OfferContext { snapshot, colocation, attachable, money_limit, now, .. } = *terms;
+    let daemons = terms.daemons.tolerating(&pool.taints);
+    let (tables, capacities, known) = (&supply.tables, &mut supply.capacities, &mut supply.known_capacities);
+    let residents = &mut supply.residents;
+    let catalogue = tables[table].catalogue;
+    let mut offers = Vec::new();
+    for index in meeting.iter().copied() {
+        let offering = &catalogue.offerings()[index];
+        let labels = NewNodeLabels {
+            offering: &tables[table].labels[index],
+            template: &pool.labels,
+            pool: &pool.name,
+        };
+        let held = remembered(&snapshot.held_back, pool, offering).copied().filter(|until| *until > now);
+        let taken_back = interruption_backoff::of(snapshot, pool, offering, now);
+        // A limit on cost cannot be enforced with unknown prices.
+        let may_guess = !money_limit && pool.allow_unknown_price.contains(&offering.id.instance_type);
+        let availability = match (held, offering.price.known(), taken_back) {
+            (Some(until), ..) => Availability::HeldBack(until),
+            (None, Some(price), Some(taken_back)) if price > UsdPerHour::ZERO => {
+                Availability::TakenBack(price, taken_back)
+            }
+            // A zero or unknown price cannot be raised, so the offering is held back instead.
+            (None, Some(_), Some(taken_back)) => Availability::HeldBack(taken_back.until),
+            (None, None, Some(taken_back)) if may_guess => Availability::HeldBack(taken_back.until),
+            (None, Some(price), None) => Availability::Priced(price),
+            (None, None, None) if may_guess => Availability::Unpriced,
+            (None, None, _) => Availability::PriceUnknown,
+        };
+        let landing = daemons.landing(&labels);
+        let present = daemons.present(&landing, colocation);
+        let residents = residents.iter().position(|known| *known == present).unwrap_or_else(|| {
+            residents.push(present);
+            residents.len() - 1
+        });
+        let overhead = daemons.requests(&landing);
+        let name = &offering.id.instance_type;
+        let capacity = *known.entry((table, name.as_str(), overhead)).or_insert_with_key(|(.., overhead)| {
+            let mut room =
+                as_measured(snapshot, &pool.node_class, &catalogue.types()[name].allocatable, name);
+            room.add(&attachable.of(None, &labels));
+            room.saturating_sub(overhead);
+            capacities.push(room);
+            capacities.len() - 1
+        });
+        offers.push(PoolOffering { offering: index, availability, capacity, residents });
+    }
+    offers
+}
+
+/// Which offerings of which pools admit which pod signatures, ignoring capacity.
+#[derive(Debug)]
+pub(crate) struct Admissions {
+    /// Index into `sets` by pool and signature; `None` if the pods do not tolerate the pool's taints.
+    matrix: Vec<Vec<Option<usize>>>,
+    /// Bit sets of offerings.
+    sets: Vec<BitSet>,
+}
+
+impl Admissions {
+    pub fn new(supply: &Supply<'_>, signatures: &[(&PodSpec, &Pin)]) -> Self {
+        let mut sets = Vec::new();
+        // Most pods do not select on template labels. Then all pools of a node class share one answer.
+        let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        let keys: Vec<BTreeSet<&str>> = signatures.iter().map(|(spec, pin)| keys(spec, pin)).collect();
+        let mut matrix = Vec::with_capacity(supply.pools.len());
+        // The offerings that any pool buys, by node class.
+        let mut bought: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); supply.tables.len()];
+        for offered in &supply.pools {
+            bought[offered.table].extend(offered.offers.iter().map(|offer| offer.offering));
+        }
+        for (pool, offered) in supply.pools.iter().enumerate() {
+            let mut row = Vec::with_capacity(signatures.len());
+            for (signature, (spec, pin)) in signatures.iter().enumerate() {
+                if rules::check_taints(&spec.tolerations, &offered.pool.taints).is_err() {
+                    row.push(None);
+                    continue;
+                }
+                let own = keys[signature]
+                    .iter()
+                    .any(|key| *key == NODEPOOL_LABEL || offered.pool.labels.contains_key(*key));
+                if !own && let Some(set) = shared.get(&(offered.table, signature)) {
+                    row.push(Some(*set));
+                    continue;
+                }
+                let mut bits = BitSet::new(supply.tables[offered.table].labels.len());
+                let mut look = |offering: usize| {
+                    let labels = supply.labels(pool, offering);
+                    if rules::check_labels(spec, &labels).is_ok()
+                        && pin.iter().all(|requirement| rules::matches(requirement, &labels))
+                    {
+                        bits.insert(offering);
+                    }
+                };
+                if !own {
+                    bought[offered.table].iter().copied().for_each(&mut look);
+                } else if !selects_another(spec, offered.pool) {
+                    offered.offers.iter().for_each(|offer| look(offer.offering));
+                }
+                sets.push(bits);
+                if !own {
+                    shared.insert((offered.table, signature), sets.len() - 1);
+                }
+                row.push(Some(sets.len() - 1));
+            }
+            matrix.push(row);
+        }
+        Self { matrix, sets }
+    }
+
+    pub fn admits(&self, pool: usize, signature: usize, offering: usize) -> bool {
+        self.matrix[pool][signature].is_some_and(|set| self.sets[set].contains(offering))
+    }
+
+    /// Whether the pods tolerate the pool's taints.
+    pub fn tolerated(&self, pool: usize, signature: usize) -> bool {
+        self.matrix[pool][signature].is_some()
+    }
+}
+
+/// Whether the node selector excludes all nodes of the pool by template labels.
+fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
+    spec.node_selector.iter().any(|(key, value)| match key.as_str() {
+        NODEPOOL_LABEL => *value != pool.name.0,
+        key => !DECIDED_BY_OFFERING.contains(&key) && pool.labels.get(key).is_some_and(|has| has != value),
+    })
+}
+
+/// The label keys that a spec and its pin refer to.
+fn keys<'s>(spec: &'s PodSpec, pin: &'s Pin) -> BTreeSet<&'s str> {
+    let enforced = spec.enforced.iter().flat_map(|enforced| &enforced.terms);
+    let terms = spec.node_affinity.iter().flatten().chain(enforced).chain(spec.volumes.iter().flatten());
+    let required = terms.flat_map(|term| &term.requirements).map(|requirement| requirement.key.as_str());
+    let pinned = pin.iter().map(|requirement| requirement.key.as_str());
+    spec.node_selector.keys().map(String::as_str).chain(required).chain(pinned).collect()
+}

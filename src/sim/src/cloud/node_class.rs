@@ -1,0 +1,27 @@
+//! The node class of the simulated cloud. Every object of it sells everything that the cloud sells.
+
+use kube::{CustomResource, CustomResourceExt, KubeSchema};
+use poolwright_api::strict;
+use poolwright_provider_contract::{NodeClass, NodeClassFacts, NodeClassKind};
+use serde::{Deserialize, Serialize};
+
+/// Launches nodes in a simulated cloud.
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize, KubeSchema)]
+#[kube(group = "poolwright.dev", version = "v1alpha1", kind = "SimNodeClass", plural = "simnodeclasses")]
+pub struct SimNodeClassSpec {}
+
+/// The kind of node class that worlds have, unless they are given others.
+pub const NODE_CLASS_KIND: &str = "SimNodeClass";
+
+/// SimNodeClass.
+pub const SIM_NODE_CLASS: NodeClass = NodeClass {
+    kind: NodeClassKind { kind: NODE_CLASS_KIND, plural: "simnodeclasses" },
+    crd: SimNodeClass::crd,
+    conditions: &[],
+    read: |object| strict::read::<SimNodeClass>(object).map(|_| NodeClassFacts::default()),
+};
+
+/// The kinds of these node classes.
+pub fn kinds(classes: &[NodeClass]) -> Vec<NodeClassKind> {
+    classes.iter().map(|class| class.kind).collect()
+}

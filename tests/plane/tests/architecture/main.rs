@@ -1,0 +1,279 @@
+//! The architecture as a test: which room may depend on which, what the pure rooms never see, and that every
+//! dependency says why it is there. Reads `cargo metadata`, so it sees what cargo builds and not what a page says.
+
+mod cloud_names;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Every arrow between rooms. To add one is to change the architecture: docs/architecture.md first, then here.
+const ARROWS: [(&str, &[&str]); 16] = [
+    ("poolwright-terms", &[]),
+    ("poolwright-catalog", &["terms"]),
+    ("poolwright-solver", &["catalog", "terms"]),
+    ("poolwright-core", &["catalog", "solver", "terms"]),
+    ("poolwright-report", &["catalog", "core", "solver", "terms"]),
+    ("poolwright-api", &["catalog", "terms"]),
+    ("poolwright-intake", &["api", "catalog", "core", "terms"]),
+    ("poolwright-provider-contract", &["api", "catalog", "terms"]),
+    ("poolwright-provider-aws", &["api", "catalog", "provider-aws-model", "provider-contract", "terms"]),
+    ("poolwright-provider-aws-model", &["catalog", "terms"]),
+    ("poolwright-provider-kwok", &["api", "catalog", "provider-contract", "terms"]),
+    ("poolwright-provider-registry", &["provider-aws", "provider-contract", "provider-kwok"]),
+    (
+        "poolwright-controller",
+        &["api", "catalog", "core", "intake", "provider-contract", "report", "solver", "terms"],
+    ),
+    (
+        "poolwright-cli",
+        &[
+            "api",
+            "catalog",
+            "controller",
+            "core",
+            "intake",
+            "provider-contract",
+            "provider-registry",
+            "report",
+            "sim",
+            "solver",
+            "terms",
+        ],
+    ),
+    (
+        "poolwright-sim",
+        &["api", "catalog", "controller", "core", "intake", "provider-contract", "report", "terms"],
+    ),
+    // The demo sells the catalogue in a simulated world, through the node class of nodes without machines.
+    ("poolwright-plane", &["api", "catalog", "provider-kwok", "sim", "terms"]),
+];
+
+/// Arrows that only tests may take, beside those above.
+const ARROWS_OF_TESTS: [(&str, &[&str]); 3] = [
+    // The template of the event rules is held against what the provider reads, and converted node classes against its types.
+    ("poolwright-cli", &["provider-aws", "provider-aws-model"]),
+    // Definitions of node classes are held against `crds/`, and their rules against a table of cases.
+    ("poolwright-provider-registry", &["api", "terms"]),
+    // The provider's conformance on a real API server, where the test is the controller's stand-in, and the whole loop;
+    // and plans made in the test itself, which the real scheduler then carries out.
+    (
+        "poolwright-plane",
+        &["controller", "core", "intake", "provider-aws", "provider-contract", "provider-registry", "solver"],
+    ),
+];
+
+/// The rooms that decide or translate: plain functions of their arguments, which no cluster, clock or cloud can reach.
+const PURE: [&str; 6] = [
+    "poolwright-report",
+    "poolwright-terms",
+    "poolwright-catalog",
+    "poolwright-solver",
+    "poolwright-core",
+    "poolwright-provider-aws-model",
+];
+
+/// What a pure room never has below it, at any depth.
+fn is_forbidden_in_pure_rooms(name: &str) -> bool {
+    ["kube", "k8s-openapi", "tokio"].contains(&name)
+        || ["kube-", "tokio-", "aws-", "google-cloud-"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The crates cargo would build, and what they depend on.
+#[derive(Default)]
+struct Graph {
+    /// The rooms.
+    members: BTreeSet<String>,
+    /// The direct dependencies of each crate that end up in what it builds (normal and build ones).
+    built: BTreeMap<String, BTreeSet<String>>,
+    /// The direct dependencies of each room of any kind, those of its tests included.
+    declared: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Graph {
+    fn of_this_workspace() -> Self {
+        let output = Command::new(env!("CARGO"))
+            // What a feature that is off by default needs is a dependency too.
+            .args(["metadata", "--format-version", "1", "--locked", "--all-features", "--manifest-path"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
+            .output()
+            .expect("cargo metadata starts");
+        assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+        Self::from_metadata(&serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON"))
+    }
+
+    fn from_metadata(metadata: &Value) -> Self {
+        let list = |value: &Value| value.as_array().expect("a list in cargo metadata").clone();
+        let text = |value: &Value| value.as_str().expect("a string in cargo metadata").to_owned();
+        let names: BTreeMap<String, String> =
+            list(&metadata["packages"]).iter().map(|p| (text(&p["id"]), text(&p["name"]))).collect();
+        let members =
+            list(&metadata["workspace_members"]).iter().map(|id| names[&text(id)].clone()).collect();
+        let mut graph = Self { members, ..Self::default() };
+        for node in list(&metadata["resolve"]["nodes"]) {
+            let from = &names[&text(&node["id"])];
+            for dependency in list(&node["deps"]) {
+                let to = &names[&text(&dependency["pkg"])];
+                graph.declared.entry(from.clone()).or_default().insert(to.clone());
+                // A null kind is a normal dependency.
+                if list(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"] != "dev") {
+                    graph.built.entry(from.clone()).or_default().insert(to.clone());
+                }
+            }
+        }
+        graph
+    }
+
+    /// One sentence for each room or arrow that the lists do not have.
+    fn wrong_arrows(&self) -> Vec<String> {
+        let may = |list: &[(&str, &[&str])], from: &str, to: &str| {
+            let to = to.strip_prefix("poolwright-");
+            list.iter().any(|(room, rooms)| *room == from && to.is_some_and(|to| rooms.contains(&to)))
+        };
+        let mut wrong = Vec::new();
+        for from in &self.members {
+            if !ARROWS.iter().any(|(room, _)| room == from) {
+                wrong.push(format!("{from} is a new room: say in ARROWS what it may depend on"));
+            }
+            let built = self.built.get(from);
+            for to in self.declared.get(from).into_iter().flatten().filter(|to| self.members.contains(*to)) {
+                let is_built = built.is_some_and(|built| built.contains(to));
+                if may(&ARROWS, from, to) || !is_built && may(&ARROWS_OF_TESTS, from, to) {
+                    continue;
+                }
+                let whose =
+                    if is_built { "an arrow of the architecture" } else { "an arrow its tests may take" };
+                wrong.push(format!("{from} -> {to} is not {whose}"));
+            }
+        }
+        wrong
+    }
+
+    /// The shortest way from `room` to each crate a pure room must not have below it.
+    fn ways_out_of(&self, room: &str) -> Vec<String> {
+        let mut ways: BTreeMap<&str, String> = BTreeMap::from([(room, room.to_owned())]);
+        let mut queue = VecDeque::from([room]);
+        let mut forbidden = Vec::new();
+        while let Some(from) = queue.pop_front() {
+            let way = ways[from].clone();
+            for to in self.built.get(from).into_iter().flatten() {
+                if ways.contains_key(to.as_str()) {
+                    continue;
+                }
+                let way = format!("{way} -> {to}");
+                if is_forbidden_in_pure_rooms(to) {
+                    forbidden.push(way.clone());
+                } else {
+                    queue.push_back(to);
+                }
+                ways.insert(to, way);
+            }
+        }
+        forbidden
+    }
+
+    /// The crates from outside that any room depends on directly, for whatever purpose.
+    fn direct_external(&self) -> BTreeSet<&str> {
+        let direct = self.members.iter().filter_map(|room| self.declared.get(room)).flatten();
+        direct.filter(|name| !self.members.contains(*name)).map(String::as_str).collect()
+    }
+}
+
+#[test]
+fn rooms_depend_only_along_the_arrows_of_the_architecture() {
+    let wrong = Graph::of_this_workspace().wrong_arrows();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_pure_rooms_see_no_cluster_no_runtime_and_no_cloud() {
+    let graph = Graph::of_this_workspace();
+    for room in PURE {
+        assert!(graph.members.contains(room), "{room} is gone: PURE must name the rooms that decide");
+        let ways = graph.ways_out_of(room);
+        assert!(ways.is_empty(), "\n{}", ways.join("\n"));
+    }
+}
+
+#[test]
+fn every_dependency_says_in_one_line_why_it_is_there_and_no_line_is_left_over() {
+    let page = include_str!("../../../../docs/dependencies.md");
+    let rows: Vec<(&str, &str)> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+        .map(|(name, why)| (name, why.trim_end_matches('|').trim()))
+        .collect();
+    let listed: BTreeSet<&str> = rows.iter().map(|(name, _)| *name).collect();
+    assert_eq!(listed.len(), rows.len(), "docs/dependencies.md lists a crate twice");
+    let graph = Graph::of_this_workspace();
+    let used = graph.direct_external();
+    let missing: Vec<_> = used.difference(&listed).collect();
+    assert!(missing.is_empty(), "docs/dependencies.md does not say why we depend on {missing:?}");
+    let left_over: Vec<_> = listed.difference(&used).collect();
+    assert!(left_over.is_empty(), "docs/dependencies.md lists {left_over:?}, which no room depends on");
+    let silent: Vec<_> = rows.iter().filter(|(_, why)| why.len() < 20).collect();
+    assert!(silent.is_empty(), "docs/dependencies.md gives no reason for {silent:?}");
+}
+
+/// A made-up workspace: (from, to, kind), where kind is null, "build" or "dev".
+fn made_up(members: &[&str], dependencies: &[(&str, &str, Value)]) -> Graph {
+    let names: BTreeSet<&str> =
+        members.iter().copied().chain(dependencies.iter().flat_map(|(from, to, _)| [*from, *to])).collect();
+    let node = |from: &&str| {
+        let of_this = dependencies.iter().filter(|(name, ..)| name == from);
+        let deps: Vec<Value> = of_this
+            .map(|(_, to, kind)| serde_json::json!({"pkg": to, "dep_kinds": [{"kind": kind}]}))
+            .collect();
+        serde_json::json!({"id": from, "deps": deps})
+    };
+    Graph::from_metadata(&serde_json::json!({
+        "packages": names.iter().map(|name| serde_json::json!({"id": name, "name": name})).collect::<Vec<_>>(),
+        "workspace_members": members,
+        "resolve": {"nodes": names.iter().map(node).collect::<Vec<_>>()},
+    }))
+}
+
+#[test]
+fn an_arrow_against_the_direction_is_named() {
+    let graph = made_up(
+        &["poolwright-catalog", "poolwright-core"],
+        &[
+            ("poolwright-core", "poolwright-catalog", Value::Null),
+            ("poolwright-catalog", "poolwright-core", "dev".into()),
+        ],
+    );
+    assert_eq!(
+        graph.wrong_arrows(),
+        ["poolwright-catalog -> poolwright-core is not an arrow its tests may take"]
+    );
+}
+
+#[test]
+fn an_arrow_for_tests_is_no_arrow_for_what_is_built() {
+    let rooms = ["poolwright-plane", "poolwright-provider-registry"];
+    let arrow = |kind: Value| made_up(&rooms, &[(rooms[0], rooms[1], kind)]).wrong_arrows();
+    assert_eq!(arrow("dev".into()), Vec::<String>::new());
+    let built = ["poolwright-plane -> poolwright-provider-registry is not an arrow of the architecture"];
+    assert_eq!(arrow(Value::Null), built);
+}
+
+#[test]
+fn a_room_that_nobody_listed_is_named() {
+    let wrong = made_up(&["poolwright-attic"], &[]).wrong_arrows();
+    assert_eq!(wrong, ["poolwright-attic is a new room: say in ARROWS what it may depend on"]);
+}
+
+#[test]
+fn the_way_to_a_forbidden_crate_is_shown_through_build_dependencies_but_not_through_tests() {
+    let graph = made_up(
+        &["poolwright-core"],
+        &[
+            ("poolwright-core", "innocent", Value::Null),
+            ("poolwright-core", "tokio", "dev".into()),
+            ("innocent", "kube-client", "build".into()),
+            ("innocent", "kubernetes-less", Value::Null),
+        ],
+    );
+    assert_eq!(graph.ways_out_of("poolwright-core"), ["poolwright-core -> innocent -> kube-client"]);
+}
