@@ -11,8 +11,8 @@ pub mod bootstrap;
 pub mod events;
 mod id;
 pub mod instance;
+pub mod polled;
 pub mod prices;
-pub mod seen;
 mod text;
 
 pub use account::{AccountId, CapacityReservationId, InvalidName, Region};

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{Arch, InstanceType, ResourceName, labels_of};
 use poolwright_provider_aws_model::bootstrap::Kubelet;
 use poolwright_provider_aws_model::instance::{
-    Amounts, Class, Efa, Kept, LocalDisks, MaxPods, ReserveFor, Selection, Settings, Threshold, TypeFacts,
-    Unnamed, Unusable, Unusual, UsageClass, VPC_EFA, allocatable, class, from_json, instance_type, max_pods,
+    Class, Efa, KubeletReserved, LocalDisks, MaxPods, Quantities, ReservedMemoryBasis, Selection, Settings,
+    Threshold, ThresholdDefaults, TypeFacts, Unusable, Unusual, UsageClass, VPC_EFA, allocatable, class,
+    from_json, instance_type, max_pods,
 };
 use poolwright_terms::labels;
 use proptest::prelude::*;
@@ -243,7 +244,7 @@ fn settings_of_a_node_class_change_what_its_nodes_advertise() {
     assert_eq!(memory(large, &fixed), memory(large, &Settings::default()));
     let bottlerocket = with(&|settings| {
         settings.max_pods = MaxPods::Fixed(110);
-        settings.reserve = ReserveFor::MaxPods;
+        settings.reserve = ReservedMemoryBasis::MaxPods;
     });
     assert_eq!(memory(large, &bottlerocket), memory(large, &fixed) + 11 * (737 - 110));
     // Custom networking: one interface less.
@@ -261,7 +262,10 @@ fn settings_of_a_node_class_change_what_its_nodes_advertise() {
 fn with_kubelet(tell: impl FnOnce(&mut Kubelet)) -> Settings {
     let mut kubelet = Kubelet::default();
     tell(&mut kubelet);
-    Settings { kept: Kept::of(&kubelet, Unnamed::AsTheImage).expect("fine"), ..Settings::default() }
+    Settings {
+        kept: KubeletReserved::of(&kubelet, ThresholdDefaults::AsTheImage).expect("fine"),
+        ..Settings::default()
+    }
 }
 
 fn map(all: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -311,7 +315,7 @@ fn what_kubelet_is_told_to_keep_is_not_promised_to_pods() {
 fn thresholds_are_read_as_kubelet_reads_them() {
     let left = |text: &str| {
         let kubelet = Kubelet { eviction_hard: map(&[("memory.available", text)]), ..Kubelet::default() };
-        Kept::of(&kubelet, Unnamed::AsTheImage).map(|kept| kept.memory_left)
+        KubeletReserved::of(&kubelet, ThresholdDefaults::AsTheImage).map(|kept| kept.memory_left)
     };
     for (text, threshold) in [
         ("500Mi", Threshold::Bytes(500 << 20)),
@@ -427,9 +431,9 @@ proptest! {
             memory_overhead_thousandths: overhead,
             root_disk_gib: disk,
             local_disks: LocalDisks::Raid0,
-            kept: Kept {
-                kube: Amounts { cpu_milli: kube, memory: kube, ephemeral_storage: kube },
-                system: Amounts { memory: Some(system), ..Amounts::default() },
+            kept: KubeletReserved {
+                kube: Quantities { cpu_milli: kube, memory: kube, ephemeral_storage: kube },
+                system: Quantities { memory: Some(system), ..Quantities::default() },
                 memory_left: Threshold::Share(share),
                 disk_left: Threshold::Bytes(system),
                 pods_per_core: per_core,

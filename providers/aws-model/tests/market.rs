@@ -7,8 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, Price, UnknownPrice, UsdPerHour, Zone};
 use poolwright_provider_aws_model::instance::{Selection, Settings, TypeFacts, from_json};
 use poolwright_provider_aws_model::prices::{
-    DEFAULT_MAX_AGE, INTERRUPTIONS_AS_OF, InterruptionRates, Lot, Market, Matching, OnDemandPrices,
-    Reservation, ReservationKind, Sold, SpotEntry, SpotPrices, Unsold, catalogue,
+    DEFAULT_MAX_AGE, INTERRUPTIONS_AS_OF, InterruptionRates, Market, MarketCatalogue, Matching,
+    OnDemandPrices, Reservation, ReservationKind, ReservationLot, ReservationUnusable, SpotEntry, SpotPrices,
+    catalogue,
 };
 use poolwright_terms::CapacityType;
 
@@ -69,7 +70,7 @@ impl World {
         self
     }
 
-    fn sold(&self) -> Sold {
+    fn sold(&self) -> MarketCatalogue {
         let market = Market {
             region: "us-east-1",
             zones: &self.zones,
@@ -88,7 +89,7 @@ fn price(catalogue: &Catalogue, name: &str, zone: &str, capacity_type: CapacityT
     Some(catalogue.offering(&id)?.price.clone())
 }
 
-fn left_out(sold: &Sold, name: &str) -> Option<String> {
+fn left_out(sold: &MarketCatalogue, name: &str) -> Option<String> {
     let found = sold.left_out.iter().find(|left_out| left_out.instance_type.as_str() == name)?;
     Some(found.reason.clone())
 }
@@ -332,17 +333,20 @@ fn a_capacity_block_is_sold_until_forty_minutes_before_its_end() {
     };
     let offering = sold.catalogue.offering(&id).expect("what is left of three blocks");
     assert_eq!((offering.available, offering.price.known()), (Some(8), Some(UsdPerHour::ZERO)));
-    let lot =
-        |id: &str, available| Lot { id: id.to_owned(), kind: ReservationKind::CapacityBlock, available };
+    let lot = |id: &str, available| ReservationLot {
+        id: id.to_owned(),
+        kind: ReservationKind::CapacityBlock,
+        available,
+    };
     assert_eq!(sold.reserved.lots[&id], [lot("cr-short", 1), lot("cr-long", 2), lot("cr-endless", 5)]);
     let unsold: Vec<_> = sold.reserved.unsold.iter().map(|(id, why)| (id.as_str(), why)).collect();
     let at = |minutes: i64| now() + SignedDuration::from_mins(minutes);
     assert_eq!(
         unsold,
         [
-            ("cr-ending", &Unsold::Ending(at(40))),
-            ("cr-over", &Unsold::Ended(at(-1))),
-            ("cr-soon", &Unsold::NotBegun(at(5))),
+            ("cr-ending", &ReservationUnusable::Ending(at(40))),
+            ("cr-over", &ReservationUnusable::Ended(at(-1))),
+            ("cr-soon", &ReservationUnusable::NotBegun(at(5))),
         ]
     );
     assert!(sold.catalogue.origin().source.ends_with("; capacity reservations)"));

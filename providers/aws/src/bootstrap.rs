@@ -9,20 +9,24 @@ use poolwright_provider_aws_model::bootstrap::{
 use poolwright_provider_contract::{LaunchRequest, ProviderError};
 use poolwright_terms::keys;
 
-use crate::class::{KIND, Resolved, unusable};
 use crate::node_class::{AmiFamily, KubeletSettings};
 use crate::provider::{Join, Settings};
-use crate::tokens::InUse;
+use crate::resolve::{KIND, ResolvedNodeClass, unusable};
+use crate::tokens::SharedToken;
 
 /// How nodes of a class join the cluster.
-pub(crate) struct Joining {
+pub(crate) struct JoinConfig {
     cluster: ClusterFacts,
     family: Family,
 }
 
-impl Joining {
+impl JoinConfig {
     /// A bootstrap token is made only for nodes that join with one, and only once all else is known.
-    pub async fn of(class: &Resolved, settings: &Settings, tokens: &InUse) -> Result<Self, ProviderError> {
+    pub async fn of(
+        class: &ResolvedNodeClass,
+        settings: &Settings,
+        tokens: &SharedToken,
+    ) -> Result<Self, ProviderError> {
         let cluster = cluster(class, &settings.cluster, settings.join.as_ref())?;
         let family = match class.family {
             AmiFamily::Al2023 => Family::Al2023,
@@ -38,7 +42,11 @@ impl Joining {
 
     /// The user data of a node. It is the same for all nodes of a class and pool, so that they share a launch template: what tells one
     /// claim's node from another's is set when it registers.
-    pub fn user_data(&self, class: &Resolved, request: &LaunchRequest) -> Result<UserData, ProviderError> {
+    pub fn user_data(
+        &self,
+        class: &ResolvedNodeClass,
+        request: &LaunchRequest,
+    ) -> Result<UserData, ProviderError> {
         let own = class.spec.user_data.as_ref().map(|data| UserData::from(data.as_str().to_owned()));
         let object = format!("{KIND} `{}`", class.name);
         bootstrap::user_data(&object, &self.cluster, &node(class, request)?, &self.family, own.as_ref())
@@ -47,7 +55,11 @@ impl Joining {
 }
 
 /// The cluster, as nodes of this class are told of it.
-fn cluster(class: &Resolved, name: &str, join: Option<&Join>) -> Result<ClusterFacts, ProviderError> {
+fn cluster(
+    class: &ResolvedNodeClass,
+    name: &str,
+    join: Option<&Join>,
+) -> Result<ClusterFacts, ProviderError> {
     match join {
         Some(Join { endpoint, ca, service_cidr }) => Ok(ClusterFacts {
             name: name.to_owned(),
@@ -70,7 +82,7 @@ fn cluster(class: &Resolved, name: &str, join: Option<&Join>) -> Result<ClusterF
     }
 }
 
-fn node(class: &Resolved, request: &LaunchRequest) -> Result<NodeFacts, ProviderError> {
+fn node(class: &ResolvedNodeClass, request: &LaunchRequest) -> Result<NodeFacts, ProviderError> {
     let mut labels = request.labels.clone();
     labels.remove(keys::NODECLAIM_LABEL);
     Ok(NodeFacts {

@@ -9,7 +9,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use poolwright_provider_aws_model::prices;
 use poolwright_provider_contract::ProviderError;
 
-use crate::unresolved::Naming;
+use crate::dns::DnsFailureContext;
 
 /// From the first byte sent to the last byte of one attempt's answer. DescribeInstanceTypes of a whole region takes seconds.
 const ATTEMPT: Duration = Duration::from_secs(20);
@@ -74,10 +74,12 @@ impl Clients {
         let pricing = prices::request::endpoint(&region).ok().map(|endpoint| {
             let config = config.clone().into_builder().region(Region::new(endpoint)).build();
             aws_sdk_pricing::Client::from_conf(
-                aws_sdk_pricing::config::Builder::from(&config).interceptor(Naming::new(endpoint)).build(),
+                aws_sdk_pricing::config::Builder::from(&config)
+                    .interceptor(DnsFailureContext::new(endpoint))
+                    .build(),
             )
         });
-        let naming = || Naming::new(&region);
+        let naming = || DnsFailureContext::new(&region);
         Ok(Self {
             ec2: aws_sdk_ec2::Client::from_conf(
                 aws_sdk_ec2::config::Builder::from(&config).interceptor(naming()).build(),

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use poolwright_provider_contract::{Connect, ConnectError, Connected, FlagValues, Site};
 
 use crate::registration::{CA, CLOUD_CONTROLLER, CLUSTER, ENDPOINT, QUEUE, REGION, SERVICE_CIDR};
-use crate::{Access, AwsProvider, Join, KubeClasses, KubeTokens, Settings};
+use crate::{Access, AwsProvider, Join, KubeNodeClassObjects, KubeTokens, Settings};
 
 /// The file in a pod with the certificate authority of its cluster's API server.
 /// Source: <https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/>.
@@ -37,7 +37,7 @@ impl Connect for Aws {
             queue: site.flags.text(QUEUE),
             cloud_controller: site.flags.has(CLOUD_CONTROLLER),
         };
-        let classes = Arc::new(KubeClasses(site.client.clone()));
+        let classes = Arc::new(KubeNodeClassObjects(site.client.clone()));
         let tokens = Arc::new(KubeTokens::new(site.client.clone(), site.cluster.clone(), cluster.as_str()));
         let provider = AwsProvider::connect(settings, classes, tokens, Arc::clone(&site.clock))
             .await

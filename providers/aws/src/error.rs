@@ -8,7 +8,7 @@ use std::error::Error;
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use poolwright_provider_contract::{LaunchError, ProviderError};
 
-use crate::unresolved::Unresolved;
+use crate::dns::DnsFailure;
 
 /// How much of what AWS says is repeated: an encoded authorisation failure has thousands of characters.
 const SHOWN: usize = 400;
@@ -87,7 +87,7 @@ where
         // An error page of something on the way, or of AWS itself.
         return ProviderError::Transient(format!("{action}: AWS answered with an error that has no code"));
     };
-    of_code(action, code, said)
+    error_of_code(action, code, said)
 }
 
 /// Why there was no answer: no credentials, no network, no time.
@@ -97,7 +97,7 @@ where
     R: std::fmt::Debug + Send + Sync + 'static,
 {
     // First: credentials are asked for in the region too, and are not what is missing then.
-    if let Some(unresolved) = Unresolved::among(error) {
+    if let Some(unresolved) = DnsFailure::among(error) {
         return ProviderError::Transient(format!("{action}: {unresolved}"));
     }
     let chain = chain(error);
@@ -129,10 +129,10 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         }
         cause = error.source();
     }
-    cut(&told.join(": "))
+    truncate(&told.join(": "))
 }
 
-pub(crate) fn cut(text: &str) -> String {
+pub(crate) fn truncate(text: &str) -> String {
     let mut cut: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
     if cut.len() < text.len() {
         cut.push_str("...");
@@ -170,16 +170,19 @@ fn not_allowed(action: &str, code: &str, said: &str) -> String {
     if said.contains("explicit deny") {
         return format!(
             "{told}: a policy denies {named} explicitly: change that policy, which may be one of the organization. AWS says: {}",
-            cut(said)
+            truncate(said)
         );
     }
     let line = resource.map(|resource| {
-        format!(" ({{\"Effect\": \"Allow\", \"Action\": \"{named}\", \"Resource\": \"{}\"}})", cut(resource))
+        format!(
+            " ({{\"Effect\": \"Allow\", \"Action\": \"{named}\", \"Resource\": \"{}\"}})",
+            truncate(resource)
+        )
     });
     format!(
         "{told}: add {named} to the policy of the role that Poolwright runs with{}, as in docs/aws.md. AWS says: {}",
         line.unwrap_or_default(),
-        cut(said)
+        truncate(said)
     )
 }
 
@@ -191,9 +194,9 @@ pub(crate) fn is_refusal(error: &ProviderError) -> bool {
 const NOT_ALLOWED: &str = ": not allowed (";
 
 /// What a code means for the whole call.
-pub(crate) fn of_code(action: &str, code: &str, said: &str) -> ProviderError {
+pub(crate) fn error_of_code(action: &str, code: &str, said: &str) -> ProviderError {
     let said = plain(said);
-    let told = format!("{action}: {code}: {}", cut(said));
+    let told = format!("{action}: {code}: {}", truncate(said));
     if THROTTLED.contains(&code) {
         ProviderError::Throttled(told)
     } else if FORBIDDEN.contains(&code) {
@@ -231,14 +234,14 @@ fn is_mistake(code: &str) -> bool {
 }
 
 /// What one pool of capacity of a fleet said.
-pub(crate) fn of_pool(code: &str, said: &str) -> LaunchError {
-    let told = || format!("{code}: {}", cut(said));
+pub(crate) fn launch_error(code: &str, said: &str) -> LaunchError {
+    let told = || format!("{code}: {}", truncate(said));
     if STOCK_OUT.contains(&code) {
         LaunchError::StockOut(told())
     } else if QUOTA.contains(&code) {
         LaunchError::Quota(told())
     } else {
-        LaunchError::Provider(of_code("ec2:CreateFleet", code, said))
+        LaunchError::Provider(error_of_code("ec2:CreateFleet", code, said))
     }
 }
 
@@ -257,14 +260,17 @@ mod tests {
 
     #[test]
     fn a_code_says_whether_to_wait_to_take_another_or_to_tell_a_person() {
-        let of = |code| of_code("ec2:CreateFleet", code, "because");
+        let of = |code| error_of_code("ec2:CreateFleet", code, "because");
         assert!(matches!(of("RequestLimitExceeded"), ProviderError::Throttled(_)));
         assert!(matches!(of("InternalError"), ProviderError::Transient(_)));
         assert!(matches!(of("Unavailable"), ProviderError::Transient(_)));
         assert!(matches!(of("InvalidSubnetID.NotFound"), ProviderError::Invalid(_)));
-        assert!(matches!(of_pool("InsufficientInstanceCapacity", ""), LaunchError::StockOut(_)));
-        assert!(matches!(of_pool("VcpuLimitExceeded", ""), LaunchError::Quota(_)));
-        assert!(matches!(of_pool("InternalError", ""), LaunchError::Provider(ProviderError::Transient(_))));
+        assert!(matches!(launch_error("InsufficientInstanceCapacity", ""), LaunchError::StockOut(_)));
+        assert!(matches!(launch_error("VcpuLimitExceeded", ""), LaunchError::Quota(_)));
+        assert!(matches!(
+            launch_error("InternalError", ""),
+            LaunchError::Provider(ProviderError::Transient(_))
+        ));
         let ProviderError::Invalid(told) = of("UnauthorizedOperation") else {
             panic!("a person must grant it")
         };
@@ -273,7 +279,7 @@ mod tests {
 
     #[test]
     fn what_aws_says_is_repeated_in_one_line_and_not_for_pages() {
-        let told = of_code("ec2:RunInstances", "InternalError", &"a\nb".repeat(5000)).to_string();
+        let told = error_of_code("ec2:RunInstances", "InternalError", &"a\nb".repeat(5000)).to_string();
         assert!(told.len() < 500 && !told.contains('\n'), "{told}");
     }
 
@@ -285,7 +291,8 @@ mod tests {
 
     #[test]
     fn a_role_that_may_not_be_passed_is_named_with_the_line_of_the_policy_and_without_noise() {
-        let LaunchError::Provider(ProviderError::Invalid(told)) = of_pool("UnauthorizedOperation", PASS_ROLE)
+        let LaunchError::Provider(ProviderError::Invalid(told)) =
+            launch_error("UnauthorizedOperation", PASS_ROLE)
         else {
             panic!("a person must grant it")
         };
@@ -300,7 +307,7 @@ mod tests {
             "because no identity-based policy allows the iam:PassRole action",
             "with an explicit deny in a service control policy",
         );
-        let told = of_code("ec2:RunInstances", "UnauthorizedOperation", &said).to_string();
+        let told = error_of_code("ec2:RunInstances", "UnauthorizedOperation", &said).to_string();
         assert!(told.contains("denies iam:PassRole explicitly") && !told.contains("add iam"), "{told}");
     }
 
@@ -316,7 +323,7 @@ mod tests {
 
     #[test]
     fn credentials_that_expired_and_regions_that_are_not_enabled_are_told_apart_from_permissions() {
-        let of = |code| of_code("ec2:DescribeSubnets", code, "").to_string();
+        let of = |code| error_of_code("ec2:DescribeSubnets", code, "").to_string();
         for code in EXPIRED {
             assert!(of(code).contains("have expired") && of(code).contains("clock"), "{}", of(code));
         }

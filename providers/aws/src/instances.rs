@@ -1,4 +1,4 @@
-//! Instances of this cluster, as EC2 tells of them.
+//! The instances of this cluster, as EC2 describes them.
 
 use std::collections::BTreeSet;
 
@@ -9,38 +9,38 @@ use poolwright_provider_aws_model::{InstanceId, ProviderId};
 use poolwright_provider_contract::{Instance, InstanceState, LaunchRequest, ProviderError};
 use poolwright_terms::{CapacityType, GROUP, NodeClassRef};
 
-use crate::class::KIND;
 use crate::error::provider_error;
 use crate::launch::{Launched, order};
+use crate::resolve::KIND;
 use crate::tags;
 
-/// How the key of an instance begins that no claim has taken yet; its id follows.
+/// The prefix of the key of an instance that is not assigned to a claim. The instance id follows.
 const OPEN: &str = "open-";
 
-/// As many as one answer may have.
+/// The page size of DescribeInstances.
 const PAGE: i32 = 1000;
 
-/// An instance of ours, and the launch it came from.
+/// An instance of this cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct OwnInstance {
     pub id: InstanceId,
-    /// As the rest of Poolwright knows it.
+    /// The instance in the terms of the contract.
     pub instance: Instance,
-    /// The keys of the order it was launched with, one of which it is for, where it has no tag yet that says which.
+    /// The keys of the batch that it was launched for, if it has no tags of a claim yet.
     pub open: Option<BTreeSet<String>>,
 }
 
-/// What EC2 shows of the cluster.
+/// The instances that EC2 shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
-    /// What is there, terminating ones included, in order of provider ids.
-    pub found: Vec<Found>,
-    /// What was there: EC2 shows an instance as terminated for about an hour.
+    /// The instances that are not terminated, in the order of their provider ids.
+    pub found: Vec<OwnInstance>,
+    /// The terminated instances. EC2 shows them for about an hour.
     pub gone: BTreeSet<InstanceId>,
 }
 
-impl Found {
-    /// The instance that a fleet answered with, which no listing shows yet.
+impl OwnInstance {
+    /// Makes an instance from the answer of CreateFleet, before any listing shows it.
     pub fn launched(request: &LaunchRequest, launched: &Launched, now: Timestamp) -> Self {
         let zone = launched.offering.zone.to_string();
         let instance = Instance {
@@ -55,24 +55,24 @@ impl Found {
         Self { id: launched.id.clone(), instance, open: None }
     }
 
-    /// Whether it was launched for several claims, and none has taken it.
-    pub fn is_untaken(&self) -> bool {
-        is_untaken(&self.instance.key)
+    /// Returns whether the instance was launched for a batch and is not assigned to a claim.
+    pub fn is_unassigned(&self) -> bool {
+        is_unassigned(&self.instance.key)
     }
 
-    /// The same instance, for this launch.
-    pub fn given_to(self, request: &LaunchRequest) -> Self {
+    /// Returns the instance, assigned to the claim of this request.
+    pub fn assigned_to(self, request: &LaunchRequest) -> Self {
         let instance = Instance { key: request.key.clone(), claim: request.claim.clone(), ..self.instance };
         Self { instance, ..self }
     }
 }
 
-/// Whether this is the key of an instance that no claim has taken.
-pub(crate) fn is_untaken(key: &str) -> bool {
+/// Returns whether this is the key of an unassigned instance.
+pub(crate) fn is_unassigned(key: &str) -> bool {
     key.starts_with(OPEN)
 }
 
-/// Every instance of the cluster.
+/// Lists all instances of the cluster.
 pub(crate) async fn list(ec2: &aws_sdk_ec2::Client, cluster: &str) -> Result<Listing, ProviderError> {
     let filter = |name: &str, value: &str| Filter::builder().name(name).values(value).build();
     let mut pages = ec2
@@ -100,7 +100,7 @@ pub(crate) async fn list(ec2: &aws_sdk_ec2::Client, cluster: &str) -> Result<Lis
     Ok(listing)
 }
 
-/// Instances of the cluster that run in this capacity reservation.
+/// Lists the instances of the cluster that run in a capacity reservation.
 pub(crate) async fn in_reservation(
     ec2: &aws_sdk_ec2::Client,
     cluster: &str,
@@ -123,13 +123,13 @@ pub(crate) async fn in_reservation(
     Ok(ids)
 }
 
-/// What EC2 says of one instance; `None` when it is gone, or was not launched by us: whatever has our cluster's tag and neither a
-/// claim's nor that of an order was given that tag by somebody else.
-pub(crate) fn read(described: &Described) -> Option<Found> {
+/// Reads one instance. It returns `None` if the instance is terminated, or if it has neither the tags of a claim nor those of an
+/// order: then somebody else has added the tag of the cluster.
+pub(crate) fn read(described: &Described) -> Option<OwnInstance> {
     let state = match described.state().and_then(|state| state.name())? {
         InstanceStateName::Terminated => return None,
         InstanceStateName::ShuttingDown => InstanceState::Terminating,
-        // A stopped one costs its disks and will never be a node again; whoever asks about its claim must see it.
+        // A stopped instance still costs money for its disks and never becomes a node again, so its claim must see it.
         _ => InstanceState::Running,
     };
     let id: InstanceId = described.instance_id()?.parse().ok()?;
@@ -147,7 +147,7 @@ pub(crate) fn read(described: &Described) -> Option<Found> {
     let mut open = None;
     if key.is_empty() {
         open = Some(order::keys(&tags)).filter(|keys| !keys.is_empty());
-        // Until one of these claims takes it, it is nobody's: a key that no claim has, so that it is given back in the end.
+        // No claim has this key, so the instance is terminated unless a claim of its batch takes it.
         key = format!("{OPEN}{id}");
         open.as_ref()?;
     }
@@ -164,10 +164,10 @@ pub(crate) fn read(described: &Described) -> Option<Found> {
         launched: Timestamp::from_second(launched).unwrap_or(Timestamp::UNIX_EPOCH),
         state,
     };
-    Some(Found { id, instance, open })
+    Some(OwnInstance { id, instance, open })
 }
 
-/// Puts tags on an instance. `false` when EC2 does not know it (yet).
+/// Adds tags to an instance. It returns `false` if EC2 does not know the instance (yet).
 pub(crate) async fn tag(
     ec2: &aws_sdk_ec2::Client,
     id: &InstanceId,
@@ -180,7 +180,7 @@ pub(crate) async fn tag(
     }
 }
 
-/// Asks for the end of these instances. What is gone already is fine.
+/// Terminates instances. It is no error if an instance is gone.
 pub(crate) async fn terminate(ec2: &aws_sdk_ec2::Client, ids: &[InstanceId]) -> Result<(), ProviderError> {
     let asked = ec2
         .terminate_instances()
@@ -194,7 +194,7 @@ pub(crate) async fn terminate(ec2: &aws_sdk_ec2::Client, ids: &[InstanceId]) -> 
     if ids.len() <= 1 {
         return Ok(());
     }
-    // One that is gone spoils the call for all: each by itself then.
+    // One missing instance fails the whole call, so terminate each instance by itself.
     let mut first = Ok(());
     for id in ids {
         let one = Box::pin(terminate(ec2, std::slice::from_ref(id))).await;

@@ -11,8 +11,8 @@ use poolwright_provider_contract::karpenter::{
 use poolwright_terms::labels;
 use serde_json::{Map, Value, json};
 
-use crate::class::KIND;
 use crate::node_class::{EC2NodeClass, EC2NodeClassSpec};
+use crate::resolve::KIND;
 
 /// Karpenter's provider for AWS.
 pub(crate) struct Karpenter;

@@ -1,54 +1,51 @@
-//! Nodes on AWS EC2: the calls.
+//! The provider for AWS EC2.
 //!
-//! Lives here: [`AwsProvider`], which asks EC2, SSM and IAM for what Poolwright wants to know and tells them what it wants done;
-//! EC2NodeClass ([`node_class`]) and the [`REGISTRATION`]; conversions between AWS's SDK and the words of `providers/aws-model` and of the provider contract. This is the one crate that
-//! compiles AWS's SDK.
+//! This crate holds [`AwsProvider`], which calls EC2, SSM, IAM and SQS; the node class EC2NodeClass ([`node_class`]); the
+//! [`REGISTRATION`] of the cloud; and conversions between the AWS SDK and the types of `providers/aws-model` and of the provider
+//! contract. No other crate depends on the AWS SDK.
 //!
-//! May not live here: any decision about what to buy, and what can be worked out without a call (that is `aws-model`'s).
+//! This crate decides nothing about what to buy. Logic that needs no calls belongs in `providers/aws-model`.
 //!
-//! # What is durable, and where
+//! # What is stored, and where
 //!
-//! An instance carries from its first moment, as tags, the cluster, the UID and name of its NodeClaim, and its node class
-//! (`tags.rs`). Nothing else is kept: a provider that starts anew finds everything by these tags.
+//! Every instance carries tags from the moment it is launched: the cluster, the UID and the name of its NodeClaim, and its node
+//! class (`tags.rs`). The provider stores nothing else, so a restarted provider finds all instances by their tags.
 //!
-//! A launch is one CreateFleet call of type `instant` whose ClientToken is made of the claim's UID, so that EC2 answers a repeated
-//! call with the instance of the first (`launch/`).
+//! A launch is one CreateFleet call of type `instant`. Its ClientToken contains the UID of the NodeClaim, so EC2 answers a repeated
+//! call with the instance of the first call (`launch/`).
 //!
-//! EC2 shows what it did after a while only (it is *eventually consistent*,
-//! <https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>). What this provider launched itself it
-//! therefore knows for two minutes, whatever a listing lacks.
+//! EC2 is *eventually consistent* (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>): it shows a new
+//! instance only after a while. The provider therefore remembers its own launches for two minutes, even if a listing lacks them
+//! (`recent.rs`).
 //!
-//! Beside AWS it asks the cluster for two things, each behind a trait: node classes ([`Classes`]) and bootstrap tokens ([`Tokens`]).
+//! The provider also reads node classes and makes bootstrap tokens in the cluster. It does so through the traits
+//! [`NodeClassObjects`] and [`Tokens`].
 
 mod bootstrap;
-mod class;
 mod clients;
+mod coalesce;
 mod connect;
+mod dns;
 mod error;
-mod facts;
-mod gather;
-mod hearing;
+mod instance_types;
 mod instances;
+mod interruptions;
 mod karpenter;
 mod launch;
 mod market;
 pub mod node_class;
 mod preflight;
 mod provider;
-mod queue;
 mod recent;
-mod reception;
 mod registration;
-mod survey;
+mod resolve;
 mod tags;
 mod tokens;
-mod unresolved;
-mod watch;
 
-pub use class::{Classes, KubeClasses};
 pub use clients::{Access, Key};
 pub use poolwright_provider_aws_model::bootstrap::BootstrapToken;
 pub use provider::{AwsProvider, Join, Settings};
 pub use registration::REGISTRATION;
+pub use resolve::{KubeNodeClassObjects, NodeClassObjects};
 
 pub use tokens::{KubeTokens, Tokens};

@@ -1,4 +1,4 @@
-//! The provider: what it is told, it does, and says what happened.
+//! The implementation of [`CloudProvider`] for AWS.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,134 +9,134 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, OfferingId};
 use poolwright_provider_aws_model::InstanceId;
 use poolwright_provider_aws_model::bootstrap::UserData;
-use poolwright_provider_aws_model::prices::Lot;
+use poolwright_provider_aws_model::prices::ReservationLot;
 use poolwright_provider_contract::{
-    ClassCondition, ClassReports, Clock, CloudProvider, Instance, InstanceState, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassKind, Notice, ProviderError,
+    Clock, CloudProvider, Instance, InstanceState, InterruptionMessage, LaunchError, LaunchRequest,
+    LaunchedInstance, NodeClassCondition, NodeClassKind, NodeClassStatusSource, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 
 use crate::bootstrap;
-use crate::class::{self, Classes, Looked, Resolved, Verdicts};
 use crate::clients::{Access, Clients};
-use crate::gather::Gather;
-use crate::hearing::Hearing;
-use crate::instances::{self, Found, Listing};
-use crate::launch::template::{self, Held, Template};
-use crate::launch::{Launched, Mates};
+use crate::coalesce::Coalescer;
+use crate::instances::{self, Listing, OwnInstance};
+use crate::interruptions::Interruptions;
+use crate::launch::template::{self, TargetReservation, Template};
+use crate::launch::{BatchJoiner, Launched};
 use crate::market::Market;
 use crate::node_class::{EC2NodeClass, EC2NodeClassSpec};
-use crate::recent::Recent;
-use crate::tokens::{InUse, Tokens};
+use crate::recent::RecentLaunches;
+use crate::resolve::{self, DryRuns, NodeClassObjects, Resolution, ResolvedNodeClass};
+use crate::tokens::{SharedToken, Tokens};
 
-/// What is asked within this time is asked together.
-const MOMENT: Duration = Duration::from_millis(30);
-/// Instances that one call may end: TerminateInstances takes 1,000, and AWS advises 50.
-const ENDED_TOGETHER: usize = 50;
-/// Such calls that may be under way.
-const ENDED_AT_A_TIME: usize = 4;
-/// For how long what a class came to is believed: what it selects changes rarely, and a drift check looks anyway.
-const CLASS_BELIEVED: SignedDuration = SignedDuration::from_mins(1);
+/// The window in which concurrent requests are coalesced into one call.
+const BATCH_WINDOW: Duration = Duration::from_millis(30);
+/// The number of instances in one TerminateInstances call. EC2 allows 1,000, and AWS recommends at most 50.
+const MAX_TERMINATIONS_PER_CALL: usize = 50;
+/// The number of TerminateInstances calls in flight.
+const MAX_TERMINATION_CALLS: usize = 4;
+/// How long a resolved node class is cached. The selected resources rarely change, and the drift check resolves the class anyway.
+const CLASS_CACHED_FOR: SignedDuration = SignedDuration::from_mins(1);
 
-/// Whatever was launched for several claims at once and none of them has taken after this time is nobody's.
-const TAKEN_WITHIN: SignedDuration = SignedDuration::from_mins(3);
+/// How long an instance of a batch may stay unassigned before it counts as an orphan.
+const ASSIGNED_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 
-/// A launch template that was not used for this long goes.
+/// How long a launch template stays after its last use.
 const TEMPLATE_UNUSED: SignedDuration = SignedDuration::from_hours(1);
 
-/// How the provider works.
+/// The configuration of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How to reach AWS.
+    /// Access to AWS.
     pub access: Access,
-    /// The cluster's name: what is ours carries it as a tag, so it never changes while there are nodes.
+    /// The name of the cluster. All resources carry it as a tag, so it must not change while there are nodes.
     pub cluster: String,
-    /// The minor version of its Kubernetes, as AWS's images are published for it: `1.36`.
+    /// The minor version of Kubernetes, which selects the AMIs: `1.36`.
     pub kubernetes: String,
-    /// What nodes are told so that they find the API server; `None` where their own user data says it.
+    /// How nodes reach the API server; `None` if the user data of the node class contains it.
     pub join: Option<Join>,
-    /// Name or URL of the SQS queue to which EventBridge sends what happens to instances; with `None` EC2 is
-    /// looked at every minute, and that is all.
+    /// The name or URL of the SQS queue with the events of instances. With `None` the provider only polls EC2 once a minute.
     pub queue: Option<String>,
-    /// Whether AWS's cloud controller manager runs in the cluster and completes nodes: kubelets that kubeadm starts are told so.
+    /// Whether the AWS cloud controller manager runs in the cluster. Kubelets started by kubeadm then get the flag
+    /// `--cloud-provider=external`.
     pub cloud_controller: bool,
 }
 
-/// Where nodes find the API server.
+/// How nodes reach the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// Its address, as nodes reach it: `https://host`.
+    /// The address of the API server, as nodes reach it: `https://host`.
     pub endpoint: String,
-    /// The certificates of its authority: PEM, in base64.
+    /// The CA certificates of the API server, as base64-encoded PEM.
     pub ca: String,
-    /// The addresses of Services: `10.100.0.0/16`.
+    /// The address range of Services: `10.100.0.0/16`.
     pub service_cidr: Option<String>,
 }
 
-/// The provider of nodes on EC2. It keeps nothing that AWS does not have, but for a moment.
+/// The provider for EC2. It has no persistent state outside AWS; it only caches answers for a short time.
 pub struct AwsProvider {
     clients: Clients,
     settings: Settings,
-    classes: Arc<dyn Classes>,
-    tokens: InUse,
+    classes: Arc<dyn NodeClassObjects>,
+    tokens: SharedToken,
     now: Clock,
     market: Market,
-    hearing: Hearing,
-    listing: Gather<(), Result<Arc<Listing>, ProviderError>>,
-    endings: Gather<InstanceId, Result<(), ProviderError>>,
-    recent: Mutex<Recent>,
-    /// Launches that wait for others of their batch.
-    mates: Mates,
-    /// Who holds it decides for which claim an instance is that nobody has taken yet.
-    handing_out: tokio::sync::Mutex<()>,
-    /// What classes came to, when, and from which version of the object.
-    resolved: Mutex<BTreeMap<String, (Arc<Resolved>, Timestamp)>>,
-    verdicts: Verdicts,
-    /// Launch templates that are there, and when they were used last.
+    interruptions: Interruptions,
+    listing: Coalescer<(), Result<Arc<Listing>, ProviderError>>,
+    terminations: Coalescer<InstanceId, Result<(), ProviderError>>,
+    recent: Mutex<RecentLaunches>,
+    /// Joins the launches of a batch.
+    batch_joiner: BatchJoiner,
+    /// A lock for the assignment of instances to claims.
+    assignment: tokio::sync::Mutex<()>,
+    /// Resolved node classes and the time at which each was resolved.
+    resolved: Mutex<BTreeMap<String, (Arc<ResolvedNodeClass>, Timestamp)>>,
+    dry_runs: DryRuns,
+    /// Existing launch templates and the time of their last use.
     templates: Mutex<BTreeMap<String, Timestamp>>,
-    /// When templates were tidied up last, or the first launch was.
-    tidied: Mutex<Option<Timestamp>>,
+    /// The time at which unused templates were last deleted, or of the first launch.
+    templates_swept: Mutex<Option<Timestamp>>,
 }
 
 impl AwsProvider {
-    /// Connects. Credentials are not tried here.
+    /// Makes a provider. It does not check the credentials.
     pub async fn connect(
         settings: Settings,
-        classes: Arc<dyn Classes>,
+        classes: Arc<dyn NodeClassObjects>,
         tokens: Arc<dyn Tokens>,
         now: Clock,
     ) -> Result<Self, ProviderError> {
         let clients = Clients::connect(&settings.access).await?;
         Ok(Self {
             market: Market::new(clients.clone()),
-            hearing: Hearing::new(&clients, &settings, Arc::clone(&now)),
+            interruptions: Interruptions::new(&clients, &settings, Arc::clone(&now)),
             clients,
             settings,
             classes,
-            tokens: InUse::new(tokens, Arc::clone(&now)),
+            tokens: SharedToken::new(tokens, Arc::clone(&now)),
             now,
-            listing: Gather::new(MOMENT, usize::MAX, 1),
-            endings: Gather::new(MOMENT, ENDED_TOGETHER, ENDED_AT_A_TIME),
+            listing: Coalescer::new(BATCH_WINDOW, usize::MAX, 1),
+            terminations: Coalescer::new(BATCH_WINDOW, MAX_TERMINATIONS_PER_CALL, MAX_TERMINATION_CALLS),
             recent: Mutex::default(),
-            mates: Mates::default(),
-            handing_out: tokio::sync::Mutex::default(),
+            batch_joiner: BatchJoiner::default(),
+            assignment: tokio::sync::Mutex::default(),
             resolved: Mutex::default(),
-            verdicts: Verdicts::default(),
+            dry_runs: DryRuns::default(),
             templates: Mutex::default(),
-            tidied: Mutex::default(),
+            templates_swept: Mutex::default(),
         })
     }
 
-    /// Looks this often at what EC2 shows of instances, beside hearing what it says through the queue. Every minute unless told.
+    /// Sets the interval at which the provider polls EC2 for interruptions. The default is one minute.
     #[must_use]
-    pub fn looking_every(mut self, pause: Duration) -> Self {
-        self.hearing.look_every(pause);
+    pub fn with_poll_interval(mut self, pause: Duration) -> Self {
+        self.interruptions.set_poll_interval(pause);
         self
     }
 
-    /// Whether the queue is heard, if there is one.
-    pub(crate) fn reception(&self) -> Option<ClassCondition> {
-        self.hearing.condition()
+    /// Returns the condition of the interruption queue; `None` if no queue is configured.
+    pub(crate) fn interruption_queue_condition(&self) -> Option<NodeClassCondition> {
+        self.interruptions.condition()
     }
 
     pub(crate) fn clients(&self) -> &Clients {
@@ -147,18 +147,18 @@ impl AwsProvider {
         &self.settings.cluster
     }
 
-    fn recent(&self) -> MutexGuard<'_, Recent> {
+    fn recent(&self) -> MutexGuard<'_, RecentLaunches> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every instance, by a listing that begins now, with what it cannot show yet.
-    pub(crate) async fn instances(&self) -> Result<Vec<Found>, ProviderError> {
-        let listed = self.listed().await?;
+    /// Returns all instances from a new listing, together with recent launches.
+    pub(crate) async fn instances(&self) -> Result<Vec<OwnInstance>, ProviderError> {
+        let listed = self.list_instances().await?;
         Ok(self.with_recent(&listed))
     }
 
-    /// What EC2 shows, by a listing that begins now or when the one that is under way has ended.
-    pub(crate) async fn listed(&self) -> Result<Arc<Listing>, ProviderError> {
+    /// Lists the instances. Concurrent callers share one listing that starts after their request.
+    pub(crate) async fn list_instances(&self) -> Result<Arc<Listing>, ProviderError> {
         let (ec2, cluster) = (self.clients.ec2.clone(), self.settings.cluster.clone());
         let listed = self.listing.ask((), move |asked| async move {
             let listed = instances::list(&ec2, &cluster).await.map(Arc::new);
@@ -167,33 +167,33 @@ impl AwsProvider {
         listed.await?
     }
 
-    /// A listing, with what is known here by now.
-    pub(crate) fn with_recent(&self, listed: &Listing) -> Vec<Found> {
-        self.recent().complete(listed, (self.now)())
+    /// Returns the instances of a listing together with recent launches.
+    pub(crate) fn with_recent(&self, listed: &Listing) -> Vec<OwnInstance> {
+        self.recent().merge(listed, (self.now)())
     }
 
-    /// The instance of this key, if there is one: the one that is not ending, of several the first. Several there are only when two
-    /// leaders did not know of each other and EC2 forgot a token; the others are given back.
-    pub(crate) async fn find(&self, key: &str) -> Result<Option<Found>, ProviderError> {
-        let mut of_key: Vec<Found> = self.instances().await?;
-        of_key.retain(|one| one.instance.key == key);
-        of_key.sort_by(|a, b| {
-            let rank = |one: &Found| (one.instance.state, one.instance.launched, one.id.clone());
+    /// Returns the instance with this key. There can be several only if two leaders were active and EC2 forgot a token; then it
+    /// keeps the first running one and terminates the others.
+    pub(crate) async fn find(&self, key: &str) -> Result<Option<OwnInstance>, ProviderError> {
+        let mut with_key: Vec<OwnInstance> = self.instances().await?;
+        with_key.retain(|one| one.instance.key == key);
+        with_key.sort_by(|a, b| {
+            let rank = |one: &OwnInstance| (one.instance.state, one.instance.launched, one.id.clone());
             rank(a).cmp(&rank(b))
         });
-        let mut of_key = of_key.into_iter();
-        let first = of_key.next();
-        for other in of_key.filter(|one| one.instance.state == InstanceState::Running) {
+        let mut with_key = with_key.into_iter();
+        let first = with_key.next();
+        for other in with_key.filter(|one| one.instance.state == InstanceState::Running) {
             tracing::error!(instance = %other.id, claim = other.instance.claim,
                 "a second instance of one claim: it is given back");
-            self.end(&other.id).await?;
+            self.terminate_instance(&other.id).await?;
         }
         Ok(first)
     }
 
-    async fn end(&self, id: &InstanceId) -> Result<(), ProviderError> {
+    async fn terminate_instance(&self, id: &InstanceId) -> Result<(), ProviderError> {
         let ec2 = self.clients.ec2.clone();
-        self.endings
+        self.terminations
             .ask(id.clone(), move |ids| async move {
                 let ended = instances::terminate(&ec2, &ids).await;
                 vec![ended; ids.len()]
@@ -205,57 +205,57 @@ impl AwsProvider {
         self.recent().empty_answers(key, round)
     }
 
-    pub(crate) fn answered_empty(&self, key: &str, round: usize) {
+    pub(crate) fn count_empty_answer(&self, key: &str, round: usize) {
         let now = (self.now)();
-        self.recent().answered_empty(key, round, now);
+        self.recent().count_empty_answer(key, round, now);
     }
 
-    /// What a class means now, or meant a moment ago.
-    pub(crate) async fn resolved(&self, name: &str) -> Result<Arc<Resolved>, ProviderError> {
-        match self.believed(name) {
+    /// Returns the resolved class, from the cache if possible.
+    pub(crate) async fn resolved(&self, name: &str) -> Result<Arc<ResolvedNodeClass>, ProviderError> {
+        match self.cached_class(name) {
             Some(resolved) => Ok(resolved),
             None => self.resolve(name).await,
         }
     }
 
-    /// What a class meant a moment ago.
-    fn believed(&self, name: &str) -> Option<Arc<Resolved>> {
+    /// Returns the resolved class from the cache.
+    fn cached_class(&self, name: &str) -> Option<Arc<ResolvedNodeClass>> {
         let now = (self.now)();
         let known = self.resolved.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        known.filter(|(_, at)| now.duration_since(*at).abs() < CLASS_BELIEVED).map(|(resolved, _)| resolved)
+        known.filter(|(_, at)| now.duration_since(*at).abs() < CLASS_CACHED_FOR).map(|(resolved, _)| resolved)
     }
 
-    /// What a class means now.
-    async fn resolve(&self, name: &str) -> Result<Arc<Resolved>, ProviderError> {
-        let object = self.object(name).await?.ok_or_else(|| class::missing(name))?;
-        self.look(name, &object.spec).await.1
+    /// Resolves a class now.
+    async fn resolve(&self, name: &str) -> Result<Arc<ResolvedNodeClass>, ProviderError> {
+        let object = self.object(name).await?.ok_or_else(|| resolve::missing(name))?;
+        self.resolve_spec(name, &object.spec).await.1
     }
 
-    /// The object of a class.
+    /// Reads the object of a class.
     pub(crate) async fn object(&self, name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
         self.classes.class(name).await
     }
 
-    /// What each part of a class means, and the whole, by what was found a moment ago or now.
-    pub(crate) async fn looked(
+    /// Returns the resolution of each part of a class and the resolved class, from the cache if possible.
+    pub(crate) async fn resolution(
         &self,
         name: &str,
         spec: &EC2NodeClassSpec,
-    ) -> (Looked, Result<Arc<Resolved>, ProviderError>) {
-        match self.believed(name).filter(|resolved| resolved.spec == *spec) {
-            Some(resolved) => (Looked::from(&*resolved), Ok(resolved)),
-            None => self.look(name, spec).await,
+    ) -> (Resolution, Result<Arc<ResolvedNodeClass>, ProviderError>) {
+        match self.cached_class(name).filter(|resolved| resolved.spec == *spec) {
+            Some(resolved) => (Resolution::from(&*resolved), Ok(resolved)),
+            None => self.resolve_spec(name, spec).await,
         }
     }
 
-    async fn look(
+    async fn resolve_spec(
         &self,
         name: &str,
         spec: &EC2NodeClassSpec,
-    ) -> (Looked, Result<Arc<Resolved>, ProviderError>) {
-        let looked = class::look(&self.clients, &self.settings.kubernetes, name, spec).await;
+    ) -> (Resolution, Result<Arc<ResolvedNodeClass>, ProviderError>) {
+        let resolution = resolve::resolve(&self.clients, &self.settings.kubernetes, name, spec).await;
         let mut all = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
-        let whole = match looked.clone().whole(name, spec) {
+        let whole = match resolution.clone().complete(name, spec) {
             Ok(resolved) => {
                 let resolved = Arc::new(resolved);
                 all.insert(name.to_owned(), (Arc::clone(&resolved), (self.now)()));
@@ -266,52 +266,55 @@ impl AwsProvider {
                 Err(error)
             }
         };
-        (looked, whole)
+        (resolution, whole)
     }
 
-    /// Whether AWS would let a class be launched with.
-    pub(crate) fn verdicts(&self) -> &Verdicts {
-        &self.verdicts
+    /// Returns the results of dry runs.
+    pub(crate) fn dry_runs(&self) -> &DryRuns {
+        &self.dry_runs
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         (self.now)()
     }
 
-    /// What can be bought with a class.
-    pub(crate) async fn sold(&self, class: &Arc<Resolved>) -> Result<Arc<Catalogue>, ProviderError> {
+    /// Returns the catalogue of a class.
+    pub(crate) async fn class_catalogue(
+        &self,
+        class: &Arc<ResolvedNodeClass>,
+    ) -> Result<Arc<Catalogue>, ProviderError> {
         self.market.catalogue(class, (self.now)()).await
     }
 
-    /// Instance types that nothing would be left of for pods, as far as was looked.
+    /// Returns the instance types of a class with no resources left for pods, as far as known.
     pub(crate) fn too_small(&self, name: &str, spec: &EC2NodeClassSpec) -> Vec<InstanceTypeName> {
         self.market.too_small(name, spec)
     }
 
-    /// The reservations that an offering of a class is had from.
-    pub(crate) fn lots(&self, class: &Resolved, offering: &OfferingId) -> Vec<Lot> {
+    /// Returns the reservations of an offering.
+    pub(crate) fn lots(&self, class: &ResolvedNodeClass, offering: &OfferingId) -> Vec<ReservationLot> {
         self.market.lots(class, offering)
     }
 
-    /// The user data of nodes that are about to be ordered. A bootstrap token is made for those that join with one, if none is in use.
+    /// Makes the user data of new nodes, with a bootstrap token if the nodes need one.
     pub(crate) async fn user_data(
         &self,
-        class: &Resolved,
+        class: &ResolvedNodeClass,
         request: &LaunchRequest,
     ) -> Result<UserData, ProviderError> {
-        bootstrap::Joining::of(class, &self.settings, &self.tokens).await?.user_data(class, request)
+        bootstrap::JoinConfig::of(class, &self.settings, &self.tokens).await?.user_data(class, request)
     }
 
-    /// What a node of this type is launched with.
+    /// Makes the launch template of an instance type.
     pub(crate) fn template(
         &self,
-        class: &Resolved,
+        class: &ResolvedNodeClass,
         kind: &InstanceType,
         user_data: &UserData,
-        reservation: Option<Held>,
+        reservation: Option<TargetReservation>,
     ) -> Result<Template, ProviderError> {
-        let image = class::image_for(&class.images, kind).ok_or_else(|| {
-            class::unusable(
+        let image = resolve::image_for(&class.images, kind).ok_or_else(|| {
+            resolve::unusable(
                 &class.name,
                 "amiSelectorTerms",
                 format!("no image fits {} ({}): add one for it", kind.name, kind.arch.as_str()),
@@ -334,7 +337,7 @@ impl AwsProvider {
         })
     }
 
-    /// Makes sure that a template is there, by asking AWS once.
+    /// Ensures that a launch template exists. It calls AWS only once for each template.
     pub(crate) async fn ensure_template(&self, name: &str, template: &Template) -> Result<(), ProviderError> {
         let now = (self.now)();
         let known = {
@@ -349,18 +352,19 @@ impl AwsProvider {
         Ok(())
     }
 
-    /// Templates were deleted by somebody: what was known of them is not true.
+    /// Clears the cache of existing templates after somebody has deleted one.
     pub(crate) fn forget_templates(&self) {
         self.templates.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Lets launch templates go that were not used for a while, now and then. Whoever launches calls it: nobody else knows what is used.
-    pub(crate) fn tidy(&self) {
+    /// Deletes launch templates that were not used for a while. Every launch calls this, because only launches know which templates
+    /// are in use.
+    pub(crate) fn delete_unused_templates(&self) {
         let now = (self.now)();
         let used: BTreeSet<String> = {
-            let mut tidied = self.tidied.lock().unwrap_or_else(PoisonError::into_inner);
-            // At first nobody knows what another of us has used a moment ago.
-            let since = tidied.get_or_insert(now);
+            let mut templates_swept = self.templates_swept.lock().unwrap_or_else(PoisonError::into_inner);
+            // Wait before the first deletion, because the previous leader may have used a template a moment ago.
+            let since = templates_swept.get_or_insert(now);
             if now.duration_since(*since).abs() < TEMPLATE_UNUSED {
                 return;
             }
@@ -377,41 +381,41 @@ impl AwsProvider {
         });
     }
 
-    /// Notes an instance that a fleet answered with, and the keys of the order where it may be for others too.
+    /// Records a launched instance, with the keys of its batch if it was launched for several claims.
     pub(crate) fn launched(
         &self,
         request: &LaunchRequest,
         launched: &Launched,
         open: Option<BTreeSet<String>>,
-    ) -> Found {
-        let found = Found { open, ..Found::launched(request, launched, (self.now)()) };
+    ) -> OwnInstance {
+        let found = OwnInstance { open, ..OwnInstance::launched(request, launched, (self.now)()) };
         self.remember(&found);
         tracing::info!(instance = %found.id, claim = request.claim, offering = %launched.offering, "instance launched");
         found
     }
 
-    /// This instance is there, and for this claim, whatever a listing shows.
-    pub(crate) fn remember(&self, found: &Found) {
+    /// Records that an instance exists and belongs to its claim, whatever a listing shows.
+    pub(crate) fn remember(&self, found: &OwnInstance) {
         let now = (self.now)();
         self.recent().launched(found.clone(), now);
     }
 
-    /// The tags of the claim with this key are on its instance.
-    pub(crate) fn tagged(&self, key: &str) {
-        self.recent().tagged(key);
+    /// Records that the instance with this key has the tags of its claim.
+    pub(crate) fn note_tagged(&self, key: &str) {
+        self.recent().note_tagged(key);
     }
 
-    /// Whether this instance is known to be for a claim that is not among these.
-    pub(crate) fn is_anothers(&self, id: &InstanceId, keys: &BTreeSet<String>) -> bool {
+    /// Returns whether the instance is known to belong to a claim outside of `keys`.
+    pub(crate) fn belongs_to_another(&self, id: &InstanceId, keys: &BTreeSet<String>) -> bool {
         self.recent().key_of(id).is_some_and(|key| !keys.contains(key))
     }
 
-    pub(crate) fn mates(&self) -> &Mates {
-        &self.mates
+    pub(crate) fn batch_joiner(&self) -> &BatchJoiner {
+        &self.batch_joiner
     }
 
-    pub(crate) async fn handing_out(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.handing_out.lock().await
+    pub(crate) async fn assignment(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.assignment.lock().await
     }
 }
 
@@ -422,33 +426,35 @@ impl CloudProvider for AwsProvider {
     }
 
     fn node_class_kinds(&self) -> &[NodeClassKind] {
-        &[class::NODE_CLASS]
+        &[resolve::NODE_CLASS]
     }
 
     async fn catalogue(&self, key: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
-        class::check_kind(key)?;
+        resolve::check_kind(key)?;
         let class = self.resolve(&key.name).await?;
-        self.sold(&class).await
+        self.class_catalogue(&class).await
     }
 
     async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
-        let launched = self.order(request).await;
+        let launched = self.launch_instance(request).await;
         if matches!(launched, Err(LaunchError::Provider(ProviderError::Invalid(_)))) {
-            // Whatever a dry run said before, it is tried again: a permission may have been taken away.
-            self.verdicts.forget(&request.node_class.name);
+            // Repeat the dry run: a permission may have been removed.
+            self.dry_runs.forget(&request.node_class.name);
         }
         launched
     }
 
-    fn class_reports(&self) -> Option<&dyn ClassReports> {
+    fn node_class_status_source(&self) -> Option<&dyn NodeClassStatusSource> {
         Some(self)
     }
 
     async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
         let mut all = self.instances().await?;
-        // Some claim is about to take it; if none does, somebody must see it, or it would be paid for ever.
+        // A claim is about to take an unassigned instance. If none does, list it, so that it is terminated.
         let now = (self.now)();
-        all.retain(|found| !found.is_untaken() || now.duration_since(found.instance.launched) > TAKEN_WITHIN);
+        all.retain(|found| {
+            !found.is_unassigned() || now.duration_since(found.instance.launched) > ASSIGNED_WITHIN
+        });
         Ok(all.into_iter().map(|found| found.instance).collect())
     }
 
@@ -458,32 +464,32 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
-        // One that nobody has taken may be taken now.
-        let _turn = if instances::is_untaken(key) { Some(self.handing_out().await) } else { None };
-        let mut of_key = self.instances().await?;
-        of_key.retain(|one| one.instance.key == key);
-        for one in of_key.iter().filter(|one| one.instance.state == InstanceState::Running) {
-            self.end(&one.id).await?;
+        // An unassigned instance could be assigned at the same time.
+        let _turn = if instances::is_unassigned(key) { Some(self.assignment().await) } else { None };
+        let mut with_key = self.instances().await?;
+        with_key.retain(|one| one.instance.key == key);
+        for one in with_key.iter().filter(|one| one.instance.state == InstanceState::Running) {
+            self.terminate_instance(&one.id).await?;
             let now = (self.now)();
             self.recent().ending(key, &one.id, now);
             tracing::info!(instance = %one.id, claim = one.instance.claim, "its end was asked for");
         }
-        Ok(of_key.is_empty())
+        Ok(with_key.is_empty())
     }
 
-    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
-        self.hearing.notices().await
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
+        self.interruptions.interruptions().await
     }
 
     fn failures(&self) -> Vec<ProviderError> {
-        self.hearing.failures()
+        self.interruptions.failures()
     }
 
     fn unreadable(&self) -> u64 {
-        self.hearing.unreadable()
+        self.interruptions.unreadable()
     }
 
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
-        self.hearing.acknowledge(receipts).await
+        self.interruptions.acknowledge(receipts).await
     }
 }

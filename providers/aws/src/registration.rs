@@ -1,4 +1,4 @@
-//! AWS, as the rest of Poolwright knows it.
+//! The registration of AWS: name, flags, node class and examples.
 
 use kube::CustomResourceExt;
 use poolwright_api::{FieldProblem, strict};
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::karpenter::Karpenter;
 use crate::node_class::{AmiFamily, EC2NodeClass, conditions};
-use crate::{class, connect, preflight, survey};
+use crate::{connect, market, preflight, resolve};
 
 /// The name of the cloud.
 pub(crate) const NAME: &str = "aws";
 
-/// Nodes on EC2.
+/// The registration of AWS.
 pub const REGISTRATION: Registration = Registration {
     name: NAME,
     short: "AWS",
@@ -24,7 +24,7 @@ pub const REGISTRATION: Registration = Registration {
     enabled_by: Some(CLUSTER),
     connect: &connect::Aws,
     preflight: Some(&preflight::Aws),
-    market: Some(MarketRegistration { flags: &[REGION_OF_MARKET], reader: &survey::Reader }),
+    market: Some(MarketRegistration { flags: &[REGION_OF_MARKET], reader: &market::Reader }),
     karpenter: Some(&Karpenter),
     examples: &EXAMPLES,
 };
@@ -52,9 +52,9 @@ const EXAMPLES: [Example; 4] = [
     },
 ];
 
-/// EC2NodeClass.
+/// The node class EC2NodeClass.
 const NODE_CLASS: NodeClass =
-    NodeClass { kind: class::NODE_CLASS, crd: EC2NodeClass::crd, conditions: &conditions::ALL, read };
+    NodeClass { kind: resolve::NODE_CLASS, crd: EC2NodeClass::crd, conditions: &conditions::ALL, read };
 
 fn read(object: &Value) -> Result<NodeClassFacts, Vec<FieldProblem>> {
     let class: EC2NodeClass = strict::read(object)?;
@@ -75,8 +75,7 @@ pub(crate) const SERVICE_CIDR: &str = "aws-service-cidr";
 pub(crate) const CLOUD_CONTROLLER: &str = "aws-cloud-controller";
 pub(crate) const QUEUE: &str = "aws-interruption-queue";
 
-/// The flags of the controller, in the order of the help. Credentials are found as every tool of AWS finds them: variables, the
-/// profile, the role of the pod or the instance.
+/// The flags of the controller, in the order of the help. There is no flag for credentials, because the AWS SDK finds them itself.
 const FLAGS: [Flag; 7] = [
     Flag {
         name: CLUSTER,
@@ -156,7 +155,7 @@ const REGION_OF_MARKET: Flag = Flag {
     check: None,
 };
 
-/// The name of a cluster: as EKS allows it, which a tag and a NodeConfig can hold.
+/// Checks the name of a cluster against the rules of EKS, so that it fits into a tag and a NodeConfig.
 fn cluster_name(text: &str) -> Result<(), String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let begins_well = text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());

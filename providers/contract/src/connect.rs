@@ -1,4 +1,4 @@
-//! From flags to a provider.
+//! The connection step: it turns the flags of a cloud into a provider.
 
 use std::sync::Arc;
 
@@ -9,33 +9,33 @@ use poolwright_catalog::Catalogue;
 
 use crate::{Clock, CloudProvider, FlagValues};
 
-/// Where a provider is to work.
+/// Everything that a cloud needs to make its provider.
 #[derive(Clone)]
 pub struct Site {
-    /// The flags that were set.
+    /// The flags that the user set.
     pub flags: FlagValues,
     /// A client of the cluster.
     pub client: Client,
-    /// How the cluster is reached, for a call under another name.
+    /// The configuration of that client. A provider needs it to call the API server under another user agent.
     pub cluster: Config,
-    /// The catalogue of the command line, for a cloud that sells what a catalogue lists.
+    /// The catalogue from the command line. A cloud without prices of its own sells the offerings of this catalogue.
     pub catalogue: Arc<Catalogue>,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
 }
 
-/// A provider, ready to be asked.
+/// A connected provider.
 pub struct Connected {
     /// The provider.
     pub provider: Arc<dyn CloudProvider>,
-    /// What must run beside it while the controller does. Dropping it at any point loses nothing.
+    /// A background task that the controller runs while it uses the provider. You may drop it at any point without losing state.
     pub background: Option<BoxFuture<'static, ()>>,
 }
 
-/// Why a provider cannot work.
+/// The error of [`Connect::connect`].
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// A flag is wrong; the sentence names it and says what to do.
+    /// A flag is wrong. The message names the flag and says what to do.
     #[error("{0}")]
     BadFlag(String),
     /// The cluster did not answer.
@@ -46,7 +46,7 @@ pub enum ConnectError {
 /// Makes the provider of a cloud.
 #[async_trait]
 pub trait Connect: Send + Sync {
-    /// The provider that the flags ask for; `None` where they ask for none.
+    /// Makes the provider that the flags describe; `None` if the flags do not enable this cloud.
     ///
     /// # Errors
     ///

@@ -1,45 +1,45 @@
-//! Flags of a cloud, as data: the command line makes options of them, and a cloud reads their values.
+//! The flags of a cloud, as data. The command line turns them into options, and the cloud reads their values.
 
 use std::collections::BTreeMap;
 
 /// An option of the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
-    /// Its name without dashes, which begins with the name of the cloud: `mist-region`.
+    /// The name without dashes. It starts with the name of the cloud: `mist-region`.
     pub name: &'static str,
-    /// What stands for its value in the help; `None` for a switch.
+    /// The placeholder of the value in the help; `None` for a switch.
     pub value: Option<&'static str>,
-    /// The environment variable that sets it, too.
+    /// The environment variable that also sets the flag.
     pub env: Option<&'static str>,
-    /// The flag without which it means nothing.
+    /// The flag that must be set together with this one.
     pub requires: Option<&'static str>,
-    /// One line of help.
+    /// The help, in one line.
     pub help: &'static str,
-    /// More help, for `--help`; may be empty.
+    /// Further help that `--help` prints. It may be empty.
     pub more: &'static str,
-    /// Refuses values that can never be right, with a sentence.
+    /// A check that rejects invalid values.
     pub check: Option<Check>,
 }
 
-/// Checks a value. The error is a sentence that says what is wrong and what to write instead.
+/// Checks a value. The error says what is wrong and what to write instead.
 pub type Check = fn(&str) -> Result<(), String>;
 
-/// The flags that were set, by name.
+/// The flags that the user set, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlagValues(BTreeMap<&'static str, String>);
 
 impl FlagValues {
-    /// The value of a flag, if it was set.
+    /// Returns the value of a flag if the flag is set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The same, owned.
+    /// Returns an owned copy of the value of a flag if the flag is set.
     pub fn text(&self, name: &str) -> Option<String> {
         self.0.get(name).cloned()
     }
 
-    /// Whether a switch, or any flag, was set.
+    /// Returns whether a flag or switch is set.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

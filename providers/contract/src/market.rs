@@ -1,4 +1,4 @@
-//! What a cloud sells in one region now: types with their facts, zones, prices.
+//! The market of a cloud: the instance types, zones and prices of one region.
 
 use std::collections::BTreeSet;
 
@@ -9,64 +9,64 @@ use poolwright_catalog::{Arch, Catalogue, Gpu, InstanceTypeName, Zone};
 use crate::flags::FlagValues;
 use crate::provider::ProviderError;
 
-/// Asks a cloud what it sells. Launches nothing.
+/// Reads the market of a cloud. It launches nothing.
 #[async_trait]
 pub trait MarketReader: Send + Sync {
-    /// What the region of the flags sells now; without one, that of the environment.
+    /// Reads the market of the region in the flags, or of the default region of the environment.
     ///
     /// # Errors
     ///
-    /// The region or credentials are missing, or a call is not allowed. Each error says what to do.
+    /// The region or the credentials are missing, or a call is not allowed. Each error says what to do.
     async fn read(&self, flags: &FlagValues, now: Timestamp) -> Result<Market, ProviderError>;
 }
 
-/// What one region sells.
+/// The market of one region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Market {
-    /// Every instance type of the region, whether Poolwright buys it or not.
+    /// All instance types of the region, including those that Poolwright does not buy.
     pub types: Vec<TypeFacts>,
-    /// What Poolwright would buy for a node class that restricts nothing.
+    /// The offerings that Poolwright would buy for a node class without restrictions.
     pub catalogue: Catalogue,
-    /// What a reader should know about it.
+    /// Remarks for the reader, such as the age of the prices.
     pub notes: Vec<String>,
 }
 
-/// What a cloud says of one instance type.
+/// The properties of one instance type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeFacts {
-    /// Its name.
+    /// The name.
     pub name: InstanceTypeName,
-    /// The architecture of its Linux; `None` where none runs on it.
+    /// The CPU architecture; `None` if the type does not run Linux.
     pub arch: Option<Arch>,
-    /// Its GPUs; `None` without any.
+    /// The GPUs; `None` if the type has none.
     pub gpus: Option<GpuFacts>,
-    /// Interfaces of the cloud's fabric that it can have (EFA).
+    /// The number of network interfaces for the cloud's high-performance fabric (EFA on AWS).
     pub fabric_interfaces: u32,
-    /// Local NVMe disks in GB, all together.
+    /// The total size of the local NVMe disks, in GB.
     pub local_nvme_gb: u64,
-    /// Virtual processors.
+    /// The number of vCPUs.
     pub vcpus: u32,
-    /// Memory in MiB.
+    /// The memory, in MiB.
     pub memory_mib: u64,
-    /// Whether the cloud sells it as spot.
+    /// Whether the cloud sells the type as spot capacity.
     pub is_spot: bool,
-    /// The zones that have it.
+    /// The zones that offer the type.
     pub zones: BTreeSet<Zone>,
-    /// Why Poolwright does not buy it unless a node class asks for it; `None` where it does.
+    /// The reason why Poolwright buys the type only if a node class names it; `None` if Poolwright buys it by default.
     pub left_out: Option<String>,
-    /// The same in a word or two, for a table; empty where Poolwright buys it.
+    /// The same reason in one or two words, for a table; empty if Poolwright buys the type by default.
     pub note: &'static str,
 }
 
 /// The GPUs of an instance type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuFacts {
-    /// Model, whole GPUs, and memory of each. The count is zero where the type has a part of a GPU.
+    /// The model, the number of whole GPUs, and the memory of each GPU. The count is zero if the type has a fraction of a GPU.
     pub gpu: Gpu,
-    /// GPUs as the operating system sees them; a part of one counts as one.
+    /// The number of GPUs that the operating system sees. A fraction of a GPU counts as one.
     pub logical_count: u32,
-    /// How much of a GPU each of them is, in thousandths; `None` for whole ones.
+    /// The size of each GPU in thousandths of a physical GPU; `None` for whole GPUs.
     pub share_thousandths: Option<u32>,
-    /// Whether MIG may cut them.
+    /// Whether the GPUs support MIG.
     pub can_be_cut: bool,
 }

@@ -1,8 +1,8 @@
-//! A test double: a cloud in memory, with failures to inject. It sells nothing and makes no nodes; it keeps the
-//! promises of [`CloudProvider`] and lets a test break the world around them.
+//! An in-memory cloud for tests. It keeps all promises of [`CloudProvider`] and lets a test inject failures. It creates no Node
+//! objects.
 //!
-//! The cloud ([`MemoryCloud`]) outlives its clients ([`MemoryProvider`]), as a real one does: a test that "restarts"
-//! drops the provider and makes a new one over the same cloud.
+//! The cloud ([`MemoryCloud`]) outlives its clients ([`MemoryProvider`]). To simulate a restart, a test drops the provider and
+//! makes a new one for the same cloud.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,23 +13,23 @@ use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_terms::NodeClassRef;
 
 use crate::{
-    Clock, CloudProvider, FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassKind, Notice, ProviderError,
+    Clock, CloudProvider, FailedOffering, Instance, InstanceState, InterruptionMessage, LaunchError,
+    LaunchRequest, LaunchedInstance, NodeClassKind, ProviderError,
 };
 
-/// The kind of node class it launches with.
+/// The kind of its node class.
 pub const NODE_CLASS_KIND: &str = "MemoryNodeClass";
 
-/// What happens to a call of [`CloudProvider::launch`] instead of what should.
+/// A failure of one call of [`CloudProvider::launch`] that a test injects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mishap {
+pub enum InjectedFailure {
     /// The call fails and has no effect.
     Fails(ProviderError),
-    /// The call takes effect and its answer is lost: the caller gets a transient error.
+    /// The call takes effect, but the caller gets a transient error.
     AnswerLost,
 }
 
-/// The cloud: what survives a restart of those who use it.
+/// The cloud. It keeps its state across restarts of its clients.
 pub struct MemoryCloud {
     catalogue: Arc<Catalogue>,
     now: Clock,
@@ -39,39 +39,39 @@ pub struct MemoryCloud {
 #[derive(Default)]
 struct State {
     classes: BTreeSet<NodeClassRef>,
-    /// By key. An instance that is gone is not listed; its key is in `used`.
+    /// Instances by key. Instances that are gone are not here; their keys are in `used`.
     instances: BTreeMap<String, Instance>,
     requests: BTreeMap<String, LaunchRequest>,
     used: BTreeSet<String>,
     held: BTreeSet<String>,
     out_of_stock: BTreeSet<OfferingId>,
     over_quota: BTreeSet<OfferingId>,
-    mishaps: VecDeque<Mishap>,
+    injected: VecDeque<InjectedFailure>,
     serial: u64,
-    /// By receipt: what nobody gave back.
-    unheard: BTreeMap<String, Notice>,
-    /// Receipts of those that somebody was told.
-    told: BTreeSet<String>,
+    /// Unacknowledged messages by receipt.
+    pending: BTreeMap<String, InterruptionMessage>,
+    /// Receipts of messages that were delivered.
+    delivered: BTreeSet<String>,
     notices: u64,
-    /// What goes wrong beside what is asked.
+    /// Errors of background polling.
     failures: Vec<ProviderError>,
-    /// Messages that nobody can read.
+    /// The number of unreadable messages.
     unreadable: u64,
     listeners: Vec<Waker>,
 }
 
 impl MemoryCloud {
-    /// Something goes wrong beside what is asked: a look of its own.
-    pub fn fail_beside(&self, error: ProviderError) {
+    /// Makes the background polling report an error.
+    pub fn fail_poll(&self, error: ProviderError) {
         self.lock().failures.push(error);
     }
 
-    /// A message comes that cannot be read.
-    pub fn garble(&self) {
+    /// Sends a message that cannot be parsed.
+    pub fn send_unreadable(&self) {
         self.lock().unreadable += 1;
     }
 
-    /// A cloud that sells `catalogue`, for the node class `class`.
+    /// Makes a cloud that sells `catalogue` with the node class `class`.
     pub fn new(catalogue: Arc<Catalogue>, class: NodeClassRef, now: Clock) -> Arc<Self> {
         let state = State { classes: BTreeSet::from([class]), ..State::default() };
         Arc::new(Self { catalogue, now, state: Mutex::new(state) })
@@ -82,22 +82,22 @@ impl MemoryCloud {
         self.lock().classes.insert(class);
     }
 
-    /// From now on exactly these are out of stock.
+    /// Sets the offerings that are out of stock. The other offerings are in stock.
     pub fn set_stock_outs(&self, offerings: impl IntoIterator<Item = OfferingId>) {
         self.lock().out_of_stock = offerings.into_iter().collect();
     }
 
-    /// From now on exactly these are beyond our quota.
+    /// Sets the offerings that exceed the quota. The quota allows the other offerings.
     pub fn set_over_quota(&self, offerings: impl IntoIterator<Item = OfferingId>) {
         self.lock().over_quota = offerings.into_iter().collect();
     }
 
-    /// What happens to the next launch that has no mishap yet; several calls queue up.
-    pub fn queue_mishap(&self, mishap: Mishap) {
-        self.lock().mishaps.push_back(mishap);
+    /// Makes the next launch fail. Several injected failures apply to consecutive launches.
+    pub fn inject_failure(&self, failure: InjectedFailure) {
+        self.lock().injected.push_back(failure);
     }
 
-    /// While held, the instance of this key stays [`InstanceState::Terminating`] once it is terminated.
+    /// Holds the instance with this key in the state [`InstanceState::Terminating`] after it is terminated, or stops holding it.
     pub fn hold(&self, key: &str, held: bool) {
         let mut state = self.lock();
         if held {
@@ -107,44 +107,46 @@ impl MemoryCloud {
         }
     }
 
-    /// The instance of this key dies without anybody asking: a spot interruption, or a person at the console.
+    /// Removes the instance with this key without a request, as a spot interruption or a person at the console does.
     pub fn lose(&self, key: &str) {
         self.lock().instances.remove(key);
     }
 
-    /// Sends a notice, with a receipt of its own; returns that.
-    pub fn notify(&self, notice: Notice) -> String {
+    /// Sends a message and returns its new receipt.
+    pub fn notify(&self, notice: InterruptionMessage) -> String {
         let mut state = self.lock();
         state.notices += 1;
         let receipt = format!("receipt-{:08}", state.notices);
-        state.unheard.insert(receipt.clone(), Notice { receipt: Some(receipt.clone()), ..notice });
+        state
+            .pending
+            .insert(receipt.clone(), InterruptionMessage { receipt: Some(receipt.clone()), ..notice });
         wake(&mut state);
         receipt
     }
 
-    /// Sends those again that somebody was told and did not give back, as queues do after a while.
+    /// Redelivers all unacknowledged messages, as a queue does after its visibility timeout.
     pub fn redeliver(&self) {
         let mut state = self.lock();
-        state.told.clear();
+        state.delivered.clear();
         wake(&mut state);
     }
 
-    /// Receipts that nobody gave back.
+    /// Returns the receipts of all unacknowledged messages.
     pub fn unacknowledged(&self) -> Vec<String> {
-        self.lock().unheard.keys().cloned().collect()
+        self.lock().pending.keys().cloned().collect()
     }
 
-    /// Every instance there is, by key.
+    /// Returns all instances, in the order of their keys.
     pub fn instances(&self) -> Vec<Instance> {
         self.lock().instances.values().cloned().collect()
     }
 
-    /// How many instances were ever made.
+    /// Returns how many instances were ever launched.
     pub fn ever_made(&self) -> u64 {
         self.lock().serial
     }
 
-    /// The request the instance of this key was made for.
+    /// Returns the request of the instance with this key.
     pub fn request(&self, key: &str) -> Option<LaunchRequest> {
         self.lock().requests.get(key).cloned()
     }
@@ -170,13 +172,13 @@ fn wake(state: &mut State) {
     }
 }
 
-/// A client of a [`MemoryCloud`]. It holds nothing itself.
+/// A client of a [`MemoryCloud`]. It has no state of its own.
 pub struct MemoryProvider {
     cloud: Arc<MemoryCloud>,
 }
 
 impl MemoryProvider {
-    /// A client of this cloud.
+    /// Makes a client of a cloud.
     pub fn new(cloud: Arc<MemoryCloud>) -> Self {
         Self { cloud }
     }
@@ -256,9 +258,9 @@ impl CloudProvider for MemoryProvider {
 
     async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
         let mut state = self.cloud.lock();
-        match state.mishaps.pop_front() {
-            Some(Mishap::Fails(error)) => Err(error.into()),
-            Some(Mishap::AnswerLost) => {
+        match state.injected.pop_front() {
+            Some(InjectedFailure::Fails(error)) => Err(error.into()),
+            Some(InjectedFailure::AnswerLost) => {
                 let _lost = self.launch_now(&mut state, request);
                 Err(ProviderError::Transient("the connection was reset; try again".to_owned()).into())
             }
@@ -289,12 +291,12 @@ impl CloudProvider for MemoryProvider {
         Ok(true)
     }
 
-    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
         let heard = std::future::poll_fn(|context| {
             let mut state = self.cloud.lock();
-            let new = |receipt: &String| !state.told.contains(receipt);
-            let batch: Vec<Notice> = state
-                .unheard
+            let new = |receipt: &String| !state.delivered.contains(receipt);
+            let batch: Vec<InterruptionMessage> = state
+                .pending
                 .iter()
                 .filter(|(receipt, _)| new(receipt))
                 .map(|(_, one)| one.clone())
@@ -303,7 +305,7 @@ impl CloudProvider for MemoryProvider {
                 state.listeners.push(context.waker().clone());
                 return Poll::Pending;
             }
-            state.told.extend(batch.iter().filter_map(|one| one.receipt.clone()));
+            state.delivered.extend(batch.iter().filter_map(|one| one.receipt.clone()));
             Poll::Ready(batch)
         });
         Ok(heard.await)
@@ -320,8 +322,8 @@ impl CloudProvider for MemoryProvider {
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
         let mut state = self.cloud.lock();
         for receipt in receipts {
-            state.unheard.remove(receipt);
-            state.told.remove(receipt);
+            state.pending.remove(receipt);
+            state.delivered.remove(receipt);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A node class: the custom resource in which you write how a cloud launches nodes.
+//! Node classes: the custom resources that describe how a cloud launches nodes.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::ApiResource;
@@ -6,17 +6,17 @@ use poolwright_api::FieldProblem;
 use poolwright_terms::{API_VERSION, GROUP, VERSION};
 use serde_json::Value;
 
-/// A kind of node class. Its API group and version are [`poolwright_terms::API_VERSION`].
+/// A kind of node class. [`poolwright_terms::API_VERSION`] is its API group and version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeClassKind {
     /// The kind: `MistNodeClass`.
     pub kind: &'static str,
-    /// The resource in the paths of the API: `mistnodeclasses`.
+    /// The plural name of the resource: `mistnodeclasses`.
     pub plural: &'static str,
 }
 
 impl NodeClassKind {
-    /// The resource as a client of the API server names it.
+    /// Returns the resource for a dynamic client of the API server.
     pub fn resource(&self) -> ApiResource {
         ApiResource {
             group: GROUP.to_owned(),
@@ -31,30 +31,30 @@ impl NodeClassKind {
 /// The node class of one cloud.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeClass {
-    /// Its kind.
+    /// The kind.
     pub kind: NodeClassKind,
-    /// Makes its CustomResourceDefinition.
+    /// Builds the CustomResourceDefinition.
     pub crd: fn() -> CustomResourceDefinition,
-    /// Types of the conditions in its status, beside `Ready`.
+    /// The types of the conditions in the status, without `Ready`.
     pub conditions: &'static [&'static str],
-    /// Reads an object of this kind, without asking the cloud. Fields that it does not know are problems.
+    /// Reads an object of this kind without calling the cloud. Unknown fields are problems.
     pub read: fn(&Value) -> Result<NodeClassFacts, Vec<FieldProblem>>,
 }
 
-/// The CustomResourceDefinitions of a cluster with these node classes: those that all clouds share, then one for each class.
+/// Returns the CustomResourceDefinitions of a cluster: the common ones, then one for each node class.
 pub fn crds(classes: impl IntoIterator<Item = NodeClass>) -> Vec<CustomResourceDefinition> {
     poolwright_api::crds().into_iter().chain(classes.into_iter().map(|class| (class.crd)())).collect()
 }
 
-/// What one node class says, as far as it can be known without asking the cloud.
+/// The properties of one node class that Poolwright knows without calling the cloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeClassFacts {
-    /// The provider whose part of a catalogue it sells; `None` where it sells all of it.
+    /// The provider whose offerings in a catalogue the class sells; `None` if it sells all offerings.
     pub provider: Option<String>,
-    /// Whether its nodes join the cluster with bootstrap tokens, which the controller then makes.
+    /// Whether its nodes join with bootstrap tokens. The controller makes these tokens.
     pub needs_bootstrap_tokens: bool,
-    /// Whether its images bring the NVIDIA device plugin along.
+    /// Whether its images contain the NVIDIA device plugin.
     pub has_device_plugin: bool,
-    /// What commands that do not ask the cloud leave unread in it, as a noun: `its images and subnets`.
+    /// The parts of the class that offline commands ignore, as a noun phrase: `its images and subnets`.
     pub unread: Option<&'static str>,
 }

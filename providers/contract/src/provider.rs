@@ -1,4 +1,4 @@
-//! The trait, its requests and answers.
+//! The [`CloudProvider`] trait, with its requests, answers and errors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,102 +8,102 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, OfferingId, RankedOffering};
 use poolwright_terms::{NodeClassRef, Taint};
 
-use crate::class::ClassReports;
+use crate::interruption::InterruptionMessage;
 use crate::node_class::NodeClassKind;
-use crate::notice::Notice;
+use crate::node_class_status::NodeClassStatusSource;
 
-/// What to launch.
+/// A request to launch one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchRequest {
-    /// The idempotency key: the NodeClaim's UID. Two launches with one key make one instance, across restarts of us and
-    /// of the provider, and however the first one ended.
+    /// The idempotency key, which is the UID of the NodeClaim. Two launches with the same key make one instance, across restarts of
+    /// the controller and the provider, and whatever the outcome of the first launch.
     pub key: String,
-    /// Name of the NodeClaim; the node is named after it where the cloud lets us choose.
+    /// The name of the NodeClaim. The provider names the node after it if the cloud allows that.
     pub claim: String,
-    /// Node class.
+    /// The node class.
     pub node_class: NodeClassRef,
-    /// What to order, best first. Never empty.
+    /// The offerings to try, best first. The list is never empty.
     pub offerings: Vec<RankedOffering>,
-    /// Labels the node must carry from its first moment (those of the offering launched are added by the provider).
+    /// The labels of the node from the moment it registers. The provider adds the labels of the launched offering.
     pub labels: BTreeMap<String, String>,
-    /// Annotations the node must carry.
+    /// The annotations of the node.
     pub annotations: BTreeMap<String, String>,
-    /// Taints the node must carry from its first moment.
+    /// The taints of the node from the moment it registers.
     pub taints: Vec<Taint>,
-    /// The launches that this one is bought together with; `None` where it is alone.
+    /// The batch of launches that this request belongs to; `None` if it is launched alone.
     pub batch: Option<LaunchBatch>,
 }
 
-/// Launches that differ in key and claim alone, and that a provider may order in one call. Who asks says it of every one of them, each
-/// time it asks, and asks for all of them at about the same time; a provider may do with it what it likes, but one key makes one
-/// instance all the same.
+/// A group of launches that differ only in key and claim. A provider may send them to the cloud in one call. The caller puts the
+/// same batch on each of its requests, also when it retries, and sends them at about the same time. Every key still makes at most
+/// one instance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaunchBatch {
-    /// What its launches have in common, and no others: at most 64 characters.
+    /// The id of the batch, with at most 64 characters. All launches of the batch share it, and no others do.
     pub id: String,
-    /// How many they are.
+    /// The number of launches in the batch.
     pub size: usize,
 }
 
-/// An offering that could not be had on the way to the one that could.
+/// An offering that the provider tried and could not launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedOffering {
-    /// Which.
+    /// The offering.
     pub offering: OfferingId,
-    /// Why: a stock-out or a quota.
+    /// The error: a stock-out or a quota.
     pub error: LaunchError,
 }
 
-/// A launch that worked.
+/// The result of a successful launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchedInstance {
-    /// The instance, new or found by its key.
+    /// The instance, which is new or was found by its key.
     pub instance: Instance,
-    /// Offerings tried before it that failed; the caller remembers them.
+    /// The offerings that failed before. The caller avoids them for a while.
     pub failed: Vec<FailedOffering>,
 }
 
-/// An instance of ours.
+/// An instance of this cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// The cloud's id, equal to `spec.providerID` of its node: `kwok://...`, `aws:///us-east-1a/i-...`.
+    /// The id of the instance, equal to `spec.providerID` of the node: `kwok://...`, `aws:///us-east-1a/i-...`.
     pub provider_id: String,
-    /// The key it was launched with.
+    /// The key of the launch.
     pub key: String,
-    /// Name of the claim it was launched for.
+    /// The name of the NodeClaim that it was launched for.
     pub claim: String,
-    /// What was ordered.
+    /// The offering that was launched.
     pub offering: OfferingId,
-    /// Node class.
+    /// The node class.
     pub node_class: NodeClassRef,
-    /// When, by the cloud's clock; in the answer to a launch it may be by ours, where the cloud does not say it there.
+    /// The launch time by the cloud's clock. In the answer to a launch it may be the time of the controller's clock.
     pub launched: Timestamp,
-    /// Where it stands.
+    /// The state.
     pub state: InstanceState,
 }
 
-/// Where an instance stands.
+/// The state of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstanceState {
-    /// Starting or running: it costs money.
+    /// The instance is starting or running, and costs money.
     Running,
-    /// Being terminated.
+    /// The instance is terminating.
     Terminating,
 }
 
-/// Why one offering, or a whole launch, failed.
+/// The error of one offering or of a whole launch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
-    /// The cloud has none of it now.
+    /// The cloud has no capacity for the offering.
     #[error("out of stock: {0}")]
     StockOut(String),
-    /// Our quota does not allow it.
+    /// The quota of the account does not allow the offering.
     #[error("quota: {0}")]
     Quota(String),
-    /// Every offering of the request failed by stock-out or quota, one by one.
+    /// Every offering of the request failed with a stock-out or a quota error.
     #[error("none of {} offerings can be had now: {}", .0.len(), list(.0))]
     AllFailed(Vec<FailedOffering>),
-    /// Anything that is not about one offering.
+    /// An error that does not concern one offering.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
@@ -112,78 +112,77 @@ fn list(failed: &[FailedOffering]) -> String {
     failed.iter().map(|one| format!("{} ({})", one.offering, one.error)).collect::<Vec<_>>().join(", ")
 }
 
-/// Why a call failed.
+/// The error of a call to a provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
-    /// Too many calls: try again later.
+    /// The cloud throttled the call. Try again later.
     #[error("throttled: {0}")]
     Throttled(String),
-    /// The request can never work: a person must change something.
+    /// The request can never succeed. A person must change something.
     #[error("invalid: {0}")]
     Invalid(String),
-    /// It may work next time; whether it had an effect is not known.
+    /// The call failed and may succeed next time. It may have had an effect.
     #[error("transient: {0}")]
     Transient(String),
 }
 
-/// A cloud. All calls are safe to repeat. Implementations hold no decisions: they do what they are told and say what
-/// happened.
+/// A cloud. You may repeat every call safely. A provider makes no decisions: it executes requests and reports results.
 #[async_trait]
 pub trait CloudProvider: Send + Sync {
-    /// Its name: `kwok`, `aws`, `gcp`.
+    /// Returns the name of the cloud: `kwok`, `aws`, `gcp`.
     fn name(&self) -> &'static str;
 
-    /// The kinds of node class that it launches with.
+    /// Returns the kinds of node class that the provider supports.
     fn node_class_kinds(&self) -> &[NodeClassKind];
 
-    /// What can be bought with this node class, prices included. Offerings out of stock are listed all the same.
-    /// [`ProviderError::Invalid`] when the class does not exist or cannot be used, saying what to do.
+    /// Returns the offerings and prices of a node class, including offerings that are out of stock. The call fails with
+    /// [`ProviderError::Invalid`] if the class does not exist or cannot be used; the message says what to do.
     async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError>;
 
-    /// Launches one instance, trying the offerings in order; or finds the one launched with this key before, whatever
-    /// the request now says, unless that one is terminating, which is [`ProviderError::Invalid`]: a key is never used for a
-    /// second instance.
+    /// Launches one instance and tries the offerings in order. If an instance with this key exists, the call returns that instance,
+    /// even if the rest of the request has changed. If that instance is terminating, the call fails with
+    /// [`ProviderError::Invalid`], because a key never makes a second instance.
     async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError>;
 
-    /// Every instance of this cluster, terminating ones included, in order of their provider ids.
+    /// Lists all instances of this cluster, including terminating ones, in the order of their provider ids.
     async fn list(&self) -> Result<Vec<Instance>, ProviderError>;
 
-    /// One instance; `None` when it is gone.
+    /// Returns one instance; `None` if it is gone.
     async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError>;
 
-    /// Terminates the instance launched with this key, if there is one. `true` when it is gone (or never was), `false`
-    /// while it is still going: ask again. The caller never launches a key again once it asked to terminate it.
+    /// Terminates the instance with this key, if there is one. It returns `true` once the instance is gone, or if it never existed,
+    /// and `false` while it is still terminating; then call again. After the first call the caller never launches this key again.
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError>;
 
-    /// What the cloud says about machines, of this cluster or of others: returns when there is something to hear, and with nothing
-    /// after some twenty seconds. A notice may come twice, late and after one that was sent later; one with a receipt that is not
-    /// given back comes again. Any number of callers may ask at a time, and each notice goes to one of them. Clouds that say
-    /// nothing never return, which is what this does where it is not implemented.
-    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+    /// Waits for interruption messages. The call returns as soon as there are messages, or an empty list after about twenty
+    /// seconds. The messages may concern instances of other clusters. Messages may arrive twice, late and out of order, and the
+    /// cloud redelivers a message until you acknowledge its receipt. Several callers may wait at the same time; each message goes
+    /// to one of them. The default implementation never returns, which is right for clouds without such messages.
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
         std::future::pending().await
     }
 
-    /// What went wrong beside the calls that were asked for, since this was asked last: looks that a provider takes of its own accord
-    /// while it is asked for notices. Whoever hears counts them. They keep nothing back that there is to hear.
+    /// Returns the errors of background polling since the last call, so that the caller can count them. These errors do not affect
+    /// [`CloudProvider::interruptions`].
     fn failures(&self) -> Vec<ProviderError> {
         Vec::new()
     }
 
-    /// How many messages were received that cannot be read or believed, since this was asked last; one that comes again counts again.
-    /// Whoever hears counts them. They are not given back, and keep nothing back that there is to hear.
+    /// Returns how many messages could not be parsed or trusted since the last call, so that the caller can count them. A
+    /// redelivered message counts again. Such messages are not acknowledged and do not affect [`CloudProvider::interruptions`].
     fn unreadable(&self) -> u64 {
         0
     }
 
-    /// Gives receipts back: what they belong to is durably recorded and does not come again. Receipts that are not known (any more) are
-    /// no error.
+    /// Acknowledges messages whose interruptions are stored, so that the cloud does not redeliver them. Unknown receipts are
+    /// ignored.
     async fn acknowledge(&self, _receipts: &[String]) -> Result<(), ProviderError> {
         Ok(())
     }
 
-    /// Who says what its node classes were found to mean, where it can: that is written to their status. Clouds whose classes name
-    /// nothing that must be looked up say nothing.
-    fn class_reports(&self) -> Option<&dyn ClassReports> {
+    /// Returns the source of the node class status; `None` if the node classes of this cloud refer to nothing in the cloud, so that
+    /// there is nothing to look up.
+    fn node_class_status_source(&self) -> Option<&dyn NodeClassStatusSource> {
         None
     }
 }

@@ -1,4 +1,4 @@
-//! How a cloud makes itself known: everything that the rest of Poolwright asks of it, in one value.
+//! The registration of a cloud: everything that the rest of Poolwright knows about the cloud, in one value.
 
 use crate::connect::Connect;
 use crate::flags::Flag;
@@ -7,28 +7,28 @@ use crate::market::MarketReader;
 use crate::node_class::NodeClass;
 use crate::preflight::Preflight;
 
-/// A cloud. `poolwright-provider-registry` lists them all and is the only crate that names them.
+/// A cloud. The crate `poolwright-provider-registry` lists all clouds; no other crate names them.
 #[derive(Clone, Copy)]
 pub struct Registration {
-    /// Its name, as `--provider` takes it and catalogues write it.
+    /// The name in `--provider` and in catalogues.
     pub name: &'static str,
-    /// Its short name in sentences: "nodes on ...".
+    /// The short name for use in sentences: "nodes on ...".
     pub short: &'static str,
-    /// Its full name.
+    /// The full name.
     pub title: &'static str,
-    /// The node class that it launches nodes with.
+    /// The node class.
     pub node_class: NodeClass,
-    /// The flags of `controller` and `check`.
+    /// The flags of the commands `controller` and `check`.
     pub flags: &'static [Flag],
-    /// The flag without which the controller launches nothing here; `None` where it always may.
+    /// The flag that enables the cloud in the controller; `None` if it is always enabled.
     pub enabled_by: Option<&'static str>,
-    /// Makes its provider.
+    /// Makes the provider.
     pub connect: &'static dyn Connect,
-    /// Looks at an account before use, for `check`; `None` where there is nothing to look at.
+    /// Checks an account for the command `check`; `None` if there is nothing to check.
     pub preflight: Option<&'static dyn Preflight>,
-    /// Reads what it sells now; `None` where it sells what a catalogue lists.
+    /// Reads the current market; `None` if the cloud sells the offerings of a catalogue file.
     pub market: Option<MarketRegistration>,
-    /// Converts what Karpenter's provider for this cloud has; `None` where Karpenter has none that `convert` knows.
+    /// Converts manifests of Karpenter's provider for this cloud; `None` if `convert` supports none.
     pub karpenter: Option<&'static dyn FromKarpenter>,
     /// Examples for the help of commands.
     pub examples: &'static [Example],
@@ -41,7 +41,7 @@ pub struct Example {
     pub command: &'static str,
     /// The question that the example answers: `What does an H100 cost now?`
     pub question: &'static str,
-    /// The flags to give: `--provider mist --gpu h100`.
+    /// The flags of the example: `--provider mist --gpu h100`.
     pub flags: &'static str,
 }
 
@@ -51,11 +51,11 @@ impl std::fmt::Debug for Registration {
     }
 }
 
-/// How a cloud is asked what it sells.
+/// Access to the market of a cloud.
 #[derive(Clone, Copy)]
 pub struct MarketRegistration {
-    /// The flags of `gpus` and `prices` that go with `--provider`.
+    /// The flags of `gpus` and `prices` that you may combine with `--provider`.
     pub flags: &'static [Flag],
-    /// Asks.
+    /// Reads the market.
     pub reader: &'static dyn MarketReader,
 }

@@ -11,11 +11,11 @@ use poolwright_catalog::{
     Arch, Catalogue, CatalogueOrigin, Gpu, InstanceType, Offering, OfferingId, Price, Quote, RankedOffering,
     ResourceList, ResourceName, UsdPerHour,
 };
-use poolwright_provider_contract::conformance::{Failure, Fixture, NodeSight, Report, World, run_all};
-use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, Mishap, NODE_CLASS_KIND};
+use poolwright_provider_contract::conformance::{Failure, Fixture, NodeView, Report, World, run_all};
+use poolwright_provider_contract::memory::{InjectedFailure, MemoryCloud, MemoryProvider, NODE_CLASS_KIND};
 use poolwright_provider_contract::{
-    Clock, CloudProvider, Instance, InstanceState, Interruption, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassKind, Notice, ProviderError, instance_of,
+    Clock, CloudProvider, Instance, InstanceState, Interruption, InterruptionMessage, LaunchError,
+    LaunchRequest, LaunchedInstance, NodeClassKind, ProviderError, instance_of,
 };
 use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef};
 
@@ -59,8 +59,8 @@ impl World for InMemoryWorld {
         Ok(())
     }
 
-    async fn node(&self, _instance: &Instance) -> Result<NodeSight, Failure> {
-        Ok(NodeSight::NotVisible)
+    async fn node(&self, _instance: &Instance) -> Result<NodeView, Failure> {
+        Ok(NodeView::NotVisible)
     }
 
     async fn hold(&self, instance: &Instance, held: bool) -> Result<bool, Failure> {
@@ -77,7 +77,7 @@ impl World for InMemoryWorld {
             deadline,
             message: "spot capacity is taken back".to_owned(),
         }];
-        self.cloud.notify(Notice { receipt: None, interruptions });
+        self.cloud.notify(InterruptionMessage { receipt: None, interruptions });
         Ok(true)
     }
 
@@ -174,8 +174,8 @@ async fn a_launch_whose_answer_was_lost_is_found_by_its_key() {
     let provider = MemoryProvider::new(Arc::clone(&cloud));
     let catalogue = provider.catalogue(&class()).await.expect("the class exists");
     let request = request(&provider, &catalogue);
-    cloud.queue_mishap(Mishap::Fails(ProviderError::Throttled("slow down".to_owned())));
-    cloud.queue_mishap(Mishap::AnswerLost);
+    cloud.inject_failure(InjectedFailure::Fails(ProviderError::Throttled("slow down".to_owned())));
+    cloud.inject_failure(InjectedFailure::AnswerLost);
     let throttled = provider.launch(&request).await;
     assert!(matches!(throttled, Err(LaunchError::Provider(ProviderError::Throttled(_)))), "{throttled:?}");
     assert_eq!(cloud.ever_made(), 0);
@@ -277,8 +277,8 @@ impl CloudProvider for Broken {
         self.inner.terminate(key).await
     }
 
-    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
-        let all = self.inner.notices().await?;
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
+        let all = self.inner.interruptions().await?;
         if self.breaks == Breaks::NoticesComeOnce {
             let receipts: Vec<String> = all.iter().filter_map(|one| one.receipt.clone()).collect();
             self.inner.acknowledge(&receipts).await?;
@@ -299,10 +299,10 @@ fn broken(cloud: Arc<MemoryCloud>, restarts: u64, breaks: Breaks) -> Arc<dyn Clo
 #[tokio::test]
 async fn a_broken_promise_fails_the_case_about_it() {
     let expectations: [(Connect, &str); 8] = [
-        (|c, n| broken(c, n, Breaks::Acknowledge), "a_notice_that_was_given_back_does_not_come_again"),
+        (|c, n| broken(c, n, Breaks::Acknowledge), "an_acknowledged_message_is_not_redelivered"),
         (
             |c, n| broken(c, n, Breaks::NoticesComeOnce),
-            "a_notice_that_is_not_given_back_comes_again_also_after_a_restart",
+            "an_unacknowledged_message_is_redelivered_also_after_a_restart",
         ),
         (|c, n| broken(c, n, Breaks::KeyAcrossRestart), "a_key_is_remembered_across_a_restart"),
         (|c, n| broken(c, n, Breaks::OrderOfList), "the_list_is_in_order_of_provider_ids"),

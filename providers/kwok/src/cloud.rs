@@ -14,7 +14,7 @@ use poolwright_provider_contract::ProviderError;
 use crate::provider::KwokProvider;
 use crate::record::{Record, State, name_in};
 use crate::store::{Created, Stored};
-use crate::{node, notices};
+use crate::{interruptions, node};
 
 /// Nodes that join at the same time.
 const CONCURRENCY: usize = 16;
@@ -65,7 +65,9 @@ async fn round(provider: &KwokProvider) -> Result<Option<Timestamp>, ProviderErr
     let mut next_due: Option<Timestamp> = None;
     let mut steps = Vec::new();
     let known: BTreeSet<_> = inventory.stored.iter().map(|stored| stored.record.provider_id()).collect();
-    provider.notices.set(inventory.stored.iter().filter_map(|stored| notices::due(&stored.record, now)));
+    provider
+        .interruptions
+        .set(inventory.stored.iter().filter_map(|stored| interruptions::due(&stored.record, now)));
     for stored in inventory.stored {
         let Record { state, due, never_registers, .. } = &stored.record;
         for at in stored.record.interruption.iter().flat_map(|one| [one.noticed, one.ends]) {

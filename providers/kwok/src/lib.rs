@@ -35,9 +35,9 @@
 mod api_error;
 mod class;
 mod cloud;
+mod interruptions;
 mod node;
 mod node_class;
-mod notices;
 mod provider;
 mod record;
 mod registration;

@@ -9,14 +9,14 @@ use jiff::Timestamp;
 use kube::Client;
 use poolwright_catalog::{Catalogue, Offering, ProviderName, RankedOffering, ResourceName};
 use poolwright_provider_contract::{
-    Clock, CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance,
-    NodeClassKind, Notice, ProviderError,
+    Clock, CloudProvider, FailedOffering, Instance, InterruptionMessage, LaunchError, LaunchRequest,
+    LaunchedInstance, NodeClassKind, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 use tokio::sync::Notify;
 
 use crate::class::{self, Class, Flaws};
-use crate::notices::Notices;
+use crate::interruptions::Interruptions;
 use crate::record::{Interrupted, NodePlan, Record, Refused, State, check_claim, name_in, name_of};
 use crate::store::{Created, Store, Stored};
 
@@ -54,7 +54,7 @@ pub struct KwokProvider {
     /// A launch or a termination wakes [`KwokProvider::run`].
     pub(crate) wake: Notify,
     /// What is to be said of instances; [`KwokProvider::run`] looks.
-    pub(crate) notices: Notices,
+    pub(crate) interruptions: Interruptions,
     catalogue: Arc<Catalogue>,
     /// The catalogue's part of each provider; made when first asked for, since the catalogue does not change.
     parts: Mutex<BTreeMap<ProviderName, Arc<Catalogue>>>,
@@ -68,7 +68,7 @@ impl KwokProvider {
             now,
             settings,
             wake: Notify::new(),
-            notices: Notices::default(),
+            interruptions: Interruptions::default(),
             catalogue,
             parts: Mutex::default(),
         }
@@ -321,8 +321,8 @@ impl CloudProvider for KwokProvider {
         Err(ProviderError::Transient(format!("the instance of key {key} changes all the time; ask again")))
     }
 
-    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
-        Ok(self.notices.next(|| (self.now)()).await)
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
+        Ok(self.interruptions.next(|| (self.now)()).await)
     }
 
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
@@ -340,7 +340,7 @@ impl CloudProvider for KwokProvider {
                     return Err(ProviderError::Transient(message));
                 }
             }
-            self.notices.forget(name);
+            self.interruptions.forget(name);
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ impl Selection {
         if !catalogue.providers().iter().any(|provider| is_provider(provider.as_str())) {
             let known: Vec<_> = catalogue.providers().iter().map(ToString::to_string).collect();
             return Err(Failure::bad_input(format!(
-                "--provider {}: the catalogue has none of it; it has {}",
+                "--provider {}: the catalogue has no offering of this provider; it has {}",
                 self.provider.as_deref().unwrap_or_default(),
                 known.join(", ")
             )));
@@ -107,7 +107,10 @@ mod tests {
     fn a_selection_that_leaves_nothing_says_what_there_is() {
         let wanted = Selection { provider: Some("azure".to_owned()), ..Selection::default() };
         let Err(Failure::BadInput(message)) = wanted.of(&builtin()) else { panic!("azure is not built in") };
-        assert_eq!(message, "--provider azure: the catalogue has none of it; it has aws, gcp");
+        assert_eq!(
+            message,
+            "--provider azure: the catalogue has no offering of this provider; it has aws, gcp"
+        );
         let reserved = Selection { capacity_types: vec![CapacityType::Reserved], ..Selection::default() };
         assert!(matches!(reserved.of(&builtin()), Err(Failure::BadInput(_))));
     }

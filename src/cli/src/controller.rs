@@ -75,7 +75,10 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
         background.abort_all();
         while let Some(ended) = background.join_next().await {
             if ended.is_err_and(|error| error.is_panic()) {
-                return Err(anyhow!("the background work of a provider ended in a panic").into());
+                return Err(anyhow!(
+                    "the background task of a provider panicked; this is a bug, please report it"
+                )
+                .into());
             }
         }
         result.map_err(Failure::from)

@@ -37,11 +37,11 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
 fn missing(kind: Explainable, name: &str) -> String {
     let (what, list) = match kind {
         Explainable::Pod => {
-            return format!("explain pod {name}: there is no such pod; write NAMESPACE/NAME");
+            return format!("explain pod {name}: no such pod; write NAMESPACE/NAME");
         }
         Explainable::Node => ("node", "kubectl get nodes"),
         Explainable::Claim => ("claim", "kubectl get nodeclaims"),
         Explainable::Pool => ("pool", "kubectl get nodepools"),
     };
-    format!("explain {what} {name}: there is no such {what}; `{list}` lists them")
+    format!("explain {what} {name}: no such {what}; `{list}` lists them")
 }

@@ -55,11 +55,11 @@ fn fault(found: &CertificateError) -> String {
     match found {
         CertificateError::Expired => format!("has expired; {RENEW}"),
         CertificateError::ExpiredContext { not_after, .. } => {
-            format!("has expired: it was good until {}; {RENEW}", time(*not_after))
+            format!("has expired: it was valid until {}; {RENEW}", time(*not_after))
         }
-        CertificateError::NotValidYet => format!("is not good yet; {SET_CLOCK}"),
+        CertificateError::NotValidYet => format!("is not valid yet; {SET_CLOCK}"),
         CertificateError::NotValidYetContext { not_before, .. } => {
-            format!("is not good before {}; {SET_CLOCK}", time(*not_before))
+            format!("is not valid before {}; {SET_CLOCK}", time(*not_before))
         }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             format!("is not trusted: {SIGNER}")
@@ -68,7 +68,9 @@ fn fault(found: &CertificateError) -> String {
         CertificateError::NotValidForNameContext { presented, .. } => {
             format!("is for another server ({}); {NAME}", presented.join(", "))
         }
-        other => format!("is not accepted: {other:?}; let the cluster's authority issue another one"),
+        other => format!(
+            "is not accepted: {other:?}; issue another certificate with the cluster's certificate authority"
+        ),
     }
 }
 
@@ -78,8 +80,7 @@ const SET_CLOCK: &str = "set the clock of this machine, or of the one that issue
 const SIGNER: &str = "no authority that we were given has signed it; put the cluster's authority into the kubeconfig \
                       (certificate-authority-data), and make sure that its server is the right one (in a pod both come \
                       with the service account)";
-const NAME: &str =
-    "use an address in the kubeconfig that is one of its names, or say one of them there (tls-server-name)";
+const NAME: &str = "use an address in the kubeconfig that the certificate names, or set tls-server-name there to one of its names";
 
 fn time(at: UnixTime) -> String {
     let seconds = i64::try_from(at.as_secs()).ok();
@@ -119,11 +120,11 @@ mod tests {
         let expected = rustls::pki_types::ServerName::try_from("10.0.0.1").unwrap();
         let other = CertificateError::NotValidForNameContext { expected, presented: names };
         let cases = [
-            (expired, "has expired: it was good until 2020-09-13T12:26:40Z; ", "renew it"),
-            (early, "is not good before 2020-09-13T12:26:40Z; ", "set the clock"),
+            (expired, "has expired: it was valid until 2020-09-13T12:26:40Z; ", "renew it"),
+            (early, "is not valid before 2020-09-13T12:26:40Z; ", "set the clock"),
             (CertificateError::UnknownIssuer, "is not trusted: no authority", "certificate-authority-data"),
             (other, "is for another server (kubernetes.default, 10.96.0.1); ", "tls-server-name"),
-            (CertificateError::Revoked, "is not accepted: Revoked; ", "issue another one"),
+            (CertificateError::Revoked, "is not accepted: Revoked; ", "issue another certificate"),
         ];
         for (found, what, next) in cases {
             let told = told(found);

@@ -81,7 +81,7 @@ pub fn stop_when_interrupted() -> Result<Arc<AtomicBool>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
-        .context("signals cannot be listened to")?;
+        .context("cannot listen to signals")?;
     let told = stop.clone();
     std::thread::spawn(move || {
         if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
@@ -119,7 +119,7 @@ impl Progress {
                 eprintln!("{}seed {seed}: broken: {violation}", if self.shown { "\r\x1b[K" } else { "" });
             }
             Some(_) if self.shown => {
-                eprint!("\rleaving out accidents that are not needed: {} worlds played for it", report.tried);
+                eprint!("\rremoving accidents that are not needed: {} worlds played", report.tried);
             }
             None if self.shown => {
                 eprint!("\r{} of {} worlds, {} accidents", report.seeds, self.seeds, report.accidents);
@@ -145,7 +145,7 @@ fn text(flags: &FuzzFlags, report: &Report, took: Duration, out: &mut impl Write
     let (seeds, simulated) = (per_second(report.seeds), per_second(hours));
     writeln!(
         out,
-        "{} worlds, {hours} hours in them, {} accidents: {} ({}.{} worlds and {}.{} of their hours a second)",
+        "{} worlds, {hours} simulated hours, {} accidents: {} ({}.{} worlds and {}.{} simulated hours per second)",
         report.seeds,
         report.accidents,
         if report.found.is_some() { "a rule was broken" } else { "no rule was broken" },
@@ -163,14 +163,17 @@ fn tell(flags: &FuzzFlags, found: &Found, out: &mut impl Write) -> std::io::Resu
         writeln!(out, "  {line}")?;
     }
     let sentence = violation.as_ref().map_or_else(
-        || "the rule holds when the world is played again; this is a bug of the simulator".to_owned(),
+        || {
+            "the rule holds when the world is played again; this is a bug of the simulator, please report it"
+                .to_owned()
+        },
         ToString::to_string,
     );
     writeln!(out, "\nseed {seed}: broken: {sentence}")?;
     let list: Vec<String> = accidents.iter().map(ToString::to_string).collect();
     writeln!(
         out,
-        "accidents needed: {} of {} ({} worlds were played to find out)",
+        "accidents needed: {} of {} (found by playing {} worlds)",
         list.len(),
         found.accidents_before,
         found.runs

@@ -248,7 +248,10 @@ impl Entry {
                 Ok((left, Use::Rates(&self.rates)))
             }
             (Some(_), false) => Err("has both discountPercent and rates; keep one of them".to_owned()),
-            (None, true) => Err("has neither discountPercent nor rates; add one of them".to_owned()),
+            (None, true) => {
+                Err("says not what a node uses of it; give discountPercent, or rates by instance type"
+                    .to_owned())
+            }
         }
     }
 
@@ -405,7 +408,7 @@ mod tests {
              - {name: f, usdPerHour: 1, rates: {p5.48xlarge: 0}}\n",
         );
         let expected = [
-            "c.yaml: commitments[0] (a): has neither discountPercent nor rates",
+            "c.yaml: commitments[0] (a): says not what a node uses of it",
             "c.yaml: commitments[1] (b): usdPerHour: ",
             "c.yaml: commitments[2] (c): discountPercent: it must be below 100",
             "c.yaml: commitments[3] (d): `g99` is no instance type",

@@ -32,7 +32,7 @@ async fn what_is_there_and_what_is_being_done_is_said_while_a_node_comes_and_goe
     let trial = Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap();
     let (plane, cluster) = (trial.plane(), trial.cluster().unwrap());
     let empty = top(plane, &[]).unwrap();
-    assert!(empty.contains("There is no node of Poolwright's."), "{empty}");
+    assert!(empty.contains("Poolwright has no nodes."), "{empty}");
 
     let (name, namespace) = (unique("top"), cluster.namespace("top").await.unwrap());
     let spec = json!({"weight": 7, "limits": {"nodes": 3, "usdPerHour": "40"}});
@@ -50,7 +50,7 @@ async fn what_is_there_and_what_is_being_done_is_said_while_a_node_comes_and_goe
         trial.ensure_running()?;
         let shown = document(plane)?;
         let node = find(&shown["nodes"], "name", &claim)?;
-        ensure!(node["stage"] == "Initialized" && node["doing"] == "it runs 1 pod", "{node}");
+        ensure!(node["stage"] == "Initialized" && node["doing"] == "runs 1 pod", "{node}");
         ensure!(shown["podsWaiting"]["unschedulable"] == 1, "{}", shown["podsWaiting"]);
         ensure!(find(&shown["pools"], "name", &name)?["ready"] == true, "{}", shown["pools"]);
         let said = find(&shown["events"], "object", &large)?;
@@ -81,7 +81,7 @@ async fn what_is_there_and_what_is_being_done_is_said_while_a_node_comes_and_goe
         assert!(text.contains(part), "{part}:\n{text}");
     }
     let line = text.lines().find(|line| line.starts_with(&claim)).expect("a line for the node");
-    assert!(line.contains("Initialized") && line.ends_with("it runs 1 pod"), "{line}");
+    assert!(line.contains("Initialized") && line.ends_with("runs 1 pod"), "{line}");
     println!("{text}");
 
     cluster.delete_pods(&namespace).await.unwrap();
@@ -102,5 +102,5 @@ async fn what_is_there_and_what_is_being_done_is_said_while_a_node_comes_and_goe
     .unwrap();
     cluster.wait_nothing_left(&name).await.unwrap();
     let text = top(plane, &[]).unwrap();
-    assert!(text.contains("There is no node of Poolwright's."), "{text}");
+    assert!(text.contains("Poolwright has no nodes."), "{text}");
 }

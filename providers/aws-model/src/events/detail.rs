@@ -7,11 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::envelope::{DetailType, Envelope, check_region, foreign};
 use super::fields::{bad, needed, objects, parsed, text, time, time_of_either_form};
 use super::problem::{Ignored, Unreadable};
-use super::{Action, Affected, EndState, Kind, NOTICE, Scope, What};
+use super::{Action, Affected, EndState, EventDetail, Kind, NOTICE, Scope};
 use crate::id::InstanceId;
 use crate::text::excerpt;
 
-type Read = Result<Result<What, Ignored>, Unreadable>;
+type Read = Result<Result<EventDetail, Ignored>, Unreadable>;
 
 /// Reads what an event says, and that it is about the region in question.
 pub(super) fn read(envelope: &Envelope<'_>, scope: &Scope) -> Read {
@@ -39,7 +39,7 @@ pub(super) fn read(envelope: &Envelope<'_>, scope: &Scope) -> Read {
         DetailType::Rebalance => one(envelope, Kind::RebalanceRecommendation, None),
         DetailType::State => state(envelope),
         DetailType::Health => health(envelope, scope),
-        DetailType::CapacityBlock => Ok(Ok(What::CapacityBlockEnds {
+        DetailType::CapacityBlock => Ok(Ok(EventDetail::CapacityBlockEnds {
             reservation: parsed(
                 envelope.detail,
                 "capacity-reservation-id",
@@ -57,7 +57,7 @@ fn later(at: Timestamp, by: SignedDuration) -> Result<Timestamp, Unreadable> {
 fn one(envelope: &Envelope<'_>, kind: Kind, deadline: Option<Timestamp>) -> Read {
     let instance =
         parsed(envelope.detail, "instance-id", "the id of an instance such as i-0123456789abcdef0")?;
-    Ok(Ok(What::Instances(vec![Affected { instance, kind, deadline }])))
+    Ok(Ok(EventDetail::Instances(vec![Affected { instance, kind, deadline }])))
 }
 
 fn action(envelope: &Envelope<'_>) -> Result<Action, Unreadable> {
@@ -124,5 +124,5 @@ fn health(envelope: &Envelope<'_>, scope: &Scope) -> Read {
     }
     let kind = Kind::ScheduledChange { code: code.to_owned() };
     let affected = instances.into_iter().map(|instance| Affected { instance, kind: kind.clone(), deadline });
-    Ok(Ok(What::Instances(affected.collect())))
+    Ok(Ok(EventDetail::Instances(affected.collect())))
 }

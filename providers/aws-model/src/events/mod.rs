@@ -61,12 +61,12 @@ pub struct Event {
     /// When it was sent, by AWS's clock.
     pub at: Timestamp,
     /// What happens.
-    pub what: What,
+    pub detail: EventDetail,
 }
 
 /// What happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventDetail {
     /// To instances, in the order of their ids, each once; at least one.
     Instances(Vec<Affected>),
     /// A Capacity Block ends. EC2 begins to terminate its instances half an hour before.
@@ -153,12 +153,12 @@ fn message(object: &strict::Object, scope: &Scope) -> Result<Message, Unreadable
     };
     Ok(match detail::read(&envelope, scope)? {
         Err(ignored) => Message::Ignored(ignored),
-        Ok(what) => Message::Event(Event {
+        Ok(detail) => Message::Event(Event {
             id: envelope.id.to_owned(),
             account: scope.account.clone(),
             region: scope.region.clone(),
             at: envelope.at,
-            what,
+            detail,
         }),
     })
 }

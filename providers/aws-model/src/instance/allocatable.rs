@@ -10,18 +10,18 @@
 //! | CPU kept for the node | 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest | `getCPUMillicoresToReserve`, same file |
 //! | disk kept | 1 GiB, and a tenth at which pods are evicted | `kubeReserved` and `nodefs.available`, same file |
 //! | pods | interfaces x (addresses - 1) + 2: one address is the interface's own, two pods use the host's | `getMaxPodsFromENIInfo`, `nodeadm/internal/kubelet/maxpods/maxpods.go` |
-//! | pods by cores | as many for each core as the class says, within the above | `podsPerCore`, see [`super::kept`] |
+//! | pods by cores | as many for each core as the class says, within the above | `podsPerCore`, see [`super::kubelet_reserved`] |
 //! | pods with prefixes | 16 for each address, at most 110 below 30 cores, else 250 | `max-pods-calculator.sh`, awslabs/amazon-eks-ami |
 //!
-//! What a class's own kubelet settings put in the place of these, [`Kept`] says.
+//! What a class's own kubelet settings put in the place of these, [`KubeletReserved`] says.
 
 use std::collections::BTreeMap;
 
 use poolwright_catalog::{Arch, InstanceTypeName, ResourceList, ResourceName};
 
 use super::facts::TypeFacts;
-use super::kept::Kept;
 use super::kind::whole_gpus;
+use super::kubelet_reserved::KubeletReserved;
 
 /// The resource name under which EFA's device plugin advertises interfaces.
 pub const VPC_EFA: &str = "vpc.amazonaws.com/efa";
@@ -32,7 +32,7 @@ pub struct Settings {
     /// How many pods kubelet admits.
     pub max_pods: MaxPods,
     /// By what number of pods memory is kept for the node.
-    pub reserve: ReserveFor,
+    pub reserve: ReservedMemoryBasis,
     /// Interfaces that give pods no addresses: one with custom networking, else none.
     pub reserved_interfaces: u32,
     /// Thousandths of its memory that a node never sees, where it was not measured.
@@ -46,7 +46,7 @@ pub struct Settings {
     /// Whether nodes have EFA interfaces.
     pub efa: Efa,
     /// What kubelet is told to keep.
-    pub kept: Kept,
+    pub kept: KubeletReserved,
 }
 
 impl Default for Settings {
@@ -54,14 +54,14 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             max_pods: MaxPods::Addresses,
-            reserve: ReserveFor::Addresses,
+            reserve: ReservedMemoryBasis::Addresses,
             reserved_interfaces: 0,
             memory_overhead_thousandths: 75,
             measured_memory_mib: BTreeMap::new(),
             root_disk_gib: 20,
             local_disks: LocalDisks::Unused,
             efa: Efa::None,
-            kept: Kept::default(),
+            kept: KubeletReserved::default(),
         }
     }
 }
@@ -79,7 +79,7 @@ pub enum MaxPods {
 
 /// By what number of pods memory is kept for the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReserveFor {
+pub enum ReservedMemoryBasis {
     /// By its addresses, whatever kubelet is told to admit: AL2023.
     Addresses,
     /// By what kubelet admits: Bottlerocket.
@@ -178,10 +178,10 @@ fn left(capacity: u64, kube: u64, system: Option<u64>, evicted_at: u64) -> u64 {
 pub fn allocatable(facts: &TypeFacts, settings: &Settings) -> ResourceList {
     let pods = max_pods(facts, settings);
     let reserved_for = match settings.reserve {
-        ReserveFor::Addresses => pods_by_addresses(facts, settings, 1),
-        ReserveFor::MaxPods => pods,
+        ReservedMemoryBasis::Addresses => pods_by_addresses(facts, settings, 1),
+        ReservedMemoryBasis::MaxPods => pods,
     };
-    let Kept { kube, system, memory_left, disk_left, .. } = settings.kept;
+    let KubeletReserved { kube, system, memory_left, disk_left, .. } = settings.kept;
     let cores = u64::from(facts.vcpus);
     let (memory, disk) = (memory_capacity(facts, settings), disk_capacity(facts, settings));
     let kube_cpu = kube.cpu_milli.unwrap_or_else(|| reserved_cpu_milli(cores));

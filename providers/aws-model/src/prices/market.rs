@@ -47,7 +47,7 @@ pub struct LeftOut {
 
 /// The catalogue, and what is not in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sold {
+pub struct MarketCatalogue {
     /// What can be ordered.
     pub catalogue: Catalogue,
     /// Types that are left out.
@@ -128,7 +128,7 @@ pub fn catalogue(
     selection: &Selection,
     settings: &Settings,
     market: Market<'_>,
-) -> Sold {
+) -> MarketCatalogue {
     let mut left_out = Vec::new();
     let mut types: BTreeMap<&InstanceTypeName, (&TypeFacts, InstanceType)> = BTreeMap::new();
     for facts in described {
@@ -155,7 +155,7 @@ pub fn catalogue(
     all.extend(reserved.offerings.iter().cloned());
     let origin = CatalogueOrigin::of(source(market, &reserved), &all);
     let types = types.into_iter().map(|(_, kind)| kind).collect();
-    Sold { catalogue: Catalogue::new(origin, types, all), left_out, reserved, notes }
+    MarketCatalogue { catalogue: Catalogue::new(origin, types, all), left_out, reserved, notes }
 }
 
 /// Who said what is in it.

@@ -15,9 +15,10 @@ mod spot;
 
 pub use entry::{Listed, Refusal, read_entry};
 pub use interruptions::{INTERRUPTIONS_AS_OF, InterruptionRates};
-pub use market::{LeftOut, Market, Sold, catalogue, offerings};
+pub use market::{LeftOut, Market, MarketCatalogue, catalogue, offerings};
 pub use on_demand::{BUILTIN_AS_OF, BUILTIN_REGION, OnDemandPrices};
 pub use reservation::{
-    BLOCK_STOPS_BEFORE_END, Lot, Matching, Reservation, ReservationKind, Reserved, Unsold,
+    BLOCK_STOPS_BEFORE_END, Matching, Reservation, ReservationKind, ReservationLot, ReservationUnusable,
+    Reserved,
 };
 pub use spot::{DEFAULT_MAX_AGE, SpotEntry, SpotPrice, SpotPrices, SpotRefusal};

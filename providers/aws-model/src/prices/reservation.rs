@@ -69,7 +69,7 @@ pub enum Matching {
 
 /// Why a reservation is not sold from.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unsold {
+pub enum ReservationUnusable {
     /// Its state is another.
     #[error("it is not active")]
     NotActive,
@@ -103,7 +103,7 @@ pub enum Unsold {
 
 /// The free instances of one reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lot {
+pub struct ReservationLot {
     /// The reservation.
     pub id: String,
     /// Its kind: an order from a capacity block says so.
@@ -118,38 +118,38 @@ pub struct Reserved {
     /// One for each type and zone, with the free instances of all its reservations.
     pub offerings: Vec<Offering>,
     /// What is behind each: what an order names, those that end first at the front.
-    pub lots: BTreeMap<OfferingId, Vec<Lot>>,
+    pub lots: BTreeMap<OfferingId, Vec<ReservationLot>>,
     /// Reservations that are not sold from, by id.
-    pub unsold: Vec<(String, Unsold)>,
+    pub unsold: Vec<(String, ReservationUnusable)>,
 }
 
 impl Reservation {
     /// Why it is not sold from now, if it is not.
-    pub fn unsold(&self, now: Timestamp) -> Option<Unsold> {
+    pub fn unsold(&self, now: Timestamp) -> Option<ReservationUnusable> {
         let is_name = |text: &&String| text.is_empty() || !labels::is_value(text);
         if let Some(name) = [&self.instance_type, &self.zone].into_iter().find(is_name) {
-            return Some(Unsold::NoName(shown(name)));
+            return Some(ReservationUnusable::NoName(shown(name)));
         }
         if !self.active {
-            return Some(Unsold::NotActive);
+            return Some(ReservationUnusable::NotActive);
         }
         if self.interruptible {
-            return Some(Unsold::Interruptible);
+            return Some(ReservationUnusable::Interruptible);
         }
         if self.platform != "Linux/UNIX" {
-            return Some(Unsold::OtherPlatform(shown(&self.platform)));
+            return Some(ReservationUnusable::OtherPlatform(shown(&self.platform)));
         }
         if self.tenancy != "default" {
-            return Some(Unsold::OtherTenancy(shown(&self.tenancy)));
+            return Some(ReservationUnusable::OtherTenancy(shown(&self.tenancy)));
         }
         match (self.starts, self.ends) {
-            (Some(starts), _) if starts > now => Some(Unsold::NotBegun(starts)),
-            (_, Some(ends)) if ends <= now => Some(Unsold::Ended(ends)),
+            (Some(starts), _) if starts > now => Some(ReservationUnusable::NotBegun(starts)),
+            (_, Some(ends)) if ends <= now => Some(ReservationUnusable::Ended(ends)),
             (_, Some(ends))
                 if self.kind == ReservationKind::CapacityBlock
                     && ends.duration_since(now) <= BLOCK_STOPS_BEFORE_END =>
             {
-                Some(Unsold::Ending(ends))
+                Some(ReservationUnusable::Ending(ends))
             }
             _ => None,
         }
@@ -171,7 +171,7 @@ impl Reserved {
             let name = InstanceTypeName::from(reservation.instance_type.as_str());
             let why = reservation
                 .unsold(now)
-                .or_else(|| (!is_known(&name)).then(|| Unsold::UnknownType(name.to_string())));
+                .or_else(|| (!is_known(&name)).then(|| ReservationUnusable::UnknownType(name.to_string())));
             if let Some(why) = why {
                 unsold.push((shown(&reservation.id), why));
                 continue;
@@ -200,8 +200,11 @@ impl Reserved {
                 available: Some(available),
                 interruptions: None,
             });
-            let lot =
-                |one: &&Reservation| Lot { id: one.id.clone(), kind: one.kind, available: one.available };
+            let lot = |one: &&Reservation| ReservationLot {
+                id: one.id.clone(),
+                kind: one.kind,
+                available: one.available,
+            };
             all.lots.insert(id, reservations.iter().map(lot).collect());
         }
         all

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use outcomes::OUTCOMES;
-use poolwright_provider_aws_model::events::{Event, MAX_BYTES, Message, Scope, Unreadable, What, read};
+use poolwright_provider_aws_model::events::{
+    Event, EventDetail, MAX_BYTES, Message, Scope, Unreadable, read,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -33,9 +35,9 @@ fn outcome(result: &Result<Message, Unreadable>) -> String {
 }
 
 fn what(event: &Event) -> String {
-    match &event.what {
-        What::CapacityBlockEnds { reservation, end } => format!("{reservation} ends {end}"),
-        What::Instances(affected) => {
+    match &event.detail {
+        EventDetail::CapacityBlockEnds { reservation, end } => format!("{reservation} ends {end}"),
+        EventDetail::Instances(affected) => {
             let mut line = String::new();
             for one in affected {
                 let by = one.deadline.map(|deadline| format!(" by {deadline}")).unwrap_or_default();
@@ -101,7 +103,8 @@ fn a_message_is_as_large_as_a_queue_takes_and_no_larger() {
     message["detail"]["affectedEntities"] = entities.into();
     let text = serde_json::to_vec(&message).unwrap();
     assert!(text.len() < MAX_BYTES);
-    let Ok(Message::Event(Event { what: What::Instances(affected), .. })) = read(&text, &scope()) else {
+    let Ok(Message::Event(Event { detail: EventDetail::Instances(affected), .. })) = read(&text, &scope())
+    else {
         panic!("an event")
     };
     assert_eq!(affected.len(), 25_000);

@@ -1,4 +1,4 @@
-//! CreateFleet: the call, and what it answers.
+//! The CreateFleet call and its answer.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,28 @@ use poolwright_provider_contract::{FailedOffering, LaunchError, ProviderError};
 use poolwright_terms::CapacityType;
 
 use super::order::{Order, Pool};
-use crate::error::{code, of_pool, provider_error};
+use crate::error::{code, launch_error, provider_error};
 use crate::tags;
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// These were launched, and these pools had none. Either may be empty.
+    /// The call launched these instances and failed for these offerings. Either list may be empty.
     Launched { instances: Vec<Launched>, failed: Vec<FailedOffering>, refused: Option<ProviderError> },
-    /// The token was used before, for another order: whatever that launched is there or will show.
+    /// The token was used before with other parameters. The instances of that call exist, or will show later.
     TokenUsed,
-    /// A launch template of the order is not there any more.
+    /// A launch template of the order was deleted.
     TemplateGone,
 }
 
-/// A launched instance, as the fleet tells of it.
+/// A launched instance, as the answer describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Launched {
     pub id: InstanceId,
     pub offering: OfferingId,
 }
 
-/// Orders.
+/// Sends the order.
 pub(crate) async fn create(ec2: &aws_sdk_ec2::Client, order: &Order) -> Result<Answer, ProviderError> {
     let tagged = |kind, tags| {
         TagSpecification::builder().resource_type(kind).set_tags(Some(tags::write(tags))).build()
@@ -86,14 +86,14 @@ pub(crate) async fn create(ec2: &aws_sdk_ec2::Client, order: &Order) -> Result<A
     }
 }
 
-/// The pools by launch template, each in its order.
+/// Groups the pools by launch template and keeps their order.
 fn configs(pools: &[Pool], capacity_type: CapacityType) -> Vec<FleetLaunchTemplateConfigRequest> {
     let mut by_template: BTreeMap<&str, Vec<FleetLaunchTemplateOverridesRequest>> = BTreeMap::new();
     for pool in pools {
         let mut one = FleetLaunchTemplateOverridesRequest::builder()
             .instance_type(pool.instance_type.as_str().into())
             .subnet_id(&pool.subnet);
-        // Spot capacity is chosen by price and by how much there is; ranks are for what is bought at a list price.
+        // EC2 chooses spot pools by price and depth. Priorities apply to on-demand capacity only.
         if capacity_type != CapacityType::Spot {
             one = one.priority(f64::from(u32::try_from(pool.rank).unwrap_or(u32::MAX)));
         }
@@ -143,7 +143,7 @@ fn read(order: &Order, instances: &[CreateFleetInstance], errors: &[CreateFleetE
             subnet: overrides.and_then(|one| one.subnet_id()),
             zone: overrides.and_then(|one| one.availability_zone()),
         };
-        match (of_pool(code, said), place.offering(order)) {
+        match (launch_error(code, said), place.offering(order)) {
             (LaunchError::Provider(error), _) => {
                 refused.get_or_insert(error);
             }
@@ -152,7 +152,7 @@ fn read(order: &Order, instances: &[CreateFleetInstance], errors: &[CreateFleetE
                     failed.push(FailedOffering { offering, error });
                 }
             }
-            // Which pool it was is not said: all of the order, then.
+            // The answer does not name the pool, so the error applies to the whole order.
             (error, None) => {
                 for offering in order.offerings() {
                     if !failed.iter().any(|one| one.offering == offering) {
@@ -166,7 +166,7 @@ fn read(order: &Order, instances: &[CreateFleetInstance], errors: &[CreateFleetE
 }
 
 impl Order {
-    /// What the order names, each once.
+    /// Returns the offerings of the order without duplicates.
     fn offerings(&self) -> Vec<OfferingId> {
         let mut all: Vec<OfferingId> = self.pools.iter().map(|pool| self.offering(pool)).collect();
         all.dedup();
@@ -182,7 +182,7 @@ impl Order {
     }
 }
 
-/// What a part of the answer says about where it is from.
+/// The pool that a part of the answer names.
 struct Place<'a> {
     instance_type: Option<&'a str>,
     subnet: Option<&'a str>,
@@ -190,7 +190,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Which offering of the order it is; `None` where that is not said.
+    /// Finds the offering of the order; `None` if the answer does not name one.
     fn offering(&self, order: &Order) -> Option<OfferingId> {
         let kind = InstanceTypeName::from(self.instance_type?);
         let is_meant = |pool: &&Pool| {

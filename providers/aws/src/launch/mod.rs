@@ -8,12 +8,11 @@
 //!
 //! Launches of a batch are ordered in one call: `together` says how.
 
-mod before;
+mod batch;
 mod fleet;
-mod mates;
 pub(crate) mod order;
+mod recover;
 pub(crate) mod template;
-mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,66 +22,72 @@ use poolwright_provider_contract::{
     FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
 
-use crate::class::{Resolved, unusable};
-use crate::instances::Found;
+use crate::instances::OwnInstance;
 use crate::provider::AwsProvider;
+use crate::resolve::{ResolvedNodeClass, unusable};
+pub(crate) use batch::BatchJoiner;
 use fleet::Answer;
 pub(crate) use fleet::Launched;
-pub(crate) use mates::Mates;
 use order::{Order, Step};
-use template::{Held, Template};
+use template::{TargetReservation, Template};
 
-/// How often, and how far apart, an instance is looked for that must be there: EC2 shows what it launched after a while.
-const LOOKS: u32 = 8;
-const PAUSE: Duration = Duration::from_millis(250);
-/// How often an order is repeated whose launch template somebody deleted meanwhile.
-const REPEATS: u32 = 2;
+/// How often, and with which first pause, the provider polls for an instance that EC2 does not show yet.
+const MAX_POLLS: u32 = 8;
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// How often the provider repeats an order whose launch template was deleted, or whose token was used.
+const MAX_ATTEMPTS: u32 = 2;
 
-/// What each type of a request is launched with.
-struct Kit {
-    /// Template by type.
+/// The launch templates for the instance types of a request.
+struct TemplateSet {
+    /// Template names by instance type.
     names: BTreeMap<InstanceTypeName, String>,
     /// Templates by name.
     templates: BTreeMap<String, Template>,
 }
 
 impl AwsProvider {
-    /// Launches, or finds what was launched with this key before.
-    pub(crate) async fn order(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError> {
-        crate::class::check_kind(&request.node_class)?;
+    /// Launches an instance, or returns the one that was launched with this key before.
+    pub(crate) async fn launch_instance(
+        &self,
+        request: &LaunchRequest,
+    ) -> Result<LaunchedInstance, LaunchError> {
+        crate::resolve::check_kind(&request.node_class)?;
         if request.offerings.is_empty() {
             let message =
                 format!("the launch for claim `{}` names no offering: name at least one", request.claim);
             return Err(ProviderError::Invalid(message).into());
         }
         if let Some(found) = self.find(&request.key).await? {
-            return known(self.settle(request, found).await?);
+            return existing(self.ensure_claim_tags(request, found).await?);
         }
         if let Some(batch) = &request.batch {
-            return self.mates().launch(request, batch, |requests| self.together(batch, requests)).await;
+            return self
+                .batch_joiner()
+                .launch(request, batch, |requests| self.launch_batch(batch, requests))
+                .await;
         }
         let class = self.resolved(&request.node_class.name).await?;
-        let sold = self.sold(&class).await?;
-        check_sold(&class, &sold, &request.offerings)?;
+        let sold = self.class_catalogue(&class).await?;
+        check_offerings(&class, &sold, &request.offerings)?;
         let (steps, mut failed) = order::steps(&request.offerings, |offering| self.lots(&class, offering));
         for (number, step) in steps.into_iter().enumerate() {
-            let kit = self.kit(&class, &sold, request, &step).await?;
-            let (instance, of_round) = self.round(request, &class, &kit, number, &step).await?;
+            let templates = self.step_templates(&class, &sold, request, &step).await?;
+            let (instance, of_round) = self.launch_step(request, &class, &templates, number, &step).await?;
             failed.extend(of_round);
             if let Some(instance) = instance {
-                self.tidy();
+                self.delete_unused_templates();
                 return Ok(LaunchedInstance { instance, failed });
             }
         }
         Err(LaunchError::AllFailed(failed))
     }
 
-    /// One step: what was launched, if anything was, and why other offerings of it could not be had.
-    async fn round(
+    /// Orders one step. It returns the instance, if there is one, and the offerings that failed.
+    async fn launch_step(
         &self,
         request: &LaunchRequest,
-        class: &Resolved,
-        kit: &Kit,
+        class: &ResolvedNodeClass,
+        templates: &TemplateSet,
         number: usize,
         step: &Step<'_>,
     ) -> Result<(Option<Instance>, Vec<FailedOffering>), LaunchError> {
@@ -95,18 +100,18 @@ impl AwsProvider {
             capacity_type,
             block: step.is_block(),
             count: 1,
-            pools: order::pools(step.offerings, &by_zone(class), &kit.names),
+            pools: order::pools(step.offerings, &subnets_by_zone(class), &templates.names),
             tags,
         };
-        for _ in 0..REPEATS {
-            self.ensure(&order, kit).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            self.ensure(&order, templates).await?;
             match fleet::create(&self.clients().ec2, &order).await? {
                 Answer::Launched { instances, failed, refused } => {
                     if let Some(first) = instances.first() {
                         return Ok((Some(self.launched(request, first, None).instance), failed));
                     }
-                    // EC2 would answer the same token with the same nothing for ever.
-                    self.answered_empty(&request.key, number);
+                    // EC2 would repeat the empty answer for the same token.
+                    self.count_empty_answer(&request.key, number);
                     return match (failed.is_empty(), refused) {
                         (_, Some(error)) => Err(error.into()),
                         (false, None) => Ok((None, failed)),
@@ -117,10 +122,10 @@ impl AwsProvider {
                     };
                 }
                 Answer::TokenUsed => {
-                    if let Some(found) = self.find_patiently(&request.key, &order.token).await? {
-                        return known(found).map(|launched| (Some(launched.instance), Vec::new()));
+                    if let Some(found) = self.find_eventually(&request.key, &order.token).await? {
+                        return existing(found).map(|launched| (Some(launched.instance), Vec::new()));
                     }
-                    self.answered_empty(&request.key, number);
+                    self.count_empty_answer(&request.key, number);
                     order.token =
                         order::token(&request.key, number, self.empty_answers(&request.key, number));
                 }
@@ -131,60 +136,61 @@ impl AwsProvider {
             .into())
     }
 
-    /// The templates for the types of a step.
-    async fn kit(
+    /// Makes the templates for the instance types of a step.
+    async fn step_templates(
         &self,
-        class: &Resolved,
+        class: &ResolvedNodeClass,
         sold: &Catalogue,
         request: &LaunchRequest,
         step: &Step<'_>,
-    ) -> Result<Kit, ProviderError> {
-        let mut kit = Kit { names: BTreeMap::new(), templates: BTreeMap::new() };
-        // What of it changes with time is the same for the whole order.
+    ) -> Result<TemplateSet, ProviderError> {
+        let mut templates = TemplateSet { names: BTreeMap::new(), templates: BTreeMap::new() };
+        // The user data may change over time. Use the same for the whole order.
         let user_data = self.user_data(class, request).await?;
-        let held = step.lot.as_ref().map(|lot| Held { id: lot.id.clone(), block: step.is_block() });
+        let held =
+            step.lot.as_ref().map(|lot| TargetReservation { id: lot.id.clone(), block: step.is_block() });
         for ranked in step.offerings {
             let name = &ranked.offering.instance_type;
             let Some(kind) = sold.instance_type(name) else { continue };
-            if kit.names.contains_key(name) {
+            if templates.names.contains_key(name) {
                 continue;
             }
             let template = self.template(class, kind, &user_data, held.clone())?;
             let template_name = template.name(self.cluster())?;
-            kit.names.insert(name.clone(), template_name.clone());
-            kit.templates.insert(template_name, template);
+            templates.names.insert(name.clone(), template_name.clone());
+            templates.templates.insert(template_name, template);
         }
-        Ok(kit)
+        Ok(templates)
     }
 
-    async fn ensure(&self, order: &Order, kit: &Kit) -> Result<(), ProviderError> {
+    async fn ensure(&self, order: &Order, templates: &TemplateSet) -> Result<(), ProviderError> {
         let names: BTreeSet<&String> = order.pools.iter().map(|pool| &pool.template).collect();
         for name in names {
-            if let Some(template) = kit.templates.get(name) {
+            if let Some(template) = templates.templates.get(name) {
                 self.ensure_template(name, template).await?;
             }
         }
         Ok(())
     }
 
-    /// The instance of this key, which an order with this token may have launched but which may not show yet. `None` when nothing came
-    /// of that order.
-    async fn find_patiently(&self, key: &str, token: &str) -> Result<Option<Found>, ProviderError> {
-        for look in 0..LOOKS {
-            // First: what shows by now is found after it.
-            let shows_all = self.shows_all_of(token).await?;
+    /// Waits for the instance of this key that an order with this token may have launched. It returns `None` if the order launched
+    /// none.
+    async fn find_eventually(&self, key: &str, token: &str) -> Result<Option<OwnInstance>, ProviderError> {
+        for look in 0..MAX_POLLS {
+            // Ask this first, so that the listing below contains all instances of the order.
+            let shows_all = self.lists_all_of(token).await?;
             let found = self.find(key).await?;
             if shows_all || found.is_some() {
                 return Ok(found);
             }
-            tokio::time::sleep(PAUSE * 2_u32.saturating_pow(look.min(4))).await;
+            tokio::time::sleep(POLL_INTERVAL * 2_u32.saturating_pow(look.min(4))).await;
         }
-        Err(before::unexplained(token))
+        Err(recover::outcome_unknown(token))
     }
 }
 
-/// What a launch finds under its key.
-fn known(found: Found) -> Result<LaunchedInstance, LaunchError> {
+/// Returns the instance that was launched with the key before, unless it is terminating.
+fn existing(found: OwnInstance) -> Result<LaunchedInstance, LaunchError> {
     let Instance { provider_id, key, state, .. } = &found.instance;
     if *state == InstanceState::Terminating {
         let message = format!(
@@ -195,7 +201,11 @@ fn known(found: Found) -> Result<LaunchedInstance, LaunchError> {
     Ok(LaunchedInstance { instance: found.instance, failed: Vec::new() })
 }
 
-fn check_sold(class: &Resolved, sold: &Catalogue, offerings: &[RankedOffering]) -> Result<(), ProviderError> {
+fn check_offerings(
+    class: &ResolvedNodeClass,
+    sold: &Catalogue,
+    offerings: &[RankedOffering],
+) -> Result<(), ProviderError> {
     match offerings.iter().find(|ranked| sold.offering(&ranked.offering).is_none()) {
         None => Ok(()),
         Some(ranked) => Err(unusable(
@@ -210,8 +220,8 @@ fn check_sold(class: &Resolved, sold: &Catalogue, offerings: &[RankedOffering]) 
     }
 }
 
-/// The subnets of each zone, those with the most free addresses first.
-fn by_zone(class: &Resolved) -> BTreeMap<Zone, Vec<String>> {
+/// Returns the subnets of each zone, with the most free addresses first.
+fn subnets_by_zone(class: &ResolvedNodeClass) -> BTreeMap<Zone, Vec<String>> {
     let mut subnets: Vec<_> = class.subnets.iter().collect();
     subnets.sort_by(|a, b| b.available_addresses.cmp(&a.available_addresses).then_with(|| a.id.cmp(&b.id)));
     let mut zones: BTreeMap<Zone, Vec<String>> = BTreeMap::new();

@@ -1,9 +1,9 @@
-//! What to order, in which calls: a launch request as CreateFleet understands it. Pure.
+//! The orders of a launch request: which CreateFleet calls to send, and with which pools, token and tags. This file makes no calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, Zone};
-use poolwright_provider_aws_model::prices::{Lot, ReservationKind};
+use poolwright_provider_aws_model::prices::{ReservationKind, ReservationLot};
 use poolwright_provider_contract::{FailedOffering, LaunchError, LaunchRequest};
 use poolwright_terms::CapacityType;
 
@@ -14,44 +14,44 @@ use crate::tags::Tags;
 /// The longest value of a tag. Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions>.
 const MOST_OF_A_TAG: usize = 256;
 
-/// Spot offerings this much dearer than the first of their call, in percent, are ordered in the next call: within one, EC2 may
-/// choose by how much of it is left (`price-capacity-optimized`).
+/// How much more a spot offering may cost than the first offering of its call, in percent. Within one call EC2 also chooses by
+/// depth (`price-capacity-optimized`), so more expensive offerings go to the next call.
 const NEARLY_EQUAL: u64 = 5;
 
-/// Pools of capacity that one call may name: CreateFleet takes 300 overrides.
-/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/fleet-quotas.html>.
+/// The number of pools in one call. CreateFleet allows 300 overrides. Source:
+/// <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/fleet-quotas.html>.
 const MOST_POOLS: usize = 300;
 
-/// One pool of capacity: a type in a subnet.
+/// A pool of capacity: an instance type in a subnet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pool {
     pub instance_type: InstanceTypeName,
     pub zone: Zone,
     pub subnet: String,
-    /// The launch template for nodes of this type.
+    /// The launch template for this instance type.
     pub template: String,
-    /// 0 is wanted most.
+    /// The priority. 0 is the highest.
     pub rank: usize,
 }
 
-/// One CreateFleet call.
+/// A CreateFleet call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
-    /// Two calls with one token are one.
+    /// The idempotency token.
     pub token: String,
     pub capacity_type: CapacityType,
-    /// Whether it is had from a capacity block.
+    /// Whether the capacity comes from a capacity block.
     pub block: bool,
-    /// How many instances.
+    /// The number of instances.
     pub count: usize,
-    /// Where from, best first. Never empty.
+    /// The pools, best first. The list is never empty.
     pub pools: Vec<Pool>,
-    /// What the instances carry from their first moment.
+    /// The tags of the instances from the moment they are launched.
     pub tags: Tags,
 }
 
-/// The offerings of a request in the calls that they are ordered in: one capacity type each, and of spot only what costs nearly
-/// the same, so that the order of the request is kept where it matters.
+/// Splits the offerings of a request into rounds, one for each CreateFleet call. A round has one capacity type. A spot round
+/// contains only offerings of nearly the same price, so that EC2 does not change the ranking of the request.
 pub(crate) fn rounds(offerings: &[RankedOffering]) -> Vec<&[RankedOffering]> {
     offerings.chunk_by_first(belongs)
 }
@@ -61,32 +61,32 @@ fn belongs(first: &RankedOffering, other: &RankedOffering) -> bool {
         return false;
     }
     match (first.offering.capacity_type, first.price, other.price) {
-        // EC2 keeps to our ranks.
+        // EC2 follows the priorities.
         (CapacityType::OnDemand, ..) => true,
         (CapacityType::Spot, Some(first), Some(other)) => {
-            // One that is cheaper was ranked behind for a reason: instances of it are taken back more often. EC2 would choose it.
+            // A cheaper offering that ranks lower has a higher interruption rate. EC2 would prefer it.
             let (price, most) = (u128::from(other.micros()) * 100, u128::from(100 + NEARLY_EQUAL));
             first <= other && price <= u128::from(first.micros()) * most
         }
-        // Spot at an unknown price is like no other; of one reservation there is what there is.
+        // Spot offerings without a price are never grouped. Each reserved offering has its own reservations.
         (CapacityType::Spot | CapacityType::Reserved, ..) => false,
     }
 }
 
-/// Offerings that are ordered in one call, and the reservation that they are had from.
+/// The offerings of one call, and the reservation that the call uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step<'a> {
-    /// Never empty.
+    /// The offerings. The list is never empty.
     pub offerings: &'a [RankedOffering],
-    /// `None` for what is bought.
-    pub lot: Option<Lot>,
+    /// The reservation; `None` for capacity without one.
+    pub lot: Option<ReservationLot>,
 }
 
-/// The calls of a launch: round after round, and of what is reserved one reservation after the other. Beside them what no reservation
-/// has room for any more.
+/// Returns the calls of a launch: one for each round, and for reserved capacity one for each reservation. It also returns the
+/// reserved offerings without room.
 pub(crate) fn steps(
     offerings: &[RankedOffering],
-    lots: impl Fn(&OfferingId) -> Vec<Lot>,
+    lots: impl Fn(&OfferingId) -> Vec<ReservationLot>,
 ) -> (Vec<Step<'_>>, Vec<FailedOffering>) {
     let (mut steps, mut failed) = (Vec::new(), Vec::new());
     for round in rounds(offerings) {
@@ -95,7 +95,8 @@ pub(crate) fn steps(
             steps.push(Step { offerings: round, lot: None });
             continue;
         }
-        let with_room: Vec<Lot> = lots(first).into_iter().filter(|lot| lot.available > 0).collect();
+        let with_room: Vec<ReservationLot> =
+            lots(first).into_iter().filter(|lot| lot.available > 0).collect();
         if with_room.is_empty() {
             let told = "no reservation of the node class has room for it".to_owned();
             failed.push(FailedOffering { offering: first.clone(), error: LaunchError::StockOut(told) });
@@ -106,12 +107,12 @@ pub(crate) fn steps(
 }
 
 trait ChunkByFirst<T> {
-    /// Runs of elements that all belong to the first of their run.
+    /// Splits the slice into runs whose elements all belong to the first element of the run.
     fn chunk_by_first(&self, belongs: impl Fn(&T, &T) -> bool) -> Vec<&[T]>;
 }
 
 impl Step<'_> {
-    /// Whether it is had from a capacity block.
+    /// Returns whether the capacity comes from a capacity block.
     pub fn is_block(&self) -> bool {
         self.lot.as_ref().is_some_and(|lot| lot.kind == ReservationKind::CapacityBlock)
     }
@@ -131,7 +132,7 @@ impl<T> ChunkByFirst<T> for [T] {
     }
 }
 
-/// The pools of a round: each offering in each subnet of its zone, those with more free addresses first.
+/// Returns the pools of a round: each offering in each subnet of its zone, with the most free addresses first.
 pub(crate) fn pools(
     round: &[RankedOffering],
     subnets: &BTreeMap<Zone, Vec<String>>,
@@ -155,19 +156,19 @@ pub(crate) fn pools(
     pools
 }
 
-/// What stands for a batch of a cluster in tokens: short, and no other's in the account.
+/// Returns the key of a batch for tokens. It is short, and unique in the account.
 pub(crate) fn batch_key(cluster: &str, batch: &str) -> String {
     let digest = Sha256::digest(format!("{cluster}\n{batch}"));
     digest.iter().take(18).fold("batch-".to_owned(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// The token of one round of a launch, after so many answers without an instance. At most 64 characters, as EC2 allows: a key is a
-/// UID of 36, that of a batch has 42.
+/// Returns the token of one round of a launch after the given number of empty answers. EC2 allows 64 characters; the key of a claim
+/// is a UID of 36 characters, and the key of a batch has 42.
 pub(crate) fn token(key: &str, round: usize, empty_answers: u32) -> String {
     format!("{key}-{round}-{empty_answers}")
 }
 
-/// What an instance for this request carries, but for what tells it from others of its batch.
+/// Returns the tags that all instances of a batch share.
 pub(crate) fn shared_tags(cluster: &str, request: &LaunchRequest, capacity_type: CapacityType) -> Tags {
     use crate::tags::{CAPACITY_TYPE, CLASS, CLUSTER, POOL, of_kubernetes};
     let mut tags = Tags::from([
@@ -182,7 +183,7 @@ pub(crate) fn shared_tags(cluster: &str, request: &LaunchRequest, capacity_type:
     tags
 }
 
-/// What tells the instance of this request from all others.
+/// Returns the tags that identify the claim of an instance.
 pub(crate) fn own_tags(request: &LaunchRequest) -> Tags {
     use crate::tags::{CLAIM, CLAIM_UID, NAME};
     Tags::from([
@@ -192,7 +193,7 @@ pub(crate) fn own_tags(request: &LaunchRequest) -> Tags {
     ])
 }
 
-/// What an instance carries that may be for any of these requests: that, and for which.
+/// Returns the tags of an instance that may belong to any of these requests: the order and the keys.
 pub(crate) fn order_tags(token: &str, requests: &[&LaunchRequest]) -> Tags {
     use crate::tags::{NAME, ORDER, ORDER_KEYS};
     let mut tags = Tags::from([(ORDER.to_owned(), token.to_owned())]);
@@ -216,7 +217,7 @@ pub(crate) fn order_tags(token: &str, requests: &[&LaunchRequest]) -> Tags {
     tags
 }
 
-/// The keys that an instance may be for, by its tags.
+/// Returns the keys of the claims that an instance may belong to, from its tags.
 pub(crate) fn keys(tags: &Tags) -> BTreeSet<String> {
     let of_keys = tags.iter().filter(|(name, _)| name.starts_with(crate::tags::ORDER_KEYS));
     of_keys.flat_map(|(_, value)| value.split(' ')).filter(|key| !key.is_empty()).map(str::to_owned).collect()
@@ -283,8 +284,11 @@ mod tests {
             ranked("used-up", Reserved, None),
             ranked("bought", OnDemand, Some(1_000_000)),
         ];
-        let lot =
-            |id: &str, available| Lot { id: id.to_owned(), kind: ReservationKind::CapacityBlock, available };
+        let lot = |id: &str, available| ReservationLot {
+            id: id.to_owned(),
+            kind: ReservationKind::CapacityBlock,
+            available,
+        };
         let lots = |offering: &OfferingId| match offering.instance_type.as_str() {
             "held" => vec![lot("cr-1", 2), lot("cr-2", 0), lot("cr-3", 1)],
             _ => vec![lot("cr-4", 0)],

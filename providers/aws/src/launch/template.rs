@@ -1,7 +1,8 @@
-//! Launch templates: what every instance of a kind is started with.
+//! Launch templates.
 //!
-//! A template is named after what is in it, so one that is there is right, whoever made it, and a change of a class makes a new
-//! one. Nothing of an instance depends on its template once it runs: those that have not been used for a while go.
+//! The name of a template is a hash of its content. An existing template is therefore always up to date, and a change of a node
+//! class makes a new one. A running instance does not depend on its template, so the provider deletes templates that were not used
+//! for a while.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,7 @@ use crate::error::{code, provider_error};
 use crate::node_class::{BlockDeviceMapping, EbsVolume, MetadataOptions, PlacementGroup, Switch};
 use crate::tags;
 
-/// What is in a template. Never printed: user data may hold secrets.
+/// The content of a template. It is never printed, because user data may contain secrets.
 #[derive(Clone, PartialEq, Serialize)]
 pub(crate) struct Template {
     pub image: String,
@@ -33,30 +34,30 @@ pub(crate) struct Template {
     pub groups: Vec<String>,
     pub user_data: String,
     pub disks: Vec<BlockDeviceMapping>,
-    /// The device names of the image's own volumes that are encrypted, whatever the image has.
+    /// The device names of the image's unencrypted volumes, which the template encrypts.
     pub encrypt: Vec<String>,
     pub metadata: MetadataOptions,
     pub public_address: bool,
-    /// Fabric adapters, one on each of so many network cards.
+    /// The number of EFA interfaces, one on each network card.
     pub efa: u32,
     pub placement: Option<PlacementGroup>,
     pub detailed_monitoring: bool,
-    /// The reservation that it is had from.
-    pub reservation: Option<Held>,
+    /// The capacity reservation to launch into.
+    pub reservation: Option<TargetReservation>,
 }
 
-/// A reservation that an instance is had from.
+/// A capacity reservation to launch into.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Held {
-    /// Its id.
+pub(crate) struct TargetReservation {
+    /// The id.
     pub id: String,
     /// Whether it is a capacity block.
     pub block: bool,
 }
 
 impl Template {
-    /// Its name, from all that is in it: `poolwright-` and 32 hexadecimal digits, with the cluster's name in what is hashed, since two
-    /// clusters of an account do not share templates that each may delete.
+    /// Returns the name: `poolwright-` and a hash of 32 hexadecimal digits. The hash covers the name of the cluster, so that two
+    /// clusters of an account never share a template that one of them may delete.
     pub fn name(&self, cluster: &str) -> Result<String, ProviderError> {
         let content = serde_json::to_vec(&(cluster, self)).map_err(|error| {
             ProviderError::Invalid(format!("the launch template cannot be written: {error}"))
@@ -108,14 +109,14 @@ impl Template {
                     CapacityReservationTarget::builder().capacity_reservation_id(&held.id).build(),
                 )
                 .build(),
-            // What is ordered on demand does not use up an open reservation, which is somebody's.
+            // On-demand instances must not use up an open reservation that somebody else needs.
             None => builder.capacity_reservation_preference(CapacityReservationPreference::None).build(),
         }
     }
 
-    /// The network interfaces: the first always, so that no subnet's default gives a node a public address; and one fabric adapter
-    /// on each further card, which carries no traffic of IP.
-    /// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html>.
+    /// Returns the network interfaces. The first one is always explicit, so that the subnet's default never gives a node a public
+    /// address. Each further card gets an EFA-only interface, which carries no IP traffic. Source:
+    /// <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html>.
     fn interfaces(&self) -> Vec<LaunchTemplateInstanceNetworkInterfaceSpecificationRequest> {
         let groups = Some(self.groups.clone());
         let interface = LaunchTemplateInstanceNetworkInterfaceSpecificationRequest::builder;
@@ -127,7 +128,7 @@ impl Template {
         if self.efa > 0 {
             first = first.interface_type("efa");
         }
-        // With several interfaces EC2 takes no word about public addresses at all, and gives none.
+        // EC2 accepts this field only for a single interface, and assigns no public address otherwise.
         if self.efa <= 1 {
             first = first.associate_public_ip_address(self.public_address);
         }
@@ -163,14 +164,14 @@ fn disk(mapping: &BlockDeviceMapping) -> LaunchTemplateBlockDeviceMappingRequest
         .build()
 }
 
-/// Which of the image's volumes that are not encrypted the class says nothing of.
+/// Returns the unencrypted volumes of the image that the node class does not mention.
 pub(crate) fn to_encrypt(of_image: &[String], mappings: &[BlockDeviceMapping]) -> Vec<String> {
     let is_said = |device: &String| mappings.iter().any(|mapping| mapping.device_name == *device);
     of_image.iter().filter(|device| !is_said(device)).cloned().collect()
 }
 
-/// A volume of the image as it is, but encrypted.
-/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/AMIEncryption.html> (launch-time encryption of unencrypted snapshots).
+/// Encrypts a volume of the image and changes nothing else. Source:
+/// <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/AMIEncryption.html> (launch-time encryption of unencrypted snapshots).
 fn encrypted(device: &String) -> LaunchTemplateBlockDeviceMappingRequest {
     LaunchTemplateBlockDeviceMappingRequest::builder()
         .device_name(device)
@@ -190,7 +191,7 @@ fn volume_type(volume: &EbsVolume) -> VolumeType {
     }
 }
 
-/// A size in GiB, as EC2 counts, rounded up. What the CRD lets through is read: digits and Gi, G, Ti or T.
+/// Parses a size and rounds it up to GiB. It accepts what the CRD accepts: digits followed by Gi, G, Ti or T.
 pub(crate) fn gibibytes(size: &str) -> Option<i32> {
     let digits = size.trim_end_matches(|c: char| !c.is_ascii_digit());
     let number: u64 = digits.parse().ok()?;
@@ -214,7 +215,7 @@ fn metadata(options: &MetadataOptions) -> LaunchTemplateInstanceMetadataOptionsR
         Switch::Disabled => LaunchTemplateInstanceMetadataProtocolIpv6::Disabled,
     };
     LaunchTemplateInstanceMetadataOptionsRequest::builder()
-        // Whatever an object from before the rule says.
+        // Ignore the field: an object may be older than the rule that forbids `optional`.
         .http_tokens(LaunchTemplateHttpTokensState::Required)
         .http_endpoint(endpoint)
         .http_protocol_ipv6(ipv6)
@@ -222,7 +223,7 @@ fn metadata(options: &MetadataOptions) -> LaunchTemplateInstanceMetadataOptionsR
         .build()
 }
 
-/// Makes sure that the template is there.
+/// Creates the template unless it exists.
 pub(crate) async fn ensure(
     ec2: &aws_sdk_ec2::Client,
     cluster: &str,
@@ -255,7 +256,7 @@ pub(crate) async fn ensure(
     }
 }
 
-/// Deletes this cluster's templates but for those that are used.
+/// Deletes the templates of this cluster except those in use.
 pub(crate) async fn delete_all_but(
     ec2: &aws_sdk_ec2::Client,
     cluster: &str,
@@ -268,7 +269,7 @@ pub(crate) async fn delete_all_but(
     Ok(())
 }
 
-/// Names of this cluster's templates.
+/// Lists the names of this cluster's templates.
 async fn list(ec2: &aws_sdk_ec2::Client, cluster: &str) -> Result<Vec<String>, ProviderError> {
     let ours = Filter::builder().name(format!("tag:{}", tags::CLUSTER)).values(cluster).build();
     let mut pages = ec2.describe_launch_templates().filters(ours).into_paginator().send();
@@ -283,7 +284,7 @@ async fn list(ec2: &aws_sdk_ec2::Client, cluster: &str) -> Result<Vec<String>, P
     Ok(names)
 }
 
-/// Deletes a template; fine if it is gone already.
+/// Deletes a template. It is no error if the template is gone.
 async fn delete(ec2: &aws_sdk_ec2::Client, name: &str) -> Result<(), ProviderError> {
     match ec2.delete_launch_template().launch_template_name(name).send().await {
         Ok(_) => Ok(()),

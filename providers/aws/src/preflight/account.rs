@@ -10,9 +10,9 @@ use jiff::fmt::rfc2822;
 use poolwright_provider_contract::preflight::{Finding, Verdict};
 
 use super::ACCOUNT;
-use super::answer::Answer;
+use super::answer::CallResult;
 use crate::clients::Clients;
-use crate::unresolved::Unresolved;
+use crate::dns::DnsFailure;
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,17 +28,19 @@ pub(super) struct Caller {
 const TOO_FAR: i64 = 60;
 
 /// What an answer about one's own identity means.
-fn credentials(answer: &Answer, who: Option<(&str, &str)>) -> Verdict {
+fn credentials(answer: &CallResult, who: Option<(&str, &str)>) -> Verdict {
     let code = match (answer, who) {
-        (Answer::Done, Some((arn, account))) => return Verdict::fine(format!("{arn}, account {account}")),
-        (Answer::NoCredentials, _) => {
+        (CallResult::Done, Some((arn, account))) => {
+            return Verdict::fine(format!("{arn}, account {account}"));
+        }
+        (CallResult::NoCredentials, _) => {
             return Verdict::wrong(
                 "there are none: neither variables nor a profile, nor a role of this pod or machine",
                 "aws eks create-pod-identity-association --cluster-name CLUSTER --namespace poolwright \
                  --service-account poolwright --role-arn ROLE (in a pod), or export AWS_PROFILE=NAME",
             );
         }
-        (Answer::Refused { code, .. }, _) => code.as_str(),
+        (CallResult::Refused { code, .. }, _) => code.as_str(),
         (other, _) => return Verdict::undetermined(other.reason()),
     };
     match code {
@@ -61,30 +63,30 @@ fn credentials(answer: &Answer, who: Option<(&str, &str)>) -> Verdict {
 }
 
 /// What EC2 says of a region; `status` is its opt-in status, `None` where it knows no such region.
-fn region(name: &str, answer: &Answer, status: Option<&str>) -> Verdict {
+fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
     match (answer, status) {
-        (Answer::Done, Some("not-opted-in")) => Verdict::wrong(
+        (CallResult::Done, Some("not-opted-in")) => Verdict::wrong(
             format!("{name} is not enabled in this account"),
             format!("aws account enable-region --region-name {name}"),
         ),
-        (Answer::Done, Some(_)) => Verdict::fine(format!("{name} answers and is enabled")),
-        (Answer::Done, None) => Verdict::wrong(
+        (CallResult::Done, Some(_)) => Verdict::fine(format!("{name} answers and is enabled")),
+        (CallResult::Done, None) => Verdict::wrong(
             format!("EC2 knows no region {name}"),
             "aws ec2 describe-regions --all-regions --query Regions[].RegionName (lists the names for --aws-region)",
         ),
         // Whoever is not enabled there is not known there either.
         (answer, _) if answer.is_forbidden() => Verdict::fine(format!("{name} answers")),
-        (Answer::Refused { code, .. }, _) if code == "OptInRequired" || code == "AuthFailure" => {
+        (CallResult::Refused { code, .. }, _) if code == "OptInRequired" || code == "AuthFailure" => {
             Verdict::wrong(
                 format!("{name} does not accept this account ({code})"),
                 format!("aws account enable-region --region-name {name}"),
             )
         }
-        (Answer::Unresolved(Unresolved::OfRegion { host, why, .. }), _) => Verdict::wrong(
+        (CallResult::DnsFailure(DnsFailure::OfRegion { host, why, .. }), _) => Verdict::wrong(
             format!("{host} does not resolve ({why}): there is no region {name}, or no DNS"),
             "correct --aws-region, AWS_REGION or the profile; where the region is right, see to the DNS of this machine",
         ),
-        (Answer::Nothing(why), _) => Verdict::wrong(
+        (CallResult::Nothing(why), _) => Verdict::wrong(
             format!("{name} does not answer: {why}"),
             format!(
                 "curl -sS https://ec2.{name}.amazonaws.com/ping (must answer healthy: correct --aws-region, or let this machine out)"
@@ -133,10 +135,10 @@ impl Intercept for Dated {
 }
 
 /// Asks; without a caller nothing else can be asked.
-pub(super) async fn look(clients: &Clients, now: Timestamp) -> (Vec<Finding>, Option<Caller>) {
+pub(super) async fn check(clients: &Clients, now: Timestamp) -> (Vec<Finding>, Option<Caller>) {
     let dated = Dated::default();
     let identity = clients.sts.get_caller_identity().customize().interceptor(dated.clone()).send().await;
-    let answer = Answer::of(&identity);
+    let answer = CallResult::of(&identity);
     let identity = identity.ok();
     let who = identity.as_ref().and_then(|who| Some((who.arn()?, who.account()?)));
     let caller =
@@ -144,7 +146,7 @@ pub(super) async fn look(clients: &Clients, now: Timestamp) -> (Vec<Finding>, Op
     let mut findings = vec![Finding::new(ACCOUNT, "credentials", credentials(&answer, who))];
     if caller.is_some() {
         let asked = clients.ec2.describe_regions().all_regions(true).send().await;
-        let answer = Answer::of(&asked);
+        let answer = CallResult::of(&asked);
         let status = asked.ok().and_then(|asked| {
             let found = asked.regions().iter().find(|one| one.region_name() == Some(&clients.region))?;
             Some(found.opt_in_status().unwrap_or("opt-in-not-required").to_owned())
@@ -152,7 +154,7 @@ pub(super) async fn look(clients: &Clients, now: Timestamp) -> (Vec<Finding>, Op
         findings.push(Finding::new(ACCOUNT, "region", region(&clients.region, &answer, status.as_deref())));
     } else {
         let verdict = match &answer {
-            Answer::Unresolved(_) => region(&clients.region, &answer, None),
+            CallResult::DnsFailure(_) => region(&clients.region, &answer, None),
             _ => Verdict::undetermined("AWS does not say who asks, see above"),
         };
         findings.push(Finding::new(ACCOUNT, "region", verdict));
@@ -175,36 +177,36 @@ mod tests {
 
     #[test]
     fn credentials_that_are_missing_expired_or_wrong_are_told_apart_each_with_what_to_do() {
-        let (none, fix) = why(credentials(&Answer::NoCredentials, None));
+        let (none, fix) = why(credentials(&CallResult::NoCredentials, None));
         assert!(
             none.contains("there are none") && fix.contains("create-pod-identity-association"),
             "{none} {fix}"
         );
-        let (expired, fix) = why(credentials(&Answer::refused("ExpiredToken"), None));
+        let (expired, fix) = why(credentials(&CallResult::refused("ExpiredToken"), None));
         assert!(expired.contains("expired") && fix.contains("aws sso login"), "{expired} {fix}");
-        let (unknown, _) = why(credentials(&Answer::refused("InvalidClientTokenId"), None));
+        let (unknown, _) = why(credentials(&CallResult::refused("InvalidClientTokenId"), None));
         assert!(unknown.contains("does not know the key"), "{unknown}");
-        let (secret, _) = why(credentials(&Answer::refused("SignatureDoesNotMatch"), None));
+        let (secret, _) = why(credentials(&CallResult::refused("SignatureDoesNotMatch"), None));
         assert!(secret.contains("secret is not that of the key"), "{secret}");
         assert!(matches!(
-            credentials(&Answer::refused("RequestLimitExceeded"), None),
+            credentials(&CallResult::refused("RequestLimitExceeded"), None),
             Verdict::Undetermined(_)
         ));
-        let fine = credentials(&Answer::Done, Some(("arn:aws:iam::1:role/r", "1")));
+        let fine = credentials(&CallResult::Done, Some(("arn:aws:iam::1:role/r", "1")));
         assert_eq!(fine, Verdict::fine("arn:aws:iam::1:role/r, account 1"));
     }
 
     #[test]
     fn a_region_is_there_enabled_and_answers_or_it_is_said_what_to_do() {
-        assert!(matches!(region("eu-south-2", &Answer::Done, Some("opted-in")), Verdict::Fine(_)));
-        let (_, fix) = why(region("eu-south-2", &Answer::Done, Some("not-opted-in")));
+        assert!(matches!(region("eu-south-2", &CallResult::Done, Some("opted-in")), Verdict::Fine(_)));
+        let (_, fix) = why(region("eu-south-2", &CallResult::Done, Some("not-opted-in")));
         assert_eq!(fix, "aws account enable-region --region-name eu-south-2");
-        assert!(why(region("us-esat-1", &Answer::Done, None)).0.contains("no region us-esat-1"));
+        assert!(why(region("us-esat-1", &CallResult::Done, None)).0.contains("no region us-esat-1"));
         assert!(matches!(
-            region("us-east-1", &Answer::refused("UnauthorizedOperation"), None),
+            region("us-east-1", &CallResult::refused("UnauthorizedOperation"), None),
             Verdict::Fine(_)
         ));
-        let unresolved = Answer::Unresolved(Unresolved::OfRegion {
+        let unresolved = CallResult::DnsFailure(DnsFailure::OfRegion {
             region: "us-esat-1".to_owned(),
             host: "sts.us-esat-1.amazonaws.com".to_owned(),
             why: "dns error".to_owned(),
@@ -214,7 +216,7 @@ mod tests {
             none.contains("there is no region us-esat-1") && fix.contains("--aws-region"),
             "{none} {fix}"
         );
-        let silent = Answer::Nothing("dns error".to_owned());
+        let silent = CallResult::Nothing("dns error".to_owned());
         assert!(why(region("us-esat-1", &silent, None)).0.contains("dns error"));
     }
 

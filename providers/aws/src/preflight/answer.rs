@@ -4,12 +4,12 @@ use std::error::Error;
 
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 
+use crate::dns::DnsFailure;
 use crate::error::{CREDENTIALS, EXPIRED, FORBIDDEN, THROTTLED, chain, is_about_credentials};
-use crate::unresolved::Unresolved;
 
 /// What AWS answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum CallResult {
     /// It did what it was asked.
     Done,
     /// It refused.
@@ -22,12 +22,12 @@ pub(super) enum Answer {
     /// There are no credentials to ask with.
     NoCredentials,
     /// Its address is not known by its name.
-    Unresolved(Unresolved),
+    DnsFailure(DnsFailure),
     /// It did not answer, or not in its own words.
     Nothing(String),
 }
 
-impl Answer {
+impl CallResult {
     pub fn of<T, E, R>(result: &Result<T, SdkError<E, R>>) -> Self
     where
         E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -43,8 +43,8 @@ impl Answer {
                 None => Self::Nothing("the answer has no code: something on the way, not AWS".to_owned()),
             };
         }
-        if let Some(unresolved) = Unresolved::among(error) {
-            return Self::Unresolved(unresolved.clone());
+        if let Some(unresolved) = DnsFailure::among(error) {
+            return Self::DnsFailure(unresolved.clone());
         }
         let chain = chain(error);
         let unsigned = matches!(error, SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_));
@@ -67,7 +67,7 @@ impl Answer {
         match self {
             Self::Done => "AWS answered".to_owned(),
             Self::NoCredentials => "there are no credentials".to_owned(),
-            Self::Unresolved(unresolved) => unresolved.to_string(),
+            Self::DnsFailure(unresolved) => unresolved.to_string(),
             Self::Nothing(why) => why.clone(),
             Self::Refused { code, .. } if THROTTLED.contains(&code.as_str()) => {
                 format!("too many calls ({code}): try again in a minute")

@@ -1,16 +1,16 @@
 //! What each EC2NodeClass comes to in the account.
 
-use poolwright_provider_aws_model::instance::Kept;
+use poolwright_provider_aws_model::instance::KubeletReserved;
 use poolwright_provider_contract::ProviderError;
 use poolwright_provider_contract::preflight::{Finding, Verdict};
 
 use super::{CLASSES, Scope, deploy};
-use crate::class::{self, Seen};
 use crate::error::is_refusal;
 use crate::node_class::{EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSubnet};
+use crate::resolve::{self, ProfileState};
 
 /// A class: its name, what it says, and what that comes to.
-pub(super) type Parts<'a> = (&'a str, &'a EC2NodeClassSpec, class::Parts);
+pub(super) type Parts<'a> = (&'a str, &'a EC2NodeClassSpec, resolve::Inspection);
 
 /// What was found of all classes.
 pub(super) fn findings(classes: &[Parts<'_>], scope: &Scope) -> Vec<Finding> {
@@ -64,7 +64,7 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<Finding> {
         found.push(finding("placement group", self::found(placement, edit("placementGroup"), says)));
     }
     if !spec.kubelet.is_empty() {
-        let counted = |_: &Kept| "what it keeps is counted in what nodes have for pods".to_owned();
+        let counted = |_: &KubeletReserved| "what it keeps is counted in what nodes have for pods".to_owned();
         found.push(finding("kubelet", self::found(&parts.kept, edit("kubelet"), counted)));
     }
     found
@@ -115,17 +115,17 @@ fn images_of(images: &[ResolvedImage]) -> String {
     said.join("; ")
 }
 
-fn profile_of(seen: &Seen, cluster: &str) -> Verdict {
+fn profile_of(seen: &ProfileState, cluster: &str) -> Verdict {
     match seen {
-        Seen::There(profile) => Verdict::fine(format!("instance profile {profile}")),
-        Seen::ToMake { role, role_is_there: Some(false), .. } => Verdict::wrong(
+        ProfileState::Exists(profile) => Verdict::fine(format!("instance profile {profile}")),
+        ProfileState::ToCreate { role, role_exists: Some(false), .. } => Verdict::wrong(
             format!("there is no IAM role {role}"),
             deploy(cluster, &format!("NodeRoleName={role}")),
         ),
-        Seen::ToMake { profile, role_is_there: Some(true), role } => {
+        ProfileState::ToCreate { profile, role_exists: Some(true), role } => {
             Verdict::fine(format!("role {role}; instance profile {profile} is made with the first node"))
         }
-        Seen::ToMake { role, role_is_there: None, .. } => Verdict::undetermined(format!(
+        ProfileState::ToCreate { role, role_exists: None, .. } => Verdict::undetermined(format!(
             "whether the role is there may not be asked: aws iam get-role --role-name {role}"
         )),
     }
@@ -168,17 +168,17 @@ mod tests {
 
     #[test]
     fn what_a_class_does_not_find_is_wrong_and_the_tag_to_put_on_it_is_the_fix() {
-        let parts = class::Parts {
+        let parts = resolve::Inspection {
             subnets: invalid("EC2NodeClass `gpu`: spec.subnetSelectorTerms: no subnet"),
             groups: Err(ProviderError::Throttled("later".to_owned())),
             images: Ok(vec![image("amd64", true)]),
-            profile: Ok(Seen::ToMake {
+            profile: Ok(ProfileState::ToCreate {
                 profile: "poolwright-Nodes".to_owned(),
                 role: "Nodes".to_owned(),
-                role_is_there: Some(false),
+                role_exists: Some(false),
             }),
             placement: None,
-            kept: Ok(Kept::default()),
+            kept: Ok(KubeletReserved::default()),
         };
         let found = findings(&[("gpu", &spec(), parts)], &scope(Some("1.36")));
         let whats: Vec<_> = found.iter().map(|one| one.what.as_str()).collect();
@@ -197,13 +197,13 @@ mod tests {
 
     #[test]
     fn an_alias_says_nothing_without_the_version_of_the_cluster() {
-        let parts = class::Parts {
+        let parts = resolve::Inspection {
             subnets: Ok(Vec::new()),
             groups: Ok(Vec::new()),
             images: invalid("there is no parameter"),
-            profile: Ok(Seen::There("nodes".to_owned())),
+            profile: Ok(ProfileState::Exists("nodes".to_owned())),
             placement: None,
-            kept: Ok(Kept::default()),
+            kept: Ok(KubeletReserved::default()),
         };
         let found = findings(&[("gpu", &spec(), parts)], &scope(None));
         assert!(matches!(&found[2].verdict, Verdict::Undetermined(_)), "{:?}", found[2]);

@@ -53,7 +53,7 @@ impl Preflight for Aws {
             queue: question.flags.text(registration::QUEUE),
             classes: question.node_classes.into_iter().filter_map(class).collect(),
         };
-        look(&connect::access(&question.flags), &scope, question.now).await
+        check(&connect::access(&question.flags), &scope, question.now).await
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Scope {
 }
 
 /// Looks at everything. A part that depends on something that is not there could not be determined.
-async fn look(access: &Access, scope: &Scope, now: Timestamp) -> Vec<Finding> {
+async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<Finding> {
     let clients = match Clients::connect(access).await {
         Ok(clients) => clients,
         Err(error) => {
@@ -80,25 +80,25 @@ async fn look(access: &Access, scope: &Scope, now: Timestamp) -> Vec<Finding> {
                 "region",
                 Verdict::wrong(error.to_string(), "export AWS_REGION=us-east-1"),
             )];
-            findings.extend(not_looked_at("no region is given"));
+            findings.extend(skipped("no region is given"));
             return findings;
         }
     };
-    let (mut findings, caller) = account::look(&clients, now).await;
+    let (mut findings, caller) = account::check(&clients, now).await;
     let Some(caller) = caller else {
-        findings.extend(not_looked_at("AWS does not say who asks, see above"));
+        findings.extend(skipped("AWS does not say who asks, see above"));
         return findings;
     };
     let mut parts = Vec::new();
     for (name, spec) in &scope.classes {
         let kubernetes = scope.kubernetes.as_deref().unwrap_or_default();
-        parts.push((name.as_str(), spec, crate::class::parts(&clients, kubernetes, name, spec).await));
+        parts.push((name.as_str(), spec, crate::resolve::inspect(&clients, kubernetes, name, spec).await));
     }
-    let queue = queue::look(&clients, scope, &caller).await;
-    findings.extend(permissions::look(&clients, scope, &parts, &queue).await);
+    let queue = queue::check(&clients, scope, &caller).await;
+    findings.extend(permissions::check(&clients, scope, &parts, &queue).await);
     findings.extend(classes::findings(&parts, scope));
     findings.extend(queue.findings);
-    findings.extend(Box::pin(quotas::look(&clients)).await);
+    findings.extend(Box::pin(quotas::check(&clients)).await);
     findings
 }
 
@@ -111,7 +111,7 @@ fn deploy(cluster: &str, parameter: &str) -> String {
 }
 
 /// What is said of the groups that need what is missing.
-fn not_looked_at(why: &str) -> impl Iterator<Item = Finding> {
+fn skipped(why: &str) -> impl Iterator<Item = Finding> {
     let all = [PERMISSIONS, CLASSES, QUEUE, QUOTAS];
     all.into_iter().map(move |group| Finding::new(group, "all", Verdict::undetermined(why)))
 }

@@ -2,9 +2,9 @@
 
 use poolwright_provider_contract::preflight::{Finding, Verdict};
 
-use super::answer::Answer;
+use super::answer::CallResult;
 use super::classes::Parts;
-use super::queue::Seen;
+use super::queue::QueueState;
 use super::{PERMISSIONS, Scope, probes};
 use crate::clients::Clients;
 
@@ -47,25 +47,25 @@ const DRY_RUN: &str = "DryRunOperation";
 
 /// What was tried for an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Tried {
+pub(super) enum Probe {
     /// A call, and codes beside those of success that only somebody gets who is let through.
-    Called(Answer, &'static [&'static str]),
+    Called(CallResult, &'static [&'static str]),
     /// Nothing, and why.
     Not(String),
 }
 
 /// What a try says of an action.
-pub(super) fn verdict(action: &str, tried: &Tried) -> Verdict {
+pub(super) fn verdict(action: &str, tried: &Probe) -> Verdict {
     let (answer, through) = match tried {
-        Tried::Not(why) => return Verdict::undetermined(why.clone()),
-        Tried::Called(answer, through) => (answer, *through),
+        Probe::Not(why) => return Verdict::undetermined(why.clone()),
+        Probe::Called(answer, through) => (answer, *through),
     };
     match answer {
-        Answer::Done => Verdict::fine("allowed"),
-        Answer::Refused { code, .. } if code == DRY_RUN || through.contains(&code.as_str()) => {
+        CallResult::Done => Verdict::fine("allowed"),
+        CallResult::Refused { code, .. } if code == DRY_RUN || through.contains(&code.as_str()) => {
             Verdict::fine("allowed")
         }
-        Answer::Refused { blamed: Some(other), .. } if answer.is_forbidden() && other != action => {
+        CallResult::Refused { blamed: Some(other), .. } if answer.is_forbidden() && other != action => {
             Verdict::undetermined(format!("the try was refused for {other} first"))
         }
         answer if answer.is_forbidden() => Verdict::wrong("not allowed", fix(action)),
@@ -92,15 +92,15 @@ fn fix(action: &str) -> String {
 }
 
 /// Tries every action.
-pub(super) async fn look(
+pub(super) async fn check(
     clients: &Clients,
     scope: &Scope,
     parts: &[Parts<'_>],
-    queue: &Seen,
+    queue: &QueueState,
 ) -> Vec<Finding> {
     let mut tried = probes::try_all(clients, scope, parts, queue).await;
     let finding = |action: &str| {
-        let tried = tried.remove(action).unwrap_or_else(|| Tried::Not("nothing tries it".to_owned()));
+        let tried = tried.remove(action).unwrap_or_else(|| Probe::Not("nothing tries it".to_owned()));
         Finding::new(PERMISSIONS, action, verdict(action, &tried))
     };
     ACTIONS.into_iter().map(finding).collect()
@@ -137,19 +137,19 @@ mod tests {
 
     #[test]
     fn an_action_is_allowed_when_only_the_dry_run_or_what_is_not_there_stopped_it() {
-        let called = |answer, through| verdict("ec2:CreateFleet", &Tried::Called(answer, through));
-        assert_eq!(called(Answer::Done, &[]), Verdict::fine("allowed"));
-        assert_eq!(called(Answer::refused("DryRunOperation"), &[]), Verdict::fine("allowed"));
-        assert_eq!(called(Answer::refused("NoSuchEntity"), &["NoSuchEntity"]), Verdict::fine("allowed"));
-        assert!(matches!(called(Answer::refused("NoSuchEntity"), &[]), Verdict::Undetermined(_)));
-        assert!(matches!(called(Answer::Nothing("no route".to_owned()), &[]), Verdict::Undetermined(_)));
+        let called = |answer, through| verdict("ec2:CreateFleet", &Probe::Called(answer, through));
+        assert_eq!(called(CallResult::Done, &[]), Verdict::fine("allowed"));
+        assert_eq!(called(CallResult::refused("DryRunOperation"), &[]), Verdict::fine("allowed"));
+        assert_eq!(called(CallResult::refused("NoSuchEntity"), &["NoSuchEntity"]), Verdict::fine("allowed"));
+        assert!(matches!(called(CallResult::refused("NoSuchEntity"), &[]), Verdict::Undetermined(_)));
+        assert!(matches!(called(CallResult::Nothing("no route".to_owned()), &[]), Verdict::Undetermined(_)));
     }
 
     #[test]
     fn what_is_not_allowed_is_blamed_on_the_action_that_aws_names() {
         let refused = |blamed: Option<&str>| {
             let blamed = blamed.map(str::to_owned);
-            Tried::Called(Answer::Refused { code: "UnauthorizedOperation".to_owned(), blamed }, &[])
+            Probe::Called(CallResult::Refused { code: "UnauthorizedOperation".to_owned(), blamed }, &[])
         };
         let Verdict::Wrong { fix, .. } = verdict("ec2:CreateFleet", &refused(None)) else {
             panic!("it is wrong")

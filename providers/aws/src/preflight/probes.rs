@@ -14,12 +14,12 @@ use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
 use poolwright_provider_aws_model::prices::request;
 
 use super::Scope;
-use super::answer::Answer;
+use super::answer::CallResult;
 use super::classes::Parts;
-use super::permissions::Tried;
-use super::queue::Seen as Queue;
-use crate::class::Seen;
+use super::permissions::Probe;
+use super::queue::QueueState as Queue;
 use crate::clients::Clients;
+use crate::resolve::ProfileState;
 use crate::{instances, tags};
 
 /// A name that nothing has.
@@ -27,7 +27,7 @@ const NOBODY: &str = "poolwright-check-nobody";
 /// IAM looks a profile up after it has let the caller through.
 const IAM_LETS_THROUGH: &[&str] = &["NoSuchEntity", "EntityAlreadyExists", "LimitExceeded"];
 
-type All = BTreeMap<&'static str, Tried>;
+type All = BTreeMap<&'static str, Probe>;
 
 /// Tries every action.
 pub(super) async fn try_all(clients: &Clients, scope: &Scope, parts: &[Parts<'_>], queue: &Queue) -> All {
@@ -42,8 +42,8 @@ pub(super) async fn try_all(clients: &Clients, scope: &Scope, parts: &[Parts<'_>
     [looks, launches, ends, iam, sqs].into_iter().flatten().collect()
 }
 
-fn called(answer: Answer) -> Tried {
-    Tried::Called(answer, &[])
+fn called(answer: CallResult) -> Probe {
+    Probe::Called(answer, &[])
 }
 
 async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
@@ -51,41 +51,43 @@ async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
     let names_group = parts.iter().any(|(_, spec, _)| spec.placement_group.is_some());
     let placement = async {
         if !names_group {
-            return Tried::Not("no EC2NodeClass names a placement group, so it is not asked".to_owned());
+            return Probe::Not("no EC2NodeClass names a placement group, so it is not asked".to_owned());
         }
-        called(Answer::of(&ec2.describe_placement_groups().dry_run(true).send().await))
+        called(CallResult::of(&ec2.describe_placement_groups().dry_run(true).send().await))
     };
     let prices = async {
         let Some(pricing) = &clients.pricing else {
-            return Tried::Not("AWS has no price list for this region".to_owned());
+            return Probe::Not("AWS has no price list for this region".to_owned());
         };
         let asked = pricing.get_products().service_code(request::SERVICE_CODE).max_results(1).send().await;
-        called(Answer::of(&asked))
+        called(CallResult::of(&asked))
     };
     // What is looked at when an answer was lost.
-    let fleets = async { Answer::of(&ec2.describe_fleets().dry_run(true).send().await) };
-    let of_fleets = async { Answer::of(&ec2.describe_tags().dry_run(true).send().await) };
+    let fleets = async { CallResult::of(&ec2.describe_fleets().dry_run(true).send().await) };
+    let of_fleets = async { CallResult::of(&ec2.describe_tags().dry_run(true).send().await) };
     let (fleets, of_fleets) = futures::join!(fleets, of_fleets);
     // What is looked at for interruptions and for what is paid already.
     let (placement, reservations, statuses, requests) = futures::join!(
         placement,
-        async { Answer::of(&ec2.describe_capacity_reservations().dry_run(true).send().await) },
-        async { Answer::of(&ec2.describe_instance_status().dry_run(true).send().await) },
-        async { Answer::of(&ec2.describe_spot_instance_requests().dry_run(true).send().await) },
+        async { CallResult::of(&ec2.describe_capacity_reservations().dry_run(true).send().await) },
+        async { CallResult::of(&ec2.describe_instance_status().dry_run(true).send().await) },
+        async { CallResult::of(&ec2.describe_spot_instance_requests().dry_run(true).send().await) },
     );
     let (images, offerings, types, instances, templates, groups, spot, subnets, prices, parameters) = futures::join!(
-        async { Answer::of(&ec2.describe_images().owners("self").dry_run(true).send().await) },
-        async { Answer::of(&ec2.describe_instance_type_offerings().dry_run(true).send().await) },
-        async { Answer::of(&ec2.describe_instance_types().dry_run(true).send().await) },
-        async { Answer::of(&ec2.describe_instances().dry_run(true).send().await) },
-        async { Answer::of(&ec2.describe_launch_templates().dry_run(true).send().await) },
-        async { Answer::of(&ec2.describe_security_groups().dry_run(true).send().await) },
-        async { Answer::of(&ec2.describe_spot_price_history().max_results(1).dry_run(true).send().await) },
-        async { Answer::of(&ec2.describe_subnets().dry_run(true).send().await) },
+        async { CallResult::of(&ec2.describe_images().owners("self").dry_run(true).send().await) },
+        async { CallResult::of(&ec2.describe_instance_type_offerings().dry_run(true).send().await) },
+        async { CallResult::of(&ec2.describe_instance_types().dry_run(true).send().await) },
+        async { CallResult::of(&ec2.describe_instances().dry_run(true).send().await) },
+        async { CallResult::of(&ec2.describe_launch_templates().dry_run(true).send().await) },
+        async { CallResult::of(&ec2.describe_security_groups().dry_run(true).send().await) },
+        async {
+            CallResult::of(&ec2.describe_spot_price_history().max_results(1).dry_run(true).send().await)
+        },
+        async { CallResult::of(&ec2.describe_subnets().dry_run(true).send().await) },
         prices,
         async {
             let name = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64";
-            Answer::of(&clients.ssm.get_parameters().names(name).send().await)
+            CallResult::of(&clients.ssm.get_parameters().names(name).send().await)
         },
     );
     BTreeMap::from([
@@ -124,7 +126,7 @@ async fn launches(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All 
             .launch_template_name(NOBODY)
             .launch_template_data(data)
             .tag_specifications(tagged(scope, ResourceType::LaunchTemplate));
-        called(Answer::of(&made.send().await))
+        called(CallResult::of(&made.send().await))
     };
     let (template, fleet, run) = futures::join!(template, fleet(clients, scope), run(clients, scope, parts));
     let mut all = BTreeMap::from([("ec2:CreateLaunchTemplate", template), ("ec2:CreateFleet", fleet)]);
@@ -133,7 +135,7 @@ async fn launches(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All 
 }
 
 /// A fleet of a launch template of this cluster, where there is one: EC2 looks for it before it says who may use it.
-async fn fleet(clients: &Clients, scope: &Scope) -> Tried {
+async fn fleet(clients: &Clients, scope: &Scope) -> Probe {
     let own = aws_sdk_ec2::types::Filter::builder()
         .name(format!("tag:{}", tags::CLUSTER))
         .values(&scope.cluster)
@@ -156,9 +158,9 @@ async fn fleet(clients: &Clients, scope: &Scope) -> Tried {
             FleetLaunchTemplateConfigRequest::builder().launch_template_specification(template).build(),
         )
         .tag_specifications(tagged(scope, ResourceType::Fleet));
-    let answer = Answer::of(&made.send().await);
+    let answer = CallResult::of(&made.send().await);
     match (&answer, &name) {
-        (Answer::Refused { code, .. }, None) if code.contains("NotFound") => Tried::Not(
+        (CallResult::Refused { code, .. }, None) if code.contains("NotFound") => Probe::Not(
             "there is no launch template of this cluster to try it with: the first launch makes one"
                 .to_owned(),
         ),
@@ -177,7 +179,7 @@ async fn run(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
     let Some((subnet, group, image, parts)) = usable else {
         let why = "there is no EC2NodeClass with subnets, security groups and an image to try it with";
         return ["ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"]
-            .map(|action| (action, Tried::Not(why.to_owned())))
+            .map(|action| (action, Probe::Not(why.to_owned())))
             .into();
     };
     let kind = if image.architecture == "arm64" { Ec2Type::T4gMicro } else { Ec2Type::T3Micro };
@@ -195,22 +197,22 @@ async fn run(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
             .tag_specifications(tagged(scope, ResourceType::Instance))
             .tag_specifications(tagged(scope, ResourceType::Volume))
     };
-    let run = Answer::of(&ask().send().await);
+    let run = CallResult::of(&ask().send().await);
     let pass = match &parts.profile {
-        _ if run.is_forbidden() => Tried::Not("the try without a role is refused already".to_owned()),
-        Ok(Seen::There(profile)) => {
+        _ if run.is_forbidden() => Probe::Not("the try without a role is refused already".to_owned()),
+        Ok(ProfileState::Exists(profile)) => {
             let profile = IamInstanceProfileSpecification::builder().name(profile).build();
-            called(Answer::of(&ask().iam_instance_profile(profile).send().await))
+            called(CallResult::of(&ask().iam_instance_profile(profile).send().await))
         }
-        Ok(Seen::ToMake { profile, .. }) => {
-            Tried::Not(format!("the instance profile {profile} is made with the first node"))
+        Ok(ProfileState::ToCreate { profile, .. }) => {
+            Probe::Not(format!("the instance profile {profile} is made with the first node"))
         }
-        Err(_) => Tried::Not("there is no instance profile to try it with".to_owned()),
+        Err(_) => Probe::Not("there is no instance profile to try it with".to_owned()),
     };
     // Tags are given in the same call: what is refused for them is blamed on them.
     let tags = match &run {
-        Answer::Refused { blamed: None, .. } if run.is_forbidden() => {
-            Tried::Not("the try with tags is refused, and AWS does not say for which action".to_owned())
+        CallResult::Refused { blamed: None, .. } if run.is_forbidden() => {
+            Probe::Not("the try with tags is refused, and AWS does not say for which action".to_owned())
         }
         _ => called(run.clone()),
     };
@@ -222,15 +224,15 @@ async fn ends(clients: &Clients, scope: &Scope) -> All {
     let instance = own.ok().and_then(|own| Some(own.found.first()?.id.to_string()));
     let terminate = match instance {
         // EC2 finds the instance before it says who may end it.
-        Some(id) => {
-            called(Answer::of(&clients.ec2.terminate_instances().dry_run(true).instance_ids(id).send().await))
-        }
-        None => Tried::Not("there is no instance of this cluster to try it with".to_owned()),
+        Some(id) => called(CallResult::of(
+            &clients.ec2.terminate_instances().dry_run(true).instance_ids(id).send().await,
+        )),
+        None => Probe::Not("there is no instance of this cluster to try it with".to_owned()),
     };
     let deleted =
         clients.ec2.delete_launch_template().dry_run(true).launch_template_name(NOBODY).send().await;
-    let delete = match Answer::of(&deleted) {
-        Answer::Refused { code, .. } if code.contains("NotFound") => Tried::Not(
+    let delete = match CallResult::of(&deleted) {
+        CallResult::Refused { code, .. } if code.contains("NotFound") => Probe::Not(
             "EC2 looks for the launch template first, and none is given away to try it with".to_owned(),
         ),
         answer => called(answer),
@@ -242,36 +244,38 @@ async fn iam(clients: &Clients, parts: &[Parts<'_>]) -> All {
     let iam = &clients.iam;
     let there = parts.iter().find_map(|(_, _, parts)| match &parts.profile {
         // Others are the user's, and Poolwright needs no right to make them.
-        Ok(Seen::There(profile)) => Some(profile.as_str()).filter(|name| name.starts_with("poolwright-")),
+        Ok(ProfileState::Exists(profile)) => {
+            Some(profile.as_str()).filter(|name| name.starts_with("poolwright-"))
+        }
         _ => None,
     });
-    let get = Answer::of(&iam.get_instance_profile().instance_profile_name(NOBODY).send().await);
-    let add = Answer::of(
+    let get = CallResult::of(&iam.get_instance_profile().instance_profile_name(NOBODY).send().await);
+    let add = CallResult::of(
         &iam.add_role_to_instance_profile().instance_profile_name(NOBODY).role_name(NOBODY).send().await,
     );
     let create = match there {
         // It is there, so it is not made again.
         Some(profile) => {
             let made = iam.create_instance_profile().instance_profile_name(profile).send().await;
-            Tried::Called(Answer::of(&made), IAM_LETS_THROUGH)
+            Probe::Called(CallResult::of(&made), IAM_LETS_THROUGH)
         }
-        None => Tried::Not(
+        None => Probe::Not(
             "IAM has no dry run, and there is no instance profile of Poolwright's that could not be made again".to_owned(),
         ),
     };
     BTreeMap::from([
-        ("iam:GetInstanceProfile", Tried::Called(get, IAM_LETS_THROUGH)),
-        ("iam:AddRoleToInstanceProfile", Tried::Called(add, IAM_LETS_THROUGH)),
+        ("iam:GetInstanceProfile", Probe::Called(get, IAM_LETS_THROUGH)),
+        ("iam:AddRoleToInstanceProfile", Probe::Called(add, IAM_LETS_THROUGH)),
         ("iam:CreateInstanceProfile", create),
     ])
 }
 
 async fn sqs(clients: &Clients, queue: &Queue) -> All {
-    let not = |why: &str| Tried::Not(why.to_owned());
+    let not = |why: &str| Probe::Not(why.to_owned());
     let url = match (&queue.asked, &queue.url) {
         (None, _) => not("no queue is given (--aws-interruption-queue)"),
         (Some(answer), _) => {
-            Tried::Called(answer.clone(), &["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])
+            Probe::Called(answer.clone(), &["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])
         }
     };
     let (receive, delete) = match &queue.url {
@@ -281,7 +285,7 @@ async fn sqs(clients: &Clients, queue: &Queue) -> All {
             let entry = DeleteMessageBatchRequestEntry::builder().id("0").receipt_handle(NOBODY).build().ok();
             let deleted =
                 clients.sqs.delete_message_batch().queue_url(url).set_entries(entry.map(|one| vec![one]));
-            let delete = Tried::Called(Answer::of(&deleted.send().await), &["ReceiptHandleIsInvalid"]);
+            let delete = Probe::Called(CallResult::of(&deleted.send().await), &["ReceiptHandleIsInvalid"]);
             let receive = match queue.messages {
                 // Each receipt counts towards the dead letters, so messages are left to the controller.
                 Some(0) => {
@@ -291,7 +295,7 @@ async fn sqs(clients: &Clients, queue: &Queue) -> All {
                         .queue_url(url)
                         .visibility_timeout(0)
                         .wait_time_seconds(0);
-                    called(Answer::of(&received.send().await))
+                    called(CallResult::of(&received.send().await))
                 }
                 Some(_) => {
                     not("messages wait in the queue, and receiving one counts towards its dead letters")

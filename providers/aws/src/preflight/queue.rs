@@ -5,24 +5,24 @@ use poolwright_provider_contract::preflight::{Finding, Verdict};
 use serde_json::Value;
 
 use super::account::Caller;
-use super::answer::Answer;
+use super::answer::CallResult;
 use super::{QUEUE, Scope, deploy};
 use crate::clients::Clients;
 
 /// What was found of the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct QueueState {
     /// What to tell.
     pub findings: Vec<Finding>,
     /// What asking for its URL came to; `None` where nobody asked for it.
-    pub asked: Option<Answer>,
+    pub asked: Option<CallResult>,
     /// Its URL, where it is there.
     pub url: Option<String>,
     /// Messages in it, where that may be asked.
     pub messages: Option<u64>,
 }
 
-/// What it says of itself.
+/// What it read_result of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Attributes {
     arn: String,
@@ -120,22 +120,25 @@ fn dead_letters(redrive: Option<&str>) -> Verdict {
 }
 
 /// Asks. Receives nothing.
-pub(super) async fn look(clients: &Clients, scope: &Scope, caller: &Caller) -> Seen {
+pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> QueueState {
     let finding = |what: &str, verdict| Finding::new(QUEUE, what, verdict);
     let Some(queue) = scope.queue.as_deref() else {
         let why =
             "none is given (--aws-interruption-queue): what the cloud takes back is seen only afterwards";
-        return Seen { findings: vec![finding("queue", Verdict::undetermined(why))], ..Seen::default() };
+        return QueueState {
+            findings: vec![finding("queue", Verdict::undetermined(why))],
+            ..QueueState::default()
+        };
     };
     let name = queue.rsplit('/').next().unwrap_or(queue);
     let asked = clients.sqs.get_queue_url().queue_name(name).send().await;
-    let answer = Answer::of(&asked);
+    let answer = CallResult::of(&asked);
     let url = match (&asked, queue.starts_with("http")) {
         (_, true) => queue.to_owned(),
         (Ok(found), false) => found.queue_url().unwrap_or_default().to_owned(),
         (Err(_), false) => {
             let verdict = match &answer {
-                Answer::Refused { code, .. }
+                CallResult::Refused { code, .. }
                     if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") =>
                 {
                     Verdict::wrong(
@@ -151,10 +154,10 @@ pub(super) async fn look(clients: &Clients, scope: &Scope, caller: &Caller) -> S
                 }
                 answer => Verdict::undetermined(answer.reason()),
             };
-            return Seen {
+            return QueueState {
                 findings: vec![finding("queue", verdict)],
                 asked: Some(answer),
-                ..Seen::default()
+                ..QueueState::default()
             };
         }
     };
@@ -165,21 +168,21 @@ pub(super) async fn look(clients: &Clients, scope: &Scope, caller: &Caller) -> S
         .attribute_names(QueueAttributeName::All)
         .send()
         .await;
-    let says = Answer::of(&read);
+    let read_result = CallResult::of(&read);
     let Ok(read) = read else {
-        let verdict = match &says {
-            Answer::Refused { code, .. }
+        let verdict = match &read_result {
+            CallResult::Refused { code, .. }
                 if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") =>
             {
                 Verdict::wrong(format!("there is no queue at {url}"), "correct --aws-interruption-queue")
             }
-            says if says.is_forbidden() => Verdict::undetermined(format!(
+            read_result if read_result.is_forbidden() => Verdict::undetermined(format!(
                 "it is there; sqs:GetQueueAttributes is not allowed, which Poolwright needs for nothing else: aws sqs \
                  get-queue-attributes --queue-url {url} --attribute-names All"
             )),
-            says => Verdict::undetermined(says.reason()),
+            read_result => Verdict::undetermined(read_result.reason()),
         };
-        return Seen {
+        return QueueState {
             findings: vec![finding("queue", verdict)],
             asked: Some(answer),
             url: Some(url),
@@ -193,7 +196,7 @@ pub(super) async fn look(clients: &Clients, scope: &Scope, caller: &Caller) -> S
         redrive: attribute(QueueAttributeName::RedrivePolicy),
     };
     let count = |name| attribute(name)?.parse::<u64>().ok();
-    Seen {
+    QueueState {
         findings: vec![
             finding("queue", owner(&attributes.arn, caller)),
             finding("policy", sender(attributes.policy.as_deref(), &attributes.arn)),

@@ -5,7 +5,7 @@
 use poolwright_provider_contract::preflight::{Finding, Verdict};
 
 use super::QUOTAS;
-use super::answer::Answer;
+use super::answer::CallResult;
 use crate::clients::Clients;
 
 /// A quota of EC2.
@@ -47,11 +47,11 @@ fn verdicts(found: &[Result<u64, String>; 4]) -> [Verdict; 4] {
 }
 
 /// Asks.
-pub(super) async fn look(clients: &Clients) -> Vec<Finding> {
+pub(super) async fn check(clients: &Clients) -> Vec<Finding> {
     let ask = async |quota: &Quota| -> Result<u64, String> {
         let asked =
             clients.quotas.get_service_quota().service_code("ec2").quota_code(quota.code).send().await;
-        let answer = Answer::of(&asked);
+        let answer = CallResult::of(&asked);
         if answer.is_forbidden() {
             return Err(
                 "servicequotas:GetServiceQuota is not allowed, which Poolwright needs for nothing else"

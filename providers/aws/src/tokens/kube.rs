@@ -27,8 +27,8 @@ const LEAST_LIFE: SignedDuration = SignedDuration::from_mins(45);
 /// Ids are drawn, and there are two milliards of them: nobody meets another's three times.
 const DRAWS: u32 = 3;
 /// How often, and how far apart, it is tried whether the API server takes a new token: its authenticator hears of Secrets by a watch.
-const LOOKS: u32 = 25;
-const PAUSE: Duration = Duration::from_millis(200);
+const MAX_POLLS: u32 = 25;
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The answer of the API server is what it made without what is in it: so nothing of a token is in what its client may log.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
@@ -121,7 +121,9 @@ impl KubeTokens {
                 }
                 // Known, and no more than that is wanted.
                 Err(kube::Error::Api(status)) if status.is_forbidden() => return Ok(()),
-                Err(kube::Error::Api(status)) if status.code == 401 => tokio::time::sleep(PAUSE).await,
+                Err(kube::Error::Api(status)) if status.code == 401 => {
+                    tokio::time::sleep(POLL_INTERVAL).await
+                }
                 Err(error) => return Err(failed(error)),
             }
         }
@@ -146,7 +148,7 @@ impl Tokens for KubeTokens {
             let token = draw()?;
             if self.write(&token, expires).await?.is_some() {
                 *refused = Some((token.clone(), expires));
-                self.is_taken(&token, LOOKS).await?;
+                self.is_taken(&token, MAX_POLLS).await?;
                 *refused = None;
                 return Ok(token);
             }

@@ -1,7 +1,7 @@
 //! Bootstrap tokens: what a node of the family Ubuntu proves with that it may join the cluster
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/>).
 //!
-//! Lives here: who makes them, as the provider sees it ([`Tokens`]), and the one that is in use ([`InUse`]). `kube.rs` makes them in a
+//! Lives here: who makes them, as the provider sees it ([`Tokens`]), and the one that is in use ([`SharedToken`]). `kube.rs` makes them in a
 //! cluster.
 //!
 //! One is made when a node is about to be ordered that needs it, and then used for half an hour: a token is part of the user data and so
@@ -34,14 +34,14 @@ pub trait Tokens: Send + Sync {
 }
 
 /// The token that nodes are ordered with.
-pub(crate) struct InUse {
+pub(crate) struct SharedToken {
     tokens: Arc<dyn Tokens>,
     now: Clock,
     /// What was made last, or why it could not be, and when that began. Who holds it makes the next.
     last: Mutex<Option<(Result<BootstrapToken, ProviderError>, Timestamp)>>,
 }
 
-impl InUse {
+impl SharedToken {
     pub fn new(tokens: Arc<dyn Tokens>, now: Clock) -> Self {
         Self { tokens, now, last: Mutex::default() }
     }
@@ -52,7 +52,7 @@ impl InUse {
         let now = (self.now)();
         if let Some((outcome, at)) = &*last {
             let holds_for = if outcome.is_ok() { USED_FOR } else { FAILED_FOR };
-            // Whichever way the clock was set: what is not of a moment ago is not believed.
+            // Whichever way the clock was set: what is not of a moment ago is not used.
             if now.duration_since(*at).abs() < holds_for {
                 return outcome.clone();
             }
@@ -91,11 +91,11 @@ mod tests {
         }
     }
 
-    fn in_use() -> (InUse, Arc<Counted>, Arc<AtomicI64>) {
+    fn in_use() -> (SharedToken, Arc<Counted>, Arc<AtomicI64>) {
         let (tokens, minutes) = (Arc::new(Counted::default()), Arc::new(AtomicI64::new(0)));
         let clock = Arc::clone(&minutes);
         let now = move || Timestamp::UNIX_EPOCH + SignedDuration::from_mins(clock.load(Ordering::Relaxed));
-        (InUse::new(tokens.clone(), Arc::new(now)), tokens, minutes)
+        (SharedToken::new(tokens.clone(), Arc::new(now)), tokens, minutes)
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Requests that can never work: said so, with what to do, and without effect.
+//! Cases about requests that can never succeed: they fail with a useful message and have no effect.
 
 use poolwright_catalog::OfferingId;
 use poolwright_terms::NodeClassRef;

@@ -1,7 +1,7 @@
-//! Listing and finding.
+//! Cases about listing and finding instances.
 
 use super::report::ensure;
-use super::setting::alike;
+use super::setting::same_instance;
 use super::{Failure, Setting};
 use crate::{InstanceState, LaunchRequest};
 
@@ -12,7 +12,7 @@ pub(super) async fn a_listed_instance_says_what_it_is_for(at: &Setting) -> Resul
     let [one] = all.as_slice() else {
         return Err(Failure(format!("one was launched and {all:?} are listed")));
     };
-    ensure!(alike(one, &launched), "listed as {one:?}, launched as {launched:?}");
+    ensure!(same_instance(one, &launched), "listed as {one:?}, launched as {launched:?}");
     ensure!(one.key == request.key, "its key is {}", one.key);
     ensure!(one.claim == request.claim, "its claim is {}", one.claim);
     ensure!(one.node_class == request.node_class, "its node class is {:?}", one.node_class);
@@ -22,7 +22,7 @@ pub(super) async fn a_listed_instance_says_what_it_is_for(at: &Setting) -> Resul
 }
 
 pub(super) async fn the_list_is_in_order_of_provider_ids(at: &Setting) -> Result<(), Failure> {
-    // Neither in the order of the names nor all in one zone, as far as the offerings allow.
+    // Vary both the names and the zones, so that neither order is the order of the provider ids by chance.
     for (name, reverse) in [("c", false), ("a", true), ("d", false), ("b", true)] {
         let mut request: LaunchRequest = at.request(name);
         if reverse {
@@ -44,7 +44,7 @@ pub(super) async fn an_instance_is_found_by_its_provider_id_until_it_is_gone(
     for one in [&launched, &other] {
         let found = at.provider.get(&one.provider_id).await?;
         ensure!(
-            found.as_ref().is_some_and(|found| alike(found, one)),
+            found.as_ref().is_some_and(|found| same_instance(found, one)),
             "launched as {one:?}, found as {found:?}"
         );
     }
@@ -59,7 +59,7 @@ pub(super) async fn a_restarted_provider_lists_what_was_launched_before(at: &Set
     at.provider.launch(&at.request("b")).await?;
     let before = at.provider.list().await?;
     let after = at.restarted().await?.list().await?;
-    let same = before.iter().zip(&after).all(|(one, two)| alike(one, two));
+    let same = before.iter().zip(&after).all(|(one, two)| same_instance(one, two));
     ensure!(
         before.len() == 2 && after.len() == 2 && same,
         "before the restart {before:?}, after it {after:?}"

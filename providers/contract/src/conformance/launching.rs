@@ -1,9 +1,9 @@
-//! Launching: once for each key, the first offering that is in stock.
+//! Cases about launches: one instance for each key, from the first offering that is in stock.
 
 use futures::future::join_all;
 
 use super::report::ensure;
-use super::setting::alike;
+use super::setting::same_instance;
 use super::{Failure, Setting};
 use crate::{InstanceState, LaunchError, LaunchRequest};
 
@@ -41,14 +41,14 @@ pub(super) async fn two_launches_with_one_key_make_one_instance(at: &Setting) ->
     let request = at.request("a");
     let one = at.provider.launch(&request).await?.instance;
     let two = at.provider.launch(&request).await?.instance;
-    ensure!(alike(&one, &two), "the first is {one:?}, the second {two:?}");
+    ensure!(same_instance(&one, &two), "the first is {one:?}, the second {two:?}");
     expect_instances(at, 1).await
 }
 
 pub(super) async fn launches_with_one_key_at_the_same_time_make_one_instance(
     at: &Setting,
 ) -> Result<(), Failure> {
-    // The old provider is still sending while the new one already is, as when a leader is replaced.
+    // The old provider still sends calls while the new one already does, as when the leader changes.
     let new = at.restarted().await?;
     let same = at.request("a");
     let other = LaunchRequest { offerings: vec![at.second.clone(), at.first.clone()], ..same.clone() };
@@ -70,7 +70,7 @@ pub(super) async fn a_key_is_remembered_across_a_restart(at: &Setting) -> Result
     let request = at.request("a");
     let before = at.provider.launch(&request).await?.instance;
     let after = at.restarted().await?.launch(&request).await?.instance;
-    ensure!(alike(&before, &after), "before the restart {before:?}, after it {after:?}");
+    ensure!(same_instance(&before, &after), "before the restart {before:?}, after it {after:?}");
     expect_instances(at, 1).await
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn a_second_launch_with_one_key_gets_the_first_instance_whateve
         ..request
     };
     let two = at.provider.launch(&other).await?.instance;
-    ensure!(alike(&one, &two), "the first is {one:?}, the second {two:?}");
+    ensure!(same_instance(&one, &two), "the first is {one:?}, the second {two:?}");
     expect_instances(at, 1).await
 }
 

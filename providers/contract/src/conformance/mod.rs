@@ -1,14 +1,14 @@
-//! The conformance suite: what Poolwright relies on, as cases every provider must pass.
+//! The conformance suite: the behaviour that Poolwright relies on, as cases that every provider must pass.
 //!
-//! A provider's test implements [`Fixture`] (a world of its own for each case) and [`World`] (that world's levers), calls
-//! [`run_all`], prints the [`Report`] and fails unless [`Report::passed`]. A new promise of the trait gets a case here
-//! first.
+//! The test of a provider implements [`Fixture`], which makes a separate world for each case, and [`World`], which lets a case
+//! control that world. It calls [`run_all`], prints the [`Report`], and fails unless [`Report::passed`]. When you add a promise to
+//! the trait, add a case here first.
 
+mod interruptions;
 mod invalid;
 mod inventory;
 mod launching;
 mod node;
-mod notices;
 mod report;
 mod setting;
 mod terminating;
@@ -27,88 +27,88 @@ use crate::{CloudProvider, Instance};
 pub use report::{CaseResult, Failure, Report};
 use setting::Setting;
 
-/// Makes worlds for the cases of the suite.
+/// Makes the worlds in which the cases run.
 #[async_trait(?Send)]
 pub trait Fixture {
-    /// A world without instances, with one usable node class. `case` is the name of the case it is for.
+    /// Makes a world without instances and with one usable node class. `case` is the name of the case.
     async fn world(&self, case: &'static str) -> Result<Box<dyn World>, Failure>;
 }
 
-/// The world around a provider, with the levers the cases pull.
+/// The world around a provider, with controls for the cases.
 #[async_trait(?Send)]
 pub trait World {
-    /// A provider made from nothing but this world, as after a restart of the controller: whatever the one before held in
-    /// memory is not in it, and background work of the one before has stopped.
+    /// Makes a new provider for this world, as after a restart of the controller. It has none of the memory of earlier providers,
+    /// and the background work of earlier providers has stopped.
     async fn provider(&self) -> Result<Arc<dyn CloudProvider>, Failure>;
 
-    /// The node class to launch with. It sells at least two offerings with known prices.
+    /// Returns the node class to launch with. It sells at least two offerings with known prices.
     fn node_class(&self) -> NodeClassRef;
 
-    /// A prefix for keys and names that no other world uses: a letter, then lower-case letters, digits and dashes.
+    /// Returns a prefix for keys and names that no other world uses: a letter, followed by lower-case letters, digits and dashes.
     fn prefix(&self) -> String;
 
-    /// From now on exactly these are out of stock.
+    /// Sets the offerings that are out of stock. The other offerings are in stock.
     async fn set_stock_outs(&self, offerings: &[OfferingId]) -> Result<(), Failure>;
 
-    /// What the cluster shows of the node of this instance.
-    async fn node(&self, instance: &Instance) -> Result<NodeSight, Failure>;
+    /// Returns what the cluster shows of the node of an instance.
+    async fn node(&self, instance: &Instance) -> Result<NodeView, Failure>;
 
-    /// While held, the instance does not go away when it is terminated, but stays terminating. `false` when this world has
-    /// no such lever; the case then ends without having looked.
+    /// Holds a terminated instance in the terminating state, or stops holding it. It returns `false` if this world cannot do that;
+    /// the case then ends early.
     async fn hold(&self, instance: &Instance, held: bool) -> Result<bool, Failure>;
 
-    /// Has the cloud say that it takes this instance back, two minutes from now or sooner. `false` when this world has no such
-    /// lever; the cases about it then end without having looked.
+    /// Interrupts an instance with a deadline of at most two minutes. It returns `false` if this world cannot do that; the cases
+    /// about interruptions then end early.
     async fn interrupt(&self, _instance: &Instance) -> Result<bool, Failure> {
         Ok(false)
     }
 
-    /// Has notices that nobody gave back come again, where that does not happen by itself while time passes.
+    /// Makes the cloud redeliver unacknowledged messages, if that does not happen by itself.
     async fn redeliver(&self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Lets a little time pass, in a way that the provider notices. The suite waits on conditions: it looks, pauses, and
-    /// looks again, [`LOOKS`] times at most.
+    /// Lets a little time pass for the provider. The suite polls a condition with this pause in between, at most [`MAX_POLLS`]
+    /// times.
     async fn pause(&self);
 }
 
-/// How often the suite looks for a condition before a case fails.
-pub const LOOKS: usize = 600;
+/// The number of times that the suite polls a condition before a case fails.
+pub const MAX_POLLS: usize = 600;
 
-/// What a cluster shows of an instance's node.
+/// What a cluster shows of the node of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeSight {
-    /// This world has no cluster to look at; what is said about nodes is not checked.
+pub enum NodeView {
+    /// This world has no cluster. The suite does not check nodes.
     NotVisible,
     /// There is no such node now.
     Absent,
-    /// There is one.
+    /// The node exists.
     Present(NodeFacts),
-    /// A machine starts with the instruction to join as this. What is written on a node once it has joined, and what its kubelet counts,
-    /// cannot be seen here: annotations, labels of the offering, what it has for pods.
-    Joining(Joining),
+    /// The instance starts with this configuration. The world cannot show annotations, labels of the offering, or allocatable
+    /// resources, because the node gets them only after it has joined.
+    JoinConfig(JoinConfig),
 }
 
-/// What a machine is told to join the cluster with.
+/// The labels and taints that an instance registers its node with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Joining {
-    /// Labels.
+pub struct JoinConfig {
+    /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// Taints.
+    /// The taints.
     pub taints: Vec<Taint>,
 }
 
-/// A node, as far as the suite looks.
+/// The fields of a node that the suite checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFacts {
     /// `spec.providerID`.
     pub provider_id: String,
-    /// Labels.
+    /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// Annotations.
+    /// The annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Taints.
+    /// The taints.
     pub taints: Vec<Taint>,
     /// `status.allocatable`.
     pub allocatable: ResourceList,
@@ -153,22 +153,22 @@ cases![
     invalid::a_launch_without_offerings_is_invalid,
     node::the_node_carries_what_was_asked_for,
     node::a_node_appears_after_a_restart_between_launch_and_registration,
-    notices::an_interruption_is_told_with_the_instance_and_its_time,
-    notices::a_notice_that_is_not_given_back_comes_again_also_after_a_restart,
-    notices::a_notice_that_was_given_back_does_not_come_again,
-    notices::receipts_that_nobody_knows_are_no_error,
+    interruptions::an_interruption_names_the_instance_and_its_deadline,
+    interruptions::an_unacknowledged_message_is_redelivered_also_after_a_restart,
+    interruptions::an_acknowledged_message_is_not_redelivered,
+    interruptions::acknowledging_an_unknown_receipt_is_no_error,
 ];
 
-/// Runs every case, each in a world of its own, one after the other.
+/// Runs all cases one after the other, each in its own world.
 pub async fn run_all(fixture: &dyn Fixture) -> Report {
-    run_together(fixture, 1).await
+    run_concurrently(fixture, 1).await
 }
 
-/// Runs every case, so many at a time: for worlds in which most of the time is waiting.
-pub async fn run_together(fixture: &dyn Fixture, at_a_time: usize) -> Report {
+/// Runs all cases, `concurrency` of them at a time. Use it for worlds that mostly wait.
+pub async fn run_concurrently(fixture: &dyn Fixture, concurrency: usize) -> Report {
     let cases = stream::iter(CASES)
         .map(async |case| CaseResult { name: case.name, outcome: run(fixture, case).await });
-    Report { cases: cases.buffered(at_a_time).collect().await }
+    Report { cases: cases.buffered(concurrency).collect().await }
 }
 
 async fn run(fixture: &dyn Fixture, case: &Case) -> Result<(), Failure> {

@@ -1,17 +1,17 @@
-//! The node, where the world lets one see it, or what it is told to join as.
+//! Cases about the Node object of an instance, or about the configuration that it joins with.
 
 use std::collections::BTreeMap;
 
 use poolwright_terms::{Taint, labels};
 
 use super::report::ensure;
-use super::{Failure, Joining, NodeFacts, NodeSight, Setting};
+use super::{Failure, JoinConfig, NodeFacts, NodeView, Setting};
 use crate::{Instance, LaunchRequest};
 
 pub(super) async fn the_node_carries_what_was_asked_for(at: &Setting) -> Result<(), Failure> {
     let request = at.request("a");
     let instance = at.provider.launch(&request).await?.instance;
-    look_at_the_node(at, &request, &instance).await
+    check_node(at, &request, &instance).await
 }
 
 pub(super) async fn a_node_appears_after_a_restart_between_launch_and_registration(
@@ -20,17 +20,17 @@ pub(super) async fn a_node_appears_after_a_restart_between_launch_and_registrati
     let request = at.request("a");
     let instance = at.provider.launch(&request).await?.instance;
     let _restarted = at.restarted().await?;
-    look_at_the_node(at, &request, &instance).await
+    check_node(at, &request, &instance).await
 }
 
-async fn look_at_the_node(at: &Setting, request: &LaunchRequest, instance: &Instance) -> Result<(), Failure> {
+async fn check_node(at: &Setting, request: &LaunchRequest, instance: &Instance) -> Result<(), Failure> {
     match at.node_of(instance).await? {
-        Some(NodeSight::Present(node)) => check(at, request, instance, &node),
-        Some(NodeSight::Joining(Joining { labels, taints })) => {
+        Some(NodeView::Present(node)) => check(at, request, instance, &node),
+        Some(NodeView::JoinConfig(JoinConfig { labels, taints })) => {
             contains("label", &labels, &request.labels)?;
             tainted(&taints, &request.taints)
         }
-        Some(NodeSight::Absent | NodeSight::NotVisible) | None => Ok(()),
+        Some(NodeView::Absent | NodeView::NotVisible) | None => Ok(()),
     }
 }
 

@@ -1,10 +1,10 @@
-//! What came of the cases.
+//! The results of the cases.
 
 use std::fmt;
 
 use crate::{LaunchError, ProviderError};
 
-/// Why a case failed, in a sentence.
+/// The reason why a case failed, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Failure(pub String);
@@ -33,36 +33,36 @@ impl From<LaunchError> for Failure {
     }
 }
 
-/// One case.
+/// The result of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseResult {
-    /// Its name, a sentence.
+    /// The name of the case, which reads as a sentence.
     pub name: &'static str,
-    /// What came of it.
+    /// Whether the case passed.
     pub outcome: Result<(), Failure>,
 }
 
-/// All cases, in the order they ran.
+/// The results of all cases, in the order in which they ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The cases.
+    /// The results.
     pub cases: Vec<CaseResult>,
 }
 
 impl Report {
-    /// Whether there were cases and each passed.
+    /// Returns whether there are cases and all of them passed.
     pub fn passed(&self) -> bool {
         !self.cases.is_empty() && self.cases.iter().all(|case| case.outcome.is_ok())
     }
 
-    /// The names of the cases that failed.
+    /// Returns the names of the cases that failed.
     pub fn failed(&self) -> Vec<&'static str> {
         self.cases.iter().filter(|case| case.outcome.is_err()).map(|case| case.name).collect()
     }
 }
 
 impl fmt::Display for Report {
-    /// One line for each case.
+    /// Prints one line for each case.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for CaseResult { name, outcome } in &self.cases {
             let sentence = name.replace('_', " ");

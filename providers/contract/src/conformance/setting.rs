@@ -1,4 +1,4 @@
-//! What every case starts from: a world, a provider, two offerings, requests to make.
+//! The starting point of every case: a world, a provider, two offerings, and requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,11 +8,12 @@ use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, ResourceName};
 use poolwright_terms::keys::{NODEPOOL_LABEL, UNREGISTERED_TAINT};
 use poolwright_terms::{Taint, TaintEffect};
 
-use super::{Failure, LOOKS, NodeSight, World};
+use super::{Failure, MAX_POLLS, NodeView, World};
 use crate::{CloudProvider, Instance, LaunchRequest};
 
-/// Whether both are the same instance, told alike: the answer to a launch may have the time by another clock.
-pub(super) fn alike(one: &Instance, two: &Instance) -> bool {
+/// Returns whether both values describe the same instance. The launch times may differ, because the answer to a launch may use
+/// another clock.
+pub(super) fn same_instance(one: &Instance, two: &Instance) -> bool {
     let apart = one.launched.duration_since(two.launched).abs();
     Instance { launched: two.launched, ..one.clone() } == *two && apart <= SignedDuration::from_mins(5)
 }
@@ -21,7 +22,7 @@ pub(super) struct Setting {
     pub world: Box<dyn World>,
     pub provider: Arc<dyn CloudProvider>,
     pub catalogue: Arc<Catalogue>,
-    /// Two offerings with known prices, one with GPUs first where there is one.
+    /// Two offerings with known prices. The first has GPUs if any offering has.
     pub first: RankedOffering,
     pub second: RankedOffering,
 }
@@ -40,7 +41,7 @@ impl Setting {
                 allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
             })
             .collect();
-        // Stable, so that among equals the catalogue's order stays.
+        // The sort is stable and keeps the order of the catalogue among equals.
         ranked.sort_by_key(|one| one.allocatable.get(ResourceName::NVIDIA_GPU) == 0);
         let mut ranked = ranked.into_iter();
         let (Some(first), Some(second)) = (ranked.next(), ranked.next()) else {
@@ -49,12 +50,12 @@ impl Setting {
         Ok(Self { world, provider, catalogue, first, second })
     }
 
-    /// A provider made anew over the same world.
+    /// Makes a new provider for the same world.
     pub async fn restarted(&self) -> Result<Arc<dyn CloudProvider>, Failure> {
         self.world.provider().await
     }
 
-    /// A request for the first offering, or else the second. `name` tells requests of one case apart.
+    /// Makes a request for the first offering with the second as fallback. `name` distinguishes the requests of one case.
     pub fn request(&self, name: &str) -> LaunchRequest {
         let prefix = self.world.prefix();
         let text = |key: &str, value: &str| (key.to_owned(), value.to_owned());
@@ -79,30 +80,30 @@ impl Setting {
         [self.first.offering.clone(), self.second.offering.clone()]
     }
 
-    /// Asks until the instance of this key is gone.
+    /// Terminates an instance and waits until it is gone.
     pub async fn terminate(&self, provider: &dyn CloudProvider, key: &str) -> Result<(), Failure> {
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             if provider.terminate(key).await? {
                 return Ok(());
             }
             self.world.pause().await;
         }
-        Err(Failure(format!("the instance of {key} is not gone after {LOOKS} times of asking")))
+        Err(Failure(format!("the instance of {key} is not gone after {MAX_POLLS} times of asking")))
     }
 
-    /// Waits for the node of an instance, or for what it joins as. `None` where nodes cannot be seen.
-    pub async fn node_of(&self, instance: &Instance) -> Result<Option<NodeSight>, Failure> {
-        for _ in 0..LOOKS {
+    /// Waits for the node of an instance, or for its join configuration. It returns `None` if the world shows no nodes.
+    pub async fn node_of(&self, instance: &Instance) -> Result<Option<NodeView>, Failure> {
+        for _ in 0..MAX_POLLS {
             match self.world.node(instance).await? {
-                NodeSight::NotVisible => return Ok(None),
-                NodeSight::Absent => self.world.pause().await,
+                NodeView::NotVisible => return Ok(None),
+                NodeView::Absent => self.world.pause().await,
                 seen => return Ok(Some(seen)),
             }
         }
-        Err(Failure(format!("the node of {} did not appear within {LOOKS} looks", instance.provider_id)))
+        Err(Failure(format!("the node of {} did not appear within {MAX_POLLS} looks", instance.provider_id)))
     }
 
-    /// Gives back whatever the case left.
+    /// Removes everything that the case left behind.
     pub async fn clear(&self) -> Result<(), Failure> {
         self.world.set_stock_outs(&[]).await?;
         for instance in self.provider.list().await? {

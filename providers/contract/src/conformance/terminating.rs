@@ -1,9 +1,9 @@
-//! Giving back: nothing stays that costs money, and no key comes back to life.
+//! Cases about termination: nothing that costs money is left, and no key launches a second time.
 
 use super::launching::expect_instances;
 use super::report::ensure;
-use super::setting::alike;
-use super::{Failure, LOOKS, NodeSight, Setting};
+use super::setting::same_instance;
+use super::{Failure, MAX_POLLS, NodeView, Setting};
 use crate::{Instance, InstanceState, LaunchError, ProviderError};
 
 pub(super) async fn a_terminated_instance_is_gone_with_its_node(at: &Setting) -> Result<(), Failure> {
@@ -11,7 +11,7 @@ pub(super) async fn a_terminated_instance_is_gone_with_its_node(at: &Setting) ->
     let seen = at.node_of(&instance).await?.is_some();
     at.terminate(&*at.provider, &instance.key).await?;
     expect_instances(at, 0).await?;
-    if seen { node_goes(at, &instance).await } else { Ok(()) }
+    if seen { expect_node_gone(at, &instance).await } else { Ok(()) }
 }
 
 pub(super) async fn terminating_twice_is_fine(at: &Setting) -> Result<(), Failure> {
@@ -33,10 +33,10 @@ pub(super) async fn terminating_one_instance_leaves_the_others(at: &Setting) -> 
     let seen = at.node_of(&other).await?.is_some();
     at.terminate(&*at.provider, &one.key).await?;
     let all = at.provider.list().await?;
-    ensure!(matches!(&all[..], [left] if alike(left, &other)), "left are {all:?}");
+    ensure!(matches!(&all[..], [left] if same_instance(left, &other)), "left are {all:?}");
     if seen {
         let sight = at.world.node(&other).await?;
-        let is_there = !matches!(sight, NodeSight::Absent | NodeSight::NotVisible);
+        let is_there = !matches!(sight, NodeView::Absent | NodeView::NotVisible);
         ensure!(is_there, "the node of the other is {sight:?}");
     }
     Ok(())
@@ -50,7 +50,7 @@ pub(super) async fn an_instance_is_terminated_by_a_provider_that_did_not_launch_
     let restarted = at.restarted().await?;
     at.terminate(&*restarted, &instance.key).await?;
     expect_instances(at, 0).await?;
-    if seen { node_goes(at, &instance).await } else { Ok(()) }
+    if seen { expect_node_gone(at, &instance).await } else { Ok(()) }
 }
 
 pub(super) async fn a_terminating_instance_is_listed_as_such_and_its_key_cannot_be_launched(
@@ -65,9 +65,9 @@ pub(super) async fn a_terminating_instance_is_listed_as_such_and_its_key_cannot_
     ensure!(!at.provider.terminate(&instance.key).await?, "it is said to be gone while it is held");
     let listed = at.provider.list().await?;
     let wanted = Instance { state: InstanceState::Terminating, ..instance.clone() };
-    ensure!(matches!(&listed[..], [one] if alike(one, &wanted)), "listed are {listed:?}");
+    ensure!(matches!(&listed[..], [one] if same_instance(one, &wanted)), "listed are {listed:?}");
     let found = at.provider.get(&instance.provider_id).await?;
-    ensure!(found.as_ref().is_some_and(|found| alike(found, &wanted)), "found was {found:?}");
+    ensure!(found.as_ref().is_some_and(|found| same_instance(found, &wanted)), "found was {found:?}");
     for provider in [&at.provider, &at.restarted().await?] {
         match provider.launch(&request).await {
             Err(LaunchError::Provider(ProviderError::Invalid(_))) => {}
@@ -92,12 +92,12 @@ pub(super) async fn a_termination_that_was_begun_is_finished_after_a_restart(
     at.world.hold(&instance, false).await?;
     at.terminate(&*restarted, &instance.key).await?;
     expect_instances(at, 0).await?;
-    if seen { node_goes(at, &instance).await } else { Ok(()) }
+    if seen { expect_node_gone(at, &instance).await } else { Ok(()) }
 }
 
-async fn node_goes(at: &Setting, instance: &Instance) -> Result<(), Failure> {
-    for _ in 0..LOOKS {
-        if at.world.node(instance).await? == NodeSight::Absent {
+async fn expect_node_gone(at: &Setting, instance: &Instance) -> Result<(), Failure> {
+    for _ in 0..MAX_POLLS {
+        if at.world.node(instance).await? == NodeView::Absent {
             return Ok(());
         }
         at.world.pause().await;

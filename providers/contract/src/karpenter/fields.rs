@@ -1,4 +1,4 @@
-//! The fields of an object, taken one by one: what nobody has taken at the end is not known, and is named.
+//! A reader of the fields of one object. It tracks which fields were read, and reports the rest as unknown.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::report::Report;
 
-/// The fields of one object of a document.
+/// The unread fields of one object of a document.
 pub struct Fields<'a> {
     path: String,
     left: BTreeMap<&'a str, &'a Value>,
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `value`, which stands at `path`. Anything but an object is a problem.
+    /// Starts to read `value`, the object at `path`. It reports a problem if the value is not an object.
     pub fn of(path: impl Into<String>, value: &'a Value, report: &mut Report) -> Option<Self> {
         let path = path.into();
         let Some(object) = value.as_object() else {
@@ -23,28 +23,28 @@ impl<'a> Fields<'a> {
         Some(Self { path, left: object.iter().map(|(key, value)| (key.as_str(), value)).collect() })
     }
 
-    /// The path of a field.
+    /// Returns the path of a field.
     pub fn path(&self, key: &str) -> String {
         join(&self.path, key)
     }
 
-    /// Takes a field. What is empty says nothing and is left for [`Fields::finish`].
+    /// Takes a field. An empty value stays for [`Fields::finish`].
     pub fn take(&mut self, key: &str) -> Option<&'a Value> {
         if is_empty(self.left.get(key)?) { None } else { self.left.remove(key) }
     }
 
-    /// Takes a field that says something even if it is an empty list.
+    /// Takes a field, even if its value is an empty list or object.
     pub fn take_even_empty(&mut self, key: &str) -> Option<&'a Value> {
         if self.left.get(key)?.is_null() { None } else { self.left.remove(key) }
     }
 
-    /// Takes a field that is an object.
+    /// Takes a field that holds an object.
     pub fn object(&mut self, key: &str, report: &mut Report) -> Option<Self> {
         let value = self.take(key)?;
         Self::of(self.path(key), value, report)
     }
 
-    /// Takes a field that is a list: its entries, each with its path.
+    /// Takes a field that holds a list, and returns the entries with their paths.
     pub fn list(&mut self, key: &str, report: &mut Report) -> Vec<(String, &'a Value)> {
         let Some(value) = self.take(key) else { return Vec::new() };
         let path = self.path(key);
@@ -55,19 +55,19 @@ impl<'a> Fields<'a> {
         entries.iter().enumerate().map(|(at, entry)| (format!("{path}[{at}]"), entry)).collect()
     }
 
-    /// Takes a field that is a list of texts.
+    /// Takes a field that holds a list of strings.
     pub fn texts(&mut self, key: &str, report: &mut Report) -> Vec<String> {
         let entries = self.list(key, report);
         entries.into_iter().filter_map(|(path, entry)| text(path, entry, report)).collect()
     }
 
-    /// Takes a field that is a text.
+    /// Takes a field that holds a string.
     pub fn text(&mut self, key: &str, report: &mut Report) -> Option<String> {
         let value = self.take(key)?;
         text(self.path(key), value, report)
     }
 
-    /// Takes a field that is a text and must be there.
+    /// Takes a required field that holds a string.
     pub fn needed_text(&mut self, key: &str, report: &mut Report) -> Option<String> {
         let Some(value) = self.take(key) else {
             report.problem(self.path(key), "missing", "write it, as Karpenter needs it too");
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
         text(self.path(key), value, report)
     }
 
-    /// Takes a field that is a whole number.
+    /// Takes a field that holds an integer.
     pub fn number(&mut self, key: &str, report: &mut Report) -> Option<i64> {
         let value = self.take(key)?;
         let number = value.as_i64();
@@ -90,13 +90,13 @@ impl<'a> Fields<'a> {
         number
     }
 
-    /// Takes all that is left: keys, paths and values.
+    /// Takes all remaining fields, with their keys, paths and values.
     pub fn rest(self) -> Vec<(String, String, &'a Value)> {
         let Self { path, left } = self;
         left.into_iter().map(|(key, value)| (key.to_owned(), join(&path, key), value)).collect()
     }
 
-    /// Notes what nobody has taken: nothing here knows what it does.
+    /// Reports all remaining fields as unknown.
     pub fn finish(self, report: &mut Report) {
         for (key, path, value) in self.rest() {
             if is_empty(value) {
@@ -108,7 +108,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What to do about a field that is not known here.
+/// Says what to do about an unknown field.
 fn unknown(key: &str) -> String {
     let instead = match key {
         "kubelet" => {
@@ -119,7 +119,7 @@ fn unknown(key: &str) -> String {
     format!("Poolwright has no field for `{key}`. {instead}")
 }
 
-/// A text. Numbers and booleans without quotes are refused, as the API server does.
+/// Reads a string. It rejects unquoted numbers and booleans, as the API server does.
 pub fn text(path: String, value: &Value, report: &mut Report) -> Option<String> {
     if let Some(text) = value.as_str() {
         return Some(text.to_owned());
@@ -145,7 +145,7 @@ fn wrong(value: &Value, wanted: &str) -> String {
     format!("{found} where {wanted} belongs")
 }
 
-/// Whether a value says nothing.
+/// Returns whether a value is null, an empty list or an empty object.
 pub fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -155,7 +155,7 @@ pub fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// `spec.limits["nvidia.com/gpu"]`, `spec.limits.cpu`.
+/// Joins a path and a key: `spec.limits.cpu`, `spec.limits["nvidia.com/gpu"]`.
 pub fn join(path: &str, key: &str) -> String {
     let plain =
         !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));

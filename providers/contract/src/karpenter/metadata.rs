@@ -1,4 +1,4 @@
-//! The metadata of an object of Karpenter.
+//! The conversion of the metadata of Karpenter's objects.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT
 use super::fields::{Fields, text};
 use super::report::Report;
 
-/// Fields that the API server writes.
+/// Fields that the API server sets.
 const WRITTEN_BY_THE_CLUSTER: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -19,18 +19,18 @@ const WRITTEN_BY_THE_CLUSTER: [&str; 8] = [
     "uid",
 ];
 
-/// What an object is called and carries.
+/// The metadata of an object.
 #[derive(Debug, Default)]
 pub struct Metadata {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its labels, without Karpenter's.
+    /// The labels, without Karpenter's own.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations, without Karpenter's.
+    /// The annotations, without Karpenter's own.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Reads `metadata`; `None` where it has no name.
+/// Converts `metadata`; `None` if it has no name.
 pub fn convert_metadata(root: &mut Fields<'_>, report: &mut Report) -> Option<Metadata> {
     let missing = |report: &mut Report| {
         report.problem("metadata.name", "missing", "give the object a name");
@@ -97,7 +97,7 @@ fn annotation(key: String, path: String, value: String, metadata: &mut Metadata,
     }
 }
 
-/// Whether Karpenter or one of its providers gives the key its meaning.
+/// Returns whether Karpenter or one of its providers defines the key.
 pub fn is_karpenters(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| {
         domain == "karpenter.sh" || domain.ends_with(".karpenter.sh") || domain.starts_with("karpenter.")

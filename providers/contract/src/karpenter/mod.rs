@@ -1,5 +1,5 @@
-//! From Karpenter: how a cloud converts the node class and the labels of Karpenter's provider for the same cloud, and the
-//! words in which it says what became of each field.
+//! The conversion of Karpenter's manifests. A cloud converts the node class and the labels of Karpenter's provider for the same
+//! cloud, and reports what happened to each field.
 
 mod fields;
 mod metadata;
@@ -11,38 +11,38 @@ pub use fields::{Fields, is_empty, join, text};
 pub use metadata::{Metadata, convert_metadata, is_karpenters};
 pub use report::{Note, Outcome, Problem, Report};
 
-/// Converts what Karpenter's provider for this cloud has.
+/// Converts the node class and the labels of Karpenter's provider for one cloud.
 pub trait FromKarpenter: Sync {
-    /// The API group of Karpenter's node class.
+    /// Returns the API group of Karpenter's node class.
     fn group(&self) -> &'static str;
 
-    /// The kind of Karpenter's node class, which is also the kind of ours.
+    /// Returns the kind of the node class, which is the same in Karpenter and Poolwright.
     fn kind(&self) -> &'static str;
 
-    /// Our node class for Karpenter's. What is wrong with it is in the report, and then the result means nothing.
+    /// Converts a node class of Karpenter. Problems are in the report; if there are any, ignore the result.
     fn node_class(&self, object: &Value, report: &mut Report) -> Option<Value>;
 
-    /// Our counterpart of a label that Karpenter's provider has; `None` where the label is not one of these.
+    /// Returns Poolwright's counterpart of a label of Karpenter's provider; `None` if the provider does not define the label.
     fn label(&self, key: &str) -> Option<Label>;
 }
 
-/// Our counterpart of a label of Karpenter.
+/// Poolwright's counterpart of a Karpenter label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// This label, with the same values.
+    /// A label with the same values.
     Same(&'static str),
-    /// vCPUs of the machine; ours counts whole allocatable cores.
+    /// The vCPUs of the instance type. Poolwright's label counts whole allocatable cores.
     Cpu,
-    /// The letters that a family's name begins with: `g` of `g5`.
+    /// The letters at the start of the family name: `g` in `g5`.
     Category,
-    /// The number in a family's name: `5` of `g5`.
+    /// The number in the family name: `5` in `g5`.
     Generation,
-    /// The part of an instance type behind the dot: `xlarge`.
+    /// The part of the instance type after the dot: `xlarge`.
     Size,
-    /// The maker of the GPUs. Poolwright knows those of NVIDIA only.
+    /// The manufacturer of the GPUs. Poolwright supports NVIDIA only.
     GpuManufacturer,
-    /// None; the sentence says what to do instead.
+    /// There is no counterpart. The sentence says what to do instead.
     Nothing(&'static str),
-    /// A label that the user made up.
+    /// A label of the user.
     Own,
 }

@@ -1,20 +1,20 @@
-//! What became of each field, and what is wrong with a document.
+//! The report of a conversion: what happened to each field, and which problems a document has.
 
 use std::fmt;
 
-/// What became of a field.
+/// What happened to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// Nothing here does what the field does; the sentence says what to do instead.
+    /// Poolwright has no counterpart of the field. The sentence says what to do instead.
     NotPossible,
-    /// It is written differently, or means something slightly different here.
+    /// The field is written differently, or has a slightly different meaning in Poolwright.
     Changed,
-    /// It is written as it was and means the same.
+    /// The field is unchanged and has the same meaning.
     Kept,
 }
 
 impl Outcome {
-    /// As it is printed.
+    /// Returns the outcome as the command prints it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotPossible => "not possible",
@@ -24,29 +24,29 @@ impl Outcome {
     }
 }
 
-/// What became of one field of one object.
+/// The outcome for one field of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// `NodePool/gpu`.
+    /// The object: `NodePool/gpu`.
     pub object: String,
-    /// `spec.disruption.consolidationPolicy`; empty for the object as a whole.
+    /// The field: `spec.disruption.consolidationPolicy`; empty for the whole object.
     pub field: String,
-    /// Kept, changed or not possible.
+    /// Whether the field was kept or changed, or has no counterpart.
     pub what: Outcome,
-    /// What became of it and, where it is not possible, what to do instead.
+    /// An explanation, with what to do instead if the field has no counterpart.
     pub sentence: String,
 }
 
-/// Why a document is not converted.
+/// A problem that prevents the conversion of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file, as it was named.
+    /// The name of the file.
     pub file: String,
-    /// Which document of the file, from 1; documents of comments only do not count.
+    /// The number of the document in the file, starting at 1. Documents that contain only comments do not count.
     pub document: usize,
-    /// `NodePool/gpu`; empty where the document does not say.
+    /// The object: `NodePool/gpu`; empty if the document does not name one.
     pub object: String,
-    /// Where in the object; empty for the object as a whole.
+    /// The field; empty for the whole object.
     pub field: String,
     /// What is wrong.
     pub cause: String,
@@ -65,25 +65,25 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What is said about one object while it is read.
+/// Collects the notes and problems of one object.
 #[derive(Debug, Default)]
 pub struct Report {
     file: String,
     document: usize,
     object: String,
-    /// What became of each field, so far.
+    /// The outcomes of the fields so far.
     pub notes: Vec<Note>,
-    /// What is wrong, so far.
+    /// The problems so far.
     pub problems: Vec<Problem>,
 }
 
 impl Report {
-    /// Nothing yet, about this object of this document.
+    /// Makes an empty report for an object of a document.
     pub fn new(file: &str, document: usize, object: String) -> Self {
         Self { file: file.to_owned(), document, object, ..Self::default() }
     }
 
-    /// Notes a field that is written as it was.
+    /// Notes a field that is unchanged.
     pub fn kept(&mut self, field: impl Into<String>, sentence: impl Into<String>) {
         self.note(field, Outcome::Kept, sentence);
     }
@@ -104,7 +104,7 @@ impl Report {
         self.notes.push(Note { object: self.object.clone(), field, what, sentence });
     }
 
-    /// Adds a problem, for which the document is left out.
+    /// Adds a problem. A document with problems is not converted.
     pub fn problem(
         &mut self,
         field: impl Into<String>,

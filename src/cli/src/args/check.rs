@@ -18,17 +18,17 @@ Exit codes: 0 nothing is wrong (also if something could not be determined),
     )
 )]
 pub struct CheckFlags {
-    /// Look at the account at this cloud as well, with the credentials that are at hand
+    /// Also check your account at this cloud, with the credentials of this environment
     #[arg(long, value_name = "CLOUD", value_parser = accounts())]
     pub provider: Option<String>,
 
-    /// Look at the node classes of these manifests instead of those of the cluster: files, directories, or -
+    /// Check the node classes of these manifests instead of the cluster's: files, directories, or - for stdin
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., requires = "provider")]
     pub filename: Vec<PathBuf>,
 
-    /// Look at what this service account may do, instead of whoever runs this
+    /// Check the rights of this service account instead of your own
     ///
-    /// The one that the controller runs as. Asking for another needs the right to create subjectaccessreviews.
+    /// Name the service account of the controller. This needs the right to create subjectaccessreviews.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service_account)]
     pub service_account: Option<ServiceAccount>,
 
@@ -40,7 +40,7 @@ pub struct CheckFlags {
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 
-    /// How to print what was found
+    /// How to print the findings
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub output: ListFormat,
 

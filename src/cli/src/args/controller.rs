@@ -36,7 +36,7 @@ pub struct ControllerFlags {
 
     /// Instance types and prices: a CSV file, or `builtin`
     ///
-    /// May be repeated: each later catalogue is laid over the ones before it, type by type.
+    /// Repeat the flag to combine catalogues; later ones override earlier ones, type by type.
     #[arg(
         long,
         value_name = "FILE|builtin",
@@ -46,50 +46,50 @@ pub struct ControllerFlags {
     )]
     pub catalogue: Vec<String>,
 
-    /// Plan when no new pod has come for this long
+    /// Plan once no new pod has arrived for this long
     #[arg(long, value_name = "DURATION", default_value = "1s", env = "POOLWRIGHT_BATCH_IDLE", value_parser = duration)]
     pub batch_idle: SignedDuration,
 
-    /// Plan after this long even if new pods keep coming
+    /// Plan after this long, even if new pods keep arriving
     #[arg(long, value_name = "DURATION", default_value = "10s", env = "POOLWRIGHT_BATCH_MAX", value_parser = duration)]
     pub batch_max: SignedDuration,
 
-    /// Stop solving after this long and take the best plan so far
+    /// Stop the solver after this long and use its best plan so far
     #[arg(long, value_name = "DURATION", default_value = "3s", env = "POOLWRIGHT_TIME_LIMIT", value_parser = duration)]
     pub time_limit: SignedDuration,
 
-    /// Buy nothing for pods with a lower priority; they run where room is left [default: buy for all]
+    /// Buy nothing for pods below this priority; they can only use free room [default: buy for all pods]
     #[arg(long, value_name = "NUMBER", env = "POOLWRIGHT_MIN_PRIORITY", allow_negative_numbers = true)]
     pub min_priority: Option<i32>,
 
-    /// What kube-scheduler is started with (its --config): its default spread and added affinity hold for its pods
+    /// The --config of your kube-scheduler: its default spread and added affinity apply to its pods
     ///
-    /// A KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, read once at the start. Pods of its profiles are
-    /// planned besides those of default-scheduler.
+    /// A KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, read once at the start. A pod belongs to the profile
+    /// of its schedulerName. Pods of these profiles are planned in addition to those of default-scheduler.
     #[arg(long, value_name = "FILE", env = "POOLWRIGHT_SCHEDULER_CONFIG")]
     pub scheduler_config: Option<PathBuf>,
 
-    /// Count with money paid beforehand: savings plans and other commitments (YAML or JSON)
+    /// Use what you have paid for first: reservations, savings plans, commitments (YAML or JSON)
     ///
-    /// On-demand nodes that a commitment covers cost nothing more until it is used up; what nodes of NodeClaims use
-    /// of it is taken off. Read at the start and again when it changes. The format is in docs/cli/plan.md.
+    /// On-demand nodes that a commitment covers cost nothing extra until it is used up. Nodes of existing NodeClaims use it
+    /// first. The file is read at the start and again when it changes. The format is in docs/cli/plan.md.
     #[arg(long, value_name = "FILE", env = "POOLWRIGHT_COMMITMENTS")]
     pub commitments: Option<PathBuf>,
 
-    /// What is done with preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
+    /// How to treat preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
     #[arg(long, value_enum, value_name = "MODE", default_value_t = PreferenceMode::Respect, env = "POOLWRIGHT_PREFERENCES")]
     pub preferences: PreferenceMode,
 
-    /// What one interruption of a pod loses for each of its GPUs, in US dollars; 0 to compare spot by price alone
+    /// The loss of one interruption of a pod for each of its GPUs, in US dollars; 0 compares spot by price alone
     ///
-    /// A spot node counts at its price and, for each pod on it, its interruption rate (what its cloud publishes, or
-    /// spot_interruptions_per_hour of the catalogue, else 0.0044: 10 % in a day) times this: work since the last checkpoint
-    /// and the time to come back. So of offerings that cost nearly the same those come first that are taken back less often.
-    /// Limits count what is paid. Pods without GPUs are counted to lose nothing.
+    /// It covers the work since the last checkpoint and the restart. A spot node counts with its price plus its expected
+    /// loss: for each pod, the interruption rate times this loss. The rate is published by the cloud, or
+    /// spot_interruptions_per_hour of the catalogue, else 0.0044 (10 % in a day). So among offerings of nearly equal price,
+    /// Poolwright prefers those that are interrupted less often. Limits count the price alone. Pods without GPUs lose nothing.
     #[arg(long, value_name = "USD", default_value = "1.00", env = "POOLWRIGHT_AT_RISK", value_parser = at_risk)]
     pub at_risk: UsdPerHour,
 
-    /// How pods come to the nodes that were bought for them
+    /// How pods get to the nodes that were bought for them
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Placement::Reserve, env = "POOLWRIGHT_PLACEMENT")]
     pub placement: Placement,
 
@@ -99,20 +99,22 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "DURATION", default_value = "1m", env = "POOLWRIGHT_STOCK_OUT_BACKOFF", value_parser = duration)]
     pub stock_out_backoff: SignedDuration,
 
-    /// Buy no more than this, over all pools together: usdPerHour=40, nodes=10, nvidia.com/gpu=16; may be repeated
+    /// Buy no more than this, over all pools together: usdPerHour=40, nodes=10, nvidia.com/gpu=16
     ///
-    /// Keys and amounts as in `spec.limits` of a NodePool, whose own limits hold too.
+    /// Takes the keys and amounts of `spec.limits` of a NodePool; the pools' own limits hold too. Repeat the flag for more
+    /// limits.
     #[arg(long, value_name = "KEY=AMOUNT", env = "POOLWRIGHT_LIMIT")]
     pub limit: Vec<String>,
 
-    /// How many nodes may be disturbed at a time over all pools, besides what each pool says; may be repeated
+    /// Disrupt at most this many nodes at a time, over all pools together
     ///
-    /// In the terms of a NodePool's spec.disruption.budgets: `{nodes: 10%, reasons: [Underutilized], schedule: 0 9 * * mon-fri,
-    /// duration: 8h}`. The most restrictive that is in force counts.
+    /// Takes an entry of a NodePool's spec.disruption.budgets: `{nodes: 10%, reasons: [Underutilized], schedule: 0 9 * * mon-fri,
+    /// duration: 8h}`. The most restrictive active budget applies, and the pools' own budgets hold too. Repeat the flag for
+    /// more budgets.
     #[arg(long, value_name = "BUDGET", env = "POOLWRIGHT_DISRUPTION_BUDGET", value_parser = budget)]
     pub disruption_budget: Vec<Budget>,
 
-    /// Ask providers this often which instances there are
+    /// List the instances of each cloud this often
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "POOLWRIGHT_LIST_INTERVAL", value_parser = duration)]
     pub list_interval: SignedDuration,
 
@@ -124,17 +126,17 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", env = "POOLWRIGHT_BIND")]
     pub bind: SocketAddr,
 
-    /// Namespace of the Lease by which one replica leads [default: the pod's, or the context's]
+    /// Namespace of the Lease that elects the leader among replicas [default: the pod's, or the context's]
     #[arg(long, value_name = "NAMESPACE", env = "POOLWRIGHT_LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
 
-    /// Another replica leads when the one that led has not renewed its Lease for this long; whole seconds
+    /// Another replica takes over when the leader has not renewed its Lease for this long; whole seconds
     #[arg(long, value_name = "DURATION", default_value = "15s", env = "POOLWRIGHT_LEASE_DURATION", value_parser = duration)]
     pub lease_duration: SignedDuration,
 
-    /// Name under which this replica leads [default: $POD_NAME, else host name and process id]
+    /// Identity of this replica in the Lease [default: $POD_NAME, else host name and process id]
     ///
-    /// Must differ between replicas. A replica that restarts under the same name leads again at once.
+    /// It must differ between replicas. A leader that restarts with the same identity leads again at once.
     #[arg(long, value_name = "NAME", env = "POOLWRIGHT_IDENTITY")]
     pub identity: Option<String>,
 
@@ -147,12 +149,12 @@ pub struct ControllerFlags {
     pub log_level: String,
 }
 
-/// How pods come to the nodes that were bought for them.
+/// How pods get to the nodes that were bought for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Placement {
-    /// A new node takes only its own pods until they are there; adds a toleration to them
+    /// A new node admits only its own pods until they are bound; adds a toleration to these pods
     Reserve,
-    /// Pods are nominated to their nodes, which open one by one; slower, and others may take their place
+    /// Pods are nominated to their nodes, which open one by one; slower, and other pods may take the room
     Nominate,
 }
 
@@ -168,7 +170,7 @@ impl fmt::Display for Placement {
 /// How to write logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people
+    /// Lines of text
     Text,
     /// One JSON object per line
     Json,

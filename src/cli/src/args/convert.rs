@@ -5,8 +5,8 @@ use std::path::PathBuf;
 /// Flags of `convert`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_long_help = "Examples:\n  # What would become of the pools of this cluster\n  kubectl get nodepools.karpenter.sh -o yaml | poolwright convert -f -\n\n  \
-                       # What is kept, too, and what pods would cost then\n  poolwright convert -f karpenter/ --all > pools.yaml\n  \
+    after_long_help = "Examples:\n  # Convert the pools of this cluster\n  kubectl get nodepools.karpenter.sh -o yaml | poolwright convert -f -\n\n  \
+                       # Also list the fields that stay, then plan with the result\n  poolwright convert -f karpenter/ --all > pools.yaml\n  \
                        poolwright plan -f pools.yaml -f pods.yaml"
 )]
 pub struct ConvertFlags {

@@ -11,7 +11,7 @@ use super::{InputFlags, SearchFlags};
     after_long_help = "Examples:\n  \
         # Why does this pod wait?\n  poolwright explain pod ml/train-0\n\n  \
         # Would it get a node?\n  poolwright explain pod train -f pool.yaml -f training-job.yaml\n\n  \
-        # Why is this node there?\n  poolwright explain node gpu-x7k2p4bd\n\n\
+        # Why does this node exist?\n  poolwright explain node gpu-x7k2p4bd\n\n\
         Exit codes: 0 explained, 1 failed, 2 bad usage or input, or there is no such\n\
         object."
 )]
@@ -33,7 +33,7 @@ pub struct ExplainFlags {
     pub search: SearchFlags,
 }
 
-/// What can be explained.
+/// The kinds of object that can be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Explainable {
     /// Its requests, the offerings considered and ruled out, and where it goes

@@ -10,11 +10,11 @@ use super::clouds::{CloudFlags, Market, examples, sellers};
 pub struct MarketFlags {
     /// Instance types and prices: a CSV file, or `builtin`
     ///
-    /// May be repeated: each later catalogue is laid over the ones before it, type by type.
+    /// Repeat the flag to combine catalogues; later ones override earlier ones, type by type.
     #[arg(long, value_name = "FILE|builtin", default_value = "builtin")]
     pub catalogue: Vec<String>,
 
-    /// Ask this cloud what it sells now, with the credentials that are at hand, instead of a catalogue
+    /// Ask this cloud for its types and prices instead, with the credentials of this environment
     #[arg(long, value_name = "CLOUD", value_parser = sellers(), conflicts_with = "catalogue")]
     pub provider: Option<String>,
 
@@ -26,7 +26,7 @@ pub struct MarketFlags {
 /// How to print a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ListFormat {
-    /// A table, for people
+    /// A table
     Table,
     /// One JSON document
     Json,
@@ -55,7 +55,7 @@ pub struct GpusFlags {
     #[command(flatten)]
     pub market: MarketFlags,
 
-    /// Only types with this GPU model: h100, l4; may be repeated
+    /// Only types with these GPU models: h100,l4
     #[arg(long, value_name = "MODEL", value_delimiter = ',')]
     pub gpu: Vec<String>,
 
@@ -84,23 +84,23 @@ pub struct PricesFlags {
     #[command(flatten)]
     pub market: MarketFlags,
 
-    /// Only these types, or families of types: g5.xlarge, g5; may be repeated
+    /// Only these types or families: g5.xlarge,g5
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     pub kind: Vec<String>,
 
-    /// Only types with this GPU model, or `any` for all that have a GPU; may be repeated
+    /// Only types with these GPU models, or `any` for all types with a GPU
     #[arg(long, value_name = "MODEL", value_delimiter = ',')]
     pub gpu: Vec<String>,
 
-    /// Only this zone; may be repeated
+    /// Only these zones
     #[arg(long, value_name = "ZONE", value_delimiter = ',')]
     pub zone: Vec<String>,
 
-    /// Only this way to buy; may be repeated
+    /// Only these capacity types
     #[arg(long, value_name = "TYPE", value_enum, value_delimiter = ',')]
     pub capacity_type: Vec<CapacityChoice>,
 
-    /// Print the first so many; 0 for all [default: 30 in a table, all in JSON]
+    /// Print at most this many offerings; 0 for all [default: 30 in a table, all in JSON]
     #[arg(long, value_name = "NUMBER")]
     pub first: Option<usize>,
 

@@ -231,7 +231,7 @@ impl fmt::Display for SharingMode {
 /// How to print a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// For people, at most 80 columns wide
+    /// Tables, at most 80 columns wide
     Table,
     /// Every node with its pods, as in docs/plan.schema.json
     Json,

@@ -24,8 +24,8 @@ use clap::ValueEnum;
 pub struct ReplayFlags {
     /// Play a pod list of the Alibaba GPU trace 2023 (CSV), or - for stdin
     ///
-    /// Columns as for `plan --trace`, with creation_time and deletion_time in seconds; scheduled_time is optional. A pod
-    /// works for as long as it ran in the trace; one that never ran there, for as long as it was there.
+    /// Columns as for `plan --trace`, plus creation_time and deletion_time in seconds; scheduled_time is optional. A pod
+    /// runs as long as in the trace; a pod that never ran in the trace runs as long as it existed there.
     #[arg(long, value_name = "FILE", conflicts_with = "snapshot", help_heading = "Workload")]
     pub trace: Option<PathBuf>,
 
@@ -35,13 +35,13 @@ pub struct ReplayFlags {
 
     /// Play the pods of these manifests: YAML or JSON files, directories, or - for stdin
     ///
-    /// What `plan -f` reads; `kubectl get pods,jobs,deployments -A -o yaml` writes it. All pods that run or wait come at the
-    /// beginning and run for ever, unless the annotation poolwright.dev/runs-for (as 90m) or activeDeadlineSeconds says for
-    /// how long. Nodes are bought anew. May be repeated.
+    /// Takes the same files as `plan -f`; write one with `kubectl get pods,jobs,deployments -A -o yaml`. All running and
+    /// waiting pods start at the beginning. They run for ever, unless the annotation poolwright.dev/runs-for (as 90m) or
+    /// activeDeadlineSeconds limits them. All nodes are bought anew. Repeat the flag for more files.
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Workload")]
     pub snapshot: Vec<PathBuf>,
 
-    /// Begin this far into the trace (142d); pods that run at that time run for the rest of their time
+    /// Begin this far into the trace (142d); pods that run then only run for the rest of their time
     #[arg(long, value_name = "DURATION", value_parser = offset, default_value = "0s", requires = "trace", help_heading = "Workload")]
     pub from: Span,
 
@@ -51,7 +51,7 @@ pub struct ReplayFlags {
 
     /// NodePools and their node classes: YAML or JSON files, directories, or - for stdin
     ///
-    /// May be repeated.
+    /// Repeat the flag for more files.
     #[arg(long, value_name = "FILE", num_args = 1.., required = true, help_heading = "What may be bought")]
     pub pools: Vec<PathBuf>,
 
@@ -69,12 +69,12 @@ pub struct ReplayFlags {
 
     /// Set a field of every pool: scaleToZero.after=10m, limits[usdPerHour]=40, template.spec.deadlines.launch=5m
     ///
-    /// KEY is a path below `spec`; keys with dots and places in lists go in brackets. `null` takes a field away. May be
-    /// repeated.
+    /// KEY is a path below `spec`; write keys with dots and list indices in brackets. `null` removes a field. Repeat the flag
+    /// for more fields.
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What may be bought")]
     pub policy: Vec<String>,
 
-    /// How much goes wrong, in percent of a bad day of `simulate fuzz`, without crashes and wrong clocks
+    /// How often things fail, in percent of the failures of `simulate fuzz`, without crashes and wrong clocks
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000), help_heading = "The world")]
     pub faults: u32,
 
@@ -82,7 +82,7 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "SEED", default_value_t = 1, help_heading = "The world")]
     pub seed: u64,
 
-    /// How to print what happened
+    /// How to print the report
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ReplayFormat::Text)]
     pub output: ReplayFormat,
 
@@ -90,19 +90,19 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 
-    /// Write all events of machines and pods to this file, one JSON object a line
+    /// Write all events of nodes and pods to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 }
 
-/// How to print what happened.
+/// How to print the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReplayFormat {
-    /// For people, at most 80 columns wide
+    /// Tables, at most 80 columns wide
     Text,
     /// One document, with the series behind the plot
     Json,
-    /// One figure a line: figure, pool, capacity type, value
+    /// One figure per line: figure, pool, capacity type, value
     Csv,
 }
 

@@ -26,7 +26,7 @@ pub struct SimulateFlags {
 pub enum Simulation {
     /// Search for a simulated world in which the controller breaks a rule
     ///
-    /// Each seed is a cluster with its work and its accidents: late, lost and refused requests, watches that end, stock-outs,
+    /// Each seed is a cluster with pods and accidents: late, lost and refused requests, watches that end, stock-outs,
     /// failing instances, and controllers that crash, lose the network or have wrong clocks. The real controller runs in
     /// it, hours in a second. When it breaks a rule, the search ends and shows the fewest accidents that lead to it.
     Fuzz(FuzzFlags),
@@ -46,46 +46,46 @@ pub enum Simulation {
         2 bad usage, 4 a rule was broken."
 )]
 pub struct FuzzFlags {
-    /// How many seeds to play
+    /// Play this many seeds
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
 
-    /// The first of them
+    /// Start with this seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub from: u64,
 
-    /// How much goes wrong, in percent of a bad day; 0 for nothing
+    /// How often accidents happen, in percent of a bad day; 0 for none
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub faults: u32,
 
-    /// Allow only these accidents, by the names that a search gave them [default: all]
+    /// Allow only these accidents, by the names in the report of a search [default: all]
     #[arg(long, value_name = "SITE:NUMBER", value_delimiter = ',')]
     pub accidents: Vec<String>,
 
-    /// How many seeds to play at a time [default: one for each core]
+    /// Play this many seeds in parallel [default: one for each core]
     #[arg(long, value_name = "NUMBER")]
     pub threads: Option<NonZeroUsize>,
 
-    /// Write all events to this file: those of the world with the broken rule, or of the last world
+    /// Write the events of the world with the broken rule to this file, or of the last world if none broke
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
-    /// What the controllers log, to standard error: error, warn, info, debug or trace, or a filter; of use with one seed
+    /// Log level of the controllers, on standard error: error, warn, info, debug, trace, or a filter; useful with one seed
     /// [default: nothing]
     #[arg(long, value_name = "FILTER")]
     pub log_level: Option<String>,
 
-    /// How to print what was found
+    /// How to print the findings
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = FuzzFormat::Text)]
     pub output: FuzzFormat,
 }
 
-/// How to print what was found.
+/// How to print the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FuzzFormat {
-    /// For people
+    /// Lines of text
     Text,
-    /// For programs
+    /// One JSON document
     Json,
 }
 

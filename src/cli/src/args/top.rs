@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 
 use super::plan::duration;
 
-/// API servers are not asked more often than this.
+/// The shortest interval between two readings, which protects the API server.
 const SHORTEST: SignedDuration = SignedDuration::from_millis(500);
 
 /// Flags of `top`.
@@ -15,9 +15,9 @@ const SHORTEST: SignedDuration = SignedDuration::from_millis(500);
 #[command(
     after_help = "Exit codes: 0 shown, 1 failed, 2 bad usage.",
     after_long_help = "Examples:\n  \
-        # What is it doing, and why?\n  poolwright top\n\n  \
+        # What does Poolwright do now, and why?\n  poolwright top\n\n  \
         # The same once, for a script or a ticket\n  poolwright top --once\n\n  \
-        # Which nodes are on their way?\n  \
+        # Which nodes are launched but not registered?\n  \
         poolwright top --once -o json | jq '.nodes[] | select(.stage == \"Launched\")'\n\n\
         Exit codes: 0 shown, 1 failed, 2 bad usage."
 )]
@@ -34,7 +34,7 @@ pub struct TopFlags {
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = interval, conflicts_with = "once")]
     pub interval: SignedDuration,
 
-    /// Print one reading as plain text, and end
+    /// Print one reading as plain text, then exit
     #[arg(long)]
     pub once: bool,
 

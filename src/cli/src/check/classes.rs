@@ -33,7 +33,7 @@ pub fn read(paths: &[PathBuf], cloud: Option<&'static Registration>) -> Result<N
         }
     }
     if problems.is_empty() && found.is_empty() && !paths.is_empty() {
-        problems.push(format!("there is no {kind} of {GROUP} in these files"));
+        problems.push(format!("these files have no {kind} of {GROUP}"));
     }
     problems
         .or(found)

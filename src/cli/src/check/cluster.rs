@@ -47,7 +47,7 @@ pub async fn look(flags: &CheckFlags, given: &NodeClasses, clock: &dyn Clock) ->
     let (client, version) = match reached {
         Ok(reached) => reached,
         Err(why) => {
-            let fix = "kubectl cluster-info (must answer: set KUBECONFIG, --kubeconfig or --context)";
+            let fix = "set KUBECONFIG, --kubeconfig or --context, so that `kubectl cluster-info` succeeds";
             let mut findings = vec![finding("API server", Verdict::wrong(why, fix))];
             findings.extend(
                 ["clock", "custom resources", "rights", "device plugin"]

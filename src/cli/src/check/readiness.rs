@@ -17,14 +17,16 @@ const PLUGINS: [&str; 3] = ["nvidia-device-plugin", "k8s-device-plugin", "gpu-op
 
 /// Whether the clock of the API server and ours agree. Its `Date` header has whole seconds.
 pub fn clock(theirs: Option<Timestamp>, ours: Timestamp) -> Verdict {
-    let Some(theirs) = theirs else { return Verdict::undetermined("no answer of the API server had a date") };
+    let Some(theirs) = theirs else {
+        return Verdict::undetermined("no response of the API server had a Date header");
+    };
     let ahead = ours.as_second() - theirs.as_second();
     if ahead.abs() <= TOO_FAR {
         return Verdict::fine(format!("within {TOO_FAR} s of the API server's"));
     }
     let which = if ahead > 0 { "ahead of" } else { "behind" };
     Verdict::wrong(
-        format!("the clock of this machine is {} s {which} the API server's", ahead.abs()),
+        format!("this machine's clock is {} s {which} the API server's", ahead.abs()),
         "timedatectl set-ntp true (here, or on the machine of the API server)",
     )
 }
@@ -63,7 +65,7 @@ pub fn device_plugin(
         if !never.is_empty() {
             return Verdict::wrong(
                 format!(
-                    "{name} chooses no node of NodePool {never}: by its labels, or for a taint; such nodes would never open"
+                    "{name} does not run on nodes of NodePool {never}, because of their labels or a taint; these nodes would never advertise GPUs"
                 ),
                 "kubectl patch nodepool NAME --type merge -p '{\"spec\":{\"template\":{\"metadata\":{\"labels\":{\"nvidia.com/gpu.present\":\"true\"}}}}}' \
                  (the label by which NVIDIA's chart chooses nodes; and a toleration in the chart's values for each taint of the pool)",
@@ -78,15 +80,15 @@ pub fn device_plugin(
         return Verdict::fine(format!("{name}; no node has GPUs yet"));
     }
     if in_images {
-        return Verdict::fine("the images of the node classes bring it along; no node has GPUs yet");
+        return Verdict::fine("the images of the node classes contain it; no node has GPUs yet");
     }
     Verdict::wrong(
         format!(
-            "no node advertises {}, and no DaemonSet would make one do so: nodes with GPUs would never open",
+            "no node advertises {}, and no DaemonSet installs a device plugin: new nodes would never advertise their GPUs",
             ResourceName::NVIDIA_GPU
         ),
         "helm upgrade --install nvidia-device-plugin nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin -n kube-system, \
-         and nvidia.com/gpu.present: \"true\" in template.metadata.labels of the pools, for its DaemonSet chooses nodes by that label",
+         and nvidia.com/gpu.present: \"true\" in template.metadata.labels of the pools, because its DaemonSet selects nodes by that label",
     )
 }
 

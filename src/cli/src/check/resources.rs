@@ -16,21 +16,19 @@ pub fn verdict(
 ) -> Verdict {
     let installed = match installed {
         Ok(Some(installed)) => installed,
-        Ok(None) => return Verdict::wrong("it is not installed", FIX),
+        Ok(None) => return Verdict::wrong("not installed", FIX),
         Err(why) => return Verdict::undetermined(why.clone()),
     };
     let (wanted, has) = (says(ours), says(installed));
     if let Some(lacks) = wanted.difference(&has).next() {
         return Verdict::wrong(
-            format!("what is installed is of another version than this program: it lacks {lacks}"),
+            format!("the cluster has another version than this program: it lacks {lacks}"),
             FIX,
         );
     }
     if let Some(more) = has.difference(&wanted).next() {
         return Verdict::wrong(
-            format!(
-                "what is installed is of another version than this program: it has {more}, which this does not know"
-            ),
+            format!("the cluster has another version than this program: this program does not know {more}"),
             "use the version of poolwright that the cluster runs, or: poolwright crds | kubectl apply --server-side -f -",
         );
     }
@@ -41,7 +39,7 @@ pub fn verdict(
         .find(|one| (one.type_ == "Established" || one.type_ == "NamesAccepted") && one.status == "False");
     match refused {
         Some(condition) => Verdict::wrong(
-            format!("it is not served: {}", condition.message.as_deref().unwrap_or_default()),
+            format!("not served: {}", condition.message.as_deref().unwrap_or_default()),
             format!("kubectl describe crd {}", installed.name_any()),
         ),
         None => Verdict::fine("installed, of this version"),
@@ -100,13 +98,13 @@ mod tests {
     fn what_is_installed_is_of_this_version_or_it_is_said_what_differs() {
         for ours in crds() {
             assert_eq!(verdict(&ours, Ok(Some(&ours))), Verdict::fine("installed, of this version"));
-            let Verdict::Wrong { fix, .. } = verdict(&ours, Ok(None)) else { panic!("it is not installed") };
+            let Verdict::Wrong { fix, .. } = verdict(&ours, Ok(None)) else { panic!("not installed") };
             assert_eq!(fix, FIX);
             assert!(matches!(verdict(&ours, Err(&"forbidden".to_owned())), Verdict::Undetermined(_)));
             let newer =
                 changed(&ours, |spec| spec["properties"]["tomorrow"] = serde_json::json!({"type": "string"}));
             let Verdict::Wrong { why, .. } = verdict(&ours, Ok(Some(&newer))) else { panic!("it is newer") };
-            assert!(why.contains("it has spec.tomorrow (string)"), "{why}");
+            assert!(why.contains("does not know spec.tomorrow (string)"), "{why}");
             let Verdict::Wrong { why, .. } = verdict(&newer, Ok(Some(&ours))) else { panic!("it is older") };
             assert!(why.contains("it lacks spec.tomorrow (string)"), "{why}");
         }

@@ -150,8 +150,8 @@ pub fn verdicts(
             ),
         ),
         None => (
-            "whoever runs this (--service-account NAMESPACE/NAME for the controller's)".to_owned(),
-            "kubectl apply -f deploy/rbac.yaml, and bind both roles of it".to_owned(),
+            "you (pass --service-account NAMESPACE/NAME to check the controller)".to_owned(),
+            "kubectl apply -f deploy/rbac.yaml, and bind both of its roles".to_owned(),
         ),
     };
     if let Some(why) = answers.iter().find_map(|answer| answer.as_ref().err()) {
@@ -163,7 +163,7 @@ pub fn verdicts(
         missing.entry(format!("{}{of}", right.resource)).or_default().push(&right.verb);
     }
     if missing.is_empty() {
-        let all = format!("all {} of deploy/rbac.yaml are given to {who}", rights.len());
+        let all = format!("all {} rights of deploy/rbac.yaml are granted to {who}", rights.len());
         return vec![("rights".to_owned(), Verdict::fine(all))];
     }
     let wrong = |(resource, verbs): (String, Vec<&str>)| {
@@ -179,17 +179,19 @@ pub fn verdict_of_kubeadm(answers: &[Answer], class: &str, account: Option<&Serv
         Some(ServiceAccount { namespace, name }) => {
             (format!("{namespace}/{name}"), format!("{namespace}:{name}"))
         }
-        None => ("whoever runs this".to_owned(), "NAMESPACE:NAME".to_owned()),
+        None => ("you".to_owned(), "NAMESPACE:NAME".to_owned()),
     };
     if let Some(why) = answers.iter().find_map(|answer| answer.as_ref().err()) {
         return Verdict::undetermined(why.clone());
     }
     if answers.iter().all(|answer| *answer == Ok(true)) {
-        return Verdict::fine(format!("{who} may make bootstrap tokens, with which nodes of {class} join"));
+        return Verdict::fine(format!(
+            "{who} may create bootstrap tokens, which nodes of {class} need to join"
+        ));
     }
     Verdict::wrong(
         format!(
-            "{who} may not create secrets in kube-system: the bootstrap tokens with which nodes of {class} join"
+            "{who} may not create secrets in kube-system; nodes of {class} need bootstrap tokens to join"
         ),
         format!(
             "kubectl apply -f deploy/rbac-kubeadm.yaml && kubectl create rolebinding -n kube-system poolwright-bootstrap-tokens --role \
@@ -219,7 +221,7 @@ mod tests {
         let Verdict::Wrong { why, fix } = verdict(Ok(false)) else { panic!("it is missing") };
         assert!(
             why.contains("gpus/pw may not create secrets in kube-system")
-                && why.contains("nodes of gpu join"),
+                && why.contains("nodes of gpu need bootstrap tokens"),
             "{why}"
         );
         assert!(

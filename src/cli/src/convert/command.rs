@@ -23,5 +23,5 @@ pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     }
     problems
         .or(ExitStatus::Done)
-        .map_err(|problems| Failure::bad_input(format!("some of it is not converted: {problems}")))
+        .map_err(|problems| Failure::bad_input(format!("some objects are not converted: {problems}")))
 }

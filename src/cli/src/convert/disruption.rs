@@ -44,26 +44,29 @@ fn policy(of: Option<&mut Fields<'_>>, report: &mut Report) -> ConsolidationPoli
     let Some(text) = of.and_then(|fields| fields.text("consolidationPolicy", report)) else {
         report.changed(
             path,
-            "It is absent, which is WhenEmptyOrUnderutilized in Karpenter and WhenEmpty here: WhenEmptyOrUnderutilized is written.",
+            "Absent: Karpenter's default is WhenEmptyOrUnderutilized, Poolwright's is WhenEmpty. Writes WhenEmptyOrUnderutilized.",
         );
         return ConsolidationPolicy::WhenEmptyOrUnderutilized;
     };
     match text.as_str() {
-        "WhenEmpty" => report.kept(path, "Nodes without work go; work is not moved."),
+        "WhenEmpty" => report.kept(path, "Empty nodes are removed; pods are not moved."),
         "WhenEmptyOrUnderutilized" => {
-            report.kept(path, "Work is moved where that pays; `paybackWithin` says how soon it must.");
+            report.kept(
+                path,
+                "Pods are moved if it saves money; `paybackWithin` says how soon it must pay back.",
+            );
             return ConsolidationPolicy::WhenEmptyOrUnderutilized;
         }
         "Balanced" => {
             report.changed(
                 path,
-                "It is WhenEmptyOrUnderutilized: `paybackWithin` weighs what a move saves against what it costs.",
+                "Becomes WhenEmptyOrUnderutilized: `paybackWithin` weighs the saving of a move against its cost.",
             );
             return ConsolidationPolicy::WhenEmptyOrUnderutilized;
         }
         _ => report.problem(
             path,
-            format!("`{text}` is no policy of karpenter.sh/v1"),
+            format!("`{text}` is not a policy of karpenter.sh/v1"),
             "write WhenEmpty or WhenEmptyOrUnderutilized",
         ),
     }
@@ -75,14 +78,14 @@ fn consolidate_after(of: Option<&mut Fields<'_>>, report: &mut Report) -> Expiry
     let Some(text) = of.and_then(|fields| fields.text("consolidateAfter", report)) else {
         report.changed(
             path,
-            "It is absent, which is 0s in Karpenter and 5m here: 0s is written, and for empty nodes `scaleToZero.after: 0s`.",
+            "Absent: Karpenter's default is 0s, Poolwright's is 5m. Writes 0s and, for empty nodes, `scaleToZero.after: 0s`.",
         );
         return ExpiryText::from("0s");
     };
     report.changed(
         path.clone(),
         format!(
-            "It stays, and empty nodes go by `scaleToZero.after: {text}`: Karpenter has one field for both."
+            "It stays. Empty nodes get `scaleToZero.after: {text}` as well: Karpenter has one field for both."
         ),
     );
     expiry(path, text, report)
@@ -102,12 +105,12 @@ fn budgets(of: Option<&mut Fields<'_>>, report: &mut Report) -> Vec<DisruptionBu
     let Some(value) = of.and_then(|fields| fields.take_even_empty("budgets")) else {
         report.changed(
             path,
-            "They are absent, which is one of 10% in Karpenter: it is written, for the reasons it holds for there.",
+            "Absent: Karpenter's default is one budget of 10%. Writes this budget, for the reasons to which Karpenter applies it.",
         );
         return vec![plain("10%")];
     };
     let Some(entries) = value.as_array() else {
-        report.problem(path, "no list where a list belongs", "begin each budget with `- `");
+        report.problem(path, "not a list", "begin each budget with `- `");
         return Vec::new();
     };
     if entries.is_empty() {
@@ -140,8 +143,10 @@ fn plain(nodes: &str) -> DisruptionBudget {
 fn budget(path: &str, value: &Value, report: &mut Report) -> Option<DisruptionBudget> {
     let mut fields = Fields::of(path, value, report)?;
     let mut budget = plain(&fields.needed_text("nodes", report)?);
-    report
-        .kept(fields.path("nodes"), "So many nodes at a time; a percentage is rounded up, as in Karpenter.");
+    report.kept(
+        fields.path("nodes"),
+        "At most this many nodes at a time; a percentage is rounded up, as in Karpenter.",
+    );
     let reasons = fields.texts("reasons", report);
     if reasons.is_empty() {
         report.changed(
@@ -152,7 +157,7 @@ fn budget(path: &str, value: &Value, report: &mut Report) -> Option<DisruptionBu
     } else {
         budget.reasons =
             reasons.iter().filter_map(|text| reason(&fields.path("reasons"), text, report)).collect();
-        report.kept(fields.path("reasons"), "The reasons are called the same.");
+        report.kept(fields.path("reasons"), "The reasons have the same names.");
     }
     if let Some(text) = fields.text("schedule", report) {
         budget.schedule = Some(schedule(fields.path("schedule"), text, report));
@@ -160,8 +165,10 @@ fn budget(path: &str, value: &Value, report: &mut Report) -> Option<DisruptionBu
     if let Some(text) = fields.text("duration", report) {
         let written = DurationText(text);
         match written.parse() {
-            Ok(_) => report
-                .kept(fields.path("duration"), "It is in force for so long from each time of the schedule."),
+            Ok(_) => report.kept(
+                fields.path("duration"),
+                "The budget is active for this long from each time of the schedule.",
+            ),
             Err(error) => {
                 report.problem(fields.path("duration"), error.to_string(), "correct it in the source");
             }
@@ -178,7 +185,7 @@ fn reason(path: &str, text: &str, report: &mut Report) -> Option<DisruptionReaso
         "Underutilized" => Some(DisruptionReason::Underutilized),
         "Drifted" => Some(DisruptionReason::Drifted),
         _ => {
-            let cause = format!("`{text}` is no reason of karpenter.sh/v1");
+            let cause = format!("`{text}` is not a reason of karpenter.sh/v1");
             report.problem(path, cause, "write Empty, Underutilized or Drifted");
             None
         }
@@ -194,9 +201,7 @@ fn schedule(path: String, text: String, report: &mut Report) -> String {
             return text;
         }
     };
-    report.changed(
-        path,
-        format!("It is `{ours}`, which is the same time in UTC; `timeZone` can name another zone."),
-    );
+    report
+        .changed(path, format!("Becomes `{ours}`, the same time in UTC; `timeZone` can name another zone."));
     ours.to_owned()
 }

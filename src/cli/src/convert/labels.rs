@@ -25,16 +25,16 @@ pub(super) fn label(key: &str) -> Label {
         "failure-domain.beta.kubernetes.io/zone" => Label::Same(labels::ZONE),
         "failure-domain.beta.kubernetes.io/region" => Label::Same(labels::REGION),
         "karpenter.sh/nodepool" | labels::HOSTNAME => Label::Nothing(
-            "Leave it out: no offering decides it. Pods can choose a pool by `poolwright.dev/nodepool`.",
+            "Leave it out: offerings do not have it. Pods can select a pool by `poolwright.dev/nodepool`.",
         ),
         "node.kubernetes.io/windows-build" => Label::Nothing("Poolwright buys Linux nodes only."),
         _ => match of_a_cloud(key) {
             Some(label) => label,
             None if key.contains("karpenter") && key.contains('/') => {
-                Label::Nothing("Choose by the labels of docs/nodepool.md instead.")
+                Label::Nothing("Use the labels of docs/nodepool.md instead.")
             }
             None if key.starts_with("poolwright.dev/") => {
-                Label::Nothing("Poolwright sets its own labels; choose by those of docs/nodepool.md.")
+                Label::Nothing("Poolwright sets its own labels; use those of docs/nodepool.md.")
             }
             None => Label::Own,
         },

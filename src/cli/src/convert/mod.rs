@@ -83,7 +83,11 @@ fn one(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>,
     let mut report = Report::new(file, document, object.clone());
     let made = dispatch(api_version, kind, value, &mut report);
     if made.is_some() && !names.insert(object) {
-        report.problem("metadata.name", "it is there more than once", "remove one or rename it");
+        report.problem(
+            "metadata.name",
+            "another object of this kind has the same name",
+            "remove one or rename it",
+        );
     }
     if let Some(Made::Pool(pool)) = made.as_ref().filter(|_| report.problems.is_empty()) {
         check(file, pool, &mut report);
@@ -110,7 +114,7 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
     if !value.is_object() || api_version.is_empty() || kind.is_empty() {
         report.problem(
             "",
-            "no object with apiVersion and kind",
+            "not an object with apiVersion and kind",
             "write both, such as `apiVersion: karpenter.sh/v1` and `kind: NodePool`",
         );
         return None;
@@ -144,7 +148,7 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
 fn check(file: &str, pool: &NodePool, report: &mut Report) {
     let errors = match yaml(std::slice::from_ref(pool)) {
         Ok(text) => poolwright_intake::manifest::parse(file, &text).err().unwrap_or_default(),
-        Err(why) => return report.problem("", why, "report this as a defect of the conversion"),
+        Err(why) => return report.problem("", why, "report this as a bug of `convert`"),
     };
     for error in errors {
         let next =

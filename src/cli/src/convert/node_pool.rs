@@ -15,7 +15,7 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
         report.changed("apiVersion", "It is `poolwright.dev/v1alpha1`.");
     }
     if root.take("kind").is_some() {
-        report.kept("kind", "It is called NodePool here too.");
+        report.kept("kind", "The kind is NodePool here, too.");
     }
     let metadata = convert_metadata(&mut root, report);
     if root.take_even_empty("status").is_some() {
@@ -59,7 +59,7 @@ fn weight(fields: &mut Fields<'_>, report: &mut Report) -> i32 {
     } else {
         report.problem(
             "spec.weight",
-            format!("{weight} is not from 1 to 100"),
+            format!("{weight} is not between 1 and 100"),
             "write a number from 1 to 100",
         );
         0
@@ -69,12 +69,15 @@ fn weight(fields: &mut Fields<'_>, report: &mut Report) -> i32 {
 fn replicas(fields: &mut Fields<'_>, report: &mut Report) -> Option<i32> {
     let replicas = fields.number("replicas", report)?;
     if let Some(replicas) = i32::try_from(replicas).ok().filter(|replicas| (0..=1000).contains(replicas)) {
-        report.kept("spec.replicas", "So many nodes, of the cheapest offering that meets the requirements.");
+        report.kept(
+            "spec.replicas",
+            "The pool keeps this many nodes, of the cheapest offering that meets the requirements.",
+        );
         return Some(replicas);
     }
     report.problem(
         "spec.replicas",
-        format!("{replicas} is not from 0 to 1000"),
+        format!("{replicas} is not between 0 and 1000"),
         "write a number from 0 to 1000",
     );
     None
@@ -91,14 +94,14 @@ fn limits(fields: &mut Fields<'_>, report: &mut Report) -> BTreeMap<String, Amou
         if key == "usdPerHour" {
             report.not_possible(
                 path,
-                "It is no limit of Karpenter and is left out, since here it would be one on money. Write it again if you mean that.",
+                "Left out: Karpenter ignores it, but Poolwright would limit the cost of the pool. Write it again if you want that.",
             );
             continue;
         }
         let sentence = if key == "nodes" {
-            "At most so many nodes, those on their way included."
+            "At most this many nodes, including nodes that are starting."
         } else {
-            "A ceiling over all nodes of the pool, those on their way included."
+            "A limit over all nodes of the pool, including nodes that are starting."
         };
         report.kept(path, sentence);
         limits.insert(key, Amount(amount));

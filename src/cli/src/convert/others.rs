@@ -11,10 +11,12 @@ pub(super) fn is_karpenter(group: &str) -> bool {
 /// An object of another API.
 pub(super) fn foreign(api_version: &str, kind: &str, report: &mut Report) {
     let sentence = if kind == "CapacityBuffer" {
-        "Poolwright has no capacity buffers. Hold room with a Deployment of pods of low priority instead."
+        "Poolwright has no capacity buffers. Reserve room with a Deployment of low-priority pods instead."
             .to_owned()
     } else {
-        format!("{api_version} {kind} is not Karpenter's: left out. Apply it as it is if you need it.")
+        format!(
+            "{api_version} {kind} is not an object of Karpenter: left out. Apply it unchanged if you need it."
+        )
     };
     report.note("", Outcome::NotPossible, sentence);
 }
@@ -23,7 +25,7 @@ pub(super) fn foreign(api_version: &str, kind: &str, report: &mut Report) {
 pub(super) fn old_version(api_version: &str, report: &mut Report) {
     report.problem(
         "apiVersion",
-        format!("`{api_version}` is not read"),
+        format!("`{api_version}` cannot be converted"),
         "convert it to v1 with Karpenter's own tools first (https://karpenter.sh/docs/upgrading/v1-migration/): Karpenter 1.0 converts \
          what is in a cluster, and `kubectl get nodepools.v1.karpenter.sh -o yaml` then prints it",
     );
@@ -41,16 +43,16 @@ pub(super) fn claim(report: &mut Report) {
 /// A node class of a cloud.
 pub(super) fn node_class(kind: &str, value: &Value, report: &mut Report) {
     let whole = format!(
-        "Poolwright has no node class for this cloud yet, so no {kind} is written. Keep this file until there is one."
+        "Poolwright has no node class for this cloud yet: no {kind} is written. Keep this file until it has one."
     );
     each_field(value, &whole, report, |key| {
         match key {
-        "kubelet" => "Settings of the kubelet have no field yet. Set them in the node's image or its user data.".to_owned(),
-        "tags" => "Tags have no field yet. Set them with the cloud's own rules for tags.".to_owned(),
+        "kubelet" => "Kubelet settings have no field yet. Set them in the node's image or user data.".to_owned(),
+        "tags" => "Tags have no field yet. Set them with the tag policies of the cloud.".to_owned(),
         "capacityReservationSelectorTerms" => {
-            "Reservations cannot be selected yet. Plans can count with them: list them for `--commitments` (docs/cli/plan.md).".to_owned()
+            "Reservations cannot be selected yet. To use them in plans, list them in the file of `--commitments` (docs/cli/plan.md).".to_owned()
         }
-        _ => format!("`{key}` has no field here yet. Keep it for Poolwright's own node class for this cloud."),
+        _ => format!("`{key}` has no field yet. Keep it for Poolwright's future node class of this cloud."),
     }
     });
 }
@@ -58,7 +60,7 @@ pub(super) fn node_class(kind: &str, value: &Value, report: &mut Report) {
 /// A NodeOverlay: other prices and resources for instance types.
 pub(super) fn overlay(value: &Value, report: &mut Report) {
     let whole =
-        "Poolwright has no NodeOverlay: prices and resources of instance types are in a catalogue file.";
+        "Poolwright has no NodeOverlay: write prices and resources of instance types into a catalogue file.";
     each_field(value, whole, report, |key| {
         match key {
             "price" => {
@@ -73,9 +75,9 @@ pub(super) fn overlay(value: &Value, report: &mut Report) {
                 "GPUs, their number and their memory are columns of a catalogue file (docs/catalogue.md); other extended resources are \
                  not possible. Plans know shares of GPUs by `--sharing`."
             }
-            "requirements" => "Name the instance types that it chooses, each with its zones, in the lines of the catalogue file.",
-            "weight" => "Of several catalogue files a later one replaces what an earlier one says of a type: give them in this order.",
-            _ => "There is no such field here. Leave it out.",
+            "requirements" => "List the instance types that it selects in the catalogue file, each with its zones.",
+            "weight" => "Later catalogue files override earlier ones, type by type: pass the files in this order.",
+            _ => "This field does not exist. Leave it out.",
         }
         .to_owned()
     });
@@ -103,13 +105,9 @@ fn each_field(value: &Value, whole: &str, report: &mut Report, sentence: impl Fn
                         report.not_possible(join("spec", key), sentence(key));
                     }
                 }
-                None => report.problem(
-                    "spec",
-                    "no object where an object belongs",
-                    "write its fields below it, indented",
-                ),
+                None => report.problem("spec", "not an object", "indent its fields below it"),
             },
-            _ => report.not_possible(path, format!("`{key}` is no field of this object. Leave it out.")),
+            _ => report.not_possible(path, format!("`{key}` is not a field of this object. Leave it out.")),
         }
     }
 }

@@ -64,7 +64,7 @@ fn table(notes: &[&Note]) -> String {
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(WIDTH + GAP)
-        .set_header(["WHAT", "FIELD AND WHAT BECAME OF IT"]);
+        .set_header(["RESULT", "FIELD"]);
     for note in notes {
         let field = if note.field.is_empty() { "the object as a whole" } else { &note.field };
         table.add_row([note.what.as_str().to_owned(), format!("{field}\n{}", note.sentence)]);

@@ -85,7 +85,7 @@ impl Requirements {
                 let sentence = if wanted.is_label {
                     format!("`{}` cannot be a label of the nodes: left out. {instead}", wanted.key)
                 } else {
-                    format!("There is no label for `{}`. {instead} {}", wanted.key, may_buy_more())
+                    format!("Poolwright has no label for `{}`. {instead} {}", wanted.key, may_buy_more())
                 };
                 report.not_possible(wanted.path, sentence);
             }
@@ -121,12 +121,12 @@ impl Requirements {
         if wanted.is_label {
             report.changed(
                 &wanted.path,
-                format!("It is a requirement on `{to}`: an offering decides this label.{also}"),
+                format!("Becomes a requirement on `{to}`: the offering sets this label.{also}"),
             );
         } else if wanted.key == to {
-            report.kept(&wanted.path, format!("`{to}` is called the same here.{also}"));
+            report.kept(&wanted.path, format!("`{to}` has the same name.{also}"));
         } else {
-            report.changed(&wanted.path, format!("It is `{to}`, with the same values.{also}"));
+            report.changed(&wanted.path, format!("Becomes `{to}`, with the same values.{also}"));
         }
         self.push(wanted, to);
     }
@@ -189,14 +189,14 @@ impl Requirements {
         if names.is_empty() {
             return report.changed(
                 wanted.path,
-                format!("The built-in catalogue has no {what} that it excludes: left out. Exclude those of your own by `{to}`."),
+                format!("Left out: the built-in catalogue has no {what} that it excludes. Exclude those of your own catalogue with `{to}`."),
             );
         }
         if names.len() > MOST_VALUES {
             return report.not_possible(
                 wanted.path,
                 format!(
-                    "There is no label for `{}`, and {} {what} are more than a requirement can name. Use `{}` or `{}`. {}",
+                    "Poolwright has no label for `{}`, and a requirement cannot list {} {what}. Use `{}` or `{}`. {}",
                     wanted.key,
                     names.len(),
                     ours::INSTANCE_FAMILY,
@@ -208,7 +208,7 @@ impl Requirements {
         report.changed(
             &wanted.path,
             format!(
-                "It is `{to}` with the {what} of {} that it {verb} in the built-in catalogue: {}. Add those of your own catalogue.",
+                "Becomes `{to}` with the {what} of {} that it {verb} in the built-in catalogue: {}. Add those of your own catalogue.",
                 KNOWN.clouds,
                 names.len()
             ),
@@ -227,14 +227,14 @@ impl Requirements {
             (Operator::In, true) | (Operator::Exists, _) => Operator::Exists,
             (Operator::NotIn, true) | (Operator::DoesNotExist, _) => Operator::DoesNotExist,
             (Operator::NotIn, false) => {
-                return report.changed(wanted.path, "Left out: there are no GPUs but those of NVIDIA.");
+                return report.changed(wanted.path, "Left out: Poolwright only buys NVIDIA GPUs.");
             }
             _ => return nothing_meets(wanted.path, report),
         };
         wanted.values = Vec::new();
         report.changed(
             &wanted.path,
-            format!("It is `{}`, present or absent: there are no GPUs but those of NVIDIA.", ours::GPU_MODEL),
+            format!("Becomes `{}`, present or absent: Poolwright only buys NVIDIA GPUs.", ours::GPU_MODEL),
         );
         self.push(wanted, ours::GPU_MODEL);
     }
@@ -242,7 +242,7 @@ impl Requirements {
     fn own(&mut self, wanted: Wanted, report: &mut Report) {
         match (wanted.operator, wanted.values.as_slice()) {
             (Operator::In, [value]) => {
-                report.changed(&wanted.path, format!("It is the label `{}: {value}` of the nodes.", wanted.key));
+                report.changed(&wanted.path, format!("Becomes the label `{}: {value}` of the nodes.", wanted.key));
                 self.own.insert(wanted.key, value.clone());
             }
             (Operator::NotIn | Operator::DoesNotExist, _) => {
@@ -348,7 +348,7 @@ fn operator_of(path: &str, text: &str, report: &mut Report) -> Option<Operator> 
         "Lte" => Operator::Lte,
         _ => {
             let next = "write In, NotIn, Exists, DoesNotExist, Gt, Gte, Lt or Lte";
-            report.problem(path, format!("`{text}` is no operator"), next);
+            report.problem(path, format!("`{text}` is not an operator"), next);
             return None;
         }
     };

@@ -107,17 +107,17 @@ fn annotations(
             report.changed(
                 path,
                 format!(
-                    "It is `{DO_NOT_DISRUPT_ANNOTATION}: \"true\"` on the NodePool itself. It keeps its nodes also when they are \
+                    "Becomes `{DO_NOT_DISRUPT_ANNOTATION}: \"true\"` on the NodePool itself. It keeps its nodes also when they are \
                      empty or older than expireAfter; in Karpenter they still expire."
                 ),
             );
             pool_annotations.insert(DO_NOT_DISRUPT_ANNOTATION.to_owned(), value);
         } else if key == KARPENTER_DO_NOT_DISRUPT_ANNOTATION {
-            report.changed(path, "Left out: on a node only \"true\" means something to Karpenter.");
+            report.changed(path, "Left out: Karpenter only reads \"true\" on a node.");
         } else if is_karpenters(&key) || key.starts_with("poolwright.dev/") {
             report.not_possible(
                 path,
-                "Poolwright cannot set it on nodes: left out. Check whether you need what it did.",
+                "Left out: Poolwright cannot set it on nodes. Check whether you need it.",
             );
         } else {
             report.kept(path, "An annotation of the nodes; it stays.");
@@ -138,7 +138,7 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
             if effect.is_none() {
                 report.problem(
                     fields.path("effect"),
-                    format!("`{name}` is no effect of a taint"),
+                    format!("`{name}` is not an effect of a taint"),
                     "write NoSchedule, PreferNoSchedule or NoExecute",
                 );
             }
@@ -149,7 +149,9 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
         if is_karpenters(&key) {
             report.not_possible(
                 path,
-                format!("Only Karpenter sets and lifts the taint `{key}`: left out. Poolwright has its own."),
+                format!(
+                    "Left out: only Karpenter sets and removes the taint `{key}`. Poolwright has its own."
+                ),
             );
         } else {
             report.kept(path, format!("The taint `{key}` stays."));
@@ -200,10 +202,10 @@ fn termination(of: &mut Fields<'_>, report: &mut Report) -> Option<DurationText>
     match written.parse() {
         Err(error) => report.problem(path, error.to_string(), "correct it in the source"),
         Ok(length) if length.is_zero() => {
-            report.changed(path, "It is `deadlines.termination: 1s`: zero is not possible.");
+            report.changed(path, "Becomes `deadlines.termination: 1s`: zero is not allowed.");
             return Some(DurationText::from("1s"));
         }
-        Ok(_) => report.changed(path, "It is `deadlines.termination` here and does the same."),
+        Ok(_) => report.changed(path, "Becomes `deadlines.termination`, with the same meaning."),
     }
     Some(written)
 }
@@ -213,11 +215,11 @@ fn expire_after(of: &mut Fields<'_>, report: &mut Report) -> ExpiryText {
     if let Some(text) = of.text("expireAfter", report) {
         report.kept(
             path.clone(),
-            "Nodes get as old as in Karpenter. Their pods have room elsewhere before they are asked to go.",
+            "Nodes expire at the same age as in Karpenter. Before eviction, Poolwright makes sure that their pods have room elsewhere.",
         );
         expiry(path, text, report)
     } else {
-        report.changed(path, "It is absent, which is 720h in Karpenter and `Never` here: 720h is written.");
+        report.changed(path, "Absent: Karpenter's default is 720h, Poolwright's is `Never`. Writes 720h.");
         ExpiryText::from("720h")
     }
 }

@@ -279,7 +279,7 @@ fn a_static_pool_stays_one() {
     let converted = of_size(json!(3));
     assert_eq!(only(&converted).spec.replicas, Some(3));
     assert_eq!(note(&converted, "spec.replicas").what, Outcome::Kept);
-    assert!(problem(&of_size(json!(-1))).contains("-1 is not from 0 to 1000"));
+    assert!(problem(&of_size(json!(-1))).contains("-1 is not between 0 and 1000"));
 }
 
 #[test]
@@ -384,7 +384,10 @@ fn a_template_label_that_an_offering_decides_is_a_requirement() {
 #[test]
 fn old_versions_are_sent_to_karpenters_own_tools() {
     let said = problem(&of(&pool(|pool| pool["apiVersion"] = json!("karpenter.sh/v1beta1"))));
-    assert!(said.contains("`karpenter.sh/v1beta1` is not read") && said.contains("v1-migration"), "{said}");
+    assert!(
+        said.contains("`karpenter.sh/v1beta1` cannot be converted") && said.contains("v1-migration"),
+        "{said}"
+    );
 }
 
 #[test]

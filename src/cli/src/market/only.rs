@@ -60,7 +60,7 @@ impl Only {
             |wanted: &str| families.contains(wanted) || kinds().any(|kind| kind.name.as_str() == wanted);
         let missing = |flag: &str, wanted: &[String], is: &dyn Fn(&str) -> bool, has: &BTreeSet<&str>| {
             let name = wanted.iter().find(|name| !is(name))?;
-            Some(format!("{flag} {name}: there is none; there is {}", some(has)))
+            Some(format!("{flag} {name}: none found; choose from {}", some(has)))
         };
         missing("--type", &self.types, &is_type, &families)
             .or_else(|| missing("--gpu", &self.gpus, &|name| name == ANY || models.contains(name), &models))
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(told(Only::default()), None);
         let gpu =
             told(Only { gpus: vec!["h1000".to_owned()], ..Only::default() }).expect("there is no such GPU");
-        assert!(gpu.starts_with("--gpu h1000: there is none; there is a100"), "{gpu}");
+        assert!(gpu.starts_with("--gpu h1000: none found; choose from a100"), "{gpu}");
         assert!(told(Only { zones: vec!["mars".to_owned()], ..Only::default() }).is_some());
         assert!(told(Only { types: vec!["g5.tiny".to_owned()], ..Only::default() }).is_some());
     }

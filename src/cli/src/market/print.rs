@@ -48,9 +48,9 @@ pub fn gpus(list: &Gpus, out: &mut impl Write) -> io::Result<()> {
     right(&mut table, if says_more { &[2, 3, 5, 6, 7, 8] } else { &[2, 3, 5, 6] });
     writeln!(out, "{}\n", text(table))?;
     let what = if says_more {
-        "CPU and memory are as sold."
+        "CPU and memory are those of the instance."
     } else {
-        "CPU and memory are what a node has for pods; this source says nothing of EFA and NVMe."
+        "CPU and memory are what a node offers to pods; catalogues do not list EFA and NVMe."
     };
     writeln!(out, "{} types. {what}", count(list.types.len()))?;
     origin(&list.source, list.as_of.as_deref(), out)?;
@@ -101,7 +101,7 @@ pub fn prices(list: &Prices, out: &mut impl Write) -> io::Result<()> {
     }
     right(&mut table, if says_rates { &[4, 5, 6, 7] } else { &[4, 5, 6] });
     if list.offerings.is_empty() {
-        writeln!(out, "Nothing that is sold meets all of this.")?;
+        writeln!(out, "No instance type matches all filters.")?;
     } else {
         writeln!(out, "{}\n", text(table))?;
         let shown = match list.total - list.offerings.len() {

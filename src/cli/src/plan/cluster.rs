@@ -38,9 +38,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
     let mut snapshot = objects.snapshot(&mut notes);
     let implicit_pool = snapshot.pools.is_empty();
     let catalogue = if implicit_pool {
-        notes.push(
-            "the cluster has no NodePool; planned as if one allowed everything in the catalogue".to_owned(),
-        );
+        notes.push("the cluster has no NodePool; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?
     } else {
         let (catalogues, all) = pool::sold(&snapshot.pools, &objects.classes, true, offers, &mut notes);

@@ -20,7 +20,7 @@ pub fn read(path: &Path) -> Result<Commitments, Failure> {
 pub fn read_for_controller(path: &Path) -> Result<Commitments, Failure> {
     if path.as_os_str() == "-" {
         return Err(Failure::bad_input(
-            "--commitments -: the controller reads the file again when it changes; give the path of one",
+            "--commitments -: the controller reads the file again when it changes; pass the path of a file",
         ));
     }
     let read = read(path)?;

@@ -16,24 +16,19 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
     let (manifest, mut problems) = read(paths)?;
     for node in &manifest.nodes {
         if snapshot.nodes.contains_key(&node.name) {
-            problems.push(format!(
-                "Node {}: is among the manifests to plan for too; keep one of them",
-                node.name
-            ));
+            problems.push(format!("Node {}: is also in the manifests of -f; keep one", node.name));
         }
     }
     for pod in &manifest.pods {
         if snapshot.pods.contains_key(&pod.key) {
-            problems.push(format!("Pod {}: is among the pods to plan for too; keep one of them", pod.key));
+            problems.push(format!("Pod {}: is also in the pods to plan for; keep one", pod.key));
         }
     }
     if problems.is_empty() && manifest.nodes.is_empty() && manifest.claims.is_empty() {
         problems.push("the files have no Node; write them with `kubectl get nodes,pods -A -o yaml`");
     }
     let ours = |what: &str, count: usize| {
-        (count > 0).then(|| {
-            format!("{count} {what} among the nodes that are there are not used; hand them in with -f")
-        })
+        (count > 0).then(|| format!("--existing: {count} {what} are not read; pass them with -f"))
     };
     notes.extend(ours("NodePools", manifest.pools.len()));
     let mut waiting = 0;

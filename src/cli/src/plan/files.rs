@@ -78,7 +78,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         ..Snapshot::default()
     };
     let catalogue = if implicit_pool {
-        notes.push("no NodePool is given; planned as if one allowed everything in the catalogue".to_owned());
+        notes.push("no NodePool is given; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?
     } else {
         let (catalogues, all) = pool::sold(&snapshot.pools, &classes, false, offers, &mut notes);

@@ -48,12 +48,12 @@ fn add(limits: &mut PoolLimits, text: &str) -> Result<(), String> {
         }
         _ => {
             return Err(format!(
-                "`{key}` is no limit; use usdPerHour, nodes, {} or an extended resource like nvidia.com/gpu",
+                "`{key}` is not a limit; use usdPerHour, nodes, {} or an extended resource like nvidia.com/gpu",
                 NATIVE.join(", ")
             ));
         }
     };
-    if is_again { Err(format!("`{key}` is limited twice; keep one of them")) } else { Ok(()) }
+    if is_again { Err(format!("`{key}` is limited twice; keep one")) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
         for part in [
             "6 problems",
             "--limit 40: has no `=`",
-            "--limit usdperhour=40: `usdperhour` is no limit",
+            "--limit usdperhour=40: `usdperhour` is not a limit",
             "--limit usdPerHour=-1: ",
             "--limit nodes=many: `many` is not a number of nodes",
             "--limit cpu=1,5: ",

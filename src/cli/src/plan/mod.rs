@@ -91,11 +91,11 @@ pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanO
     let catalogue = catalogue::load(&flags.catalogue)?;
     if !flags.existing.is_empty() && flags.filename.is_empty() && flags.trace.is_none() {
         return Err(Failure::bad_input(
-            "--existing: says what is there beside the pods of -f or --trace; give one of them (a cluster's own nodes count anyway)",
+            "--existing: only for the pods of -f or --trace; add one of them (a plan for a cluster reads its nodes anyway)",
         ));
     }
     if flags.at_risk.is_some() && !flags.spot {
-        return Err(Failure::bad_input("--at-risk: interruptions are counted with --spot only; add it"));
+        return Err(Failure::bad_input("--at-risk: only used with --spot; add --spot"));
     }
     let committed = flags.commitments.as_deref().map(commitments::read).transpose()?.unwrap_or_default();
     let catalogue = commitments::with_reservations(&committed, catalogue)?;
@@ -133,7 +133,7 @@ pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanO
 
 fn sharing(flags: &InputFlags) -> Result<Sharing, Failure> {
     if flags.mig_mixed && flags.sharing != SharingMode::Mig {
-        return Err(Failure::bad_input("--mig-mixed: GPUs are cut with --sharing mig only; add it"));
+        return Err(Failure::bad_input("--mig-mixed: only used with --sharing mig; add it"));
     }
     Ok(match flags.sharing {
         SharingMode::None => Sharing::Whole,

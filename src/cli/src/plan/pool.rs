@@ -59,7 +59,7 @@ pub fn sold(
             Some(known) => {
                 if let Some(unread) = known.facts.unread {
                     notes.push(format!(
-                        "{class}: {unread} are not read; its pools may buy what the catalogue has of {}",
+                        "{class}: {unread} are not read; its pools may buy everything that the catalogue has of {}",
                         known.cloud.short
                     ));
                 }
@@ -73,7 +73,7 @@ pub fn sold(
             }
             None => {
                 notes.push(format!(
-                    "{class} is not among the files; its pools may buy what the catalogue has"
+                    "{class} is not in the files; its pools may buy everything in the catalogue"
                 ));
                 provider(offers, notes)
             }
@@ -82,7 +82,7 @@ pub fn sold(
         let sells = part(offers, |name| provider.as_deref().is_none_or(|wanted| wanted == name));
         let result = if sells.offerings().is_empty() {
             let what = provider.map_or_else(String::new, |provider| format!(" of provider `{provider}`"));
-            Err(format!("{class} sells nothing: the catalogue has no offering{what} that the flags leave"))
+            Err(format!("{class} sells nothing: the catalogue has no offering{what} that the flags allow"))
         } else {
             Ok(Arc::new(sells))
         };
@@ -108,7 +108,9 @@ fn provider(offers: &Offers, notes: &mut Vec<String>) -> Option<String> {
         return offers.wanted.provider.clone();
     }
     let (provider, is_choice) = default_provider(&offers.catalogue)?;
-    let note = format!("the catalogue has several providers; planned for {provider} (--provider chooses)");
+    let note = format!(
+        "the catalogue has several providers; this plan buys from {provider} (--provider chooses another)"
+    );
     if is_choice && !notes.contains(&note) {
         notes.push(note);
     }

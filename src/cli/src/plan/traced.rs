@@ -54,11 +54,11 @@ pub fn input(
 fn shared(shares: usize, sharing: SharingMode) -> String {
     let pods = if shares == 1 { "1 pod asks".to_owned() } else { format!("{shares} pods ask") };
     let become_of = match sharing {
-        SharingMode::None => "each is given a whole one",
+        SharingMode::None => "each gets a whole GPU",
         SharingMode::TimeSlicing | SharingMode::Mps => {
-            "its memory is not in the trace, so only the shares are added up"
+            "the trace does not have their GPU memory, so only the shares are added up"
         }
-        SharingMode::Mig => "each is given the smallest GPU instance with as much compute",
+        SharingMode::Mig => "each gets the smallest GPU instance with enough compute",
     };
     format!("{pods} for a share of a GPU; {become_of}")
 }

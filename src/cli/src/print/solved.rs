@@ -37,7 +37,7 @@ fn size(figures: &Figures) -> String {
         format!("{} {}", count(number), if number == 1 { one } else { many })
     };
     format!(
-        "{} in {}, {} of node to buy, {} there.",
+        "{} in {}, {} of node to buy, {} existing.",
         pods(figures.pods as usize),
         number(figures.classes, "class", "classes"),
         number(figures.candidates, "kind", "kinds"),

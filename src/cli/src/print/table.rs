@@ -68,7 +68,7 @@ fn headline(plan: &Document) -> String {
     }
     let mut parts = vec![format!("{} waiting: {buy}", pods(total))];
     if on_existing > 0 {
-        parts.push(format!("{} fit on nodes that are there", count(on_existing)));
+        parts.push(format!("{} fit on existing nodes", count(on_existing)));
     }
     if plan.pods.unplaced > 0 {
         parts.push(format!("{} left out", count(plan.pods.unplaced)));
@@ -114,7 +114,7 @@ fn purchases(plan: &Document) -> String {
     let rest = kinds.get(KINDS_SHOWN..).unwrap_or_default();
     if !rest.is_empty() {
         let sum = Purchase::sum(rest);
-        let name = format!("in {} more kinds", rest.len());
+        let name = format!("of {} more types", rest.len());
         let total = money(sum.cost.usd_per_hour, total_decimals);
         table.add_row([count(sum.nodes), name, blank(), blank(), blank(), total, count(sum.pods)]);
     }
@@ -135,7 +135,7 @@ fn purchases(plan: &Document) -> String {
 fn layouts(plan: &Document) -> String {
     let kinds = plan.layouts();
     let mut table = plain();
-    table.set_header(["GPUS", "INSTANCE TYPE", "EACH IS USED AS"]);
+    table.set_header(["GPUS", "INSTANCE TYPE", "USE OF EACH"]);
     for kind in kinds.iter().take(LAYOUTS_SHOWN) {
         table.add_row([count(kind.gpus), kind.instance_type.to_owned(), kind.words.clone()]);
     }
@@ -164,7 +164,7 @@ fn figures(plan: &Document) -> String {
             format!("no plan can cost less; gap {}, proof {}", percent(plan.gap), proof(plan.proof))
         };
         if let Some(risk) = plan.risk_usd_per_hour {
-            add("Interruptions", format!("{} $/h expected loss, counted beside the cost", money(risk, 2)));
+            add("Interruptions", format!("{} $/h expected loss, in addition to the cost", money(risk, 2)));
         }
         add("Lower bound", format!("{} $/h, {verdict}", money(bound, 2)));
         let against = |other: UsdPerHour| match plan.excess_of(other) {

@@ -29,7 +29,7 @@ impl Policy {
             )
         };
         let (key, value) = split(text).ok_or_else(|| explain("has no `=`"))?;
-        let path = path(key).ok_or_else(|| explain("the key is no path of fields"))?;
+        let path = path(key).ok_or_else(|| explain("the key is not a path of fields"))?;
         Ok(Self { text: text.to_owned(), path, value: scalar(value) })
     }
 
@@ -102,15 +102,13 @@ fn step<'v>(at: &'v mut Value, segment: &Segment) -> Result<&'v mut Value, Strin
             if at.is_null() {
                 *at = Value::Object(serde_json::Map::new());
             }
-            let fields = at
-                .as_object_mut()
-                .ok_or_else(|| format!("`{key}` is asked of something that has no fields"))?;
+            let fields =
+                at.as_object_mut().ok_or_else(|| format!("`{key}` is below a value that has no fields"))?;
             Ok(fields.entry(key.clone()).or_insert(Value::Null))
         }
         Segment::Place(place) => {
-            let items = at
-                .as_array_mut()
-                .ok_or_else(|| format!("[{place}] is asked of something that is no list"))?;
+            let items =
+                at.as_array_mut().ok_or_else(|| format!("[{place}] is below a value that is not a list"))?;
             let count = items.len();
             items.get_mut(*place).ok_or_else(|| format!("[{place}] is beyond the end of a list of {count}"))
         }
@@ -163,12 +161,12 @@ mod tests {
     fn what_is_no_field_is_refused_with_the_cause() {
         for (text, cause) in [
             ("weight", "has no `=`"),
-            ("=3", "the key is no path of fields"),
-            ("a..b=3", "the key is no path of fields"),
+            ("=3", "the key is not a path of fields"),
+            ("a..b=3", "the key is not a path of fields"),
             ("limits[=3", "has no `=`"),
             ("requirements[7].key=a", "[7] is beyond the end of a list of 1"),
-            ("weight.more=1", "`more` is asked of something that has no fields"),
-            ("limits[0]=1", "[0] is asked of something that is no list"),
+            ("weight.more=1", "`more` is below a value that has no fields"),
+            ("limits[0]=1", "[0] is below a value that is not a list"),
         ] {
             let said = applied(text).unwrap_err();
             assert!(said.contains(cause), "{text}: {said}");

@@ -65,7 +65,9 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
         refused(&classes).iter().chain(&refused(&pools)).for_each(|refusal| problems.push(refusal));
     }
     if problems.is_empty() && pools.is_empty() {
-        problems.push("the files of --pools have no NodePool; without one nothing is bought");
+        problems.push(
+            "the files of --pools have no NodePool; add one, because Poolwright buys nothing without it",
+        );
     }
     let problems_of_files = problems.len();
     let policies = read_policies(policies, &mut problems);
@@ -76,7 +78,7 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
     let mut notes = manifest.notes;
     if others > 0 {
         notes.push(format!(
-            "--pools: {others} objects that are neither NodePools nor node classes are not used"
+            "--pools: {others} objects are ignored, because they are neither NodePools nor node classes"
         ));
     }
     let mut models = Vec::new();
@@ -149,7 +151,7 @@ impl Pools {
         for (name, class) in &self.classes {
             if let Some(unread) = class.facts.unread {
                 self.notes.push(format!(
-                    "{name}: {unread} are not read; its pools may buy what the prices have of {}",
+                    "{name}: {unread} are not read; its pools may buy everything that the prices have of {}",
                     class.cloud.short
                 ));
             }
@@ -159,7 +161,7 @@ impl Pools {
             if sells.offerings().is_empty() {
                 let provider = provider.unwrap_or_default();
                 problems.push(format!(
-                    "{name}: --prices have no offering of `{provider}`; correct the node class, or pass prices that have some"
+                    "{name}: --prices have no offering of `{provider}`; correct the node class, or pass prices of `{provider}`"
                 ));
             }
             self.sold.insert(name.clone(), Arc::new(sells));
@@ -168,7 +170,7 @@ impl Pools {
             let class = &pool.node_class;
             if !self.sold.contains_key(class) {
                 problems.push(format!(
-                    "NodePool {}: spec.template.spec.nodeClassRef: {class} is not among the files of --pools; add it to them",
+                    "NodePool {}: spec.template.spec.nodeClassRef: {class} is not in the files of --pools; add it",
                     pool.name
                 ));
             }

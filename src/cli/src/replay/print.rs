@@ -45,7 +45,7 @@ fn span(duration: Duration) -> String {
 fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let Report { pods, pending, .. } = report;
     if report.played < report.asked {
-        writeln!(out, "Interrupted: {} of {} were played.\n", Span(report.played), Span(report.asked))?;
+        writeln!(out, "Interrupted: played {} of {}.\n", Span(report.played), Span(report.asked))?;
     }
     let cost = report.cost();
     let rate = report.rate();
@@ -55,13 +55,13 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     if report.unknown_prices > 0 {
         writeln!(
             out,
-            "               {} nodes have no known price and are in no figure of money",
+            "               {} nodes have no known price and are missing from all costs",
             report.unknown_prices
         )?;
     }
     writeln!(
         out,
-        "Pods           {}: {} finished, {} run, {} wait, {} evicted, {} lost their node",
+        "Pods           {}: {} finished, {} running, {} waiting, {} evicted, {} lost their node",
         pods.made, pods.finished, pods.running, pods.waiting, pods.evicted, pods.machine_lost
     )?;
     writeln!(
@@ -133,10 +133,10 @@ fn plots(report: &Report, out: &mut impl Write) -> io::Result<()> {
     };
     let most = |numbers: &mut dyn Iterator<Item = u64>| numbers.max().unwrap_or(0);
     let dearest = UsdPerHour::from_micros(most(&mut points.iter().map(|point| point.cost)));
-    let title = format!("Cost per hour, to {} $", Usd(dearest.micros().into()));
+    let title = format!("Cost per hour, up to {} $", Usd(dearest.micros().into()));
     plot(out, &title, points.iter().map(|point| point.cost).collect())?;
     let waiting = most(&mut points.iter().map(|point| point.waiting));
-    plot(out, &format!("Pods that wait, to {waiting}"), points.iter().map(|point| point.waiting).collect())?;
+    plot(out, &format!("Waiting pods, up to {waiting}"), points.iter().map(|point| point.waiting).collect())?;
     let end = Span(report.played).to_string();
     writeln!(out, " 0{end:>width$}", width = COLUMNS as usize - 1)
 }

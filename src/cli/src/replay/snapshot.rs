@@ -87,13 +87,13 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         }
     }
     if problems.is_empty() && work.jobs.is_empty() {
-        problems.push("the files of --snapshot have no pod that runs or waits");
+        problems.push("the files of --snapshot have no running or waiting pod");
     }
     let pods: u32 = work.jobs.iter().map(|job| job.pods).sum();
     let endless: u32 = work.jobs.iter().filter(|job| job.length.is_none()).map(|job| job.pods).sum();
     work.notes.insert(
         0,
-        format!("{pods} pods come at the beginning; {endless} of them run for ever (annotation {RUNS_FOR} says for how long)"),
+        format!("{pods} pods start at the beginning; {endless} of them run for ever (set how long with the annotation {RUNS_FOR})"),
     );
     counts.tell(&mut work.notes);
     problems.or(work)
@@ -135,13 +135,14 @@ struct Left {
 impl Left {
     fn tell(&self, notes: &mut Vec<String>) {
         if self.nodes > 0 {
-            notes.push(format!(
-                "{} Nodes of the snapshot are not used: all nodes are bought anew",
-                self.nodes
-            ));
+            notes
+                .push(format!("{} Nodes of the snapshot are ignored: all nodes are bought anew", self.nodes));
         }
         if self.ours > 0 {
-            notes.push(format!("{} pools, node classes and claims of the snapshot are not used; --pools says what may be bought", self.ours));
+            notes.push(format!(
+                "{} pools, node classes and claims of the snapshot are ignored; pass pools with --pools",
+                self.ours
+            ));
         }
     }
 }

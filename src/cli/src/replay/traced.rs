@@ -72,7 +72,7 @@ fn stretch(
         let first = pods.iter().map(|(_, times)| times.created).min().unwrap_or_default();
         let last = pods.iter().map(|(_, times)| times.deleted()).max().unwrap_or_default();
         return Err(Problems::one(format!(
-            "{file}: no pod is there between {} and {}; the first comes at {} and the last goes at {}: choose with --from and --for",
+            "{file}: no pod exists between {} and {}; the first starts at {} and the last ends at {}: change --from or --for",
             Span(from),
             Span(until),
             Span(first),
@@ -82,7 +82,7 @@ fn stretch(
     notes.insert(
         0,
         format!(
-            "{} of the {} pods of the trace are played, those from {} to {}; {before} were there before and run for what is left",
+            "played {} of the {} pods of the trace, from {} to {}; {before} of them ran before that and run for the rest of their time",
             jobs.len(),
             pods.len(),
             Span(from),
@@ -91,8 +91,8 @@ fn stretch(
     );
     match shares {
         0 => {}
-        1 => notes.push("1 pod asks for a share of a GPU and is given a whole one".to_owned()),
-        _ => notes.push(format!("{shares} pods ask for a share of a GPU and are given a whole one each")),
+        1 => notes.push("1 pod asks for a share of a GPU; it gets a whole GPU".to_owned()),
+        _ => notes.push(format!("{shares} pods ask for a share of a GPU; each gets a whole GPU")),
     }
     jobs.sort_by_key(|job| job.arrives);
     Ok(Work { jobs, objects: Vec::new(), notes })
@@ -159,8 +159,8 @@ mod tests {
         let said = work("a,1,1,0,100,500,100\n", 86_400, 3600).unwrap_err();
         assert_eq!(
             said,
-            "1 problem\n  pods.csv: no pod is there between 1d and 1d1h; the first comes at 1m40s and the last goes at \
-             8m20s: choose with --from and --for"
+            "1 problem\n  pods.csv: no pod exists between 1d and 1d1h; the first starts at 1m40s and the last ends at \
+             8m20s: change --from or --for"
         );
     }
 
@@ -168,7 +168,7 @@ mod tests {
     fn what_is_wrong_with_times_is_told_by_line_and_column() {
         let rows = "a,1,1,0,-5,10,\nb,1,1,0,10,5,\nc,1,1,0,10,20,30\nd,1,1,0,10,20,5\ne,1,1,0,soon,,\n";
         let said = work(rows, 0, 10).unwrap_err();
-        let order = "a pod is made, then scheduled, then deleted: correct the order";
+        let order = "a pod is created, then scheduled, then deleted: correct the order";
         let number = "use a whole number, 0 or more";
         let expected = [
             format!("pods.csv:2:creation_time: \"-5\" is negative; {number}"),

@@ -60,7 +60,7 @@ pub fn read(path: &Path) -> Result<Vec<Problem>, Failure> {
     let source = source::file(path).map_err(Failure::bad_input)?;
     parse(&source.text).map_err(|cause| {
         Failure::bad_input(format!(
-            "{}: {cause}; hand in a file that `poolwright plan --save-problem` wrote",
+            "{}: {cause}; pass a file that `poolwright plan --save-problem` wrote",
             source.name
         ))
     })
@@ -71,7 +71,7 @@ fn parse(text: &str) -> Result<Vec<Problem>, String> {
         if error.is_eof() && error.line() <= 1 && error.column() == 0 {
             "is empty".to_owned()
         } else {
-            format!("is no problem of the solver: {error}")
+            format!("is not a problem of the solver: {error}")
         }
     };
     let shape: Shape = serde_json::from_str(text).map_err(explain)?;

@@ -9,30 +9,30 @@ pub fn doing(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> (String
     match claim.stage() {
         Stage::Pending => {
             let refused = said(claim, ConditionType::Launched, ConditionStatus::False);
-            (refused.unwrap_or_else(|| "an instance is being ordered".to_owned()), bought(claim))
+            (refused.unwrap_or_else(|| "launching an instance".to_owned()), bought(claim))
         }
         Stage::Launched => {
-            ("its instance is launched; its node has not joined yet".to_owned(), bought(claim))
+            ("the instance is launched; its node has not joined yet".to_owned(), bought(claim))
         }
         Stage::Registered => {
             let missing = said(claim, ConditionType::Initialized, ConditionStatus::False);
-            let missing = missing.unwrap_or_else(|| "its node has joined and is not open yet".to_owned());
+            let missing = missing.unwrap_or_else(|| "the node has joined; it admits no pods yet".to_owned());
             (missing, bought(claim))
         }
         Stage::Initialized => (at_work(claim, node, pods), None),
         Stage::Disrupting => {
-            let closed = "its node is closed to pods: it will be given back";
+            let closed = "cordoned: its instance will be terminated";
             let message = said(claim, ConditionType::Disrupting, ConditionStatus::True);
             (message.unwrap_or_else(|| closed.to_owned()), None)
         }
         Stage::Draining => {
             let held = said(claim, ConditionType::Drained, ConditionStatus::False);
             let held = held.or_else(|| said(claim, ConditionType::VolumesDetached, ConditionStatus::False));
-            (held.unwrap_or_else(|| "its node is emptied and given back".to_owned()), goes(claim))
+            (held.unwrap_or_else(|| "draining, then its instance is terminated".to_owned()), goes(claim))
         }
         Stage::Terminating => {
             let message = said(claim, ConditionType::InstanceTerminating, ConditionStatus::True);
-            (message.unwrap_or_else(|| "its instance is being given back".to_owned()), goes(claim))
+            (message.unwrap_or_else(|| "terminating the instance".to_owned()), goes(claim))
         }
     }
 }
@@ -47,19 +47,19 @@ fn at_work(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> String {
         return format!("node {} is not ready", node.name);
     }
     if let Some(node) = node.filter(|node| node.cordoned && !node.gated) {
-        return format!("node {} is cordoned, and not by Poolwright", node.name);
+        return format!("node {} is cordoned, but not by Poolwright", node.name);
     }
     if let Some(drifted) = said(claim, ConditionType::Drifted, ConditionStatus::True) {
-        return format!("it has drifted: {drifted}");
+        return format!("drifted: {drifted}");
     }
     if let Some(empty) = said(claim, ConditionType::Empty, ConditionStatus::True) {
         return empty;
     }
     match pods {
-        None => "it is open to pods".to_owned(),
-        Some(0) => "it is open to pods; none is there yet".to_owned(),
-        Some(1) => "it runs 1 pod".to_owned(),
-        Some(count) => format!("it runs {count} pods"),
+        None => "ready".to_owned(),
+        Some(0) => "ready; runs no pods yet".to_owned(),
+        Some(1) => "runs 1 pod".to_owned(),
+        Some(count) => format!("runs {count} pods"),
     }
 }
 
@@ -72,7 +72,7 @@ fn bought(claim: &Claim) -> Option<String> {
 fn goes(claim: &Claim) -> Option<String> {
     let why = [ConditionType::Disrupting, ConditionType::Unhealthy];
     let why = why.into_iter().find_map(|kind| said(claim, kind, ConditionStatus::True))?;
-    Some(format!("it goes because of this: {why}"))
+    Some(format!("to be removed: {why}"))
 }
 
 /// The sentence of a condition with this status.

@@ -54,10 +54,10 @@ where
     match Api::<K>::all(client.clone()).list(parameters).await {
         Ok(listed) => Ok(Ok(listed.items)),
         Err(kube::Error::Api(status)) if status.code == 403 => {
-            Ok(Err(format!("{plural} may not be read: {}", status.message)))
+            Ok(Err(format!("you may not list {plural}: {}", status.message)))
         }
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Err(format!(
-            "{plural} are not known to the cluster; install them: poolwright crds | kubectl apply -f -"
+            "the cluster has no {plural}; install the custom resources: poolwright crds | kubectl apply -f -"
         ))),
         Err(error) => Err(error).with_context(|| format!("cannot list {plural}")),
     }

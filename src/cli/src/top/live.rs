@@ -92,7 +92,9 @@ impl Screen {
                     Ok(News::Stop) => return Ok(()),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => {
-                        return Err(anyhow!("the part that reads the cluster ended; this is a bug"));
+                        return Err(anyhow!(
+                            "the thread that reads the cluster ended; this is a bug, please report it"
+                        ));
                     }
                 }
             }

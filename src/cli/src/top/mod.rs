@@ -35,7 +35,7 @@ use crate::exit::{ExitStatus, Failure};
 pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     if !flags.once && !io::stdout().is_terminal() {
         return Err(Failure::bad_input(
-            "standard output is no terminal; use --once, which prints the same as text (or -o json)",
+            "standard output is not a terminal; use --once, which prints one reading as text (or -o json)",
         ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -219,7 +219,7 @@ fn pool_rows(pools: &[NodePool], nodes: &[NodeRow], sees_pods: bool) -> Vec<Pool
     for node in nodes {
         rows.entry(node.pool.clone()).or_insert_with(|| PoolRow {
             name: node.pool.clone(),
-            problem: Some("there is no such pool any more".to_owned()),
+            problem: Some("the pool no longer exists".to_owned()),
             ..PoolRow::default()
         });
     }
@@ -240,9 +240,9 @@ fn pool_row(pool: &NodePool) -> PoolRow {
     let ready = of(ConditionType::Ready).filter(|condition| condition.status != "Unknown");
     let ready = ready.map(|condition| condition.status == "True");
     let problem = if pool.metadata.deletion_timestamp.is_some() {
-        Some("it is being deleted: nothing is bought from it".to_owned())
+        Some("being deleted: buys nothing".to_owned())
     } else if ready.is_none() {
-        Some("no controller has said yet whether it can be used".to_owned())
+        Some("no controller has checked it yet".to_owned())
     } else if ready == Some(false) {
         of(ConditionType::Ready).map(sentence)
     } else {

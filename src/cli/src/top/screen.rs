@@ -17,12 +17,12 @@ use super::{tables, words};
 const TALL: u16 = 20;
 /// With fewer lines the chosen row's sentence has no place of its own.
 const TALLER: u16 = 26;
-const KEYS: &str = "q quit  tab next part  arrows move  s sort  p one pool  ? help";
+const KEYS: &str = "q quit  tab next table  arrows move  s sort  p filter by pool  ? help";
 const HELP: [&str; 5] = [
-    "q, Esc, Ctrl-C  quit                     Tab, Shift-Tab  go to pools, nodes, events",
+    "q, Esc, Ctrl-C  quit                     Tab, Shift-Tab  next or previous table",
     "arrows, j, k    choose a row             PgUp, PgDn, g, G  move faster",
-    "s               sort by cost, age, name  p  only nodes of the chosen pool, and back",
-    "GPUS            in use / there           $/H  as the claims say; ? is unknown",
+    "s               sort by cost, age, name  p  show or hide nodes of other pools",
+    "GPUS            in use / allocatable     $/H  from the claims; ? is unknown",
     "?               close this               poolwright top --once  the same as text",
 ];
 
@@ -116,7 +116,8 @@ fn header(picture: Picture<'_>, area: Rect) -> Vec<Line<'static>> {
     }
     lines.extend(sums.into_iter().map(|sum| Line::raw(cut(&sum, wide))));
     if let Some(why) = trouble {
-        let why = format!("Shown is what was read {ago} ago ({:.0}): {}", view.read_at, plain(why));
+        let why =
+            format!("Data of {ago} ago ({:.0}), because a new reading failed: {}", view.read_at, plain(why));
         lines.push(Line::styled(cut(&why, wide), warning));
     }
     lines
@@ -146,7 +147,7 @@ fn parts(picture: Picture<'_>, state: &ViewState) -> [Part; 3] {
         title: format!("Pools ({})", shown.len()),
         columns: &tables::POOLS,
         styles: shown.iter().map(|row| if row.problem.is_some() { warn() } else { Style::new() }).collect(),
-        remarks: remarks(&[ObjectKind::NodePools], "There is no NodePool: nothing is bought.", shown.len()),
+        remarks: remarks(&[ObjectKind::NodePools], "No NodePools: Poolwright buys nothing.", shown.len()),
         rows: shown.into_iter().map(tables::pool).collect(),
     };
     let shown = nodes(view, state);
@@ -158,7 +159,7 @@ fn parts(picture: Picture<'_>, state: &ViewState) -> [Part; 3] {
         styles: shown.iter().map(|row| stage_style(row.stage)).collect(),
         remarks: remarks(
             &[ObjectKind::NodeClaims, ObjectKind::Nodes],
-            "There is no node of Poolwright's.",
+            "Poolwright has no nodes.",
             shown.len(),
         ),
         rows: shown.into_iter().map(|row| tables::node(row, now)).collect(),
@@ -167,10 +168,10 @@ fn parts(picture: Picture<'_>, state: &ViewState) -> [Part; 3] {
     let style = |severity: &str| if severity == "Warning" { warn() } else { Style::new() };
     let events = Part {
         focus: Focus::Events,
-        title: format!("What happened lately ({})", shown.len()),
+        title: format!("Recent events ({})", shown.len()),
         columns: &tables::EVENTS,
         styles: shown.iter().map(|row| style(&row.severity)).collect(),
-        remarks: remarks(&[ObjectKind::Events], "Nothing was said lately.", shown.len()),
+        remarks: remarks(&[ObjectKind::Events], "No recent events.", shown.len()),
         rows: shown.iter().map(|row| tables::event(row, now)).collect(),
     };
     [pools, nodes, events]

@@ -29,17 +29,17 @@ fn every_stage_of_a_claim_says_what_is_done_and_why() {
         said("gpu-a"),
         ("Pending", "g5.xlarge is out of stock in us-east-1a; the next is tried", bought)
     );
-    assert_eq!(said("gpu-b"), ("Launched", "its instance is launched; its node has not joined yet", bought));
+    assert_eq!(said("gpu-b"), ("Launched", "the instance is launched; its node has not joined yet", bought));
     assert_eq!(said("gpu-c"), ("Registered", "node gpu-c is not ready", bought));
     assert_eq!(said("cpu-d"), ("Initialized", "condition GpuHealthy=False of node cpu-d", None));
-    assert_eq!(said("gpu-old"), ("Initialized", "it runs 1 pod", None));
+    assert_eq!(said("gpu-old"), ("Initialized", "runs 1 pod", None));
     assert_eq!(said("gpu-g"), ("Disrupting", leaves, None));
     assert_eq!(
         said("gpu-e"),
         (
             "Draining",
             "node gpu-e still runs 1 pod (ml/e), which are asked to go",
-            Some("it goes because of this: its work costs 0.50 $/h less elsewhere")
+            Some("to be removed: its work costs 0.50 $/h less elsewhere")
         )
     );
     assert_eq!(said("gpu-f"), ("Terminating", "no work is on it: its instance is being given back", None));
@@ -49,9 +49,9 @@ fn every_stage_of_a_claim_says_what_is_done_and_why() {
 fn a_claim_of_which_nothing_is_recorded_yet_is_being_ordered() {
     let reading = Reading { claims: Ok(objects(vec![claim("a", "gpu", &[])])), ..nothing() };
     let view = view("prod", &reading);
-    assert_eq!(row(&view, "a").doing, "an instance is being ordered");
+    assert_eq!(row(&view, "a").doing, "launching an instance");
     assert_eq!(row(&view, "a").usd_per_hour, Some("1.006".parse().unwrap()), "planned, not paid yet");
-    assert_eq!(view.pools[0].problem.as_deref(), Some("there is no such pool any more"));
+    assert_eq!(view.pools[0].problem.as_deref(), Some("the pool no longer exists"));
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn what_lasts_on_an_open_node_is_said_before_what_runs_there() {
         ..nothing()
     };
     let view = view("prod", &reading);
-    assert_eq!(row(&view, "a").doing, "it has drifted: its taints are not its pool's");
+    assert_eq!(row(&view, "a").doing, "drifted: its taints are not its pool's");
     assert_eq!(row(&view, "b").doing, "no workload pod is on node b or planned for it");
-    assert_eq!(row(&view, "c").doing, "it is open to pods; none is there yet");
+    assert_eq!(row(&view, "c").doing, "ready; runs no pods yet");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_node_that_is_not_ready_or_cordoned_by_somebody_is_said_to_be_so() {
     };
     let view = view("prod", &reading);
     assert_eq!(row(&view, "a").doing, "node a is not ready");
-    assert_eq!(row(&view, "b").doing, "node b is cordoned, and not by Poolwright");
+    assert_eq!(row(&view, "b").doing, "node b is cordoned, but not by Poolwright");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_pool_says_why_it_cannot_buy_and_what_holds_it_back() {
     let view = view("prod", &reading);
     let said = |at: usize| (view.pools[at].ready, view.pools[at].problem.as_deref());
     assert_eq!(said(0), (Some(true), Some("its limit of 2 nodes is reached")));
-    assert_eq!(said(1), (None, Some("no controller has said yet whether it can be used")));
+    assert_eq!(said(1), (None, Some("no controller has checked it yet")));
     let limits: Vec<(&str, &str)> =
         view.pools[0].limits.iter().map(|(key, amount)| (key.as_str(), amount.as_str())).collect();
     assert_eq!(limits, [("nodes", "2"), ("nvidia.com/gpu", "16")]);
@@ -142,7 +142,7 @@ fn whoever_renewed_its_lease_in_time_leads() {
 
 #[test]
 fn what_may_not_be_read_is_said_in_its_place_and_the_rest_is_shown() {
-    let forbidden = |kind: &str| format!("{kind} may not be read: User \"op\" cannot list {kind}");
+    let forbidden = |kind: &str| format!("you may not list {kind}: User \"op\" cannot list {kind}");
     let reading = Reading {
         events: Err(forbidden("events")),
         pods: Err(forbidden("pods")),
@@ -156,9 +156,9 @@ fn what_may_not_be_read_is_said_in_its_place_and_the_rest_is_shown() {
     );
     assert_eq!((view.totals.gpus.gpus, view.totals.gpus.gpus_in_use, view.pods_waiting), (8, None, None));
     let text = text(&view);
-    assert!(text.contains("Controller  leases may not be read: User"), "{text}");
+    assert!(text.contains("Controller  you may not list leases: User"), "{text}");
     assert!(text.contains("GPUs        ? of 8 in use"), "{text}");
-    assert!(text.contains("\nevents may not be read: User \"op\" cannot list events\n"), "{text}");
+    assert!(text.contains("\nyou may not list events: User \"op\" cannot list events\n"), "{text}");
     assert!(text.contains("node gpu-c is not ready"), "{text}");
 }
 
@@ -184,17 +184,17 @@ fn the_text_has_everything_in_a_fixed_order_and_no_escape_codes() {
 fn an_empty_cluster_says_so() {
     let expected = "\
 Cluster     prod, read at 2026-03-01T12:00:00Z
-Controller  nobody leads: no controller runs
+Controller  no leader: no controller has run yet
 Nodes       none
 GPUs        0 of 0 in use
 Cost        0.0000 $/h
 Pods        0 unschedulable, 0 waiting, 0 gated
 
-There is no NodePool: nothing is bought.
+No NodePools: Poolwright buys nothing.
 
-There is no node of Poolwright's.
+Poolwright has no nodes.
 
-Nothing was said lately.
+No recent events.
 ";
     assert_eq!(text(&view("prod", &nothing())), expected);
 }
@@ -244,13 +244,13 @@ fn a_screen_of_a_hundred_by_thirty_has_all_parts() {
     let all = lines.join("\n");
     assert!(lines[0].starts_with("prod  read 0s ago  Controller: poolwright-0 leads"), "{all}");
     assert!(lines[1].starts_with("Nodes: 8 (2 ready") && lines[2].contains("Pods: 2 unschedulable"), "{all}");
-    for part in ["Pools (3)", "Nodes (8), by cost", "What happened lately (2)", "q quit"] {
+    for part in ["Pools (3)", "Nodes (8), by cost", "Recent events (2)", "q quit"] {
         assert!(all.contains(part), "{part}:\n{all}");
     }
     for name in ["gpu-a", "cpu-d", "gpu-old", "ml/large"] {
         assert!(all.contains(name), "{name}:\n{all}");
     }
-    assert!(all.contains("gpu-old: it runs 1 pod"), "the chosen row is told in full:\n{all}");
+    assert!(all.contains("gpu-old: runs 1 pod"), "the chosen row is told in full:\n{all}");
     assert!(all.contains('…'), "what is too long says so:\n{all}");
 }
 
@@ -260,7 +260,7 @@ fn a_tiny_screen_shows_the_part_in_focus() {
     let nodes = screen(&view, &ViewState::default(), None, (40, 8)).join("\n");
     assert!(nodes.contains("Nodes (8)") && !nodes.contains("Pools"), "{nodes}");
     let events = screen(&view, &pressed(&view, &[KeyCode::Tab]), None, (40, 8)).join("\n");
-    assert!(events.contains("What happened"), "{events}");
+    assert!(events.contains("Recent events"), "{events}");
     for size in [(1, 1), (3, 2), (10, 4), (40, 3), (300, 5), (5, 60)] {
         for help in [KeyCode::Null, KeyCode::Char('?')] {
             screen(&view, &pressed(&view, &[help]), Some("no route"), size);
@@ -292,7 +292,7 @@ fn long_names_are_cut_and_wide_letters_stay_whole() {
 fn a_cluster_that_does_not_answer_any_more_is_shown_as_it_was_and_since_when() {
     let view = busy();
     let lines = screen(&view, &ViewState::default(), Some("connection refused\u{1b}[2J"), (120, 30));
-    let said = "Shown is what was read 0s ago (2026-03-01T12:00:00Z): connection refused [2J";
+    let said = "Data of 0s ago (2026-03-01T12:00:00Z), because a new reading failed: connection refused [2J";
     assert!(lines.iter().any(|line| line.starts_with(said)), "{lines:?}");
     assert!(lines.join("\n").contains("gpu-old"));
 }

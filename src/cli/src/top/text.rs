@@ -22,16 +22,16 @@ pub fn text(view: &View) -> String {
         &mut lines,
         view,
         &[ObjectKind::NodePools],
-        "There is no NodePool: nothing is bought.",
+        "No NodePools: Poolwright buys nothing.",
         &tables::POOLS,
         &pools,
     );
     let nodes: Vec<_> = view.nodes.iter().map(|row| tables::node(row, now)).collect();
     let kinds = [ObjectKind::NodeClaims, ObjectKind::Nodes];
-    part(&mut lines, view, &kinds, "There is no node of Poolwright's.", &tables::NODES, &nodes);
+    part(&mut lines, view, &kinds, "Poolwright has no nodes.", &tables::NODES, &nodes);
     let events = view.events.iter().take(EVENTS_SHOWN);
     let events: Vec<_> = events.map(|row| tables::event(row, now)).collect();
-    part(&mut lines, view, &[ObjectKind::Events], "Nothing was said lately.", &tables::EVENTS, &events);
+    part(&mut lines, view, &[ObjectKind::Events], "No recent events.", &tables::EVENTS, &events);
     if !view.notes.is_empty() {
         lines.push(String::new());
         lines.extend(view.notes.iter().map(|note| plain(note)));

@@ -60,13 +60,13 @@ pub fn nodes(nodes: NodeCounts) -> String {
 /// Who decides.
 pub fn leader(leader: &Leader, now: Timestamp) -> String {
     let Some(holder) = &leader.holder else {
-        return "nobody leads: no controller runs".to_owned();
+        return "no leader: no controller has run yet".to_owned();
     };
     let ago = leader.renewed_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", age(at, now)));
     if leader.leads {
         format!("{holder} leads, renewed {ago}")
     } else {
-        format!("nobody leads: {holder} renewed the Lease last, {ago}")
+        format!("no leader: {holder} renewed the Lease last, {ago}")
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
         let one = Leader { holder: Some("a".into()), renewed_at, leads: true };
         assert_eq!(leader(&one, now), "a leads, renewed 3s ago");
         let late = Leader { leads: false, ..one };
-        assert_eq!(leader(&late, now), "nobody leads: a renewed the Lease last, 3s ago");
-        assert_eq!(leader(&Leader::default(), now), "nobody leads: no controller runs");
+        assert_eq!(leader(&late, now), "no leader: a renewed the Lease last, 3s ago");
+        assert_eq!(leader(&Leader::default(), now), "no leader: no controller has run yet");
     }
 }

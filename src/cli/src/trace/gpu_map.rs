@@ -60,8 +60,7 @@ impl GpuMap {
         read(file, text, &COLUMNS, &mut problems, |row, problems| {
             let spec = row.cell(SPEC).unwrap_or_default();
             if spec.contains('|') {
-                let remedy =
-                    "give each alternative a row of its own; `|` in the trace is understood by itself";
+                let remedy = "give each alternative its own row; the trace may join them with `|`";
                 row.problem(problems, SPEC, format!("\"{spec}\" is a list of alternatives"), remedy);
             }
             let Some(choice) = models(row.cell(MODELS).unwrap_or_default()) else {

@@ -160,7 +160,7 @@ fn times(row: &Row<'_>, problems: &mut Problems) -> Option<Times> {
             problems,
             column,
             cause,
-            "a pod is made, then scheduled, then deleted: correct the order",
+            "a pod is created, then scheduled, then deleted: correct the order",
         );
         is_right = false;
     };

@@ -144,8 +144,8 @@ fn positions(
     let places: Vec<Vec<usize>> = columns.iter().map(|column| found(column.name)).collect();
     for (column, places) in columns.iter().zip(&places) {
         if places.len() > 1 {
-            let cause = format!("the column is there {} times", places.len());
-            problems.csv(file, line, Some(column.name), cause, "keep one of them");
+            let cause = format!("the column appears {} times", places.len());
+            problems.csv(file, line, Some(column.name), cause, "keep one");
         } else if places.is_empty() && column.required {
             let cause = "the column is missing".to_owned();
             let has: Vec<_> = header.iter().take(20).collect();

@@ -78,10 +78,10 @@ fn a_controller_does_not_start_with_a_wrong_file_of_commitments() {
     std::fs::remove_file(&file).expect("it is ours");
     for part in [
         &format!("{name}: commitments[0] (a): says not what a node uses of it; give discountPercent"),
-        &format!("{name}: reservations[0]: the controller takes reservations from node classes"),
+        &format!("{name}: reservations[0]: the controller reads reservations from node classes"),
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(started(name).contains("there is no such file"), "it is gone");
-    assert!(started("-").contains("give the path of one"));
+    assert!(started("-").contains("pass the path of a file"));
 }

@@ -89,14 +89,14 @@ fn what_one_may_not_list_is_said_in_its_place_and_the_rest_is_shown() {
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.starts_with("Cluster     partly, read at "), "{text}");
     assert!(
-        text.contains("\nevents may not be read: events is forbidden: User \"op\" cannot list\n"),
+        text.contains("\nyou may not list events: events is forbidden: User \"op\" cannot list\n"),
         "{text}"
     );
     assert!(
-        text.contains("\nnodepools are not known to the cluster; install them: poolwright crds |"),
+        text.contains("\nthe cluster has no nodepools; install the custom resources: poolwright crds |"),
         "{text}"
     );
-    assert!(text.contains("\nThere is no node of Poolwright's.\n"), "{text}");
+    assert!(text.contains("\nPoolwright has no nodes.\n"), "{text}");
     let output = top("partly-json", address, &["-o", "json"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
     let unreadable = document["unreadable"].as_object().expect("an object");

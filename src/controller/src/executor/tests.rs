@@ -7,7 +7,7 @@ use axum::http::Method;
 use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, ResourceList, Zone, builtin};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{Claim, ClaimName, Deadlines, ObjectKey, PodKey, PoolName, Uid};
-use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, Mishap, NODE_CLASS_KIND};
+use poolwright_provider_contract::memory::{InjectedFailure, MemoryCloud, MemoryProvider, NODE_CLASS_KIND};
 use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::{Value, json};
 
@@ -146,7 +146,7 @@ async fn a_launch_whose_answer_or_record_is_lost_buys_one_instance() {
     for lost in ["nothing", "the provider's answer", "the record", "the record's answer"] {
         let scene = Scene::created().await;
         match lost {
-            "the provider's answer" => scene.cloud.queue_mishap(Mishap::AnswerLost),
+            "the provider's answer" => scene.cloud.inject_failure(InjectedFailure::AnswerLost),
             "the record" => scene.api.fault(Method::PUT, "/status", Fault::Fails(409)),
             "the record's answer" => scene.api.fault(Method::PUT, "/status", Fault::AnswerLost),
             _ => {}
@@ -212,7 +212,7 @@ async fn a_claim_that_nothing_can_be_had_for_goes_and_its_pods_are_planned_at_on
 async fn a_launch_that_can_never_work_says_so_and_does_not_spin() {
     let scene = Scene::created().await;
     let why = poolwright_provider_contract::ProviderError::Invalid("no such image".into());
-    scene.cloud.queue_mishap(Mishap::Fails(why));
+    scene.cloud.inject_failure(InjectedFailure::Fails(why));
     let outcome = scene.executor.launch(&scene.claim()).await;
     assert!(matches!(outcome, Progress::Retry(wait, _) if wait >= Duration::from_secs(30)), "{outcome:?}");
     assert_eq!(scene.condition("Launched").unwrap()["message"], "no such image");

@@ -14,7 +14,7 @@ use futures::{FutureExt, StreamExt};
 use jiff::SignedDuration;
 use poolwright_core::{Claim, Interruption};
 use poolwright_intake::{api_interruption, interruption};
-use poolwright_provider_contract::{self as contract, Notice, ProviderError, instance_of};
+use poolwright_provider_contract::{self as contract, InterruptionMessage, ProviderError, instance_of};
 use poolwright_terms::{ConditionType, InterruptionKind};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -97,10 +97,14 @@ impl Interruptions {
     }
 
     /// The next notices of the provider, and the pause before the next poll.
-    fn hear<'a>(&'a self, provider: &'a Cloud, pause: Duration) -> BoxFuture<'a, (Vec<Notice>, Duration)> {
+    fn hear<'a>(
+        &'a self,
+        provider: &'a Cloud,
+        pause: Duration,
+    ) -> BoxFuture<'a, (Vec<InterruptionMessage>, Duration)> {
         async move {
             sleep(pause).await;
-            let heard = timeout(LIMIT, provider.notices()).await;
+            let heard = timeout(LIMIT, provider.interruptions()).await;
             for error in provider.failures() {
                 // The provider has logged it already.
                 self.count(provider, "look", &error);
@@ -134,7 +138,12 @@ impl Interruptions {
     }
 
     /// Handles a notice. Returns its receipt if it can be acknowledged.
-    async fn take(&self, provider: &Cloud, notice: Notice, permits: &Semaphore) -> Option<String> {
+    async fn take(
+        &self,
+        provider: &Cloud,
+        notice: InterruptionMessage,
+        permits: &Semaphore,
+    ) -> Option<String> {
         let all = notice.interruptions.into_iter().map(|said| async move {
             let outcome = self.record(provider, &said, permits).await;
             let labels = [provider.name(), said.kind.as_str(), outcome.label()];

@@ -12,7 +12,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Resource;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use poolwright_core::EventType;
-use poolwright_provider_contract::{ClassCondition, ClassReport, ClassReports, Holds, ProviderError};
+use poolwright_provider_contract::{
+    ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource, ProviderError,
+};
 use poolwright_terms::NodeClassRef;
 use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
@@ -41,7 +43,7 @@ const AT_A_TIME: usize = 4;
 pub struct NodeClasses {
     context: Context,
     /// Whether each provider received notices at the last check.
-    hearing: Vec<Option<ClassCondition>>,
+    hearing: Vec<Option<NodeClassCondition>>,
 }
 
 impl NodeClasses {
@@ -52,7 +54,8 @@ impl NodeClasses {
 
     /// Providers that check classes, with the kinds of their classes.
     fn kinds(&self) -> Vec<(Cloud, ApiResource)> {
-        let talkers = self.context.providers.all().iter().filter(|one| one.class_reports().is_some());
+        let talkers =
+            self.context.providers.all().iter().filter(|one| one.node_class_status_source().is_some());
         let kinds = talkers.flat_map(|one| one.node_class_kinds().iter().map(move |kind| (one, kind)));
         kinds.map(|(provider, kind)| (provider.clone(), kind.resource())).collect()
     }
@@ -85,17 +88,17 @@ impl LeaderLoop for NodeClasses {
 
 impl NodeClasses {
     /// Whether each provider receives notices.
-    fn hearing(&self) -> Vec<Option<ClassCondition>> {
+    fn hearing(&self) -> Vec<Option<NodeClassCondition>> {
         let all = self.context.providers.all().iter();
-        let of = |provider: &Cloud| provider.class_reports()?.hearing();
-        all.map(|provider| of(provider).filter(|one| one.holds != Holds::NoAnswer)).collect()
+        let of = |provider: &Cloud| provider.node_class_status_source()?.interruption_condition();
+        all.map(|provider| of(provider).filter(|one| one.outcome != ConditionOutcome::NoAnswer)).collect()
     }
 
     /// Checks every class once. Returns how soon to check again.
     async fn round(&self) -> Duration {
         let mut is_well = true;
         for (provider, resource) in self.kinds() {
-            let Some(reports) = provider.class_reports() else { continue };
+            let Some(reports) = provider.node_class_status_source() else { continue };
             let api = self.context.reader.dynamic(&resource);
             let listed = match api.metadata(&ListParams::default().match_any()).await {
                 Ok(listed) => listed,
@@ -118,14 +121,14 @@ impl NodeClasses {
     async fn one(
         &self,
         provider: &Cloud,
-        reports: &dyn ClassReports,
+        reports: &dyn NodeClassStatusSource,
         api: &Objects<DynamicObject>,
         resource: &ApiResource,
         name: String,
     ) -> bool {
         let key =
             NodeClassRef { group: resource.group.clone(), kind: resource.kind.clone(), name: name.clone() };
-        let report = timeout(LIMIT, reports.report(&key)).await;
+        let report = timeout(LIMIT, reports.status(&key)).await;
         let report = match report
             .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))))
         {
@@ -139,7 +142,7 @@ impl NodeClasses {
             }
         };
         let now = self.context.clock.now();
-        let hearing = reports.hearing();
+        let hearing = reports.interruption_condition();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         let changed = change_status(api, &self.context.writer, &name, report.uid.as_deref(), |object| {
             before = known(object);
@@ -241,8 +244,8 @@ fn conditions(status: &Value) -> Vec<Condition> {
 /// the status changed.
 fn apply(
     object: &mut DynamicObject,
-    report: &ClassReport,
-    hearing: Option<&ClassCondition>,
+    report: &NodeClassStatus,
+    hearing: Option<&NodeClassCondition>,
     now: Timestamp,
 ) -> bool {
     let before = object.data.get("status").cloned().unwrap_or_default();
@@ -277,19 +280,20 @@ fn apply(
 }
 
 fn condition(
-    told: &ClassCondition,
+    told: &NodeClassCondition,
     known: &[Condition],
     generation: Option<i64>,
     now: Timestamp,
 ) -> Condition {
     let before = known.iter().find(|one| one.type_ == told.kind);
-    let status = match told.holds {
-        Holds::Yes => TRUE,
-        Holds::No => FALSE,
-        Holds::NotYet | Holds::NoAnswer => UNKNOWN,
+    let status = match told.outcome {
+        ConditionOutcome::True => TRUE,
+        ConditionOutcome::False => FALSE,
+        ConditionOutcome::Unknown | ConditionOutcome::NoAnswer => UNKNOWN,
     };
     // Conditions of an earlier generation do not count.
-    let stands = before.filter(|one| told.holds == Holds::NoAnswer && one.observed_generation == generation);
+    let stands = before
+        .filter(|one| told.outcome == ConditionOutcome::NoAnswer && one.observed_generation == generation);
     stands.cloned().unwrap_or_else(|| {
         made(told.kind, status, (told.reason.clone(), told.message.clone()), before, generation, now)
     })

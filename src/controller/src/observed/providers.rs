@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
-    ClassReports, CloudProvider, Instance, NodeClassKind, Notice, ProviderError,
+    CloudProvider, Instance, InterruptionMessage, NodeClassKind, NodeClassStatusSource, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 
@@ -42,8 +42,8 @@ impl Cloud {
     }
 
     /// See [`CloudProvider::notices`].
-    pub async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
-        self.0.notices().await
+    pub async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
+        self.0.interruptions().await
     }
 
     /// See [`CloudProvider::failures`].
@@ -56,9 +56,9 @@ impl Cloud {
         self.0.unreadable()
     }
 
-    /// See [`CloudProvider::class_reports`].
-    pub fn class_reports(&self) -> Option<&dyn ClassReports> {
-        self.0.class_reports()
+    /// See [`CloudProvider::node_class_status_source`].
+    pub fn node_class_status_source(&self) -> Option<&dyn NodeClassStatusSource> {
+        self.0.node_class_status_source()
     }
 
     /// The whole provider, for one call of the writer.

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use poolwright_catalog::{Catalogue, RankedOffering};
 use poolwright_provider_contract::{
-    CloudProvider, FailedOffering, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind,
-    Notice, ProviderError,
+    CloudProvider, FailedOffering, Instance, InterruptionMessage, LaunchError, LaunchRequest,
+    LaunchedInstance, NodeClassKind, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 use tokio::sync::oneshot;
@@ -148,7 +148,7 @@ impl CloudProvider for CloudOf {
         self.call("terminate", move |cloud| cloud.terminate(&key)).await
     }
 
-    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
         self.cloud.mail_is_due().await;
         let heard = self.call("notices", Cloud::hear).await?;
         if self.sabotage == Some(Sabotage::NoticesForgotten) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_provider_contract::{Interruption, Notice, instance_of};
+use poolwright_provider_contract::{Interruption, InterruptionMessage, instance_of};
 use poolwright_terms::InterruptionKind;
 
 use crate::accidents::span;
@@ -95,13 +95,13 @@ pub(super) fn next(mail: &[Mail]) -> Option<Duration> {
 }
 
 /// What can be heard now.
-pub(super) fn hear(mail: &mut [Mail], now: Duration) -> Vec<Notice> {
+pub(super) fn hear(mail: &mut [Mail], now: Duration) -> Vec<InterruptionMessage> {
     let mut heard = Vec::new();
     for (number, one) in mail.iter_mut().enumerate() {
         if one.given_back.is_none() && one.due <= now {
             one.due = now + AGAIN;
             let receipt = Some(number.to_string());
-            heard.push(Notice { receipt, interruptions: vec![one.said.clone()] });
+            heard.push(InterruptionMessage { receipt, interruptions: vec![one.said.clone()] });
         }
     }
     heard

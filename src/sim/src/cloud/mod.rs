@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_provider_contract::{
-    FailedOffering, Instance, InstanceState, LaunchError, LaunchRequest, LaunchedInstance, Notice as Said,
-    ProviderError,
+    FailedOffering, Instance, InstanceState, InterruptionMessage as Said, LaunchError, LaunchRequest,
+    LaunchedInstance, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 use tokio::sync::Notify;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::http::Method;
 use poolwright_catalog::{OfferingId, RankedOffering, builtin};
-use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeSight, World};
+use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeView, World};
 use poolwright_provider_contract::{CloudProvider, Instance, LaunchRequest};
 use poolwright_sim::accidents::{Accidents, Rates};
 use poolwright_sim::api::ApiServer;
@@ -129,14 +129,14 @@ impl World for SimWorld {
         Ok(())
     }
 
-    async fn node(&self, instance: &Instance) -> Result<NodeSight, Failure> {
-        let Some(object) = self.object(&instance.claim) else { return Ok(NodeSight::Absent) };
+    async fn node(&self, instance: &Instance) -> Result<NodeView, Failure> {
+        let Some(object) = self.object(&instance.claim) else { return Ok(NodeView::Absent) };
         let node: k8s_openapi::api::core::v1::Node =
             serde_json::from_value(object).map_err(|error| Failure(error.to_string()))?;
         let model = poolwright_intake::node(&node).map_err(|error| Failure(error.to_string()))?;
         // The device plugin of a node with GPUs comes after the node.
         if model.allocatable.get("nvidia.com/gpu") == 0 {
-            return Ok(NodeSight::Absent);
+            return Ok(NodeView::Absent);
         }
         let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
         let taints = taints.into_iter().map(|taint| Taint {
@@ -144,7 +144,7 @@ impl World for SimWorld {
             key: taint.key,
             value: taint.value.unwrap_or_default(),
         });
-        Ok(NodeSight::Present(NodeFacts {
+        Ok(NodeView::Present(NodeFacts {
             provider_id: model.provider_id.clone().unwrap_or_default(),
             labels: model.labels.clone(),
             annotations: node.metadata.annotations.unwrap_or_default(),

@@ -11,7 +11,7 @@ use super::Front;
 
 /// What the kubelet of a machine with AL2023 is started with.
 #[derive(Clone, Debug)]
-pub struct Joining {
+pub struct JoinConfig {
     /// `--node-labels`.
     pub labels: BTreeMap<String, String>,
     /// `registerWithTaints`, as the kubelet's configuration has them.
@@ -20,7 +20,7 @@ pub struct Joining {
 
 impl Front {
     /// What an instance with AL2023 joins with. EC2 is asked for its user data, as the machine itself asks.
-    pub async fn joining(&self, instance: &str) -> anyhow::Result<Joining> {
+    pub async fn joining(&self, instance: &str) -> anyhow::Result<JoinConfig> {
         let query = format!(
             "Action=DescribeInstanceAttribute&Attribute=userData&InstanceId={instance}&Version=2016-11-15"
         );
@@ -32,7 +32,7 @@ impl Front {
 }
 
 /// Reads the NodeConfig in user data: nodeadm takes the last part of its kind.
-fn read(user_data: &str) -> anyhow::Result<Joining> {
+fn read(user_data: &str) -> anyhow::Result<JoinConfig> {
     let parts = user_data.split("application/node.eks.aws").last().context("no NodeConfig")?;
     let begin = parts.find('{').context("no NodeConfig as JSON")?;
     let mut documents = serde_json::Deserializer::from_str(&parts[begin..]).into_iter::<Value>();
@@ -45,5 +45,5 @@ fn read(user_data: &str) -> anyhow::Result<Joining> {
         .filter_map(|label| label.split_once('='))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
-    Ok(Joining { labels, taints: kubelet["config"]["registerWithTaints"].clone() })
+    Ok(JoinConfig { labels, taints: kubelet["config"]["registerWithTaints"].clone() })
 }

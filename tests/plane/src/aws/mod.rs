@@ -24,7 +24,7 @@ mod trouble;
 
 pub use account::Account;
 pub use front::{Front, Parameter, Pool};
-pub use joining::Joining;
+pub use joining::JoinConfig;
 pub use machines::Machine;
 pub use moto::Moto;
 pub use shown::{Capacity, Group};

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use poolwright_api::NodeClaim;
-use poolwright_plane::aws::{Account, Front, Joining, Machine, Moto};
+use poolwright_plane::aws::{Account, Front, JoinConfig, Machine, Moto};
 use poolwright_plane::trial::pod;
 use poolwright_plane::unique;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ async fn round(cloud: &Cloud, client: &Client, joined: &mut BTreeSet<String>) ->
 
 async fn join(cloud: &Cloud, client: &Client, machine: &Machine, claim: &str) -> anyhow::Result<()> {
     let Machine { id, instance_type, zone, .. } = machine;
-    let Joining { mut labels, taints } = cloud.front.joining(id).await?;
+    let JoinConfig { mut labels, taints } = cloud.front.joining(id).await?;
     let name = format!("ip-{id}");
     // What the kubelet and the cloud controller manager say of every node on EC2.
     for (key, value) in [

@@ -10,7 +10,7 @@ use poolwright_plane::ControlPlane;
 use poolwright_plane::aws::{Front, credentials};
 use poolwright_plane::trial::{Cluster, Controller, Trial, node_pool};
 use poolwright_provider_aws::node_class::EC2NodeClass;
-use poolwright_provider_aws::{Access, AwsProvider, BootstrapToken, Classes, Key, Settings, Tokens};
+use poolwright_provider_aws::{Access, AwsProvider, BootstrapToken, Key, NodeClassObjects, Settings, Tokens};
 use poolwright_provider_contract::ProviderError;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub const POOL: &str = "gpu";
 struct Nothing;
 
 #[async_trait]
-impl Classes for Nothing {
+impl NodeClassObjects for Nothing {
     async fn class(&self, _name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
         Ok(None)
     }

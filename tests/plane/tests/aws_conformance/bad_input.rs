@@ -16,7 +16,9 @@ use outcomes::OUTCOMES;
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::AwsProvider;
 use poolwright_provider_contract::conformance::World;
-use poolwright_provider_contract::{ClassReports, CloudProvider, Holds, LaunchError, ProviderError};
+use poolwright_provider_contract::{
+    CloudProvider, ConditionOutcome, LaunchError, NodeClassStatusSource, ProviderError,
+};
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -62,15 +64,15 @@ async fn credentials_that_expired_or_are_of_no_use_in_the_region_are_named_in_ev
         else {
             panic!("{code}")
         };
-        let report = provider.report(&world.node_class()).await.unwrap().expect("the class is there");
+        let report = provider.status(&world.node_class()).await.unwrap().expect("the class is there");
         let subnets = &report.conditions[0];
-        assert_eq!((subnets.kind, subnets.holds), ("SubnetsReady", Holds::No), "{code}");
+        assert_eq!((subnets.kind, subnets.outcome), ("SubnetsReady", ConditionOutcome::False), "{code}");
         for told in [
             invalid(launch),
             invalid(provider.catalogue(&world.node_class()).await.unwrap_err()),
             invalid(provider.list().await.unwrap_err()),
             invalid(provider.terminate("a-key").await.unwrap_err()),
-            invalid(provider.notices().await.unwrap_err()),
+            invalid(provider.interruptions().await.unwrap_err()),
             subnets.message.clone(),
         ] {
             assert!(told.to_lowercase().contains(words) && told.contains(code), "{code}: {told}");
@@ -101,7 +103,7 @@ async fn an_image_for_another_processor_sells_no_type_that_it_does_not_run_on() 
     };
     let told = invalid(error);
     assert!(told.contains("EC2NodeClass `gpu`") && told.contains("no image of it fits"), "{told}");
-    let report = provider.report(&world.node_class()).await.unwrap().expect("the class is there");
+    let report = provider.status(&world.node_class()).await.unwrap().expect("the class is there");
     let images = report.conditions.iter().find(|one| one.kind == "ImagesReady").expect("it is told of");
     assert_eq!(images.message, "1 image for arm64");
     assert_eq!(provider.list().await.unwrap(), []);
@@ -114,9 +116,9 @@ async fn a_queue_that_is_gone_or_somebody_else_s_is_named_with_the_flag_and_noth
     let url = queue(&world).await;
     let told = async |world: &AwsWorld| {
         let provider = world.connect().await.unwrap();
-        let told = invalid(provider.notices().await.unwrap_err());
-        let said = provider.hearing().expect("there is to be a queue");
-        assert_eq!((said.kind, said.holds), ("InterruptionQueueReady", Holds::No));
+        let told = invalid(provider.interruptions().await.unwrap_err());
+        let said = provider.interruption_condition().expect("there is to be a queue");
+        assert_eq!((said.kind, said.outcome), ("InterruptionQueueReady", ConditionOutcome::False));
         assert!(
             said.message.contains(world.queue.as_ref().unwrap()) && said.message.contains(&told),
             "{said:?}"
@@ -180,7 +182,7 @@ async fn hostile_messages_stay_in_the_queue_and_all_good_ones_among_them_are_tol
     };
     let mut told = BTreeSet::new();
     wait_for("all that can be believed to be given back", SOON, async || {
-        let notices = provider.notices().await?;
+        let notices = provider.interruptions().await?;
         let all = notices.iter().flat_map(|notice| &notice.interruptions);
         told.extend(all.map(|one| one.instance.clone()));
         let receipts: Vec<_> = notices.into_iter().filter_map(|notice| notice.receipt).collect();
@@ -196,7 +198,11 @@ async fn hostile_messages_stay_in_the_queue_and_all_good_ones_among_them_are_tol
     let counted = provider.unreadable();
     assert!(counted >= hostile as u64, "{counted} of {hostile} were counted");
     assert_eq!(provider.unreadable(), 0, "each is counted once");
-    assert_eq!(provider.hearing().map(|said| said.holds), Some(Holds::Yes), "the queue itself is well");
+    assert_eq!(
+        provider.interruption_condition().map(|said| said.outcome),
+        Some(ConditionOutcome::True),
+        "the queue itself is well"
+    );
     assert_eq!(launches_and_ends(&world), [""; 0]);
 }
 
@@ -247,7 +253,7 @@ async fn neither_user_data_nor_a_secret_is_in_any_log_or_error() {
     world.merge_class(json!({"userData": user_data}));
     let provider: AwsProvider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
-    provider.report(&world.node_class()).await.unwrap();
+    provider.status(&world.node_class()).await.unwrap();
     provider.launch(&world.request(0, &offerings)).await.unwrap();
     let fresh = world.connect().await.unwrap();
     world.front.refuse_all(Some("InvalidUserData.Malformed"));

@@ -5,20 +5,20 @@ use std::sync::atomic::Ordering;
 use poolwright_catalog::ResourceName;
 use poolwright_plane::aws::Group;
 use poolwright_provider_contract::conformance::World;
-use poolwright_provider_contract::{ClassReport, ClassReports, CloudProvider, Holds};
+use poolwright_provider_contract::{CloudProvider, ConditionOutcome, NodeClassStatus, NodeClassStatusSource};
 use serde_json::json;
 
 use super::two_offerings;
 use super::world::{AwsWorld, training};
 
-async fn report(provider: &impl ClassReports, world: &AwsWorld) -> ClassReport {
-    provider.report(&world.node_class()).await.unwrap().expect("the class is there")
+async fn report(provider: &impl NodeClassStatusSource, world: &AwsWorld) -> NodeClassStatus {
+    provider.status(&world.node_class()).await.unwrap().expect("the class is there")
 }
 
-fn condition<'a>(report: &'a ClassReport, kind: &str) -> (Holds, &'a str) {
+fn condition<'a>(report: &'a NodeClassStatus, kind: &str) -> (ConditionOutcome, &'a str) {
     let found = report.conditions.iter().find(|one| one.kind == kind);
     let found = found.unwrap_or_else(|| panic!("no {kind}: {:?}", report.conditions));
-    (found.holds, &found.message)
+    (found.outcome, &found.message)
 }
 
 fn calls(world: &AwsWorld, action: &str) -> usize {
@@ -39,7 +39,11 @@ async fn a_class_says_what_its_terms_resolved_to_and_that_a_launch_is_allowed_an
     assert_eq!(found.fields["images"][0]["id"], world.account.image.as_str());
     assert_eq!(found.fields["images"][0]["architecture"], "amd64");
     assert_eq!(found.fields["instanceProfile"], world.account.profile.as_str());
-    assert!(found.conditions.iter().all(|one| one.holds == Holds::Yes), "{:?}", found.conditions);
+    assert!(
+        found.conditions.iter().all(|one| one.outcome == ConditionOutcome::True),
+        "{:?}",
+        found.conditions
+    );
     for action in ["ec2:CreateLaunchTemplate", "ec2:CreateFleet", "ec2:RunInstances"] {
         assert_eq!(calls(&world, action), 1, "{action} is tried dry once");
     }
@@ -50,7 +54,7 @@ async fn a_class_says_what_its_terms_resolved_to_and_that_a_launch_is_allowed_an
     assert_eq!(report(&provider, &world).await, found);
     assert_eq!(calls(&world, "ec2:RunInstances"), 1, "what was allowed a moment ago is not tried again");
     let nobody = poolwright_terms::NodeClassRef { name: "nobody".to_owned(), ..world.node_class() };
-    assert_eq!(provider.report(&nobody).await.unwrap(), None);
+    assert_eq!(provider.status(&nobody).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -60,23 +64,23 @@ async fn a_term_that_selects_nothing_is_said_beside_what_was_found_and_mends_whe
     world.merge_class(json!({"subnetSelectorTerms": [{"tags": {&tag: "yes"}}]}));
     let provider = world.connect().await.unwrap();
     let found = report(&provider, &world).await;
-    let (holds, why) = condition(&found, "SubnetsReady");
-    assert_eq!(holds, Holds::No);
+    let (outcome, why) = condition(&found, "SubnetsReady");
+    assert_eq!(outcome, ConditionOutcome::False);
     assert!(
         why.contains("EC2NodeClass `gpu`: spec.subnetSelectorTerms") && why.contains("put the tags on"),
         "{why}"
     );
     assert_eq!(found.fields["subnets"], serde_json::Value::Null);
-    assert_eq!(condition(&found, "ImagesReady").0, Holds::Yes);
-    assert_eq!(condition(&found, "Validated").0, Holds::NotYet);
+    assert_eq!(condition(&found, "ImagesReady").0, ConditionOutcome::True);
+    assert_eq!(condition(&found, "Validated").0, ConditionOutcome::Unknown);
     assert_eq!(calls(&world, "ec2:RunInstances"), 0);
     let subnet = world.account.subnet_in("us-east-1a");
     let tagged =
         format!("Action=CreateTags&Version=2016-11-15&ResourceId.1={subnet}&Tag.1.Key={tag}&Tag.1.Value=yes");
     world.front.call("ec2", &tagged).await.unwrap();
     let found = report(&provider, &world).await;
-    assert_eq!(condition(&found, "SubnetsReady"), (Holds::Yes, "1 subnet in us-east-1a"));
-    assert_eq!(condition(&found, "Validated").0, Holds::Yes);
+    assert_eq!(condition(&found, "SubnetsReady"), (ConditionOutcome::True, "1 subnet in us-east-1a"));
+    assert_eq!(condition(&found, "Validated").0, ConditionOutcome::True);
 }
 
 #[tokio::test]
@@ -92,24 +96,31 @@ async fn a_permission_that_is_missing_is_named_with_the_line_of_the_policy_and_l
         let provider = world.connect().await.unwrap();
         world.front.forbid([forbidden.to_owned()]);
         let found = report(&provider, &world).await;
-        let (holds, why) = condition(&found, "Validated");
-        assert_eq!(holds, Holds::No, "{forbidden}: {why}");
+        let (outcome, why) = condition(&found, "Validated");
+        assert_eq!(outcome, ConditionOutcome::False, "{forbidden}: {why}");
         assert!(why.contains(&format!("add {forbidden} to the policy")) && why.contains(on), "{why}");
         assert!(why.contains(&format!("\"Action\": \"{forbidden}\"")), "{why}");
         assert!(!why.contains("4GIOHlTkIaWHQD0Q0m6XSnuUMCm") && why.len() < 1000, "{why}");
-        assert_eq!(condition(&found, "SubnetsReady").0, Holds::Yes);
+        assert_eq!(condition(&found, "SubnetsReady").0, ConditionOutcome::True);
         world.front.forbid([]);
         let tried = calls(&world, "ec2:CreateLaunchTemplate");
         assert_eq!(report(&provider, &world).await, found, "it is not tried at every look");
         assert_eq!(calls(&world, "ec2:CreateLaunchTemplate"), tried);
         world.ahead.fetch_add(180, Ordering::Relaxed);
-        assert_eq!(condition(&report(&provider, &world).await, "Validated").0, Holds::Yes, "{forbidden}");
+        assert_eq!(
+            condition(&report(&provider, &world).await, "Validated").0,
+            ConditionOutcome::True,
+            "{forbidden}"
+        );
     }
     // What may not be looked up is said where it is missing.
     world.front.forbid(["ec2:DescribeImages".to_owned()]);
     let found = report(&world.connect().await.unwrap(), &world).await;
-    let (holds, why) = condition(&found, "ImagesReady");
-    assert!(holds == Holds::No && why.contains("add ec2:DescribeImages to the policy"), "{why}");
+    let (outcome, why) = condition(&found, "ImagesReady");
+    assert!(
+        outcome == ConditionOutcome::False && why.contains("add ec2:DescribeImages to the policy"),
+        "{why}"
+    );
 }
 
 /// What is sold is what claims record and nodes are measured by.
@@ -126,17 +137,20 @@ async fn what_kubelet_keeps_is_not_sold_and_a_type_that_it_keeps_whole_is_named(
     world.merge_class(json!({"kubelet": {"kubeReserved": {"memory": "1Gi"}, "podsPerCore": 5}}));
     assert_eq!(memory_mib("g5.xlarge").await, Some(14_031));
     let found = report(&provider, &world).await;
-    let (holds, said) = condition(&found, "KubeletReady");
-    assert!(holds == Holds::Yes && said.starts_with("what it keeps is counted in what nodes have"), "{said}");
+    let (outcome, said) = condition(&found, "KubeletReady");
+    assert!(
+        outcome == ConditionOutcome::True && said.starts_with("what it keeps is counted in what nodes have"),
+        "{said}"
+    );
     world.merge_class(json!({"kubelet": {"systemReserved": {"memory": "14Gi"}}}));
     assert_eq!(
         (memory_mib("g5.xlarge").await, memory_mib("g5.2xlarge").await),
         (None, Some(29_317 - (14 << 10)))
     );
     let found = report(&provider, &world).await;
-    let (holds, said) = condition(&found, "KubeletReady");
-    assert!(holds == Holds::Yes && said.contains("nothing is left for pods of"), "{said}");
-    assert_eq!(condition(&found, "Validated").0, Holds::Yes, "the others can be had");
+    let (outcome, said) = condition(&found, "KubeletReady");
+    assert!(outcome == ConditionOutcome::True && said.contains("nothing is left for pods of"), "{said}");
+    assert_eq!(condition(&found, "Validated").0, ConditionOutcome::True, "the others can be had");
 }
 
 #[tokio::test]
@@ -146,10 +160,10 @@ async fn a_setting_of_kubelet_that_is_none_is_told_with_its_field_and_nothing_is
     world.merge_class(json!({"kubelet": {"kubeReserved": {"memory": "1Gib"}}}));
     let provider = world.connect().await.unwrap();
     let found = report(&provider, &world).await;
-    let (holds, why) = condition(&found, "KubeletReady");
-    assert_eq!(holds, Holds::No);
+    let (outcome, why) = condition(&found, "KubeletReady");
+    assert_eq!(outcome, ConditionOutcome::False);
     assert!(why.contains("EC2NodeClass `gpu`: spec.kubelet.kubeReserved.memory: `1Gib`"), "{why}");
-    assert_eq!(condition(&found, "Validated").0, Holds::NotYet);
+    assert_eq!(condition(&found, "Validated").0, ConditionOutcome::Unknown);
     let error = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
     assert!(error.contains("kubeReserved.memory"), "{error}");
     assert!(provider.catalogue(&world.node_class()).await.is_err());
@@ -183,11 +197,11 @@ async fn a_placement_group_that_nodes_cannot_be_launched_into_is_said_and_nothin
         }
         let provider = world.connect().await.unwrap();
         let found = report(&provider, &world).await;
-        let (holds, why) = condition(&found, "PlacementGroupReady");
-        assert_eq!(holds, Holds::No, "{why}");
+        let (outcome, why) = condition(&found, "PlacementGroupReady");
+        assert_eq!(outcome, ConditionOutcome::False, "{why}");
         assert!(why.contains("EC2NodeClass `gpu`: spec.placementGroup: ") && why.contains(words), "{why}");
         assert_eq!(found.fields["placementGroup"], serde_json::Value::Null);
-        assert_eq!(condition(&found, "Validated").0, Holds::NotYet);
+        assert_eq!(condition(&found, "Validated").0, ConditionOutcome::Unknown);
         let error = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
@@ -195,14 +209,17 @@ async fn a_placement_group_that_nodes_cannot_be_launched_into_is_said_and_nothin
     world.merge_class(json!({"placementGroup": {"id": id, "partition": 3}}));
     let provider = world.connect().await.unwrap();
     let found = report(&provider, &world).await;
-    let placed = (Holds::Yes, "placement group pg-0a1b2c3d4e5f60718 (partition)");
+    let placed = (ConditionOutcome::True, "placement group pg-0a1b2c3d4e5f60718 (partition)");
     assert_eq!(condition(&found, "PlacementGroupReady"), placed);
     assert_eq!(found.fields["placementGroup"], json!({"id": id, "strategy": "partition"}));
     provider.launch(&world.request(0, &offerings)).await.unwrap();
     world.front.forbid(["ec2:DescribePlacementGroups".to_owned()]);
     let found = report(&world.connect().await.unwrap(), &world).await;
-    let (holds, why) = condition(&found, "PlacementGroupReady");
-    assert!(holds == Holds::No && why.contains("add ec2:DescribePlacementGroups to the policy"), "{why}");
+    let (outcome, why) = condition(&found, "PlacementGroupReady");
+    assert!(
+        outcome == ConditionOutcome::False && why.contains("add ec2:DescribePlacementGroups to the policy"),
+        "{why}"
+    );
 }
 
 #[tokio::test]
@@ -212,8 +229,12 @@ async fn what_aws_does_not_answer_is_not_held_against_a_class() {
     world.trouble(100, 7);
     let found = report(&provider, &world).await;
     world.trouble(0, 0);
-    assert_eq!(condition(&found, "SubnetsReady").0, Holds::NoAnswer);
+    assert_eq!(condition(&found, "SubnetsReady").0, ConditionOutcome::NoAnswer);
     assert!(!found.fields.contains_key("subnets"), "{:?}", found.fields);
     let found = report(&provider, &world).await;
-    assert!(found.conditions.iter().all(|one| one.holds == Holds::Yes), "{:?}", found.conditions);
+    assert!(
+        found.conditions.iter().all(|one| one.outcome == ConditionOutcome::True),
+        "{:?}",
+        found.conditions
+    );
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{RankedOffering, ResourceName};
 use poolwright_plane::aws::Capacity;
 use poolwright_provider_contract::conformance::World;
-use poolwright_provider_contract::{ClassReports, CloudProvider};
+use poolwright_provider_contract::{CloudProvider, NodeClassStatusSource};
 use poolwright_terms::CapacityType;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ async fn found(world: &AwsWorld, patch: Value, field: &str) -> Result<Vec<String
         .connect()
         .await
         .unwrap()
-        .report(&world.node_class())
+        .status(&world.node_class())
         .await
         .unwrap()
         .expect("the class is there");

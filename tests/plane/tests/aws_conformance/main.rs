@@ -2,15 +2,15 @@
 //! trouble.
 
 mod bad_input;
+mod batches;
 mod classes;
 mod fields;
 mod on_a_cluster;
 mod persistent;
+mod polled_interruptions;
 mod reserved;
-mod seen;
 mod silence;
 mod spot;
-mod together;
 mod tokens;
 mod world;
 
@@ -26,9 +26,9 @@ use futures::future::join_all;
 use poolwright_catalog::RankedOffering;
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::AwsProvider;
-use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_together};
+use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_concurrently};
 use poolwright_provider_contract::{
-    ClassReports, CloudProvider, Instance, LaunchError, LaunchRequest, ProviderError, instance_of,
+    CloudProvider, Instance, LaunchError, LaunchRequest, NodeClassStatusSource, ProviderError, instance_of,
 };
 use poolwright_terms::{CapacityType, InterruptionKind};
 use serde_json::json;
@@ -62,14 +62,14 @@ impl Fixture for Aws {
 
 #[tokio::test]
 async fn the_aws_provider_passes_the_conformance_suite() {
-    let report = run_together(&Aws { trouble: 0 }, AT_A_TIME).await;
+    let report = run_concurrently(&Aws { trouble: 0 }, AT_A_TIME).await;
     println!("{report}");
     assert!(report.passed(), "{report}");
 }
 
 #[tokio::test]
 async fn the_aws_provider_passes_the_conformance_suite_with_three_calls_of_ten_going_wrong() {
-    let report = run_together(&Aws { trouble: 30 }, AT_A_TIME).await;
+    let report = run_concurrently(&Aws { trouble: 30 }, AT_A_TIME).await;
     println!("{report}");
     assert!(report.passed(), "{report}");
 }
@@ -367,7 +367,7 @@ async fn what_is_on_the_queue_is_told_until_it_is_given_back_and_what_cannot_be_
     assert_eq!(left().await, 3);
     let mut told = Vec::new();
     wait_for("only what cannot be read or believed to be left", SOON, async || {
-        for notice in provider.notices().await? {
+        for notice in provider.interruptions().await? {
             told.extend(notice.interruptions);
             provider.acknowledge(&notice.receipt.into_iter().collect::<Vec<_>>()).await?;
         }
@@ -382,7 +382,7 @@ async fn what_is_on_the_queue_is_told_until_it_is_given_back_and_what_cannot_be_
     assert_eq!((one.instance.as_str(), one.kind), ("i-0b662ef9931388ba0", InterruptionKind::Reclaim));
     assert_eq!(one.deadline, Some("2026-11-23T12:02:00Z".parse().unwrap()));
     world.queue = Some("nowhere".to_owned());
-    let error = world.connect().await.unwrap().notices().await.unwrap_err().to_string();
+    let error = world.connect().await.unwrap().interruptions().await.unwrap_err().to_string();
     assert!(error.contains("no SQS queue `nowhere`") && error.contains("docs/aws.md"), "{error}");
 }
 
@@ -417,7 +417,7 @@ async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_c
     // The whole of a provider's life: look, launch, hear, tidy up, give back.
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
-    provider.report(&world.node_class()).await.unwrap().expect("the class is there");
+    provider.status(&world.node_class()).await.unwrap().expect("the class is there");
     provider.launch(&world.request(0, &offerings)).await.unwrap();
     let other = provider.launch(&world.request(2, &offerings)).await.unwrap().instance;
     let (other, end) = (instance_of(&other.provider_id), "2099-01-01T00:00:00Z");
@@ -446,7 +446,7 @@ async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_c
     let url = format!("{}/123456789012/{name}", world.front.url());
     let send = format!("Action=SendMessage&QueueUrl={url}&MessageBody={body}&Version=2012-11-05");
     world.front.call("sqs", &send).await.unwrap();
-    let notices = provider.notices().await.unwrap();
+    let notices = provider.interruptions().await.unwrap();
     let receipts: Vec<_> = notices.into_iter().filter_map(|notice| notice.receipt).collect();
     provider.acknowledge(&receipts).await.unwrap();
     wait_for("the reservations to be looked at", SOON, async || {

@@ -10,7 +10,7 @@ use kube::{Api, Client};
 use poolwright_controller::Config;
 use poolwright_plane::trial::{Cluster, condition};
 use poolwright_plane::{ControlPlane, Options, apply, install_crds, wait_for};
-use poolwright_provider_aws::KubeClasses;
+use poolwright_provider_aws::KubeNodeClassObjects;
 use poolwright_provider_aws::node_class::{EC2NodeClass, Ec2NodeClassStatus};
 use poolwright_provider_contract::CloudProvider;
 use serde_json::{Value, json};
@@ -71,7 +71,8 @@ impl Running {
         let mut config = plane.config().clone();
         config.auth_info.impersonate = Some("poolwright-controller".to_owned());
         let limited = Client::try_from(config).unwrap();
-        let provider = world.connect_for(Arc::new(KubeClasses(limited.clone())), None).await.unwrap();
+        let provider =
+            world.connect_for(Arc::new(KubeNodeClassObjects(limited.clone())), None).await.unwrap();
         let providers: Vec<Arc<dyn CloudProvider>> = vec![Arc::new(provider)];
         let config = Config { http: None, ..Config::new("classes", "poolwright") };
         let (stop, stopped) = oneshot::channel::<()>();

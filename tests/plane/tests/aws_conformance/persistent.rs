@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
-    ClassReports, CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind,
-    Notice, ProviderError,
+    CloudProvider, Instance, InterruptionMessage, LaunchError, LaunchRequest, LaunchedInstance,
+    NodeClassKind, NodeClassStatusSource, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 
@@ -77,8 +77,8 @@ impl<P: CloudProvider> CloudProvider for Persistent<P> {
         until_it_passes!(self.0.terminate(key))
     }
 
-    async fn notices(&self) -> Result<Vec<Notice>, ProviderError> {
-        until_it_passes!(self.0.notices())
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
+        until_it_passes!(self.0.interruptions())
     }
 
     fn failures(&self) -> Vec<ProviderError> {
@@ -93,7 +93,7 @@ impl<P: CloudProvider> CloudProvider for Persistent<P> {
         until_it_passes!(self.0.acknowledge(receipts))
     }
 
-    fn class_reports(&self) -> Option<&dyn ClassReports> {
-        self.0.class_reports()
+    fn node_class_status_source(&self) -> Option<&dyn NodeClassStatusSource> {
+        self.0.node_class_status_source()
     }
 }

@@ -19,7 +19,8 @@ use poolwright_plane::{ControlPlane, Options, apply, wait_for};
 use poolwright_provider_aws::{Join, KubeTokens, Tokens};
 use poolwright_provider_contract::conformance::World;
 use poolwright_provider_contract::{
-    ClassReports, CloudProvider, LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
+    CloudProvider, LaunchBatch, LaunchError, LaunchRequest, LaunchedInstance, NodeClassStatusSource,
+    ProviderError,
 };
 use serde_json::{Value, json};
 
@@ -72,7 +73,7 @@ async fn a_node_of_ubuntu_is_told_to_join_with_a_token_that_is_made_when_it_is_o
     assert!(error.contains("--aws-cluster-endpoint"), "{error}");
 
     let provider = world.connect_with(Some(cluster())).await.unwrap();
-    let report = provider.report(&world.node_class()).await.unwrap().expect("the class is there");
+    let report = provider.status(&world.node_class()).await.unwrap().expect("the class is there");
     assert!(report.conditions.iter().any(|one| one.reason == "Allowed"), "{:?}", report.conditions);
     provider.list().await.unwrap();
     assert_eq!(world.tokens.made(), [], "nothing is ordered");

@@ -13,8 +13,10 @@ use poolwright_catalog::{OfferingId, RankedOffering};
 use poolwright_plane::aws::{Account, Front, Group, Moto, Trouble};
 use poolwright_plane::unique;
 use poolwright_provider_aws::node_class::{EC2NodeClass, EC2NodeClassSpec};
-use poolwright_provider_aws::{Access, AwsProvider, BootstrapToken, Classes, Join, Key, Settings, Tokens};
-use poolwright_provider_contract::conformance::{Failure, Joining, NodeSight, World};
+use poolwright_provider_aws::{
+    Access, AwsProvider, BootstrapToken, Join, Key, NodeClassObjects, Settings, Tokens,
+};
+use poolwright_provider_contract::conformance::{Failure, JoinConfig, NodeView, World};
 use poolwright_provider_contract::{CloudProvider, Instance, LaunchRequest, ProviderError, instance_of};
 use poolwright_terms::{CapacityType, GROUP, NodeClassRef, Taint, TaintEffect};
 use serde_json::json;
@@ -50,7 +52,7 @@ pub struct AwsWorld {
 struct OneClass(std::sync::Mutex<EC2NodeClass>);
 
 #[async_trait]
-impl Classes for OneClass {
+impl NodeClassObjects for OneClass {
     async fn class(&self, name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
         let class = self.0.lock().expect("no test panicked in it").clone();
         Ok((class.metadata.name.as_deref() == Some(name)).then_some(class))
@@ -136,7 +138,7 @@ impl AwsWorld {
     /// One that reads its classes there.
     pub async fn connect_for(
         &self,
-        classes: Arc<dyn Classes>,
+        classes: Arc<dyn NodeClassObjects>,
         join: Option<Join>,
     ) -> Result<AwsProvider, ProviderError> {
         self.connect_all(classes, self.tokens.clone(), join).await
@@ -153,7 +155,7 @@ impl AwsWorld {
 
     async fn connect_all(
         &self,
-        classes: Arc<dyn Classes>,
+        classes: Arc<dyn NodeClassObjects>,
         tokens: Arc<dyn Tokens>,
         join: Option<Join>,
     ) -> Result<AwsProvider, ProviderError> {
@@ -302,14 +304,14 @@ impl World for AwsWorld {
         Ok(())
     }
 
-    async fn node(&self, instance: &Instance) -> Result<NodeSight, Failure> {
+    async fn node(&self, instance: &Instance) -> Result<NodeView, Failure> {
         let id = instance_of(&instance.provider_id);
         if !self.front.machines().iter().any(|machine| machine.id == id) {
-            return Ok(NodeSight::Absent);
+            return Ok(NodeView::Absent);
         }
         let told = self.front.joining(id).await.map_err(|error| Failure(format!("{error:#}")))?;
         let taints = told.taints.as_array().into_iter().flatten().map(taint).collect::<Result<_, _>>()?;
-        Ok(NodeSight::Joining(Joining { labels: told.labels, taints }))
+        Ok(NodeView::JoinConfig(JoinConfig { labels: told.labels, taints }))
     }
 
     async fn interrupt(&self, instance: &Instance) -> Result<bool, Failure> {

@@ -47,7 +47,7 @@ fn controller_through(plane: &poolwright_plane::ControlPlane, front: &Front, nam
 /// What is said of each certificate: what is wrong with it, and what to do.
 fn words(shown: Shown) -> [&'static str; 2] {
     match shown {
-        Shown::Expired => ["has expired: it was good until 2021-01-01T00:00:00Z", "renew it"],
+        Shown::Expired => ["has expired: it was valid until 2021-01-01T00:00:00Z", "renew it"],
         Shown::OfAStranger => ["is not trusted", "certificate-authority"],
         Shown::Good => unreachable!("nothing is said of it"),
     }

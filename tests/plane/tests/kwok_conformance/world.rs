@@ -16,7 +16,7 @@ use kube::{Api, Client, Config, CustomResourceExt};
 use poolwright_api::render;
 use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, ResourceList, ResourceName};
 use poolwright_plane::{ControlPlane, Options, apply, unique, wait_for};
-use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeSight, World};
+use poolwright_provider_contract::conformance::{Failure, NodeFacts, NodeView, World};
 use poolwright_provider_contract::{CloudProvider, Instance, LaunchRequest, instance_of};
 use poolwright_provider_kwok::{KwokNodeClass, OfferingSelector};
 use poolwright_provider_kwok::{KwokProvider, Settings};
@@ -263,10 +263,10 @@ impl World for KwokWorld {
         self.set_faults(json!({"stockOuts": selectors})).await.map_err(failed)
     }
 
-    async fn node(&self, instance: &Instance) -> Result<NodeSight, Failure> {
+    async fn node(&self, instance: &Instance) -> Result<NodeView, Failure> {
         match self.nodes().get_opt(&instance.claim).await.map_err(failed)? {
-            Some(node) => Ok(NodeSight::Present(facts(node).map_err(failed)?)),
-            None => Ok(NodeSight::Absent),
+            Some(node) => Ok(NodeView::Present(facts(node).map_err(failed)?)),
+            None => Ok(NodeView::Absent),
         }
     }
 

@@ -91,7 +91,7 @@ impl Scene {
             deadline: noticed.checked_add(SignedDuration::from_mins(2)).ok(),
             message: "it is taken back".to_owned(),
         });
-        self.cloud.notify(Notice { receipt: None, interruptions: interruptions.collect() })
+        self.cloud.notify(InterruptionMessage { receipt: None, interruptions: interruptions.collect() })
     }
 
     /// Runs the loop until nothing more happens.
@@ -285,14 +285,14 @@ async fn a_look_that_fails_is_counted_once_and_what_is_said_meanwhile_is_heard_a
             .with_label_values(&["memory", "look", error])
             .get()
     };
-    scene.cloud.fail_beside(ProviderError::Throttled("slower".to_owned()));
-    scene.cloud.fail_beside(ProviderError::Invalid("not allowed".to_owned()));
+    scene.cloud.fail_poll(ProviderError::Throttled("slower".to_owned()));
+    scene.cloud.fail_poll(ProviderError::Invalid("not allowed".to_owned()));
     scene.says(&["i-a"], Reclaim);
     let _ = timeout(AFTER_FAILURE.0 / 2, scene.interruptions.listen_to_all()).await;
     assert_eq!(scene.count("Reclaim", "recorded"), 1, "no pause is made for it");
     assert_eq!((errors("throttled"), errors("invalid"), errors("transient")), (1, 1, 0));
     // A silent cloud is asked at each poll.
-    scene.cloud.fail_beside(ProviderError::Transient("lost".to_owned()));
+    scene.cloud.fail_poll(ProviderError::Transient("lost".to_owned()));
     let _ = timeout(LIMIT * 2, scene.interruptions.listen_to_all()).await;
     assert_eq!((errors("throttled"), errors("transient")), (1, 1));
 }
@@ -301,11 +301,11 @@ async fn a_look_that_fails_is_counted_once_and_what_is_said_meanwhile_is_heard_a
 async fn messages_that_cannot_be_read_are_counted_each_time_they_come() {
     let scene = Scene::new();
     let counted = || scene.interruptions.context.metrics.unreadable.with_label_values(&["memory"]).get();
-    scene.cloud.garble();
-    scene.cloud.garble();
+    scene.cloud.send_unreadable();
+    scene.cloud.send_unreadable();
     let _ = timeout(LIMIT * 2, scene.interruptions.listen_to_all()).await;
     assert_eq!(counted(), 2);
-    scene.cloud.garble();
+    scene.cloud.send_unreadable();
     let _ = timeout(LIMIT * 2, scene.interruptions.listen_to_all()).await;
     assert_eq!(counted(), 3);
 }

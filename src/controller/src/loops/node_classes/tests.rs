@@ -17,13 +17,13 @@ fn object() -> DynamicObject {
     .expect("an object")
 }
 
-fn told(kind: &'static str, holds: Holds, message: &str) -> ClassCondition {
-    ClassCondition { kind, holds, reason: format!("{holds:?}"), message: message.to_owned() }
+fn told(kind: &'static str, outcome: ConditionOutcome, message: &str) -> NodeClassCondition {
+    NodeClassCondition { kind, outcome, reason: format!("{outcome:?}"), message: message.to_owned() }
 }
 
-fn report(fields: Value, conditions: Vec<ClassCondition>) -> ClassReport {
+fn report(fields: Value, conditions: Vec<NodeClassCondition>) -> NodeClassStatus {
     let fields = fields.as_object().expect("fields").clone().into_iter().collect();
-    ClassReport { uid: Some("1".to_owned()), generation: Some(2), fields, conditions }
+    NodeClassStatus { uid: Some("1".to_owned()), generation: Some(2), fields, conditions }
 }
 
 fn status_of(object: &DynamicObject, kind: &str) -> (String, String, Timestamp) {
@@ -37,7 +37,7 @@ fn what_was_found_is_written_once_and_times_change_only_with_the_state() {
     let mut object = object();
     let found = report(
         json!({"subnets": [{"id": "subnet-1", "zone": "a"}]}),
-        vec![told("SubnetsReady", Holds::Yes, "1 subnet")],
+        vec![told("SubnetsReady", ConditionOutcome::True, "1 subnet")],
     );
     assert!(apply(&mut object, &found, None, at(0)));
     assert_eq!(object.data["status"]["subnets"][0]["id"], "subnet-1");
@@ -45,12 +45,13 @@ fn what_was_found_is_written_once_and_times_change_only_with_the_state() {
     assert_eq!(object.data["spec"]["role"], "nodes");
     assert_eq!(status_of(&object, "Ready").0, "True");
     assert!(!apply(&mut object, &found, None, at(60)), "nothing is new");
-    let lost = report(json!({"subnets": null}), vec![told("SubnetsReady", Holds::No, "tag a subnet")]);
+    let lost =
+        report(json!({"subnets": null}), vec![told("SubnetsReady", ConditionOutcome::False, "tag a subnet")]);
     assert!(apply(&mut object, &lost, None, at(120)));
     assert_eq!(object.data["status"].get("subnets"), None);
     let expected = ("False".to_owned(), "tag a subnet".to_owned(), at(120));
     assert_eq!(status_of(&object, "Ready"), expected);
-    let other = report(json!({}), vec![told("SubnetsReady", Holds::No, "not allowed")]);
+    let other = report(json!({}), vec![told("SubnetsReady", ConditionOutcome::False, "not allowed")]);
     assert!(apply(&mut object, &other, None, at(180)));
     assert_eq!(status_of(&object, "Ready"), ("False".to_owned(), "not allowed".to_owned(), at(120)));
 }
@@ -60,16 +61,19 @@ fn what_nobody_answered_stands_as_it_was_unless_the_class_was_changed() {
     let mut object = object();
     let well = report(
         json!({"subnets": [{"id": "subnet-1", "zone": "a"}]}),
-        vec![told("SubnetsReady", Holds::Yes, "1 subnet"), told("Validated", Holds::Yes, "allowed")],
+        vec![
+            told("SubnetsReady", ConditionOutcome::True, "1 subnet"),
+            told("Validated", ConditionOutcome::True, "allowed"),
+        ],
     );
     assert!(apply(&mut object, &well, None, at(0)));
-    let silent = |generation| ClassReport {
+    let silent = |generation| NodeClassStatus {
         generation: Some(generation),
         ..report(
             json!({}),
             vec![
-                told("SubnetsReady", Holds::NoAnswer, "timeout"),
-                told("Validated", Holds::NotYet, "tried later"),
+                told("SubnetsReady", ConditionOutcome::NoAnswer, "timeout"),
+                told("Validated", ConditionOutcome::Unknown, "tried later"),
             ],
         )
     };
@@ -87,9 +91,9 @@ fn a_class_that_cannot_be_used_says_what_speaks_against_it_before_what_is_not_kn
     let mixed = report(
         json!({}),
         vec![
-            told("SubnetsReady", Holds::NoAnswer, "timeout"),
-            told("ImagesReady", Holds::No, "no image"),
-            told("Validated", Holds::NotYet, "tried later"),
+            told("SubnetsReady", ConditionOutcome::NoAnswer, "timeout"),
+            told("ImagesReady", ConditionOutcome::False, "no image"),
+            told("Validated", ConditionOutcome::Unknown, "tried later"),
         ],
     );
     assert!(apply(&mut object, &mixed, None, at(0)));
@@ -99,14 +103,14 @@ fn a_class_that_cannot_be_used_says_what_speaks_against_it_before_what_is_not_kn
 #[test]
 fn whether_the_cloud_is_heard_is_written_beside_the_rest_and_does_not_decide_whether_the_class_is_ready() {
     let mut object = object();
-    let well = report(json!({}), vec![told("SubnetsReady", Holds::Yes, "1 subnet")]);
-    let hearing = |holds, message| told("InterruptionQueueReady", holds, message);
-    assert!(apply(&mut object, &well, Some(&hearing(Holds::No, "no such queue")), at(0)));
+    let well = report(json!({}), vec![told("SubnetsReady", ConditionOutcome::True, "1 subnet")]);
+    let hearing = |outcome, message| told("InterruptionQueueReady", outcome, message);
+    assert!(apply(&mut object, &well, Some(&hearing(ConditionOutcome::False, "no such queue")), at(0)));
     assert_eq!(status_of(&object, "InterruptionQueueReady").1, "no such queue");
     assert_eq!(status_of(&object, "Ready").0, "True");
-    let silent = hearing(Holds::NoAnswer, "timeout");
+    let silent = hearing(ConditionOutcome::NoAnswer, "timeout");
     assert!(!apply(&mut object, &well, Some(&silent), at(60)), "what was known stands");
-    assert!(apply(&mut object, &well, Some(&hearing(Holds::Yes, "it is read")), at(120)));
+    assert!(apply(&mut object, &well, Some(&hearing(ConditionOutcome::True, "it is read")), at(120)));
     let expected = ("True".to_owned(), "it is read".to_owned(), at(120));
     assert_eq!(status_of(&object, "InterruptionQueueReady"), expected);
     assert!(apply(&mut object, &well, None, at(180)), "no queue is configured any more");

@@ -28,7 +28,7 @@ pub(crate) fn audit(
     let shares = pods.iter().filter(|pod| pod.spec.gpu_share.is_some()).count() as u64;
     if claim.gpus.is_empty() {
         if sharing != Sharing::Whole && shares > 0 {
-            return Err("pods share GPUs that no layout shows".to_owned());
+            return Err("pods share GPUs without a layout".to_owned());
         }
         let whole = wanted.get(ResourceName::NVIDIA_GPU);
         wanted.set(ResourceName::NVIDIA_GPU, whole.saturating_add(shares));
@@ -45,21 +45,21 @@ pub(crate) fn audit(
             PlannedGpu::Idle => {}
             PlannedGpu::Whole(pod) => {
                 if sharing == (Sharing::Mig { mixed: false }) || sharing == Sharing::Whole {
-                    return Err(format!("GPU {at} is whole on a node that is cut"));
+                    return Err(format!("GPU {at} is whole on a node with partitioned GPUs"));
                 }
                 given.entry(pod).or_default().whole += 1;
             }
             PlannedGpu::Shared(on) => {
                 let sum: u64 = on.iter().map(|share| u64::from(share.milli)).sum();
                 if sharing != Sharing::Shared || sum > 1000 {
-                    return Err(format!("{sum} thousandths of GPU {at} are shared"));
+                    return Err(format!("pods share {sum} thousandths of GPU {at}"));
                 }
                 for share in on {
                     given.entry(&share.pod).or_default().shares.push(share.milli);
                 }
             }
             PlannedGpu::Mig(instances) => {
-                let model = model.ok_or_else(|| format!("{} cannot be cut", gpu.model))?;
+                let model = model.ok_or_else(|| format!("{} cannot be partitioned", gpu.model))?;
                 possible(model, instances).map_err(|problem| format!("GPU {at}: {problem}"))?;
                 for instance in instances {
                     given.entry(&instance.pod).or_default().instances.push(instance);
@@ -98,7 +98,7 @@ fn possible(model: &MigModel, instances: &[PlannedInstance]) -> Result<(), Strin
         compute += placements.compute;
     }
     if compute > model.geometry.compute_slices() {
-        return Err(format!("{compute} compute slices are given away"));
+        return Err(format!("instances use {compute} compute slices"));
     }
     Ok(())
 }

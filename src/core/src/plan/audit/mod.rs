@@ -75,7 +75,7 @@ fn audit_claim(
         let offering = catalogue.offering(id).ok_or_else(|| format!("{id} is not in the catalogue"))?;
         let kind = &catalogue.types()[&id.instance_type];
         if ranked.allocatable != kind.allocatable || ranked.price != offering.price.known() {
-            return Err(format!("{id} does not promise what the catalogue says"));
+            return Err(format!("{id} does not promise the resources in the catalogue"));
         }
         if ranked.price.is_none() && !pool.allow_unknown_price.contains(&id.instance_type) {
             return Err(format!("the price of {id} is unknown"));
@@ -101,7 +101,7 @@ fn audit_claim(
         if !claim.gpus.is_empty() && sharing != (Sharing::Mig { mixed: false }) {
             room.set(ResourceName::NVIDIA_GPU, 0);
         } else if !claim.gpus.is_empty() && wanted.get(ResourceName::NVIDIA_GPU) > 0 {
-            return Err("pods with whole GPUs are on a node whose GPUs are cut".to_owned());
+            return Err("pods with whole GPUs are on a node with partitioned GPUs".to_owned());
         }
         rules::check_resources(&rest, &room).map_err(|rejection| format!("its pods on {id}: {rejection}"))?;
     }
@@ -140,7 +140,7 @@ fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
     let too_many = |((class, id), count): ((&NodeClassRef, &OfferingId), u64)| {
         let Some(Ok(catalogue)) = snapshot.catalogues.get(class) else { return None };
         let available = catalogue.offering(id)?.available?;
-        (count > u64::from(available)).then(|| format!("{count} x {id}, of which {available} can be had"))
+        (count > u64::from(available)).then(|| format!("{count} x {id}, but only {available} are available"))
     };
     planned.into_iter().filter_map(too_many).collect()
 }
@@ -156,7 +156,7 @@ fn passed(whose: &str, limits: &PoolLimits, there: &[&Claim], planned: &[&Planne
         let new = planned.iter().map(|claim| claim.offerings.iter().map(of).max().unwrap_or(0));
         let (old, new): (u128, u128) = (old.map(u128::from).sum(), new.map(u128::from).sum());
         if new > 0 && old + new > u128::from(ceiling) {
-            problems.push(format!("{whose}: limit {what} = {ceiling} would be passed: {old} + {new}"));
+            problems.push(format!("{whose}: limit {what} = {ceiling} would be exceeded: {old} + {new}"));
         }
     };
     for (resource, ceiling) in &limits.resources {

@@ -423,7 +423,7 @@ impl<'a> AuditedCluster<'a> {
         let left = waiting.into_values().flatten();
         left.map(|newcomer| Violation {
             pod: newcomer.pod.key.clone(),
-            sentence: "must be with other pods (required pod affinity) that are not where it was to go"
+            sentence: "must be with other pods (required pod affinity) that are not where it is planned"
                 .to_owned(),
         })
         .collect()

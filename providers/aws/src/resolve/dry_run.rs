@@ -17,9 +17,9 @@ use aws_sdk_ec2::types::{
 };
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::Arch;
-use poolwright_provider_contract::{ClassCondition, Holds, ProviderError};
+use poolwright_provider_contract::{ConditionOutcome, NodeClassCondition, ProviderError};
 
-use super::Resolved;
+use super::ResolvedNodeClass;
 use crate::error::{code, provider_error};
 use crate::tags::{self, Tags};
 
@@ -34,19 +34,19 @@ const TEMPLATE: &str = "poolwright-dry-run";
 
 /// What dry runs came to, by class.
 #[derive(Debug, Default)]
-pub(crate) struct Verdicts(Mutex<BTreeMap<String, Verdict>>);
+pub(crate) struct DryRuns(Mutex<BTreeMap<String, DryRun>>);
 
 #[derive(Clone, Debug)]
-struct Verdict {
+struct DryRun {
     /// Of what.
-    about: Subject,
+    about: DryRunInput,
     at: Timestamp,
-    condition: ClassCondition,
+    condition: NodeClassCondition,
 }
 
 /// What a dry run is about: when this changes, it is made anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Subject {
+struct DryRunInput {
     image: String,
     kind: InstanceType,
     subnet: String,
@@ -55,25 +55,26 @@ struct Subject {
     tags: Tags,
 }
 
-impl Verdicts {
+impl DryRuns {
     /// The condition of a class that was found, by a dry run now or a while ago.
     pub async fn condition(
         &self,
         ec2: &aws_sdk_ec2::Client,
         cluster: &str,
-        class: &Resolved,
+        class: &ResolvedNodeClass,
         now: Timestamp,
-    ) -> ClassCondition {
-        let Some(about) = subject(cluster, class) else { return not_tried() };
+    ) -> NodeClassCondition {
+        let Some(about) = dry_run_input(cluster, class) else { return not_tried() };
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&class.name).cloned();
         if let Some(known) = known.filter(|known| known.about == about) {
-            let lasts = if known.condition.holds == Holds::Yes { ALLOWED_FOR } else { REFUSED_FOR };
+            let lasts =
+                if known.condition.outcome == ConditionOutcome::True { ALLOWED_FOR } else { REFUSED_FOR };
             if now.duration_since(known.at).abs() < lasts {
                 return known.condition;
             }
         }
-        let condition = told(try_all(ec2, cluster, &about).await);
-        let verdict = Verdict { about, at: now, condition: condition.clone() };
+        let condition = condition_of(try_all(ec2, cluster, &about).await);
+        let verdict = DryRun { about, at: now, condition: condition.clone() };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(class.name.clone(), verdict);
         condition
     }
@@ -85,10 +86,10 @@ impl Verdicts {
 }
 
 /// The condition of a class of which parts are missing: there is nothing to try.
-pub(super) fn not_tried() -> ClassCondition {
-    ClassCondition {
+pub(super) fn not_tried() -> NodeClassCondition {
+    NodeClassCondition {
         kind: KIND,
-        holds: Holds::NotYet,
+        outcome: ConditionOutcome::Unknown,
         reason: "NotTried".to_owned(),
         message:
             "a launch is tried as a dry run when subnets, groups, images and the instance profile are there"
@@ -96,23 +97,23 @@ pub(super) fn not_tried() -> ClassCondition {
     }
 }
 
-fn told(tried: Result<(), ProviderError>) -> ClassCondition {
-    let (holds, reason, message) = match tried {
-        Ok(()) => (Holds::Yes, "Allowed", "a launch as a dry run was allowed".to_owned()),
-        Err(ProviderError::Invalid(why)) => (Holds::No, "NotAllowed", why),
-        Err(error) => (Holds::NoAnswer, "NoAnswer", error.to_string()),
+fn condition_of(tried: Result<(), ProviderError>) -> NodeClassCondition {
+    let (outcome, reason, message) = match tried {
+        Ok(()) => (ConditionOutcome::True, "Allowed", "a launch as a dry run was allowed".to_owned()),
+        Err(ProviderError::Invalid(why)) => (ConditionOutcome::False, "NotAllowed", why),
+        Err(error) => (ConditionOutcome::NoAnswer, "NoAnswer", error.to_string()),
     };
-    ClassCondition { kind: KIND, holds, reason: reason.to_owned(), message }
+    NodeClassCondition { kind: KIND, outcome, reason: reason.to_owned(), message }
 }
 
-fn subject(cluster: &str, class: &Resolved) -> Option<Subject> {
+fn dry_run_input(cluster: &str, class: &ResolvedNodeClass) -> Option<DryRunInput> {
     let image = class.images.first()?;
     // Of a type that every region has; nothing is launched.
     let kind = if image.architecture == Arch::Arm64.as_str() { "m6g.large" } else { "m5.large" };
     let mut all = class.spec.tags.clone();
     all.insert(tags::CLUSTER.to_owned(), cluster.to_owned());
     all.insert(tags::of_kubernetes(cluster), "owned".to_owned());
-    Some(Subject {
+    Some(DryRunInput {
         image: image.id.clone(),
         kind: kind.into(),
         subnet: class.subnets.first()?.id.clone(),
@@ -122,7 +123,7 @@ fn subject(cluster: &str, class: &Resolved) -> Option<Subject> {
     })
 }
 
-async fn try_all(ec2: &aws_sdk_ec2::Client, cluster: &str, about: &Subject) -> Result<(), ProviderError> {
+async fn try_all(ec2: &aws_sdk_ec2::Client, cluster: &str, about: &DryRunInput) -> Result<(), ProviderError> {
     let tagged = |kind| {
         TagSpecification::builder().resource_type(kind).set_tags(Some(tags::write(&about.tags))).build()
     };
@@ -205,7 +206,7 @@ where
         // Not of this API; nothing was asked for that does anything.
         Ok(_) => Ok(()),
         Err(error) => match code(&error) {
-            // Looked for only when the call is allowed: the template is never made, the type may not be sold in this zone.
+            // Resolution for only when the call is allowed: the template is never made, the type may not be sold in this zone.
             Some("DryRunOperation" | "Unsupported") => Ok(()),
             Some(code) if code.starts_with("InvalidLaunchTemplateName.NotFound") => Ok(()),
             _ => Err(provider_error(action, error)),

@@ -20,11 +20,11 @@ use crate::bootstrap::Kubelet;
 
 /// What a node keeps from pods, by what its class says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KubeletReserved {
     /// For Kubernetes, instead of what the image computes.
-    pub kube: Amounts,
+    pub kube: Quantities,
     /// For the system.
-    pub system: Amounts,
+    pub system: Quantities,
     /// Memory that must be left, or pods are evicted.
     pub memory_left: Threshold,
     /// Disk that must be left, or pods are evicted.
@@ -33,12 +33,12 @@ pub struct Kept {
     pub pods_per_core: Option<u32>,
 }
 
-impl Default for Kept {
+impl Default for KubeletReserved {
     /// A class that says nothing: the thresholds of the images, which are those of kubelet itself.
     fn default() -> Self {
         Self {
-            kube: Amounts::default(),
-            system: Amounts::default(),
+            kube: Quantities::default(),
+            system: Quantities::default(),
             memory_left: Threshold::Bytes(100 << 20),
             disk_left: Threshold::Share(10_000),
             pods_per_core: None,
@@ -46,9 +46,9 @@ impl Default for Kept {
     }
 }
 
-/// Amounts that a class says; `None` where it says nothing.
+/// Quantities that a class says; `None` where it says nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amounts {
+pub struct Quantities {
     /// Thousandths of a core.
     pub cpu_milli: Option<u64>,
     /// Bytes.
@@ -84,7 +84,7 @@ const WHOLE: u32 = 100_000;
 
 /// What becomes of signals that a class's `evictionHard` does not name, when it names others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unnamed {
+pub enum ThresholdDefaults {
     /// They are as the image has them.
     AsTheImage,
     /// They have no threshold.
@@ -117,20 +117,20 @@ pub enum SettingProblem {
     Zero(String),
 }
 
-impl Kept {
+impl KubeletReserved {
     /// What these settings keep.
     ///
     /// # Errors
     ///
     /// The first setting that is no quantity and no percentage, or that kubelet would not start with.
-    pub fn of(kubelet: &Kubelet, unnamed: Unnamed) -> Result<Self, InvalidSetting> {
+    pub fn of(kubelet: &Kubelet, unnamed: ThresholdDefaults) -> Result<Self, InvalidSetting> {
         let mut kept = Self {
             kube: amounts("kubeReserved", &kubelet.kube_reserved)?,
             system: amounts("systemReserved", &kubelet.system_reserved)?,
             pods_per_core: kubelet.pods_per_core.filter(|pods| *pods > 0),
             ..Self::default()
         };
-        if unnamed == Unnamed::None && !kubelet.eviction_hard.is_empty() {
+        if unnamed == ThresholdDefaults::None && !kubelet.eviction_hard.is_empty() {
             (kept.memory_left, kept.disk_left) = (Threshold::Bytes(0), Threshold::Bytes(0));
         }
         for (signal, text) in &kubelet.eviction_hard {
@@ -147,8 +147,8 @@ impl Kept {
     }
 }
 
-fn amounts(field: &str, all: &BTreeMap<String, String>) -> Result<Amounts, InvalidSetting> {
-    let mut amounts = Amounts::default();
+fn amounts(field: &str, all: &BTreeMap<String, String>) -> Result<Quantities, InvalidSetting> {
+    let mut amounts = Quantities::default();
     for (name, text) in all {
         let amount = quantity::amount(name, text)
             .map_err(|error| InvalidSetting { field: format!("{field}.{name}"), cause: error.into() })?;

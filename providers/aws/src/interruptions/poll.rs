@@ -1,15 +1,14 @@
-//! Looking at what EC2 shows of our instances, now and then: a backstop for what was said while nobody listened, and for clusters
-//! without a queue.
+//! Polling of EC2 for interruptions. It covers events that were missed while no replica was running, and clusters without a queue.
 //!
-//! | what is asked | what follows |
+//! | call | interruption |
 //! |---|---|
-//! | DescribeInstances | stopping, stopped, shutting down: it is ending |
-//! | DescribeSpotInstanceRequests, of those that are spot | marked: taken back two minutes after that; terminated or stopped: it is ending |
-//! | DescribeInstanceStatus, of those with scheduled events | maintenance, at the time that is set |
-//! | DescribeCapacityReservations, of those that run in one | a capacity block that ends within the time of EC2's own warning |
+//! | DescribeInstances | the instance is stopping, stopped or shutting down |
+//! | DescribeSpotInstanceRequests, for spot instances | a marked request: EC2 reclaims the instance two minutes later; a terminated or stopped one: the instance is ending |
+//! | DescribeInstanceStatus, for instances with scheduled events | maintenance at the scheduled time |
+//! | DescribeCapacityReservations, for reserved instances | a capacity block that ends within the time of EC2's own warning |
 //!
-//! Whatever is seen is told until it is recorded, and then not again. One question that fails keeps nothing back that another has
-//! answered; the pause doubles then, for AWS may have too many questions.
+//! The poller reports an interruption at every poll until it is acknowledged. A failed call does not affect the results of the
+//! other calls; it doubles the pause before the next poll, because AWS may be throttling.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -22,27 +21,27 @@ use aws_sdk_ec2::types::{
 use jiff::Timestamp;
 use poolwright_provider_aws_model::InstanceId;
 use poolwright_provider_aws_model::events::{Affected, EndState, Kind};
-use poolwright_provider_aws_model::seen::{self, SpotFate};
-use poolwright_provider_contract::{Clock, Interruption, Notice, ProviderError};
+use poolwright_provider_aws_model::polled::{self, SpotRequestState};
+use poolwright_provider_contract::{Clock, Interruption, InterruptionMessage, ProviderError};
 use poolwright_terms::InterruptionKind;
 
+use super::queue::{block_ends, interruption};
 use crate::error::provider_error;
-use crate::queue::{block_ends, interruption};
 use crate::{instances, tags};
 
-/// What every receipt begins with: none of SQS does.
-const RECEIPT: &str = "seen ";
-/// The longest pause between two looks, where looks fail.
-const LONGEST: Duration = Duration::from_mins(10);
-/// As many instances as one filter may name.
-const NAMED: usize = 200;
-/// So many failures are kept for whoever counts them: he asks every minute.
-const MOST_FAILURES: usize = 100;
-/// As many reservations as are named in one call.
-const RESERVATIONS: usize = 100;
+/// The prefix of all receipts of the poller. Receipts of SQS never start with it.
+const RECEIPT_PREFIX: &str = "seen ";
+/// The longest pause between two polls while polls fail.
+const MAX_PAUSE: Duration = Duration::from_mins(10);
+/// The number of instances in one filter.
+const MAX_INSTANCES_PER_FILTER: usize = 200;
+/// The number of errors that the poller keeps. The caller reads them every minute.
+const MAX_FAILURES: usize = 100;
+/// The number of reservations in one call.
+const MAX_RESERVATIONS_PER_CALL: usize = 100;
 
-/// The looks.
-pub(crate) struct Watch {
+/// The poller.
+pub(crate) struct Poller {
     ec2: aws_sdk_ec2::Client,
     cluster: String,
     now: Clock,
@@ -52,61 +51,61 @@ pub(crate) struct Watch {
 
 #[derive(Default)]
 struct State {
-    /// How long to wait before the next look; none before the first.
+    /// The pause before the next poll. It is zero before the first poll.
     pause: Duration,
-    /// Receipts of what is recorded.
+    /// The receipts that were acknowledged.
     recorded: BTreeSet<String>,
     is_failing: bool,
-    /// What failed, for whoever counts.
+    /// The errors since the last call of [`Self::failures`].
     failures: Vec<ProviderError>,
 }
 
-/// An instance of ours, as far as it matters here.
-struct Own {
+/// The fields of an instance of this cluster that the poller needs.
+struct PolledInstance {
     id: InstanceId,
     is_spot: bool,
     reservation: Option<String>,
     ends: Option<EndState>,
 }
 
-impl Watch {
+impl Poller {
     pub fn new(ec2: aws_sdk_ec2::Client, cluster: String, now: Clock, every: Duration) -> Self {
         Self { ec2, cluster, now, every, state: Mutex::default() }
     }
 
-    /// The same at another pace.
+    /// Returns a poller with another interval.
     pub fn every(&self, every: Duration) -> Self {
         Self::new(self.ec2.clone(), self.cluster.clone(), self.now.clone(), every)
     }
 
-    /// Whether a receipt is of something that was seen.
+    /// Returns whether a receipt comes from a poller.
     pub fn is_receipt(receipt: &str) -> bool {
-        receipt.starts_with(RECEIPT)
+        receipt.starts_with(RECEIPT_PREFIX)
     }
 
-    /// What belongs to these receipts is recorded.
-    pub fn recorded(&self, receipts: Vec<String>) {
+    /// Acknowledges interruptions by their receipts.
+    pub fn acknowledge(&self, receipts: Vec<String>) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).recorded.extend(receipts);
     }
 
-    /// What failed since this was asked last.
+    /// Returns the errors since the last call.
     pub fn failures(&self) -> Vec<ProviderError> {
         std::mem::take(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).failures)
     }
 
-    /// Waits until it is time, and looks.
-    pub async fn next(&self) -> Vec<Notice> {
+    /// Waits for the next poll and returns what it found.
+    pub async fn next(&self) -> Vec<InterruptionMessage> {
         let pause = self.state.lock().unwrap_or_else(PoisonError::into_inner).pause;
         tokio::time::sleep(pause).await;
-        let (seen, errors) = self.look((self.now)()).await;
+        let (seen, errors) = self.poll((self.now)()).await;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if errors.is_empty() {
             (state.pause, state.is_failing) = (self.every, false);
         } else {
-            let longest = LONGEST.max(self.every);
+            let longest = MAX_PAUSE.max(self.every);
             state.pause = (pause.max(self.every) * 2).min(longest);
             for error in &errors {
-                // Said once: whoever looks again every minute would fill a log.
+                // Warn only once, so that repeated failures do not fill the log.
                 if state.is_failing {
                     tracing::debug!(%error, "what EC2 shows of instances could not be seen again");
                 } else {
@@ -114,30 +113,35 @@ impl Watch {
                 }
             }
             state.is_failing = true;
-            // Where nobody counts, nothing grows.
-            let room = MOST_FAILURES.saturating_sub(state.failures.len());
+            // Keep the list bounded even if no caller reads it.
+            let room = MAX_FAILURES.saturating_sub(state.failures.len());
             state.failures.extend(errors.iter().take(room).cloned());
         }
-        let mut notices = BTreeMap::new();
+        let mut messages = BTreeMap::new();
         for one in seen {
             let receipt = receipt(&one);
-            notices.insert(receipt.clone(), Notice { receipt: Some(receipt), interruptions: vec![one] });
+            messages.insert(
+                receipt.clone(),
+                InterruptionMessage { receipt: Some(receipt), interruptions: vec![one] },
+            );
         }
         if errors.is_empty() {
-            state.recorded.retain(|receipt| notices.contains_key(receipt));
+            state.recorded.retain(|receipt| messages.contains_key(receipt));
         }
-        notices.retain(|receipt, _| !state.recorded.contains(receipt));
-        notices.into_values().collect()
+        messages.retain(|receipt, _| !state.recorded.contains(receipt));
+        messages.into_values().collect()
     }
 
-    /// One look: what was seen, and what could not be.
-    async fn look(&self, now: Timestamp) -> (Vec<Interruption>, Vec<ProviderError>) {
-        let own = match self.own().await {
+    /// Polls once. It returns the interruptions and the errors.
+    async fn poll(&self, now: Timestamp) -> (Vec<Interruption>, Vec<ProviderError>) {
+        let own = match self.instances().await {
             Ok(own) => own,
             Err(error) => return (Vec::new(), vec![error]),
         };
-        let mut seen: Vec<Interruption> =
-            own.iter().filter_map(|one| Some(told(&one.id, Kind::State(one.ends?), now, None))).collect();
+        let mut seen: Vec<Interruption> = own
+            .iter()
+            .filter_map(|one| Some(instance_interruption(&one.id, Kind::State(one.ends?), now, None)))
+            .collect();
         let mut errors = Vec::new();
         let (spot, scheduled, blocks) =
             futures::join!(self.spot(&own), self.scheduled(&own, now), self.blocks(&own, now));
@@ -150,8 +154,8 @@ impl Watch {
         (seen, errors)
     }
 
-    /// Instances of ours that are not gone.
-    async fn own(&self) -> Result<Vec<Own>, ProviderError> {
+    /// Lists the instances of this cluster that are not terminated.
+    async fn instances(&self) -> Result<Vec<PolledInstance>, ProviderError> {
         let ours = Filter::builder().name(format!("tag:{}", tags::CLUSTER)).values(&self.cluster).build();
         let mut pages = self.ec2.describe_instances().filters(ours).max_results(1000).into_paginator().send();
         let mut own = Vec::new();
@@ -159,7 +163,7 @@ impl Watch {
             let page = page.map_err(|error| provider_error("ec2:DescribeInstances", error))?;
             for described in page.reservations().iter().flat_map(Reservation::instances) {
                 let Some(found) = instances::read(described) else { continue };
-                own.push(Own {
+                own.push(PolledInstance {
                     id: found.id,
                     is_spot: described.instance_lifecycle() == Some(&InstanceLifecycleType::Spot),
                     reservation: described.capacity_reservation_id().map(str::to_owned),
@@ -175,11 +179,11 @@ impl Watch {
         Ok(own)
     }
 
-    /// What the requests of spot instances say.
-    async fn spot(&self, own: &[Own]) -> Result<Vec<Interruption>, ProviderError> {
-        let spot: Vec<&Own> = own.iter().filter(|one| one.is_spot).collect();
+    /// Reads the requests of spot instances.
+    async fn spot(&self, own: &[PolledInstance]) -> Result<Vec<Interruption>, ProviderError> {
+        let spot: Vec<&PolledInstance> = own.iter().filter(|one| one.is_spot).collect();
         let mut seen = Vec::new();
-        for some in spot.chunks(NAMED) {
+        for some in spot.chunks(MAX_INSTANCES_PER_FILTER) {
             let ids = some.iter().map(|one| one.id.to_string()).collect();
             let filter = Filter::builder().name("instance-id").set_values(Some(ids)).build();
             let mut pages =
@@ -192,26 +196,30 @@ impl Watch {
                         continue;
                     };
                     let status = request.status();
-                    let fate = status.and_then(|status| status.code()).and_then(SpotFate::of);
+                    let fate = status.and_then(|status| status.code()).and_then(SpotRequestState::of);
                     let updated = status.and_then(|status| status.update_time()).and_then(time);
                     let (Some(fate), Some(updated)) = (fate, updated) else { continue };
                     let kind = match fate {
-                        SpotFate::Marked(action) => Kind::SpotInterruption(action),
-                        SpotFate::Ended => Kind::State(one.ends.unwrap_or(EndState::ShuttingDown)),
+                        SpotRequestState::Marked(action) => Kind::SpotInterruption(action),
+                        SpotRequestState::Ended => Kind::State(one.ends.unwrap_or(EndState::ShuttingDown)),
                     };
-                    seen.push(told(&one.id, kind, updated, fate.deadline(updated)));
+                    seen.push(instance_interruption(&one.id, kind, updated, fate.deadline(updated)));
                 }
             }
         }
         Ok(seen)
     }
 
-    /// What is scheduled. Asked of the whole account: few instances have such events, however many there are.
-    async fn scheduled(&self, own: &[Own], now: Timestamp) -> Result<Vec<Interruption>, ProviderError> {
+    /// Reads scheduled events. The call covers the whole account, because few instances have such events.
+    async fn scheduled(
+        &self,
+        own: &[PolledInstance],
+        now: Timestamp,
+    ) -> Result<Vec<Interruption>, ProviderError> {
         if own.is_empty() {
             return Ok(Vec::new());
         }
-        let codes = seen::SCHEDULED.map(str::to_owned).to_vec();
+        let codes = polled::SCHEDULED_EVENT_CODES.map(str::to_owned).to_vec();
         let filter = Filter::builder().name("event.code").set_values(Some(codes)).build();
         let mut pages = self.ec2.describe_instance_status().filters(filter).into_paginator().send();
         let mut all = Vec::new();
@@ -224,12 +232,14 @@ impl Watch {
                 let to_come = status
                     .events()
                     .iter()
-                    .filter(|event| seen::is_to_come(event.description().unwrap_or_default()));
-                // The first of several is what there is to be ready for.
+                    .filter(|event| polled::is_pending(event.description().unwrap_or_default()));
+                // Report the earliest of several events.
                 let first = to_come
                     .filter_map(|event| {
                         let code = event.code()?.as_str();
-                        seen::SCHEDULED.contains(&code).then(|| (event.not_before().and_then(time), code))
+                        polled::SCHEDULED_EVENT_CODES
+                            .contains(&code)
+                            .then(|| (event.not_before().and_then(time), code))
                     })
                     .min_by_key(|(at, _)| at.unwrap_or(Timestamp::MAX));
                 if let Some((deadline, code)) = first {
@@ -246,12 +256,16 @@ impl Watch {
         Ok(all)
     }
 
-    /// What the capacity blocks say that instances run in.
-    async fn blocks(&self, own: &[Own], now: Timestamp) -> Result<Vec<Interruption>, ProviderError> {
+    /// Reads the capacity blocks of reserved instances.
+    async fn blocks(
+        &self,
+        own: &[PolledInstance],
+        now: Timestamp,
+    ) -> Result<Vec<Interruption>, ProviderError> {
         let ids: BTreeSet<&String> = own.iter().filter_map(|one| one.reservation.as_ref()).collect();
         let ids: Vec<String> = ids.into_iter().cloned().collect();
         let mut seen = Vec::new();
-        for some in ids.chunks(RESERVATIONS) {
+        for some in ids.chunks(MAX_RESERVATIONS_PER_CALL) {
             let asked =
                 self.ec2.describe_capacity_reservations().set_capacity_reservation_ids(Some(some.to_vec()));
             let answer = asked
@@ -259,12 +273,12 @@ impl Watch {
                 .await
                 .map_err(|error| provider_error("ec2:DescribeCapacityReservations", error))?;
             for reservation in answer.capacity_reservations() {
-                // What runs in one of another kind goes on after its end, at the price of on demand.
+                // Instances in other reservations keep running after the end, at the on-demand price.
                 if reservation.reservation_type() != Some(&CapacityReservationType::CapacityBlock) {
                     continue;
                 }
                 let Some(end) = reservation.end_date().and_then(time) else { continue };
-                let warned = seen::block_warned(end);
+                let warned = polled::capacity_block_warning(end);
                 if now < warned {
                     continue;
                 }
@@ -277,7 +291,12 @@ impl Watch {
     }
 }
 
-fn told(id: &InstanceId, kind: Kind, noticed: Timestamp, deadline: Option<Timestamp>) -> Interruption {
+fn instance_interruption(
+    id: &InstanceId,
+    kind: Kind,
+    noticed: Timestamp,
+    deadline: Option<Timestamp>,
+) -> Interruption {
     interruption(Affected { instance: id.clone(), kind, deadline }, noticed)
 }
 
@@ -285,8 +304,8 @@ fn time(at: &DateTime) -> Option<Timestamp> {
     Timestamp::from_second(at.secs()).ok()
 }
 
-/// What is given back when it is recorded: the same for the same thing seen twice.
+/// Returns the receipt of an interruption. It is the same each time the poller finds the interruption.
 fn receipt(seen: &Interruption) -> String {
     let deadline = seen.deadline.map(|at| at.to_string()).unwrap_or_default();
-    format!("{RECEIPT}{} {} {deadline}", seen.instance, seen.kind.as_str())
+    format!("{RECEIPT_PREFIX}{} {} {deadline}", seen.instance, seen.kind.as_str())
 }

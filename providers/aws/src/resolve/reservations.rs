@@ -20,7 +20,7 @@ use crate::node_class::{
 
 /// A reservation, as users and as prices see it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FoundReservation {
+pub(crate) struct ResolvedReservation {
     pub shown: ResolvedCapacityReservation,
     pub held: Reservation,
 }
@@ -30,7 +30,7 @@ pub(crate) struct FoundReservation {
 pub(super) async fn find(
     ec2: &aws_sdk_ec2::Client,
     terms: &[CapacityReservationSelectorTerm],
-) -> Result<Vec<FoundReservation>, ProviderError> {
+) -> Result<Vec<ResolvedReservation>, ProviderError> {
     let mut found = BTreeMap::new();
     for term in terms {
         let mut pages =
@@ -67,7 +67,7 @@ fn filters(term: &CapacityReservationSelectorTerm) -> Vec<Filter> {
 }
 
 /// In the model's words. What lacks a name or a number that an order needs is passed over.
-fn of(from: &CapacityReservation) -> Option<FoundReservation> {
+fn of(from: &CapacityReservation) -> Option<ResolvedReservation> {
     let held = held(from)?;
     let criteria = match from.instance_match_criteria() {
         Some(Matches::Open) => InstanceMatchCriteria::Open,
@@ -83,7 +83,7 @@ fn of(from: &CapacityReservation) -> Option<FoundReservation> {
         available_instances: Some(i64::from(held.available)),
         ends: held.ends.map(Time),
     };
-    Some(FoundReservation { shown, held })
+    Some(ResolvedReservation { shown, held })
 }
 
 fn held(from: &CapacityReservation) -> Option<Reservation> {

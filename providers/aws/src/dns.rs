@@ -1,8 +1,8 @@
-//! Addresses of AWS that the DNS does not know: the one sign that a region is none.
+//! DNS failures of AWS addresses, which are the only sign of a region that does not exist.
 //!
-//! Which regions there are is nowhere written here, for AWS adds some every year: every service has an address in each, so a name that
-//! does not resolve is what a region that is none comes to. It is what a broken DNS comes to as well, so the call is worth repeating, and
-//! whoever reads of it is told of both.
+//! Poolwright has no list of regions, because AWS adds new ones. Every service has a host name in each region, so a name that does
+//! not resolve may mean that the region does not exist. A DNS outage looks the same, so the error is transient and its message
+//! names both causes.
 
 use std::error::Error;
 use std::sync::OnceLock;
@@ -13,10 +13,10 @@ use aws_sdk_sts::config::interceptors::{
 use aws_sdk_sts::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_sts::error::BoxError;
 
-/// A name that could not be looked up.
+/// A host name that did not resolve.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unresolved {
-    /// One of the region: it may be none.
+pub(crate) enum DnsFailure {
+    /// The host belongs to a region, which may not exist.
     #[error(
         "region `{region}`: {host} does not resolve ({why}): if there is no such region, correct --aws-region, AWS_REGION or the \
          profile; else see to the DNS of this machine"
@@ -24,25 +24,25 @@ pub(crate) enum Unresolved {
     OfRegion {
         /// The region.
         region: String,
-        /// The name.
+        /// The host name.
         host: String,
-        /// What the resolver says.
+        /// The error of the resolver.
         why: String,
     },
-    /// Another: a service that all regions share, or one that somebody has given.
+    /// The host belongs to a global service or a custom endpoint.
     #[error(
         "{host} does not resolve ({why}): see to the DNS of this machine, and to AWS_ENDPOINT_URL if it is set"
     )]
     Other {
-        /// The name.
+        /// The host name.
         host: String,
-        /// What the resolver says.
+        /// The error of the resolver.
         why: String,
     },
 }
 
-impl Unresolved {
-    /// What kind of name it is, by the name; `None` is one that was asked for on the way, for credentials.
+impl DnsFailure {
+    /// Makes the error from the host name. `None` is a host that the SDK called for credentials.
     fn of(region: &str, host: Option<&str>, why: String) -> Self {
         match host {
             Some(host) if !host.contains(region) => Self::Other { host: host.to_owned(), why },
@@ -54,18 +54,18 @@ impl Unresolved {
         }
     }
 
-    /// The one among the causes of an error.
+    /// Finds a DNS failure among the causes of an error.
     pub fn among<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         causes(error).find_map(|cause| cause.downcast_ref())
     }
 }
 
-/// An error and its causes.
+/// Returns an error and its causes.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| <dyn Error>::source(*error))
 }
 
-/// What the resolver says, where an error is about a name. There is no code for it on the way through the SDK.
+/// Returns the message of the resolver, if an error is a failed lookup. The SDK has no error code for it.
 fn lookup_failure(error: &(dyn Error + 'static)) -> Option<String> {
     let is_about_names = |cause: &&(dyn Error + 'static)| {
         let text = cause.to_string().to_lowercase();
@@ -74,24 +74,24 @@ fn lookup_failure(error: &(dyn Error + 'static)) -> Option<String> {
     causes(error).filter(is_about_names).last().map(ToString::to_string)
 }
 
-/// Puts the name and the region into the errors of a client, which knows neither any more once a call has failed.
+/// An interceptor that adds the host name and the region to DNS failures. The errors of the SDK contain neither.
 #[derive(Debug)]
-pub(crate) struct Naming {
+pub(crate) struct DnsFailureContext {
     region: String,
-    /// Where the client's calls go: all to the same place. A call that failed does not say it any more.
+    /// The host of the client, which is the same for all calls.
     host: OnceLock<String>,
 }
 
-impl Naming {
-    /// Names for a client of this region.
+impl DnsFailureContext {
+    /// Makes the interceptor for a client of this region.
     pub fn new(region: impl Into<String>) -> Self {
         Self { region: region.into(), host: OnceLock::new() }
     }
 }
 
-impl Intercept for Naming {
+impl Intercept for DnsFailureContext {
     fn name(&self) -> &'static str {
-        "Naming"
+        "DnsFailureContext"
     }
 
     fn read_before_transmit(
@@ -117,13 +117,13 @@ impl Intercept for Naming {
             return Ok(());
         }
         let Some(why) = lookup_failure(error) else { return Ok(()) };
-        // Whatever failed before the call went out was asked of another address, for credentials.
+        // A failure before the request was sent comes from another host, which the SDK called for credentials.
         let host = self.host.get().filter(|_| error.is_connector_error()).map(String::as_str);
-        Err(Unresolved::of(&self.region, host, why).into())
+        Err(DnsFailure::of(&self.region, host, why).into())
     }
 }
 
-/// The name in an address: `ec2.us-east-1.amazonaws.com`.
+/// Returns the host name of a URL: `ec2.us-east-1.amazonaws.com`.
 fn host_of(address: &str) -> Option<&str> {
     let (_, rest) = address.split_once("://")?;
     rest.split(['/', ':', '?']).next().filter(|host| !host.is_empty())
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn credentials_that_are_asked_for_where_no_region_is_are_not_what_is_missing() {
-        let error = Unresolved::of("us-esat-1", None, "dns error".to_owned());
+        let error = DnsFailure::of("us-esat-1", None, "dns error".to_owned());
         assert!(error.to_string().starts_with("region `us-esat-1`: an address of AWS there"), "{error}");
         assert_eq!(host_of("/?Action=X"), None);
     }

@@ -1,4 +1,4 @@
-//! What an order came to whose answer nobody has: EC2 keeps what each fleet launched.
+//! Recovery of orders whose answer was lost: EC2 keeps the instances of each fleet.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +12,26 @@ use crate::provider::AwsProvider;
 use crate::tags;
 
 impl AwsProvider {
-    /// Whether EC2 shows all that the order with this token launched, by a listing that was made after the order. Only then what is not
-    /// there was not launched, and may be ordered with another token.
-    pub(super) async fn shows_all_of(&self, token: &str) -> Result<bool, ProviderError> {
+    /// Returns whether EC2 shows all instances that the order with this token launched. Only then is a missing instance one that
+    /// was not launched, so that the provider may order it with another token.
+    pub(super) async fn lists_all_of(&self, token: &str) -> Result<bool, ProviderError> {
         let Some(launched) = launched_with(&self.clients().ec2, token).await? else { return Ok(false) };
-        Ok(shows(&*self.listed().await?, &launched))
+        Ok(shows(&*self.list_instances().await?, &launched))
     }
 }
 
-/// Why nothing is ordered although nothing is found.
-pub(super) fn unexplained(token: &str) -> ProviderError {
+/// The error of an order whose outcome is unknown.
+pub(super) fn outcome_unknown(token: &str) -> ProviderError {
     ProviderError::Transient(format!(
         "ec2:CreateFleet was called with the token {token} before, and EC2 does not show yet what came of that: nothing is ordered \
          in its place, which might buy twice; looking again"
     ))
 }
 
-/// The instances that the order with this token launched; `None` while EC2 does not show its fleet.
+/// Returns the instances that the order with this token launched; `None` while EC2 does not show its fleet.
 ///
-/// A fleet of the type `instant` is described by its id alone, so it is found by its tag first.
-/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeFleets.html>.
+/// DescribeFleets finds a fleet of type `instant` only by its id, so the provider finds the fleet by its tag first. Source:
+/// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeFleets.html>.
 async fn launched_with(
     ec2: &aws_sdk_ec2::Client,
     token: &str,
@@ -61,7 +61,7 @@ async fn launched_with(
     if !described.fleets().iter().all(has_ended) {
         return Ok(None);
     }
-    // An id that cannot be read is one that is not shown.
+    // An id that cannot be parsed counts as not shown.
     Ok(described.fleets().iter().flat_map(ids).map(|id| id.parse().ok()).collect())
 }
 
@@ -69,7 +69,7 @@ fn ids(fleet: &FleetData) -> impl Iterator<Item = &String> {
     fleet.instances().iter().flat_map(DescribeFleetsInstances::instance_ids)
 }
 
-/// Whether EC2 shows what came of a fleet: as many instances as were wanted, or why there are fewer.
+/// Returns whether EC2 shows the outcome of a fleet: all requested instances, or an error.
 fn has_ended(fleet: &FleetData) -> bool {
     let target = fleet.target_capacity_specification();
     let wanted = target.and_then(TargetCapacitySpecification::total_target_capacity);

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use poolwright_catalog::InstanceTypeName;
-use poolwright_provider_aws_model::instance::Kept;
-use poolwright_provider_contract::{ClassCondition, ClassReport, ClassReports, Holds, ProviderError};
+use poolwright_provider_aws_model::instance::KubeletReserved;
+use poolwright_provider_contract::{
+    ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource, ProviderError,
+};
 use poolwright_terms::NodeClassRef;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Looked, check_kind, dry_run};
+use super::{Resolution, check_kind, dry_run};
 use crate::node_class::ResolvedPlacementGroup;
 use crate::provider::AwsProvider;
 
@@ -18,45 +20,49 @@ use crate::provider::AwsProvider;
 const NAMED: usize = 10;
 
 #[async_trait]
-impl ClassReports for AwsProvider {
-    async fn report(&self, key: &NodeClassRef) -> Result<Option<ClassReport>, ProviderError> {
+impl NodeClassStatusSource for AwsProvider {
+    async fn status(&self, key: &NodeClassRef) -> Result<Option<NodeClassStatus>, ProviderError> {
         check_kind(key)?;
         let Some(object) = self.object(&key.name).await? else {
-            self.verdicts().forget(&key.name);
+            self.dry_runs().forget(&key.name);
             return Ok(None);
         };
-        let (looked, whole) = self.looked(&key.name, &object.spec).await;
+        let (resolution, whole) = self.resolution(&key.name, &object.spec).await;
         let validated = match whole {
             Ok(class) => {
-                self.verdicts().condition(&self.clients().ec2, self.cluster(), &class, self.now()).await
+                self.dry_runs().condition(&self.clients().ec2, self.cluster(), &class, self.now()).await
             }
             Err(_) => dry_run::not_tried(),
         };
         let too_small = self.too_small(&key.name, &object.spec);
-        let mut report = report(&looked, &too_small);
+        let mut report = report(&resolution, &too_small);
         report.conditions.push(validated);
-        Ok(Some(ClassReport { uid: object.metadata.uid, generation: object.metadata.generation, ..report }))
+        Ok(Some(NodeClassStatus {
+            uid: object.metadata.uid,
+            generation: object.metadata.generation,
+            ..report
+        }))
     }
 
-    fn hearing(&self) -> Option<ClassCondition> {
-        self.reception()
+    fn interruption_condition(&self) -> Option<NodeClassCondition> {
+        self.interruption_queue_condition()
     }
 }
 
 /// What was found, without what a dry run said. Some instance types may be known to have nothing left for pods.
-fn report(looked: &Looked, too_small: &[InstanceTypeName]) -> ClassReport {
+fn report(resolution: &Resolution, too_small: &[InstanceTypeName]) -> NodeClassStatus {
     let mut fields = BTreeMap::new();
-    if let Ok(family) = looked.family {
+    if let Ok(family) = resolution.family {
         fields.insert("imageFamily".to_owned(), value(&family));
     }
-    let images = looked.family.clone().and_then(|_| looked.images.clone());
+    let images = resolution.family.clone().and_then(|_| resolution.images.clone());
     let mut conditions = vec![
-        part(&mut fields, "SubnetsReady", "subnets", &looked.subnets, |subnets| {
+        part(&mut fields, "SubnetsReady", "subnets", &resolution.subnets, |subnets| {
             let zones: std::collections::BTreeSet<&str> =
                 subnets.iter().map(|one| one.zone.as_str()).collect();
             format!("{} in {}", count(subnets.len(), "subnet"), Vec::from_iter(zones).join(", "))
         }),
-        part(&mut fields, "SecurityGroupsReady", "securityGroups", &looked.groups, |groups| {
+        part(&mut fields, "SecurityGroupsReady", "securityGroups", &resolution.groups, |groups| {
             count(groups.len(), "security group")
         }),
         part(&mut fields, "ImagesReady", "images", &images, |images| {
@@ -65,12 +71,12 @@ fn report(looked: &Looked, too_small: &[InstanceTypeName]) -> ClassReport {
             archs.dedup();
             format!("{} for {}", count(images.len(), "image"), archs.join(", "))
         }),
-        part(&mut fields, "InstanceProfileReady", "instanceProfile", &looked.profile, |name| {
+        part(&mut fields, "InstanceProfileReady", "instanceProfile", &resolution.profile, |name| {
             format!("instance profile {name}")
         }),
     ];
     // Where none are asked for there is nothing to say, and what was found before is not asked for any more.
-    match &looked.placement {
+    match &resolution.placement {
         Some(placement) => {
             let words =
                 |found: &ResolvedPlacementGroup| format!("placement group {} ({})", found.id, found.strategy);
@@ -78,8 +84,8 @@ fn report(looked: &Looked, too_small: &[InstanceTypeName]) -> ClassReport {
         }
         None => drop(fields.insert("placementGroup".to_owned(), Value::Null)),
     }
-    if looked.asks_for_reservations {
-        let shown = looked.reservations.as_ref().map_err(Clone::clone);
+    if resolution.asks_for_reservations {
+        let shown = resolution.reservations.as_ref().map_err(Clone::clone);
         let shown = shown.map(|found| found.iter().map(|one| one.shown.clone()).collect::<Vec<_>>());
         conditions.push(part(
             &mut fields,
@@ -91,14 +97,17 @@ fn report(looked: &Looked, too_small: &[InstanceTypeName]) -> ClassReport {
     } else {
         fields.insert("capacityReservations".to_owned(), Value::Array(Vec::new()));
     }
-    if looked.sets_kubelet || !too_small.is_empty() {
-        conditions.push(kubelet(&looked.kept, too_small));
+    if resolution.sets_kubelet || !too_small.is_empty() {
+        conditions.push(kubelet(&resolution.kept, too_small));
     }
-    ClassReport { uid: None, generation: None, fields, conditions }
+    NodeClassStatus { uid: None, generation: None, fields, conditions }
 }
 
 /// Whether kubelet can be told what the class says, and what comes of it. Nothing of it is in the status.
-fn kubelet(kept: &Result<Kept, ProviderError>, too_small: &[InstanceTypeName]) -> ClassCondition {
+fn kubelet(
+    kept: &Result<KubeletReserved, ProviderError>,
+    too_small: &[InstanceTypeName],
+) -> NodeClassCondition {
     let counted = |(): &()| {
         let counted = "what it keeps is counted in what nodes have for pods".to_owned();
         if too_small.is_empty() { counted } else { format!("{counted}; {}", nothing_left(too_small)) }
@@ -137,20 +146,20 @@ fn part<T: Serialize>(
     field: &str,
     found: &Result<T, ProviderError>,
     words: impl FnOnce(&T) -> String,
-) -> ClassCondition {
-    let (holds, reason, message) = match found {
+) -> NodeClassCondition {
+    let (outcome, reason, message) = match found {
         Ok(found) => {
             fields.insert(field.to_owned(), value(found));
-            (Holds::Yes, "Found".to_owned(), words(found))
+            (ConditionOutcome::True, "Found".to_owned(), words(found))
         }
         Err(ProviderError::Invalid(why)) => {
             fields.insert(field.to_owned(), Value::Null);
-            (Holds::No, format!("{}Unusable", kind.trim_end_matches("Ready")), why.clone())
+            (ConditionOutcome::False, format!("{}Unusable", kind.trim_end_matches("Ready")), why.clone())
         }
         // What was found before still stands there.
-        Err(error) => (Holds::NoAnswer, "NoAnswer".to_owned(), error.to_string()),
+        Err(error) => (ConditionOutcome::NoAnswer, "NoAnswer".to_owned(), error.to_string()),
     };
-    ClassCondition { kind, holds, reason, message }
+    NodeClassCondition { kind, outcome, reason, message }
 }
 
 #[cfg(test)]
@@ -162,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    fn looked() -> Looked {
+    fn resolution() -> Resolution {
         let subnet = |id: &str, zone: &str| ResolvedSubnet {
             id: id.to_owned(),
             zone: zone.to_owned(),
@@ -177,7 +186,7 @@ mod tests {
             nvidia: Some(true),
             unencrypted_volumes: Vec::new(),
         };
-        Looked {
+        Resolution {
             family: Ok(AmiFamily::Al2023),
             subnets: Ok(vec![subnet("subnet-1", "us-east-1a"), subnet("subnet-2", "us-east-1b")]),
             groups: Ok(vec![ResolvedSecurityGroup { id: "sg-1".to_owned(), name: Some("nodes".to_owned()) }]),
@@ -187,23 +196,27 @@ mod tests {
             asks_for_reservations: false,
             reservations: Ok(Vec::new()),
             sets_kubelet: false,
-            kept: Ok(Kept::default()),
+            kept: Ok(KubeletReserved::default()),
         }
     }
 
     #[test]
     fn what_was_found_is_the_status_that_the_api_knows() {
-        let report = report(&looked(), &[]);
+        let report = report(&resolution(), &[]);
         let status: Ec2NodeClassStatus =
             serde_json::from_value(Value::Object(Map::from_iter(report.fields))).expect("a status");
-        assert_eq!(status.subnets, looked().subnets.unwrap());
-        assert_eq!(status.security_groups, looked().groups.unwrap());
-        assert_eq!(status.images, looked().images.unwrap());
+        assert_eq!(status.subnets, resolution().subnets.unwrap());
+        assert_eq!(status.security_groups, resolution().groups.unwrap());
+        assert_eq!(status.images, resolution().images.unwrap());
         assert_eq!(
             (status.image_family, status.instance_profile),
             (Some(AmiFamily::Al2023), Some("nodes".to_owned()))
         );
-        assert!(report.conditions.iter().all(|one| one.holds == Holds::Yes), "{:?}", report.conditions);
+        assert!(
+            report.conditions.iter().all(|one| one.outcome == ConditionOutcome::True),
+            "{:?}",
+            report.conditions
+        );
         assert_eq!(report.conditions[0].message, "2 subnets in us-east-1a, us-east-1b");
     }
 
@@ -211,39 +224,46 @@ mod tests {
     fn a_placement_group_is_told_of_while_the_class_names_one_and_taken_out_of_the_status_when_it_does_not() {
         let group = ResolvedPlacementGroup { id: "pg-1".to_owned(), strategy: "cluster".to_owned() };
         let told = |placement| {
-            let report = report(&Looked { placement, ..looked() }, &[]);
+            let report = report(&Resolution { placement, ..resolution() }, &[]);
             let said = report.conditions.into_iter().find(|one| one.kind == "PlacementGroupReady");
-            (report.fields.get("placementGroup").cloned(), said.map(|one| (one.holds, one.message)))
+            (report.fields.get("placementGroup").cloned(), said.map(|one| (one.outcome, one.message)))
         };
         let (field, said) = told(Some(Ok(group.clone())));
         assert_eq!(field, Some(value(&group)));
-        assert_eq!(said, Some((Holds::Yes, "placement group pg-1 (cluster)".to_owned())));
+        assert_eq!(said, Some((ConditionOutcome::True, "placement group pg-1 (cluster)".to_owned())));
         let (field, said) = told(Some(Err(ProviderError::Throttled("slower".to_owned()))));
-        assert_eq!((field, said.map(|one| one.0)), (None, Some(Holds::NoAnswer)), "what was found stands");
+        assert_eq!(
+            (field, said.map(|one| one.0)),
+            (None, Some(ConditionOutcome::NoAnswer)),
+            "what was found stands"
+        );
         let gone = Err(ProviderError::Invalid("no such group".to_owned()));
-        assert_eq!(told(Some(gone)), (Some(Value::Null), Some((Holds::No, "no such group".to_owned()))));
+        assert_eq!(
+            told(Some(gone)),
+            (Some(Value::Null), Some((ConditionOutcome::False, "no such group".to_owned())))
+        );
         assert_eq!(told(None), (Some(Value::Null), None));
     }
 
     #[test]
     fn what_was_not_found_is_taken_out_of_the_status_and_what_nobody_answered_stays() {
         let report = report(
-            &Looked {
+            &Resolution {
                 subnets: Err(ProviderError::Invalid("no subnet".to_owned())),
                 groups: Err(ProviderError::Throttled("slower".to_owned())),
-                ..looked()
+                ..resolution()
             },
             &[],
         );
         assert_eq!(report.fields["subnets"], Value::Null);
         assert!(!report.fields.contains_key("securityGroups"));
-        let said: Vec<_> = report.conditions.iter().map(|one| (one.kind, one.holds)).collect();
+        let said: Vec<_> = report.conditions.iter().map(|one| (one.kind, one.outcome)).collect();
         assert_eq!(
             said[..3],
             [
-                ("SubnetsReady", Holds::No),
-                ("SecurityGroupsReady", Holds::NoAnswer),
-                ("ImagesReady", Holds::Yes)
+                ("SubnetsReady", ConditionOutcome::False),
+                ("SecurityGroupsReady", ConditionOutcome::NoAnswer),
+                ("ImagesReady", ConditionOutcome::True)
             ]
         );
         assert_eq!(report.conditions[0].message, "no subnet");
@@ -251,25 +271,25 @@ mod tests {
 
     #[test]
     fn what_kubelet_keeps_is_told_of_where_a_class_says_something_or_leaves_nothing_for_pods() {
-        let told = |looked: &Looked, too_small: &[InstanceTypeName]| {
-            let report = report(looked, too_small);
+        let told = |resolution: &Resolution, too_small: &[InstanceTypeName]| {
+            let report = report(resolution, too_small);
             let found = report.conditions.into_iter().find(|one| one.kind == "KubeletReady");
-            found.map(|one| (one.holds, one.message))
+            found.map(|one| (one.outcome, one.message))
         };
-        assert_eq!(told(&looked(), &[]), None);
+        assert_eq!(told(&resolution(), &[]), None);
         let counted = "what it keeps is counted in what nodes have for pods".to_owned();
-        let sets = Looked { sets_kubelet: true, ..looked() };
-        assert_eq!(told(&sets, &[]), Some((Holds::Yes, counted.clone())));
+        let sets = Resolution { sets_kubelet: true, ..resolution() };
+        assert_eq!(told(&sets, &[]), Some((ConditionOutcome::True, counted.clone())));
         let small: Vec<InstanceTypeName> =
             (0..12).map(|n| InstanceTypeName::new(format!("t{n}.nano"))).collect();
-        let (holds, message) = told(&looked(), &small).expect("it is told of");
-        assert_eq!(holds, Holds::Yes);
+        let (outcome, message) = told(&resolution(), &small).expect("it is told of");
+        assert_eq!(outcome, ConditionOutcome::True);
         let left = "; nothing is left for pods of 12 instance types, not sold with it: t0.nano, t1.nano,";
         assert!(
             message.starts_with(&format!("{counted}{left}")) && message.ends_with("t9.nano, 2 more"),
             "{message}"
         );
-        let wrong = Looked { kept: Err(ProviderError::Invalid("no quantity".to_owned())), ..sets };
-        assert_eq!(told(&wrong, &[]), Some((Holds::No, "no quantity".to_owned())));
+        let wrong = Resolution { kept: Err(ProviderError::Invalid("no quantity".to_owned())), ..sets };
+        assert_eq!(told(&wrong, &[]), Some((ConditionOutcome::False, "no quantity".to_owned())));
     }
 }

@@ -1,6 +1,6 @@
-//! What is asked for at the same time is asked of AWS once.
+//! Coalescing of calls: requests that arrive at the same time become one call.
 //!
-//! AWS meters calls, not what is in them: two hundred claims that come together must not be two hundred calls.
+//! AWS throttles by the number of calls and not by their size, so two hundred concurrent claims must not make two hundred calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,27 +10,27 @@ use tokio::sync::{Semaphore, oneshot};
 
 type Waiting<I, O> = Vec<(I, oneshot::Sender<O>)>;
 
-/// Collects what comes within a moment and hands it on together. What comes while as many calls are under way as may be waits for one of
-/// them to end, and is in the next: a cloud that has become slow is not asked the more for it.
+/// Collects the requests of a short time window and sends them in one call. While the maximum number of calls is in flight, further
+/// requests wait and join the next call, so that a slow cloud gets no additional load.
 #[derive(Debug)]
-pub(crate) struct Gather<I, O> {
+pub(crate) struct Coalescer<I, O> {
     waiting: Arc<Mutex<Waiting<I, O>>>,
-    /// Calls that may be under way.
+    /// Permits for calls in flight.
     turns: Arc<Semaphore>,
-    /// How long the first one waits for others.
+    /// The length of the time window.
     moment: Duration,
-    /// No more than this many go together.
+    /// The maximum number of requests in one call.
     most: usize,
 }
 
-impl<I: Send + 'static, O: Send + 'static> Gather<I, O> {
+impl<I: Send + 'static, O: Send + 'static> Coalescer<I, O> {
     pub fn new(moment: Duration, most: usize, at_a_time: usize) -> Self {
         Self { waiting: Arc::default(), turns: Arc::new(Semaphore::new(at_a_time)), moment, most }
     }
 
-    /// The answer for `item`, out of one call of `run` for all that came with it. `run` answers in the order of its items.
+    /// Returns the answer for `item`. One call of `run` answers all items that arrived in the same window, in their order.
     ///
-    /// The call is nobody's: it goes on when the one who came first is cancelled, for others wait for it.
+    /// The call runs in a task of its own, so it continues if the caller is cancelled, because other callers wait for it.
     pub async fn ask<F, R>(&self, item: I, run: F) -> Result<O, ProviderError>
     where
         F: FnOnce(Vec<I>) -> R + Send + 'static,
@@ -40,7 +40,7 @@ impl<I: Send + 'static, O: Send + 'static> Gather<I, O> {
         let first = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.push((item, answer));
-            // The one that fills a round is followed by a first one of the next.
+            // The request after a full call starts the next call.
             waiting.len() % self.most == 1 || self.most == 1
         };
         if first {
@@ -55,7 +55,7 @@ impl<I: Send + 'static, O: Send + 'static> Gather<I, O> {
                     waiting.drain(..count).unzip()
                 };
                 for (answer, output) in answers.into_iter().zip(run(items).await) {
-                    // Who is not there any more does not need it.
+                    // The caller has given up.
                     let _ = answer.send(output);
                 }
             });
@@ -76,11 +76,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_comes_together_is_asked_once_and_each_gets_its_own_answer() {
-        let gather = Gather::new(Duration::from_millis(30), 100, 4);
+        let coalescer = Coalescer::new(Duration::from_millis(30), 100, 4);
         let calls = Arc::new(AtomicUsize::new(0));
         let asked = (0..250).map(|number: usize| {
             let calls = Arc::clone(&calls);
-            gather.ask(number, move |items| async move {
+            coalescer.ask(number, move |items| async move {
                 calls.fetch_add(1, Ordering::Relaxed);
                 items.into_iter().map(|item| item * 2).collect()
             })
@@ -92,21 +92,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_call_goes_on_when_the_one_who_came_first_gives_up() {
-        let gather = Gather::new(Duration::from_millis(30), 100, 4);
+        let coalescer = Coalescer::new(Duration::from_millis(30), 100, 4);
         let run = |items: Vec<u32>| async move { items };
-        let impatient = tokio::time::timeout(Duration::from_millis(5), gather.ask(1, run));
-        let (gave_up, answer) = futures::join!(impatient, gather.ask(2, run));
+        let impatient = tokio::time::timeout(Duration::from_millis(5), coalescer.ask(1, run));
+        let (gave_up, answer) = futures::join!(impatient, coalescer.ask(2, run));
         assert!(gave_up.is_err());
         assert_eq!(answer, Ok(2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_comes_during_a_slow_call_waits_for_its_end_and_is_in_the_next_with_all_others() {
-        let gather = Arc::new(Gather::new(Duration::from_millis(30), usize::MAX, 1));
+        let coalescer = Arc::new(Coalescer::new(Duration::from_millis(30), usize::MAX, 1));
         let (under_way, calls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let asked = (0..100).map(|number: u64| {
-            let (gather, under_way, calls) =
-                (Arc::clone(&gather), Arc::clone(&under_way), Arc::clone(&calls));
+            let (coalescer, under_way, calls) =
+                (Arc::clone(&coalescer), Arc::clone(&under_way), Arc::clone(&calls));
             async move {
                 tokio::time::sleep(Duration::from_millis(100 * number)).await;
                 let run = move |items: Vec<u64>| async move {
@@ -116,7 +116,7 @@ mod tests {
                     calls.fetch_add(1, Ordering::Relaxed);
                     items
                 };
-                gather.ask(number, run).await
+                coalescer.ask(number, run).await
             }
         });
         let answers: Vec<_> = join_all(asked).await.into_iter().map(Result::unwrap).collect();
@@ -126,8 +126,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_ends_without_an_answer_is_transient() {
-        let gather: Gather<u32, u32> = Gather::new(Duration::from_millis(30), 100, 4);
-        let answer = gather.ask(1, |_| async { Vec::new() }).await;
+        let coalescer: Coalescer<u32, u32> = Coalescer::new(Duration::from_millis(30), 100, 4);
+        let answer = coalescer.ask(1, |_| async { Vec::new() }).await;
         assert!(matches!(answer, Err(ProviderError::Transient(_))), "{answer:?}");
     }
 }

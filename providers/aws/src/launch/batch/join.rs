@@ -1,4 +1,4 @@
-//! Launches that belong together wait for each other, and one of them buys for all.
+//! Joining the launches of a batch: concurrent launches wait for each other, and one of them launches for all.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,75 +10,76 @@ use poolwright_provider_contract::{
 use poolwright_terms::keys::NODECLAIM_LABEL;
 use tokio::sync::{Notify, oneshot};
 
-/// What a launch comes to.
+/// The result of a launch.
 pub(crate) type Answer = Result<LaunchedInstance, LaunchError>;
 
-/// For how long the first of a batch waits for the others: claims of one plan are written within moments, and one that could not be
-/// written never comes.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the first launch of a batch waits for the others. The controller sends them at the same time, and some may never come.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Who waits for whom.
+/// The batches that wait for more launches.
 #[derive(Debug, Default)]
-pub(crate) struct Mates(Arc<Mutex<Vec<Group>>>);
+pub(crate) struct BatchJoiner(Arc<Mutex<Vec<PendingBatch>>>);
 
 #[derive(Debug)]
-struct Group {
+struct PendingBatch {
     batch: LaunchBatch,
-    /// One for each key. The first is that of who buys.
+    /// One request for each key. The first belongs to the leader.
     requests: Vec<LaunchRequest>,
     waiting: Vec<(String, oneshot::Sender<Answer>)>,
     full: Arc<Notify>,
 }
 
-/// The group of who buys; if that one gives up, the group is over, and who waits asks again.
-struct Gathering {
-    groups: Arc<Mutex<Vec<Group>>>,
+/// The leader of a batch. If it is dropped, the batch is closed, and the followers get a transient error.
+struct BatchLeader {
+    groups: Arc<Mutex<Vec<PendingBatch>>>,
     full: Arc<Notify>,
 }
 
-enum Place {
-    First(Gathering),
-    With(oneshot::Receiver<Answer>),
+enum Role {
+    Leader(BatchLeader),
+    Follower(oneshot::Receiver<Answer>),
 }
 
-impl Mates {
-    /// Launches together with the others of the batch: `buy` is called by one of them, and says of each key what came of it.
-    pub async fn launch<F, R>(&self, request: &LaunchRequest, batch: &LaunchBatch, buy: F) -> Answer
+impl BatchJoiner {
+    /// Launches together with the other launches of the batch. One caller runs `launch` for all requests, and it returns the result
+    /// of each key.
+    pub async fn launch<F, R>(&self, request: &LaunchRequest, batch: &LaunchBatch, launch: F) -> Answer
     where
         F: FnOnce(Vec<LaunchRequest>) -> R,
         R: Future<Output = BTreeMap<String, Answer>>,
     {
-        let gathering = match self.enter(request, batch) {
-            Place::With(answer) => return answer.await.unwrap_or_else(|_| Err(unheard())),
-            Place::First(gathering) => gathering,
+        let leader = match self.join(request, batch) {
+            Role::Follower(answer) => return answer.await.unwrap_or_else(|_| Err(no_answer())),
+            Role::Leader(leader) => leader,
         };
         tokio::select! {
-            () = gathering.full.notified() => {}
-            () = tokio::time::sleep(PATIENCE) => {}
+            () = leader.full.notified() => {}
+            () = tokio::time::sleep(JOIN_TIMEOUT) => {}
         }
-        let Some(group) = gathering.close() else { return Err(unheard()) };
-        let answers = buy(group.requests).await;
-        let of = |key: &str| answers.get(key).cloned().unwrap_or_else(|| Err(unheard()));
+        let Some(group) = leader.close() else { return Err(no_answer()) };
+        let answers = launch(group.requests).await;
+        let of = |key: &str| answers.get(key).cloned().unwrap_or_else(|| Err(no_answer()));
         for (key, waiting) in group.waiting {
-            // Who is not there any more asks again.
+            // A caller that has given up will retry.
             let _ = waiting.send(of(&key));
         }
         of(&request.key)
     }
 
-    fn enter(&self, request: &LaunchRequest, batch: &LaunchBatch) -> Place {
+    fn join(&self, request: &LaunchRequest, batch: &LaunchBatch) -> Role {
         let mut groups = lock(&self.0);
-        let theirs =
-            groups.iter_mut().find(|group| group.batch == *batch && are_alike(&group.requests[0], request));
+        let theirs = groups
+            .iter_mut()
+            .find(|group| group.batch == *batch && can_share_order(&group.requests[0], request));
         let Some(group) = theirs else {
             let full = Arc::new(Notify::new());
-            groups.push(Group {
+            groups.push(PendingBatch {
                 batch: batch.clone(),
                 requests: vec![request.clone()],
                 waiting: Vec::new(),
                 full: Arc::clone(&full),
             });
-            return Place::First(Gathering { groups: Arc::clone(&self.0), full });
+            return Role::Leader(BatchLeader { groups: Arc::clone(&self.0), full });
         };
         if !group.requests.iter().any(|one| one.key == request.key) {
             group.requests.push(request.clone());
@@ -88,35 +89,35 @@ impl Mates {
         if group.requests.len() >= batch.size {
             group.full.notify_one();
         }
-        Place::With(receiver)
+        Role::Follower(receiver)
     }
 }
 
-impl Gathering {
-    /// Nobody comes to this group any more.
-    fn close(&self) -> Option<Group> {
+impl BatchLeader {
+    /// Closes the batch, so that no further launch can join.
+    fn close(&self) -> Option<PendingBatch> {
         let mut groups = lock(&self.groups);
         let at = groups.iter().position(|group| Arc::ptr_eq(&group.full, &self.full))?;
         Some(groups.swap_remove(at))
     }
 }
 
-impl Drop for Gathering {
+impl Drop for BatchLeader {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-fn lock(groups: &Mutex<Vec<Group>>) -> MutexGuard<'_, Vec<Group>> {
+fn lock(groups: &Mutex<Vec<PendingBatch>>) -> MutexGuard<'_, Vec<PendingBatch>> {
     groups.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn unheard() -> LaunchError {
+fn no_answer() -> LaunchError {
     ProviderError::Transient("the launch that this one was part of ended without an answer".to_owned()).into()
 }
 
-/// Whether one order does for both. Somebody may have changed a claim, or written another's batch on it.
-fn are_alike(one: &LaunchRequest, other: &LaunchRequest) -> bool {
+/// Returns whether one order fits both requests. Claims of one batch may differ if somebody has edited them.
+fn can_share_order(one: &LaunchRequest, other: &LaunchRequest) -> bool {
     let labels = |request: &LaunchRequest| {
         let mut labels = request.labels.clone();
         labels.remove(NODECLAIM_LABEL);
@@ -156,25 +157,25 @@ mod tests {
     }
 
     /// Each fails with its own key, so that one sees whose answer it got.
-    fn told(requests: &[LaunchRequest]) -> BTreeMap<String, Answer> {
+    fn stock_outs(requests: &[LaunchRequest]) -> BTreeMap<String, Answer> {
         requests.iter().map(|one| (one.key.clone(), Err(LaunchError::StockOut(one.key.clone())))).collect()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_batch_that_is_whole_is_bought_at_once_and_each_gets_its_own_answer() {
-        let (mates, calls) = (Mates::default(), AtomicUsize::new(0));
+        let (batch_joiner, calls) = (BatchJoiner::default(), AtomicUsize::new(0));
         let begun = tokio::time::Instant::now();
         let requests: Vec<_> = ["a", "b", "c", "b"].map(request).into();
         let batch = batch(3);
         let answers = join_all(requests.iter().map(|one| {
-            mates.launch(one, &batch, |requests| {
+            batch_joiner.launch(one, &batch, |requests| {
                 calls.fetch_add(1, Ordering::Relaxed);
-                std::future::ready(told(&requests))
+                std::future::ready(stock_outs(&requests))
             })
         }))
         .await;
         assert_eq!(calls.load(Ordering::Relaxed), 1);
-        assert!(begun.elapsed() < PATIENCE, "nobody was waited for");
+        assert!(begun.elapsed() < JOIN_TIMEOUT, "nobody was waited for");
         for (one, answer) in requests.iter().zip(answers) {
             assert_eq!(answer, Err(LaunchError::StockOut(one.key.clone())));
         }
@@ -182,43 +183,47 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_never_comes_is_waited_for_a_moment_only() {
-        let mates = Mates::default();
+        let batch_joiner = BatchJoiner::default();
         let (a, b) = (request("a"), request("b"));
-        let buy = |requests: Vec<LaunchRequest>| async move {
+        let launch = |requests: Vec<LaunchRequest>| async move {
             assert_eq!(requests.len(), 2);
-            told(&requests)
+            stock_outs(&requests)
         };
         let (size, other_size) = (batch(3), batch(3));
-        let both = futures::join!(mates.launch(&a, &size, buy), mates.launch(&b, &other_size, buy));
+        let both = futures::join!(
+            batch_joiner.launch(&a, &size, launch),
+            batch_joiner.launch(&b, &other_size, launch)
+        );
         assert_eq!(both.1, Err(LaunchError::StockOut("b".to_owned())));
-        assert!(lock(&mates.0).is_empty());
+        assert!(lock(&batch_joiner.0).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_asks_for_something_else_is_not_bought_for_in_the_same_call() {
-        let mates = Mates::default();
+        let batch_joiner = BatchJoiner::default();
         let (a, mut b) = (request("a"), request("b"));
         b.labels.insert("pool".to_owned(), "other".to_owned());
-        let buy = |requests: Vec<LaunchRequest>| async move {
+        let launch = |requests: Vec<LaunchRequest>| async move {
             assert_eq!(requests.len(), 1);
-            told(&requests)
+            stock_outs(&requests)
         };
         let size = batch(2);
-        let _ = futures::join!(mates.launch(&a, &size, buy), mates.launch(&b, &size, buy));
+        let _ =
+            futures::join!(batch_joiner.launch(&a, &size, launch), batch_joiner.launch(&b, &size, launch));
     }
 
     #[tokio::test(start_paused = true)]
     async fn when_the_one_who_buys_gives_up_the_others_are_told_to_ask_again() {
-        let mates = Mates::default();
+        let batch_joiner = BatchJoiner::default();
         let (a, b) = (request("a"), request("b"));
         let never = |_| std::future::pending();
         let size = batch(2);
-        let first = tokio::time::timeout(Duration::from_secs(30), mates.launch(&a, &size, never));
-        let (gave_up, told) = futures::join!(first, mates.launch(&b, &size, never));
+        let first = tokio::time::timeout(Duration::from_secs(30), batch_joiner.launch(&a, &size, never));
+        let (gave_up, told) = futures::join!(first, batch_joiner.launch(&b, &size, never));
         assert!(gave_up.is_err());
         assert!(matches!(told, Err(LaunchError::Provider(ProviderError::Transient(_)))), "{told:?}");
-        let early = tokio::time::timeout(Duration::from_secs(1), mates.launch(&a, &size, never));
+        let early = tokio::time::timeout(Duration::from_secs(1), batch_joiner.launch(&a, &size, never));
         assert!(early.await.is_err());
-        assert!(lock(&mates.0).is_empty(), "nobody waits for one who is gone");
+        assert!(lock(&batch_joiner.0).is_empty(), "nobody waits for one who is gone");
     }
 }

@@ -24,17 +24,17 @@ pub(super) async fn find(
 
 /// Who nodes of a class are to be, as far as it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum ProfileState {
     /// A profile with a role.
-    There(String),
+    Exists(String),
     /// Ours, which the first launch makes.
-    ToMake {
+    ToCreate {
         /// Its name.
         profile: String,
         /// Whose.
         role: String,
         /// Whether the role is there; `None` where that may not be asked.
-        role_is_there: Option<bool>,
+        role_exists: Option<bool>,
     },
 }
 
@@ -43,22 +43,22 @@ pub(super) async fn look(
     iam: &aws_sdk_iam::Client,
     class: &str,
     spec: &EC2NodeClassSpec,
-) -> Result<Seen, ProviderError> {
+) -> Result<ProfileState, ProviderError> {
     let (None, Some(role)) = (&spec.instance_profile, &spec.role) else {
         // A named profile is looked at, and nothing named is an error.
-        return Ok(Seen::There(find(iam, class, spec).await?));
+        return Ok(ProfileState::Exists(find(iam, class, spec).await?));
     };
     let profile = own(role);
     let found = roles(iam, &profile).await?;
     if found.is_some_and(|roles| roles.iter().any(|one| one == role)) {
-        return Ok(Seen::There(profile));
+        return Ok(ProfileState::Exists(profile));
     }
-    let role_is_there = match iam.get_role().role_name(role).send().await {
+    let role_exists = match iam.get_role().role_name(role).send().await {
         Ok(_) => Some(true),
         Err(error) if code(&error) == Some("NoSuchEntity") => Some(false),
         Err(_) => None,
     };
-    Ok(Seen::ToMake { profile, role: role.clone(), role_is_there })
+    Ok(ProfileState::ToCreate { profile, role: role.clone(), role_exists })
 }
 
 /// The name of our profile for a role.

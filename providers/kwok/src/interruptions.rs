@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_provider_contract::{Interruption, Notice};
+use poolwright_provider_contract::{Interruption, InterruptionMessage};
 use poolwright_terms::InterruptionKind;
 use tokio::sync::Notify;
 
@@ -20,7 +20,7 @@ const LOOKS: usize = 20;
 
 /// What is to be said.
 #[derive(Debug, Default)]
-pub(crate) struct Notices {
+pub(crate) struct Interruptions {
     /// By receipt, which is the name of the instance: what, and when somebody was told.
     due: Mutex<BTreeMap<String, (Interruption, Option<Timestamp>)>>,
     spoken: Notify,
@@ -40,7 +40,7 @@ pub(crate) fn due(record: &Record, now: Timestamp) -> Option<(String, Interrupti
     Some((name, interruption))
 }
 
-impl Notices {
+impl Interruptions {
     /// All that is due now.
     pub fn set(&self, all: impl IntoIterator<Item = (String, Interruption)>) {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ impl Notices {
     }
 
     /// What is to be said, to whoever asks next; nothing after some time.
-    pub async fn next(&self, now: impl Fn() -> Timestamp + Send) -> Vec<Notice> {
+    pub async fn next(&self, now: impl Fn() -> Timestamp + Send) -> Vec<InterruptionMessage> {
         for _ in 0..LOOKS {
             let spoken = self.spoken.notified();
             let said = self.take(now());
@@ -71,14 +71,14 @@ impl Notices {
         Vec::new()
     }
 
-    fn take(&self, now: Timestamp) -> Vec<Notice> {
+    fn take(&self, now: Timestamp) -> Vec<InterruptionMessage> {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = |told: Option<Timestamp>| told.is_none_or(|told| now.duration_since(told) >= AGAIN);
         let mut said = Vec::new();
         for (receipt, (interruption, told)) in due.iter_mut().filter(|(_, (_, told))| is_due(*told)) {
             *told = Some(now);
             let interruptions = vec![interruption.clone()];
-            said.push(Notice { receipt: Some(receipt.clone()), interruptions });
+            said.push(InterruptionMessage { receipt: Some(receipt.clone()), interruptions });
         }
         said
     }
@@ -111,13 +111,13 @@ mod tests {
 
     #[test]
     fn what_nobody_confirms_is_said_again() {
-        let notices = Notices::default();
-        notices.set(due(&record(false), at(100)));
-        assert_eq!(notices.take(at(100)).len(), 1);
-        notices.set(due(&record(false), at(101)));
-        assert_eq!(notices.take(at(119)).len(), 0);
-        assert_eq!(notices.take(at(120)).len(), 1);
-        notices.forget("i-0f3a-11");
-        assert_eq!(notices.take(at(200)).len(), 0);
+        let interruptions = Interruptions::default();
+        interruptions.set(due(&record(false), at(100)));
+        assert_eq!(interruptions.take(at(100)).len(), 1);
+        interruptions.set(due(&record(false), at(101)));
+        assert_eq!(interruptions.take(at(119)).len(), 0);
+        assert_eq!(interruptions.take(at(120)).len(), 1);
+        interruptions.forget("i-0f3a-11");
+        assert_eq!(interruptions.take(at(200)).len(), 0);
     }
 }

@@ -10,7 +10,7 @@ use poolwright_provider_aws_model::instance::{
 
 /// What is said of a type; `None` where its name, processors or memory are missing. What else EC2 leaves out is taken for none of
 /// it.
-pub(crate) fn of(info: &InstanceTypeInfo) -> Option<TypeFacts> {
+pub(crate) fn type_facts(info: &InstanceTypeInfo) -> Option<TypeFacts> {
     let storage = info.instance_storage_info();
     let nvme = storage.and_then(|storage| storage.nvme_support());
     let has_nvme = nvme.is_some_and(|support| *support != EphemeralNvmeSupport::Unsupported);

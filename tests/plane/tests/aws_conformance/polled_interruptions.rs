@@ -7,7 +7,7 @@ use anyhow::ensure;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_plane::wait_for;
 use poolwright_provider_aws::AwsProvider;
-use poolwright_provider_contract::{CloudProvider, Interruption, Notice, instance_of};
+use poolwright_provider_contract::{CloudProvider, Interruption, InterruptionMessage, instance_of};
 use poolwright_terms::InterruptionKind;
 
 use super::world::{AwsWorld, now};
@@ -30,10 +30,13 @@ async fn launch_spot(provider: &AwsProvider, world: &AwsWorld) -> String {
 }
 
 /// Hears until all of these instances were spoken of, and gives nothing back.
-async fn hear(provider: &AwsProvider, instances: &[&String]) -> BTreeMap<String, (Interruption, Notice)> {
+async fn hear(
+    provider: &AwsProvider,
+    instances: &[&String],
+) -> BTreeMap<String, (Interruption, InterruptionMessage)> {
     let mut told = BTreeMap::new();
     wait_for("every instance to be spoken of", SOON, async || {
-        for notice in provider.notices().await? {
+        for notice in provider.interruptions().await? {
             for one in &notice.interruptions {
                 told.insert(one.instance.clone(), (one.clone(), notice.clone()));
             }
@@ -54,7 +57,7 @@ fn whole_seconds(at: Timestamp) -> Timestamp {
 async fn without_a_queue_what_ec2_shows_is_told_until_it_is_recorded_with_the_deadlines_that_the_queue_gives()
 {
     let world = AwsWorld::new().await.unwrap();
-    let provider = world.connect().await.unwrap().looking_every(OFTEN);
+    let provider = world.connect().await.unwrap().with_poll_interval(OFTEN);
     let at = whole_seconds(now());
     let later = |minutes| at.checked_add(SignedDuration::from_mins(minutes)).unwrap();
     let spot = launch_spot(&provider, &world).await;
@@ -101,7 +104,7 @@ async fn without_a_queue_what_ec2_shows_is_told_until_it_is_recorded_with_the_de
     world.front.schedule(well, "instance-stop", "it will stop", &later(120).to_string());
     // A look may have been under way, with the others.
     hear(&provider, &[well]).await;
-    let after = provider.notices().await.unwrap();
+    let after = provider.interruptions().await.unwrap();
     let all: Vec<_> =
         after.iter().flat_map(|notice| &notice.interruptions).map(|one| &one.instance).collect();
     assert_eq!(all, [well], "what was recorded is not told again");
@@ -116,7 +119,7 @@ async fn a_look_that_fails_holds_up_neither_the_others_nor_the_queue_and_the_que
         async |query: String| world.front.call("sqs", &format!("{query}&Version=2012-11-05")).await.unwrap();
     sqs(format!("Action=CreateQueue&QueueName={name}")).await;
     world.queue = Some(name.clone());
-    let provider = world.connect().await.unwrap().looking_every(OFTEN);
+    let provider = world.connect().await.unwrap().with_poll_interval(OFTEN);
     let spot = launch_spot(&provider, &world).await;
     world
         .front

@@ -10,6 +10,8 @@
 //!
 //! What cannot be asked anew stays as it was, with its age on each price.
 
+mod reader;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
@@ -19,17 +21,20 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, Zone};
 use poolwright_provider_aws_model::instance::{
-    Efa, LocalDisks, MaxPods, ReserveFor, Selection, Settings, TypeFacts,
+    Efa, LocalDisks, MaxPods, ReservedMemoryBasis, Selection, Settings, TypeFacts,
 };
 use poolwright_provider_aws_model::prices::{
-    self, DEFAULT_MAX_AGE, InterruptionRates, Lot, OnDemandPrices, Reserved, SpotEntry, SpotPrices, request,
+    self, DEFAULT_MAX_AGE, InterruptionRates, OnDemandPrices, ReservationLot, Reserved, SpotEntry,
+    SpotPrices, request,
 };
 use poolwright_provider_contract::ProviderError;
 
-use crate::class::{Resolved, image_for, nothing_left};
 use crate::clients::Clients;
 use crate::error::provider_error;
 use crate::launch::template::gibibytes;
+use crate::resolve::{ResolvedNodeClass, image_for, nothing_left};
+pub(crate) use reader::Reader;
+
 use crate::node_class::{AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy};
 
 const TYPES_EVERY: SignedDuration = SignedDuration::from_hours(6);
@@ -37,36 +42,36 @@ const ON_DEMAND_EVERY: SignedDuration = SignedDuration::from_hours(12);
 const BUILTIN_EVERY: SignedDuration = SignedDuration::from_mins(10);
 const SPOT_EVERY: SignedDuration = SignedDuration::from_mins(5);
 
-/// Types of the region, and where they are.
+/// The instance types of the region, and their zones.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Types {
     pub facts: Vec<TypeFacts>,
     pub zones: BTreeMap<InstanceTypeName, BTreeSet<Zone>>,
 }
 
-/// Something that AWS said, and until when it is good.
-type Kept<T> = tokio::sync::Mutex<Option<(Arc<T>, Timestamp)>>;
+/// A cached answer of AWS and the time until which it is valid.
+type Cached<T> = tokio::sync::Mutex<Option<(Arc<T>, Timestamp)>>;
 
-/// The region's market.
+/// The market of the region.
 pub(crate) struct Market {
     clients: Clients,
-    types: Kept<Types>,
-    on_demand: Kept<OnDemandPrices>,
-    spot: Kept<SpotPrices>,
+    types: Cached<Types>,
+    on_demand: Cached<OnDemandPrices>,
+    spot: Cached<SpotPrices>,
     interruptions: InterruptionRates,
     catalogues: std::sync::Mutex<BTreeMap<String, Made>>,
 }
 
-/// A catalogue, and what it was made of.
+/// A catalogue and the data that it was made from.
 struct Made {
-    class: Arc<Resolved>,
+    class: Arc<ResolvedNodeClass>,
     types: Arc<Types>,
     on_demand: Arc<OnDemandPrices>,
     spot: Arc<SpotPrices>,
     catalogue: Arc<Catalogue>,
-    /// What is behind its reserved offerings.
+    /// The reservations behind its reserved offerings.
     reserved: Reserved,
-    /// Types that nothing would be left of for pods.
+    /// Instance types with no allocatable resources left for pods.
     too_small: Vec<InstanceTypeName>,
 }
 
@@ -75,17 +80,17 @@ impl Market {
         Self {
             interruptions: InterruptionRates::builtin(&clients.region),
             clients,
-            types: Kept::default(),
-            on_demand: Kept::default(),
-            spot: Kept::default(),
+            types: Cached::default(),
+            on_demand: Cached::default(),
+            spot: Cached::default(),
             catalogues: std::sync::Mutex::default(),
         }
     }
 
-    /// What nodes of a class can be.
+    /// Returns the catalogue of a node class.
     pub async fn catalogue(
         &self,
-        class: &Arc<Resolved>,
+        class: &Arc<ResolvedNodeClass>,
         now: Timestamp,
     ) -> Result<Arc<Catalogue>, ProviderError> {
         let (types, on_demand, spot) =
@@ -122,7 +127,7 @@ impl Market {
 
     fn make(
         &self,
-        class: &Resolved,
+        class: &ResolvedNodeClass,
         types: &Types,
         on_demand: &OnDemandPrices,
         spot: &SpotPrices,
@@ -150,22 +155,22 @@ impl Market {
         (catalogue, sold.reserved, too_small.collect())
     }
 
-    /// Types that nothing would be left of for pods, where what is sold with this class was looked up.
+    /// Returns the instance types with no resources left for pods, if the catalogue of this class is known.
     pub fn too_small(&self, name: &str, spec: &EC2NodeClassSpec) -> Vec<InstanceTypeName> {
         let catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
         let made = catalogues.get(name).filter(|made| made.class.spec == *spec);
         made.map(|made| made.too_small.clone()).unwrap_or_default()
     }
 
-    /// The reservations that this offering is had from, those that end first at the front.
-    pub fn lots(&self, class: &Resolved, offering: &OfferingId) -> Vec<Lot> {
+    /// Returns the reservations of an offering, with the earliest end first.
+    pub fn lots(&self, class: &ResolvedNodeClass, offering: &OfferingId) -> Vec<ReservationLot> {
         let catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
         let lots = catalogues.get(&class.name).and_then(|made| made.reserved.lots.get(offering));
         lots.cloned().unwrap_or_default()
     }
 
-    /// Fabric adapters for nodes of this type.
-    pub fn efa_cards(&self, class: &Resolved, name: &InstanceTypeName) -> u32 {
+    /// Returns the number of EFA interfaces of an instance type in this class.
+    pub fn efa_cards(&self, class: &ResolvedNodeClass, name: &InstanceTypeName) -> u32 {
         let catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
         let types = catalogues.get(&class.name).map(|made| Arc::clone(&made.types));
         let facts = types.as_ref().and_then(|types| types.facts.iter().find(|facts| facts.name == *name));
@@ -178,7 +183,7 @@ impl Market {
     }
 
     pub async fn types(&self, now: Timestamp) -> Result<Arc<Types>, ProviderError> {
-        keep(&self.types, now, async || {
+        cached(&self.types, now, async || {
             let (facts, zones) = futures::try_join!(self.ask_types(), self.ask_zones())?;
             Ok((Types { facts, zones }, TYPES_EVERY))
         })
@@ -190,7 +195,7 @@ impl Market {
         let mut all = Vec::new();
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| provider_error("ec2:DescribeInstanceTypes", error))?;
-            all.extend(page.instance_types().iter().filter_map(crate::facts::of));
+            all.extend(page.instance_types().iter().filter_map(crate::instance_types::type_facts));
         }
         Ok(all)
     }
@@ -218,7 +223,7 @@ impl Market {
     }
 
     pub async fn on_demand(&self, now: Timestamp) -> Result<Arc<OnDemandPrices>, ProviderError> {
-        keep(&self.on_demand, now, async || {
+        cached(&self.on_demand, now, async || {
             let region = self.clients.region.as_str();
             match self.ask_on_demand(now).await {
                 Ok(prices) if !prices.is_empty() => Ok((prices, ON_DEMAND_EVERY)),
@@ -274,7 +279,7 @@ impl Market {
     }
 
     pub async fn spot(&self, now: Timestamp) -> Result<Arc<SpotPrices>, ProviderError> {
-        keep(&self.spot, now, async || {
+        cached(&self.spot, now, async || {
             let mut pages = self
                 .clients
                 .ec2
@@ -306,10 +311,10 @@ fn entry(price: &aws_sdk_ec2::types::SpotPrice) -> Option<SpotEntry> {
     })
 }
 
-/// What is kept while it is good; asked anew when it is not. Whoever asks meanwhile waits for the same answer. An answer that cannot
-/// be had leaves the old one in place.
-async fn keep<T>(
-    kept: &Kept<T>,
+/// Returns the cached value, or asks for a new one once the value is no longer valid. Concurrent callers share one call. If the
+/// call fails, the old value stays.
+async fn cached<T>(
+    kept: &Cached<T>,
     now: Timestamp,
     ask: impl AsyncFnOnce() -> Result<(T, SignedDuration), ProviderError>,
 ) -> Result<Arc<T>, ProviderError> {
@@ -333,8 +338,8 @@ async fn keep<T>(
     }
 }
 
-/// What a class decides about what nodes advertise.
-fn settings(class: &Resolved) -> Settings {
+/// Returns the settings of a class that affect the allocatable resources of its nodes.
+fn settings(class: &ResolvedNodeClass) -> Settings {
     let spec = &class.spec;
     let defaults = Settings::default();
     Settings {
@@ -344,8 +349,8 @@ fn settings(class: &Resolved) -> Settings {
             .and_then(|pods| u32::try_from(pods).ok())
             .map_or(MaxPods::Addresses, MaxPods::Fixed),
         reserve: match class.family {
-            AmiFamily::Bottlerocket => ReserveFor::MaxPods,
-            AmiFamily::Al2023 | AmiFamily::Ubuntu | AmiFamily::Custom => ReserveFor::Addresses,
+            AmiFamily::Bottlerocket => ReservedMemoryBasis::MaxPods,
+            AmiFamily::Al2023 | AmiFamily::Ubuntu | AmiFamily::Custom => ReservedMemoryBasis::Addresses,
         },
         root_disk_gib: root_disk(&spec.block_device_mappings).unwrap_or(defaults.root_disk_gib),
         local_disks: match spec.instance_store_policy {
@@ -361,7 +366,7 @@ fn settings(class: &Resolved) -> Settings {
     }
 }
 
-/// The size of the disk that pods write to, in GiB, where the class says it.
+/// Returns the size of the disk for ephemeral storage in GiB, if the class sets one.
 fn root_disk(disks: &[BlockDeviceMapping]) -> Option<u32> {
     let root = disks.iter().find(|disk| disk.root_volume).or(disks.first())?;
     u32::try_from(gibibytes(root.ebs.volume_size.as_deref()?)?).ok()

@@ -1,4 +1,4 @@
-//! What a region sells now, asked once: for people who want to see it. Nothing is launched with it.
+//! The market reader for the commands `gpus` and `prices`. It launches nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use poolwright_catalog::{Gpu, InstanceTypeName, Zone};
 use poolwright_provider_aws_model::instance::{
     Class, GpuFacts, Selection, Settings, TypeFacts, Unusual, UsageClass, class, gpu_model,
 };
-use poolwright_provider_aws_model::prices::{self, InterruptionRates, Sold};
+use poolwright_provider_aws_model::prices::{self, InterruptionRates, MarketCatalogue};
 use poolwright_provider_contract::{FlagValues, ProviderError, market as contract};
 
+use super::Market;
 use crate::clients::{Access, Clients};
 use crate::connect;
-use crate::market::Market;
 
-/// Reads what a region of AWS sells.
+/// Reads the market of an AWS region.
 pub(crate) struct Reader;
 
 #[async_trait]
@@ -32,7 +32,7 @@ impl contract::MarketReader for Reader {
     }
 }
 
-/// A type as every cloud describes its own.
+/// Converts an instance type to the contract's description.
 fn described(facts: &TypeFacts, zones: BTreeSet<Zone>, left_out: Option<String>) -> contract::TypeFacts {
     contract::TypeFacts {
         name: facts.name.clone(),
@@ -61,7 +61,7 @@ fn gpus(facts: &TypeFacts) -> Option<contract::GpuFacts> {
     })
 }
 
-/// Why a type is not for everybody, in a word or two.
+/// Returns in one or two words why Poolwright does not buy a type by default.
 fn note(class: &Class) -> &'static str {
     match class {
         Class::Virtual => "",
@@ -75,22 +75,22 @@ fn note(class: &Class) -> &'static str {
     }
 }
 
-/// What a region sells.
+/// The answer of AWS about a region.
 struct Survey {
-    /// Every type that it has, whether Poolwright buys it or not.
+    /// All instance types.
     types: Vec<TypeFacts>,
-    /// Where each type is.
+    /// The zones of each instance type.
     zones: BTreeMap<InstanceTypeName, BTreeSet<Zone>>,
-    /// What Poolwright would buy, as nodes of a class that decides nothing else.
-    sold: Sold,
+    /// The catalogue of a node class without restrictions.
+    sold: MarketCatalogue,
 }
 
-/// Asks for types, zones and prices of the region.
+/// Asks for the instance types, zones and prices of the region.
 ///
 /// # Errors
 ///
-/// There is no region or there are no credentials, or a call is not allowed; each says what to do. On-demand prices alone may be
-/// missing: what stands in for them is said in the notes of [`Sold`].
+/// The region or the credentials are missing, or a call is not allowed. Each error says what to do. If only the on-demand prices
+/// are missing, the notes of [`MarketCatalogue`] say what replaces them.
 async fn survey(access: &Access, now: Timestamp) -> Result<Survey, ProviderError> {
     let clients = Clients::connect(access).await?;
     let region = clients.region.clone();
@@ -118,7 +118,7 @@ mod tests {
 
     /// What EC2 says of a type, as it was recorded.
     fn recorded(name: &str) -> contract::TypeFacts {
-        let lines = include_str!("../../../fixtures/aws/instance-types.jsonl").lines();
+        let lines = include_str!("../../../../fixtures/aws/instance-types.jsonl").lines();
         let mut all = lines.map(|line| from_json(line).expect("a type"));
         let facts = all.find(|facts| facts.name.as_str() == name).expect("it was recorded");
         described(&facts, BTreeSet::new(), Selection::default().leaves_out(&facts))

@@ -8,17 +8,17 @@ use crate::node_class::EC2NodeClass;
 
 /// Where node classes are read: the API server, or, in a test, what the test says.
 #[async_trait]
-pub trait Classes: Send + Sync {
+pub trait NodeClassObjects: Send + Sync {
     /// The class of this name; `None` when there is none.
     async fn class(&self, name: &str) -> Result<Option<EC2NodeClass>, ProviderError>;
 }
 
 /// The node classes of a cluster.
 #[derive(Clone)]
-pub struct KubeClasses(pub Client);
+pub struct KubeNodeClassObjects(pub Client);
 
 #[async_trait]
-impl Classes for KubeClasses {
+impl NodeClassObjects for KubeNodeClassObjects {
     async fn class(&self, name: &str) -> Result<Option<EC2NodeClass>, ProviderError> {
         let api: Api<EC2NodeClass> = Api::all(self.0.clone());
         api.get_opt(name).await.map_err(|error| {

@@ -10,14 +10,14 @@ use crate::events::{Action, NOTICE};
 
 /// What the status of a spot request says of its instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpotFate {
+pub enum SpotRequestState {
     /// It is taken back, two minutes after the status changed.
     Marked(Action),
     /// It was taken back, or somebody ended it.
     Ended,
 }
 
-impl SpotFate {
+impl SpotRequestState {
     /// What a status code means: `marked-for-termination`. None, where the instance goes on.
     pub fn of(code: &str) -> Option<Self> {
         match code {
@@ -43,12 +43,12 @@ impl SpotFate {
 }
 
 /// Codes of scheduled events, after each of which an instance is away for a while or gone.
-pub const SCHEDULED: [&str; 5] =
+pub const SCHEDULED_EVENT_CODES: [&str; 5] =
     ["instance-reboot", "instance-retirement", "instance-stop", "system-maintenance", "system-reboot"];
 
 /// Whether a scheduled event is still to come: EC2 shows those that are over for a week, and says so at the beginning of what it
 /// says of them.
-pub fn is_to_come(description: &str) -> bool {
+pub fn is_pending(description: &str) -> bool {
     !description.starts_with("[Completed]") && !description.starts_with("[Canceled]")
 }
 
@@ -59,12 +59,12 @@ const BLOCK_ENDS_EARLY: SignedDuration = SignedDuration::from_mins(30);
 const BLOCK_WARNED: SignedDuration = SignedDuration::from_mins(40);
 
 /// When what runs in a capacity block with this end is terminated.
-pub fn block_deadline(end: Timestamp) -> Timestamp {
+pub fn capacity_block_termination(end: Timestamp) -> Timestamp {
     end.checked_sub(BLOCK_ENDS_EARLY).unwrap_or(end)
 }
 
 /// When EC2 warns of this end.
-pub fn block_warned(end: Timestamp) -> Timestamp {
+pub fn capacity_block_warning(end: Timestamp) -> Timestamp {
     end.checked_sub(BLOCK_WARNED).unwrap_or(end)
 }
 
@@ -93,7 +93,7 @@ mod tests {
             "system-error",
         ];
         for code in goes_on {
-            assert_eq!(SpotFate::of(code), None, "{code}");
+            assert_eq!(SpotRequestState::of(code), None, "{code}");
         }
         let ended = [
             "instance-stopped-by-price",
@@ -107,11 +107,11 @@ mod tests {
             "instance-terminated-no-capacity",
         ];
         for code in ended {
-            assert_eq!(SpotFate::of(code), Some(SpotFate::Ended), "{code}");
+            assert_eq!(SpotRequestState::of(code), Some(SpotRequestState::Ended), "{code}");
         }
         let at: Timestamp = "2026-11-23T12:00:00Z".parse().expect("a time");
         let deadline =
-            |code| SpotFate::of(code).and_then(|fate| fate.deadline(at)).map(|end| end.to_string());
+            |code| SpotRequestState::of(code).and_then(|fate| fate.deadline(at)).map(|end| end.to_string());
         assert_eq!(deadline("marked-for-termination").as_deref(), Some("2026-11-23T12:02:00Z"));
         assert_eq!(deadline("marked-for-stop").as_deref(), Some("2026-11-23T12:02:00Z"));
         assert_eq!(deadline("instance-terminated-by-price"), None);
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn events_that_are_over_are_not_to_come() {
-        assert!(is_to_come("The instance is running on degraded hardware"));
-        assert!(!is_to_come("[Completed] The instance is running on degraded hardware"));
-        assert!(!is_to_come("[Canceled] scheduled reboot"));
+        assert!(is_pending("The instance is running on degraded hardware"));
+        assert!(!is_pending("[Completed] The instance is running on degraded hardware"));
+        assert!(!is_pending("[Canceled] scheduled reboot"));
     }
 }

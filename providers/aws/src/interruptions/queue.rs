@@ -1,13 +1,15 @@
-//! The queue of interruptions: what EventBridge puts there, read and given back.
+//! The SQS queue to which EventBridge sends events of instances.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
-use poolwright_provider_aws_model::events::{self, Action, Affected, EndState, Kind, Message, Scope, What};
-use poolwright_provider_aws_model::{AccountId, InstanceId, Region, seen};
-use poolwright_provider_contract::{Interruption, Notice, ProviderError};
+use poolwright_provider_aws_model::events::{
+    self, Action, Affected, EndState, EventDetail, Kind, Message, Scope,
+};
+use poolwright_provider_aws_model::{AccountId, InstanceId, Region, polled};
+use poolwright_provider_contract::{Interruption, InterruptionMessage, ProviderError};
 use poolwright_terms::InterruptionKind;
 use tokio::sync::OnceCell;
 
@@ -15,31 +17,32 @@ use crate::clients::Clients;
 use crate::error::{code, provider_error};
 use crate::instances;
 
-/// SQS waits at most this long for a message: a long poll, which asks all that hold messages.
-pub(crate) const LONG: i32 = 20;
-/// As long as this is enough for a poll to be one, where there are messages.
-pub(crate) const SHORT: i32 = 1;
-/// As many messages as one answer may have.
-const TOGETHER: i32 = 10;
-/// For how long a message that was received is not given to anybody else: long against recording it, short against its deadline.
-const HIDDEN: i32 = 30;
-/// An answer may be as late as SQS waits, and then some.
-const ATTEMPT: Duration = Duration::from_secs(40);
+/// The wait of a long poll, in seconds. SQS allows no more.
+pub(crate) const LONG_POLL_SECONDS: i32 = 20;
+/// The wait while the queue has messages, in seconds. Any wait above zero makes SQS query all of its servers.
+pub(crate) const SHORT_POLL_SECONDS: i32 = 1;
+/// The number of messages in one answer. SQS allows no more.
+const MAX_MESSAGES: i32 = 10;
+/// How long SQS hides a received message from other calls, in seconds. Storing an interruption takes less, and a deadline leaves
+/// more.
+const VISIBILITY_TIMEOUT_SECONDS: i32 = 30;
+/// The timeout of a receive call. It is longer than a long poll.
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The queue.
 pub(crate) struct Queue {
-    /// Its name, or its URL.
+    /// The name or the URL.
     name: String,
     url: OnceCell<String>,
     scope: OnceCell<Scope>,
-    /// Messages that could not be read or believed, and nobody has counted yet.
+    /// The number of messages that could not be parsed or trusted, since it was last read.
     unreadable: AtomicU64,
 }
 
-/// What one answer said.
-pub(crate) struct Heard {
-    pub notices: Vec<Notice>,
-    /// Whether it had as many messages as it may have.
+/// The messages of one answer.
+pub(crate) struct Received {
+    pub messages: Vec<InterruptionMessage>,
+    /// Whether the answer was full.
     pub is_full: bool,
 }
 
@@ -48,7 +51,7 @@ impl Queue {
         Self { name, url: OnceCell::new(), scope: OnceCell::new(), unreadable: AtomicU64::new(0) }
     }
 
-    /// Messages that could not be read or believed since this was asked last.
+    /// Returns the number of messages since the last call that could not be parsed or trusted.
     pub fn unreadable(&self) -> u64 {
         self.unreadable.swap(0, Ordering::Relaxed)
     }
@@ -75,7 +78,7 @@ impl Queue {
         ))
     }
 
-    /// Whose events are believed: this account's, in this region.
+    /// Returns the account and region whose events the provider trusts: its own.
     async fn scope(&self, clients: &Clients) -> Result<&Scope, ProviderError> {
         let scope = self.scope.get_or_try_init(async || {
             let identity = clients
@@ -95,18 +98,23 @@ impl Queue {
         scope.await
     }
 
-    /// What is there, after at most so many seconds, and what the answer takes.
-    pub async fn receive(&self, clients: &Clients, cluster: &str, wait: i32) -> Result<Heard, ProviderError> {
+    /// Waits at most `wait` seconds for messages and parses them.
+    pub async fn receive(
+        &self,
+        clients: &Clients,
+        cluster: &str,
+        wait: i32,
+    ) -> Result<Received, ProviderError> {
         let (url, scope) = futures::try_join!(self.url(clients), self.scope(clients))?;
         check_owner(url, scope)?;
-        let patient = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT).build();
+        let patient = TimeoutConfig::builder().operation_attempt_timeout(RECEIVE_TIMEOUT).build();
         let answer = clients
             .sqs
             .receive_message()
             .queue_url(url)
-            .max_number_of_messages(TOGETHER)
+            .max_number_of_messages(MAX_MESSAGES)
             .wait_time_seconds(wait)
-            .visibility_timeout(HIDDEN)
+            .visibility_timeout(VISIBILITY_TIMEOUT_SECONDS)
             .customize()
             .config_override(aws_sdk_sqs::config::Config::builder().timeout_config(patient))
             .send()
@@ -115,23 +123,23 @@ impl Queue {
                 Some(code) if is_missing(code) => self.missing(clients),
                 _ => provider_error("sqs:ReceiveMessage", error),
             })?;
-        let mut notices = Vec::new();
+        let mut messages = Vec::new();
         for message in answer.messages() {
             let Some(receipt) = message.receipt_handle() else { continue };
             let body = message.body().unwrap_or_default();
             match events::read(body.as_bytes(), scope) {
                 Ok(Message::Event(event)) => {
                     let noticed = event.at;
-                    let interruptions = match event.what {
-                        What::Instances(affected) => {
+                    let interruptions = match event.detail {
+                        EventDetail::Instances(affected) => {
                             affected.into_iter().map(|one| interruption(one, noticed)).collect()
                         }
-                        What::CapacityBlockEnds { reservation, end } => {
+                        EventDetail::CapacityBlockEnds { reservation, end } => {
                             let ids =
                                 instances::in_reservation(&clients.ec2, cluster, reservation.as_str()).await;
                             match ids {
                                 Ok(ids) => ids.into_iter().map(|id| block_ends(&id, noticed, end)).collect(),
-                                // It comes again; the others of this answer need not wait for it.
+                                // SQS redelivers this message. The other messages of the answer must not wait for it.
                                 Err(error) => {
                                     tracing::warn!(%error, %reservation, "whose capacity block ends is not known yet");
                                     continue;
@@ -139,13 +147,16 @@ impl Queue {
                             }
                         }
                     };
-                    notices.push(Notice { receipt: Some(receipt.to_owned()), interruptions });
+                    messages.push(InterruptionMessage { receipt: Some(receipt.to_owned()), interruptions });
                 }
                 Ok(Message::Ignored(why)) => {
                     tracing::debug!(%why, "a message of no interest");
-                    notices.push(Notice { receipt: Some(receipt.to_owned()), interruptions: Vec::new() });
+                    messages.push(InterruptionMessage {
+                        receipt: Some(receipt.to_owned()),
+                        interruptions: Vec::new(),
+                    });
                 }
-                // Left where it is: SQS moves it to the dead letters after as many deliveries as the queue says.
+                // Leave the message in the queue. SQS moves it to the dead-letter queue after the configured number of deliveries.
                 Err(error) => {
                     self.unreadable.fetch_add(1, Ordering::Relaxed);
                     let why = "a message that cannot be read or believed stays in the queue, until it is a dead letter";
@@ -153,13 +164,16 @@ impl Queue {
                 }
             }
         }
-        Ok(Heard { notices, is_full: answer.messages().len() >= usize::try_from(TOGETHER).unwrap_or(1) })
+        Ok(Received {
+            messages,
+            is_full: answer.messages().len() >= usize::try_from(MAX_MESSAGES).unwrap_or(1),
+        })
     }
 
-    /// Deletes what was received with these receipts.
+    /// Deletes messages by their receipts.
     pub async fn delete(&self, clients: &Clients, receipts: &[String]) -> Result<(), ProviderError> {
         let url = self.url(clients).await?;
-        for some in receipts.chunks(usize::try_from(TOGETHER).unwrap_or(1)) {
+        for some in receipts.chunks(usize::try_from(MAX_MESSAGES).unwrap_or(1)) {
             let entries = some
                 .iter()
                 .enumerate()
@@ -171,7 +185,7 @@ impl Queue {
                 })
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|error| ProviderError::Invalid(format!("sqs:DeleteMessage: {error}")))?;
-            // What could not be deleted comes again, which does no harm.
+            // SQS redelivers a message that was not deleted, which does no harm.
             clients
                 .sqs
                 .delete_message_batch()
@@ -185,13 +199,13 @@ impl Queue {
     }
 }
 
-/// Whether a code of SQS says that there is no such queue: the first is of its older protocol.
+/// Returns whether an error code of SQS means that the queue does not exist. The first code belongs to the older protocol.
 fn is_missing(code: &str) -> bool {
     code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist")
 }
 
-/// Refuses a queue of another account or region: what comes through it is about somebody else, and would not be believed.
-/// The addresses of queues: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-message-identifiers.html>.
+/// Rejects a queue of another account or region, because its events concern other instances. For the format of queue URLs see
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-message-identifiers.html>.
 fn check_owner(url: &str, scope: &Scope) -> Result<(), ProviderError> {
     let address = url.split_once("://").map_or(url, |(_, address)| address);
     let (host, path) = address.split_once('/').unwrap_or((address, ""));
@@ -214,7 +228,7 @@ fn check_owner(url: &str, scope: &Scope) -> Result<(), ProviderError> {
     }
 }
 
-/// What an event says of one instance, in the words of the contract.
+/// Converts the part of an event about one instance to an interruption.
 pub(crate) fn interruption(affected: Affected, noticed: jiff::Timestamp) -> Interruption {
     let Affected { instance, kind, deadline } = affected;
     let done = |action: Action| match action {
@@ -249,7 +263,7 @@ pub(crate) fn interruption(affected: Affected, noticed: jiff::Timestamp) -> Inte
     Interruption { instance: instance.to_string(), kind, noticed, deadline, message }
 }
 
-/// The end of a capacity block, to one instance in it.
+/// Makes the interruption of an instance whose capacity block ends.
 pub(crate) fn block_ends(
     instance: &InstanceId,
     noticed: jiff::Timestamp,
@@ -259,7 +273,7 @@ pub(crate) fn block_ends(
         instance: instance.to_string(),
         kind: InterruptionKind::ReservationEnd,
         noticed,
-        deadline: Some(seen::block_deadline(end)),
+        deadline: Some(polled::capacity_block_termination(end)),
         message: format!(
             "the capacity block ends at {end}, and EC2 terminates what runs in it half an hour before"
         ),

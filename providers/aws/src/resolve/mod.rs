@@ -1,17 +1,17 @@
 //! What an EC2NodeClass comes to in the account: subnets, security groups, images, instance profile, placement group, what its nodes keep.
 
 mod dry_run;
-mod groups;
 mod images;
 mod kubelet;
+mod objects;
 mod placement;
 mod profile;
-mod report;
 mod reservations;
-mod source;
+mod security_groups;
+mod status;
 mod subnets;
 
-use poolwright_provider_aws_model::instance::Kept;
+use poolwright_provider_aws_model::instance::KubeletReserved;
 use poolwright_provider_contract::{NodeClassKind, ProviderError};
 use poolwright_terms::{GROUP, NodeClassRef};
 
@@ -20,12 +20,12 @@ use crate::node_class::{
     AmiFamily, EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSecurityGroup, ResolvedSubnet,
 };
 
-pub(crate) use dry_run::Verdicts;
+pub(crate) use dry_run::DryRuns;
 pub(crate) use images::image_for;
-pub(crate) use profile::Seen;
-pub(crate) use report::nothing_left;
-pub(crate) use reservations::FoundReservation;
-pub use source::{Classes, KubeClasses};
+pub use objects::{KubeNodeClassObjects, NodeClassObjects};
+pub(crate) use profile::ProfileState;
+pub(crate) use reservations::ResolvedReservation;
+pub(crate) use status::nothing_left;
 
 /// The kind of node class this provider launches with.
 pub(crate) const KIND: &str = "EC2NodeClass";
@@ -34,7 +34,7 @@ pub(crate) const NODE_CLASS: NodeClassKind = NodeClassKind { kind: KIND, plural:
 
 /// A class and all that it was found to mean.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedNodeClass {
     pub name: String,
     pub spec: EC2NodeClassSpec,
     pub family: AmiFamily,
@@ -48,9 +48,9 @@ pub(crate) struct Resolved {
     /// What it names as such.
     pub placement: Option<ResolvedPlacementGroup>,
     /// What is paid for already, in the order of their ids.
-    pub reservations: Vec<FoundReservation>,
+    pub reservations: Vec<ResolvedReservation>,
     /// What its nodes keep from pods.
-    pub kept: Kept,
+    pub kept: KubeletReserved,
 }
 
 /// Refuses a key that is not about a node class of ours.
@@ -79,7 +79,7 @@ pub(crate) fn unusable(name: &str, field: &str, cause: impl AsRef<str>) -> Provi
 
 /// What each part of a class was found to mean, or why it could not be found.
 #[derive(Clone, Debug)]
-pub(crate) struct Looked {
+pub(crate) struct Resolution {
     pub family: Result<AmiFamily, ProviderError>,
     pub subnets: Result<Vec<ResolvedSubnet>, ProviderError>,
     pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
@@ -89,14 +89,19 @@ pub(crate) struct Looked {
     pub placement: Option<Result<ResolvedPlacementGroup, ProviderError>>,
     /// Whether the class names any.
     pub asks_for_reservations: bool,
-    pub reservations: Result<Vec<FoundReservation>, ProviderError>,
+    pub reservations: Result<Vec<ResolvedReservation>, ProviderError>,
     /// Whether the class says anything of kubelet.
     pub sets_kubelet: bool,
-    pub kept: Result<Kept, ProviderError>,
+    pub kept: Result<KubeletReserved, ProviderError>,
 }
 
 /// Looks everything up.
-pub(crate) async fn look(clients: &Clients, kubernetes: &str, name: &str, spec: &EC2NodeClassSpec) -> Looked {
+pub(crate) async fn resolve(
+    clients: &Clients,
+    kubernetes: &str,
+    name: &str,
+    spec: &EC2NodeClassSpec,
+) -> Resolution {
     let family = spec.family().ok_or_else(|| {
         unusable(
             name,
@@ -106,14 +111,14 @@ pub(crate) async fn look(clients: &Clients, kubernetes: &str, name: &str, spec: 
     });
     let (subnets, groups, images, profile, placement, reservations) = futures::join!(
         subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
-        groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
+        security_groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
         images::find(clients, kubernetes, name, &spec.ami_selector_terms),
         profile::find(&clients.iam, name, spec),
-        placed(clients, name, spec),
+        find_placement_group(clients, name, spec),
         reservations::find(&clients.ec2, &spec.capacity_reservation_selector_terms),
     );
     let asks_for_reservations = !spec.capacity_reservation_selector_terms.is_empty();
-    Looked {
+    Resolution {
         family,
         subnets,
         groups,
@@ -128,7 +133,7 @@ pub(crate) async fn look(clients: &Clients, kubernetes: &str, name: &str, spec: 
 }
 
 /// The placement group, where the class names one.
-async fn placed(
+async fn find_placement_group(
     clients: &Clients,
     name: &str,
     spec: &EC2NodeClassSpec,
@@ -138,10 +143,10 @@ async fn placed(
     Some(Box::pin(placement::find(&clients.ec2, name, wanted)).await)
 }
 
-impl Looked {
+impl Resolution {
     /// The class, where every part of it was found; else why the first was not.
-    pub fn whole(self, name: &str, spec: &EC2NodeClassSpec) -> Result<Resolved, ProviderError> {
-        Ok(Resolved {
+    pub fn complete(self, name: &str, spec: &EC2NodeClassSpec) -> Result<ResolvedNodeClass, ProviderError> {
+        Ok(ResolvedNodeClass {
             name: name.to_owned(),
             spec: spec.clone(),
             family: self.family?,
@@ -156,8 +161,8 @@ impl Looked {
     }
 }
 
-impl From<&Resolved> for Looked {
-    fn from(class: &Resolved) -> Self {
+impl From<&ResolvedNodeClass> for Resolution {
+    fn from(class: &ResolvedNodeClass) -> Self {
         Self {
             family: Ok(class.family),
             subnets: Ok(class.subnets.clone()),
@@ -174,25 +179,30 @@ impl From<&Resolved> for Looked {
 }
 
 /// The parts of what a class means, each for itself.
-pub(crate) struct Parts {
+pub(crate) struct Inspection {
     pub subnets: Result<Vec<ResolvedSubnet>, ProviderError>,
     pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
     pub images: Result<Vec<ResolvedImage>, ProviderError>,
-    pub profile: Result<Seen, ProviderError>,
+    pub profile: Result<ProfileState, ProviderError>,
     pub placement: Option<Result<ResolvedPlacementGroup, ProviderError>>,
-    pub kept: Result<Kept, ProviderError>,
+    pub kept: Result<KubeletReserved, ProviderError>,
 }
 
 /// Looks up each part, and makes nothing.
-pub(crate) async fn parts(clients: &Clients, kubernetes: &str, name: &str, spec: &EC2NodeClassSpec) -> Parts {
+pub(crate) async fn inspect(
+    clients: &Clients,
+    kubernetes: &str,
+    name: &str,
+    spec: &EC2NodeClassSpec,
+) -> Inspection {
     let (subnets, groups, images, profile, placement) = futures::join!(
         subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
-        groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
+        security_groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
         images::find(clients, kubernetes, name, &spec.ami_selector_terms),
         profile::look(&clients.iam, name, spec),
-        placed(clients, name, spec),
+        find_placement_group(clients, name, spec),
     );
-    Parts { subnets, groups, images, profile, placement, kept: kubelet::find(name, spec) }
+    Inspection { subnets, groups, images, profile, placement, kept: kubelet::find(name, spec) }
 }
 
 /// The filters of a tag selector: all of these tags, `*` for any value.

@@ -1,6 +1,6 @@
 //! The settings of kubelet, as far as they decide what nodes have for pods.
 
-use poolwright_provider_aws_model::instance::{Kept, Unnamed};
+use poolwright_provider_aws_model::instance::{KubeletReserved, ThresholdDefaults};
 use poolwright_provider_contract::ProviderError;
 
 use super::unusable;
@@ -8,15 +8,15 @@ use crate::bootstrap;
 use crate::node_class::{AmiFamily, EC2NodeClassSpec};
 
 /// What nodes of a class keep from pods, where its kubelet can be told what the class says.
-pub(crate) fn find(class: &str, spec: &EC2NodeClassSpec) -> Result<Kept, ProviderError> {
+pub(crate) fn find(class: &str, spec: &EC2NodeClassSpec) -> Result<KubeletReserved, ProviderError> {
     let kubelet = bootstrap::kubelet(class, &spec.kubelet)?;
     let bottlerocket = spec.family() == Some(AmiFamily::Bottlerocket);
     if bottlerocket && kubelet.pods_per_core.is_some() {
         let cause = "Bottlerocket has no such setting: use kubelet.maxPods, or another amiFamily";
         return Err(unusable(class, "kubelet.podsPerCore", cause));
     }
-    let unnamed = if bottlerocket { Unnamed::None } else { Unnamed::AsTheImage };
-    Kept::of(&kubelet, unnamed)
+    let unnamed = if bottlerocket { ThresholdDefaults::None } else { ThresholdDefaults::AsTheImage };
+    KubeletReserved::of(&kubelet, unnamed)
         .map_err(|wrong| unusable(class, &format!("kubelet.{}", wrong.field), wrong.cause.to_string()))
 }
 
@@ -26,7 +26,7 @@ mod tests {
 
     use super::*;
 
-    fn kept(family: &str, kubelet: &Value) -> Result<Kept, String> {
+    fn kept(family: &str, kubelet: &Value) -> Result<KubeletReserved, String> {
         let spec = json!({
             "role": "Nodes", "amiFamily": family, "kubelet": kubelet,
             "subnetSelectorTerms": [], "securityGroupSelectorTerms": [],
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn signals_that_are_not_named_stay_as_the_image_has_them_but_on_bottlerocket() {
         let only_disk = json!({"evictionHard": {"nodefs.available": "5%"}});
-        let default = Kept::default();
+        let default = KubeletReserved::default();
         let al2023 = kept("AL2023", &only_disk).expect("fine");
         let bottlerocket = kept("Bottlerocket", &only_disk).expect("fine");
         assert_eq!(al2023.memory_left.of(1 << 34), default.memory_left.of(1 << 34));

@@ -1,0 +1,197 @@
+//! The health of the interruption queue, as a condition of node classes.
+//!
+//! An error that a person must fix sets the condition to false at once. Other errors do so only after two minutes, the length of a
+//! spot warning; until then the condition keeps its status.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_provider_contract::{ConditionOutcome, NodeClassCondition, ProviderError};
+
+/// The type of the condition.
+const KIND: &str = "InterruptionQueueReady";
+/// How long calls must fail before the condition becomes false: the length of a spot warning. A provider that reads nothing for so
+/// long has missed a warning.
+const SILENT_AFTER: SignedDuration = SignedDuration::from_mins(2);
+/// A gap between two calls after which earlier failures do not count, because another replica was the leader meanwhile. It is
+/// longer than all attempts of one call.
+const STALE_AFTER: SignedDuration = SignedDuration::from_mins(5);
+/// The consequence, which is part of the message.
+const FALLBACK: &str = "Until then what EC2 shows of instances once a minute is all that is known of interruptions; nodes are \
+                         launched all the same";
+
+/// The results of the last calls to the queue.
+pub(crate) struct QueueHealth {
+    /// The name or URL of the queue, as configured.
+    queue: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The result of the last receive call; `None` before the first.
+    read: Option<Result<(), ReadFailure>>,
+    /// The error of the last delete call, if a person must fix it.
+    delete_error: Option<ProviderError>,
+}
+
+/// A series of failed receive calls.
+struct ReadFailure {
+    error: ProviderError,
+    since: Timestamp,
+    /// The time of the last failure.
+    last: Timestamp,
+}
+
+impl QueueHealth {
+    pub fn new(queue: String) -> Self {
+        Self { queue, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the result of a receive call.
+    pub fn record_receive<T>(&self, result: &Result<T, ProviderError>, now: Timestamp) {
+        let mut state = self.state();
+        let since = match &state.read {
+            Some(Err(before)) if now.duration_since(before.last) < STALE_AFTER => before.since,
+            _ => now,
+        };
+        let trouble = |error: &ProviderError| ReadFailure { error: error.clone(), since, last: now };
+        state.read = Some(result.as_ref().map(|_| ()).map_err(trouble));
+    }
+
+    /// Records the result of a delete call.
+    pub fn record_delete(&self, result: &Result<(), ProviderError>) {
+        let error = result.as_ref().err();
+        self.state().delete_error = error.filter(|error| matches!(error, ProviderError::Invalid(_))).cloned();
+    }
+
+    /// Returns the condition at the time `now`.
+    pub fn condition(&self, now: Timestamp) -> NodeClassCondition {
+        let (outcome, reason, message) = self.describe(now);
+        NodeClassCondition { kind: KIND, outcome, reason: reason.to_owned(), message }
+    }
+
+    fn describe(&self, now: Timestamp) -> (ConditionOutcome, &'static str, String) {
+        let queue = &self.queue;
+        let state = self.state();
+        match (&state.read, &state.delete_error) {
+            (None, _) => (
+                ConditionOutcome::NoAnswer,
+                "NoAnswer",
+                format!("the interruption queue `{queue}` was not read yet"),
+            ),
+            (Some(Err(ReadFailure { error: ProviderError::Invalid(why), .. })), _) => (
+                ConditionOutcome::False,
+                "InterruptionQueueUnreadable",
+                format!("the interruption queue `{queue}` cannot be read: {why}. {FALLBACK}"),
+            ),
+            (Some(Err(ReadFailure { error, since, last })), _)
+                if now.duration_since(*since) >= SILENT_AFTER && now.duration_since(*last) < STALE_AFTER =>
+            {
+                (
+                    ConditionOutcome::False,
+                    "InterruptionQueueSilent",
+                    format!(
+                        "the interruption queue `{queue}` has not been read since {since:.0}: {error}. See to the network and the \
+                     permissions (poolwright check --provider aws looks at both). {FALLBACK}"
+                    ),
+                )
+            }
+            (Some(Err(ReadFailure { error, .. })), _) => {
+                (ConditionOutcome::NoAnswer, "NoAnswer", error.to_string())
+            }
+            (Some(Ok(())), Some(error)) => (
+                ConditionOutcome::False,
+                "InterruptionQueueUndeletable",
+                format!(
+                    "the interruption queue `{queue}` is read, and what is dealt with cannot be deleted from it: {error}. Each message \
+                     comes again until it is a dead letter"
+                ),
+            ),
+            (Some(Ok(())), None) => (
+                ConditionOutcome::True,
+                "InterruptionQueueRead",
+                format!("the interruption queue `{queue}` is read"),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + second).expect("a time")
+    }
+
+    fn invalid() -> ProviderError {
+        ProviderError::Invalid("there is no SQS queue `events`".to_owned())
+    }
+
+    fn lost() -> ProviderError {
+        ProviderError::Transient("no route".to_owned())
+    }
+
+    #[test]
+    fn what_a_person_must_mend_is_said_at_once_and_is_over_when_the_queue_is_read_again() {
+        let health = QueueHealth::new("events".to_owned());
+        assert_eq!(health.condition(at(0)).outcome, ConditionOutcome::NoAnswer);
+        health.record_receive::<()>(&Err(invalid()), at(0));
+        let said = health.condition(at(0));
+        assert_eq!((said.kind, said.outcome), ("InterruptionQueueReady", ConditionOutcome::False));
+        assert!(
+            said.message.contains("no SQS queue `events`") && said.message.contains(FALLBACK),
+            "{said:?}"
+        );
+        health.record_receive(&Ok(()), at(1));
+        assert_eq!(health.condition(at(1)).outcome, ConditionOutcome::True);
+    }
+
+    #[test]
+    fn silence_is_said_once_it_is_as_long_as_a_warning_and_counts_from_its_first_moment() {
+        let health = QueueHealth::new("events".to_owned());
+        health.record_receive(&Ok(()), at(0));
+        health.record_receive::<()>(&Err(lost()), at(10));
+        health.record_receive::<()>(&Err(lost()), at(100));
+        assert_eq!(health.condition(at(129)).outcome, ConditionOutcome::NoAnswer, "what was known stands");
+        let said = health.condition(at(130));
+        assert_eq!(
+            (said.outcome, said.reason.as_str()),
+            (ConditionOutcome::False, "InterruptionQueueSilent")
+        );
+        assert!(said.message.contains("since 2027-01-15T08:00:10Z: transient: no route"), "{said:?}");
+        health.record_receive(&Ok(()), at(140));
+        health.record_receive::<()>(&Err(lost()), at(150));
+        assert_eq!(health.condition(at(200)).outcome, ConditionOutcome::NoAnswer, "another silence");
+        // Another replica listens for an hour.
+        assert_eq!(
+            health.condition(at(3800)).outcome,
+            ConditionOutcome::NoAnswer,
+            "nobody was deaf meanwhile"
+        );
+        health.record_receive::<()>(&Err(lost()), at(3810));
+        assert_eq!(health.condition(at(3820)).outcome, ConditionOutcome::NoAnswer, "it counts from now");
+    }
+
+    #[test]
+    fn a_queue_that_is_read_and_not_deleted_from_is_said_and_a_call_that_was_lost_is_not() {
+        let health = QueueHealth::new("events".to_owned());
+        health.record_receive(&Ok(()), at(0));
+        health.record_delete(&Err(lost()));
+        assert_eq!(health.condition(at(0)).outcome, ConditionOutcome::True);
+        health.record_delete(&Err(ProviderError::Invalid("add sqs:DeleteMessage to the policy".to_owned())));
+        let said = health.condition(at(0));
+        assert_eq!(
+            (said.outcome, said.reason.as_str()),
+            (ConditionOutcome::False, "InterruptionQueueUndeletable")
+        );
+        assert!(said.message.contains("sqs:DeleteMessage"), "{said:?}");
+        health.record_delete(&Ok(()));
+        assert_eq!(health.condition(at(0)).outcome, ConditionOutcome::True);
+    }
+}
