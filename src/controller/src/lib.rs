@@ -15,6 +15,7 @@
 //! | `observed` | watches and inventory, and the world that they keep |
 //! | `executor` | the executor, which carries out actions; the writer of events |
 //! | `loops` | the leader's loops: each looks at the world, asks `core`, and submits actions |
+//! | `environment` | the clocks, threads and suspension that a controller runs with |
 //!
 //! ```text
 //!  API server, clouds ──> observed ──> world ──> loops ──> core ──> actions ──> executor ──> leader::writer ──> API server, clouds
@@ -22,6 +23,7 @@
 
 mod config;
 mod edge;
+mod environment;
 mod executor;
 #[cfg(test)]
 mod fake_api;
@@ -43,6 +45,7 @@ pub use config::{CommittedFile, Config, unfit};
 pub use edge::causes::causes;
 pub use edge::clock;
 pub use edge::stoppable::{Stoppable, Suspension};
+pub use environment::Environment;
 pub use leader::LeaseSettings;
 // For the doc tests that show which writes compile.
 #[doc(hidden)]
@@ -52,7 +55,6 @@ pub use loops::compute::{Spawner, blocking_threads};
 pub use observed::reader::Objects;
 pub use poolwright_core::lifecycle::Placement;
 
-use edge::clock::{SharedClock, SystemClock};
 use edge::events::Events;
 use edge::http::{self, Endpoints};
 use edge::metrics::Metrics;
@@ -68,23 +70,6 @@ use observed::Sight;
 use observed::commitments::Committed;
 use observed::providers::Providers;
 use observed::reader::Reader;
-
-/// The environment of a controller. A simulator replaces it.
-pub struct Environment {
-    /// The clocks.
-    pub clock: SharedClock,
-    /// Runs the computation of plans.
-    pub spawner: Spawner,
-    /// Suspends and resumes the process.
-    pub stoppable: Stoppable,
-}
-
-impl Default for Environment {
-    /// The system clocks, tokio's blocking threads, and no suspension.
-    fn default() -> Self {
-        Self { clock: SystemClock::shared(), spawner: blocking_threads(), stoppable: Stoppable::default() }
-    }
-}
 
 /// Runs the controller until `shutdown` completes, then waits for pending calls and releases the Lease.
 ///

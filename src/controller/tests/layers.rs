@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each room may use those before it. `lib.rs` composes them, and `fake_api.rs` serves the tests of all.
-const ORDER: [&str; 6] = ["edge", "leader", "config", "observed", "executor", "loops"];
+const ORDER: [&str; 7] = ["edge", "leader", "config", "observed", "executor", "loops", "environment"];
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

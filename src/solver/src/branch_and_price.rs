@@ -338,13 +338,6 @@ impl Run<'_> {
         // The master needs one feasible combination, which the plan is, and reasonable prices from the start.
         let mut start = known.unwrap_or_else(|| column_generation::plain_columns(self.model, &self.demand));
         start.extend(self.best.nodes.keys().cloned());
-        if let Some(center) = center.as_ref().filter(|_| self.has(Stage::WarmBound)) {
-            let certificate = column_generation::certify(&mut pricer, center, &self.demand, meter);
-            self.prove(certificate.as_ref(), meter);
-            if self.done() || meter.stopped() {
-                return;
-            }
-        }
         let (demand, totals) = (self.demand.clone(), self.totals.clone());
         let known = open::taken(self.model, &self.best);
         let task = Task {

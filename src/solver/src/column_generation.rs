@@ -469,22 +469,6 @@ fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> 
     new
 }
 
-/// A certificate at `prices` alone, without any master: what is remembered proves at once.
-pub(crate) fn certify(
-    pricer: &mut Pricer<'_>,
-    (pods, bins, limits): &Center,
-    demand: &[u64],
-    meter: &mut Meter<'_>,
-) -> Option<Certificate> {
-    let model = pricer.model();
-    let prices = Prices::new(model, pods, bins, limits);
-    let charges: Vec<u64> = (0..model.bins.len()).map(|bin| prices.charge(model, bin)).collect();
-    let tasks: Vec<(u64, Effort)> = charges.iter().map(|charge| (*charge, EFFORTS[0])).collect();
-    let all = pricer.price_all(&prices.pods, demand, &tasks, meter);
-    let stopped = meter.spend(all.iter().map(|priced| priced.work).sum());
-    (!stopped).then(|| Certificate::new(model, &prices, &ceilings(&all, &charges)))
-}
-
 /// Runs column generation once. `None` when it was stopped before the first master was solved.
 pub(crate) fn run(
     pricer: &mut Pricer<'_>,

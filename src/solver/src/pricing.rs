@@ -44,9 +44,7 @@ pub(crate) struct Priced {
     pub found: Vec<(u64, Vec<(u32, u32)>)>,
     /// Contents that each hold a class no other holds.
     pub others: Vec<Vec<(u32, u32)>>,
-    /// The resource prices that bound it best, if they are new.
-    prices: Option<Vec<u64>>,
-    /// The same beside what fits one GPU, if they are new.
+    /// Where GPUs are shared, the resource prices beside what fits one GPU, if they are new.
     beside: Option<Vec<u64>>,
     /// Work units spent.
     pub work: u64,
@@ -67,9 +65,7 @@ struct Shares {
     fixed: Vec<u64>,
     /// The same as floating point.
     float: Vec<f64>,
-    /// The resource prices that served best last time.
-    prices: Vec<u64>,
-    /// The same where GPUs are shared, beside what fits one GPU.
+    /// Where GPUs are shared, the resource prices that served best last time, beside what fits one GPU.
     beside: Vec<u64>,
 }
 
@@ -101,7 +97,6 @@ impl<'m> Pricer<'m> {
                     holds: bin.holds.clone(),
                     float: fixed.iter().map(|share| *share as f64 / (1u64 << 32) as f64).collect(),
                     fixed,
-                    prices: vec![0; model.dims],
                     beside: Vec::new(),
                 }
             })
@@ -178,9 +173,6 @@ impl<'m> Pricer<'m> {
         self.scratches = scratches;
         self.last = all.iter().map(|priced| priced.work).sum();
         for (shares, priced) in self.shares.iter_mut().zip(&mut all) {
-            if let Some(prices) = priced.prices.take() {
-                shares.prices = prices;
-            }
             if let Some(beside) = priced.beside.take() {
                 shares.beside = beside;
             }
@@ -222,11 +214,6 @@ impl<'m> Pricer<'m> {
         }
         let dims = self.model.dims;
         let classes = &self.model.bins[bin].classes;
-        let mut work = classes.len() as u64 / 200;
-        let remembered = self.linear(bin, pi, demand, &self.shares[bin].prices);
-        if remembered <= threshold && self.model.stages.has(Stage::RememberedPrices) {
-            return Priced { upper: remembered, work, ..Priced::default() };
-        }
         let items: Vec<LpItem<'_>> = classes
             .iter()
             .enumerate()
@@ -237,21 +224,16 @@ impl<'m> Pricer<'m> {
             })
             .filter(|item| item.most > 0.0 && item.value > 0.0)
             .collect();
-        work += items.len() as u64 / 10;
+        let work = classes.len() as u64 / 200 + items.len() as u64 / 10;
         let prices: Vec<u64> =
             knapsack_lp::solve(&items, dims).into_iter().map(|price| price.round() as u64).collect();
-        let mut most = self.linear(bin, pi, demand, &prices);
-        let better = most <= remembered;
-        let prices = if better { prices } else { self.shares[bin].prices.clone() };
-        let news = better.then(|| prices.clone());
-        most = most.min(remembered);
+        let most = self.linear(bin, pi, demand, &prices);
         if most <= threshold {
-            return Priced { upper: most, work, prices: news, ..Priced::default() };
+            return Priced { upper: most, work, ..Priced::default() };
         }
         let wanted = shared::Wanted { bin, pi, demand, threshold, effort };
         if let Some(mut shared) = self.shared(wanted, &prices, (&mut *scratch, &mut *pulse)) {
             shared.upper = shared.upper.min(most);
-            shared.prices = news;
             shared.work += work;
             return shared;
         }
@@ -277,14 +259,13 @@ impl<'m> Pricer<'m> {
                 upper: answer.upper.min(most),
                 found: answer.found,
                 others: answer.others,
-                prices: news,
                 beside: None,
                 work: work + answer.work,
             };
         }
         // A pod that takes more than half of something changes which resource is scarce for the rest: each such pod, and
         // none of them, has resource prices of its own.
-        let mut priced = Priced { upper: 0, work, prices: news, ..Priced::default() };
+        let mut priced = Priced { upper: 0, work, ..Priced::default() };
         for first in (0..=large.len()).rev() {
             if pulse.tick(PART) {
                 priced.upper = most;
@@ -421,7 +402,6 @@ impl<'m> Pricer<'m> {
             upper: answer.upper.min(most),
             found: answer.found,
             others: answer.others,
-            prices: None,
             beside: None,
             work: work + answer.work,
         }

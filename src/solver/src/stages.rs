@@ -50,8 +50,6 @@ stages! {
     AdmitByPrices = "admission by prices",
     /// What an earlier solve left: contents and prices.
     WarmStart = "warm start",
-    /// A bound from remembered prices before the first linear program.
-    WarmBound = "warm start: bound at once",
     /// Dynamic program over multisets of pods.
     ExactProgram = "exact: dynamic program",
     /// Enumeration of plans, cut off at the prices of the relaxation.
@@ -72,8 +70,6 @@ stages! {
     Tolerance = "pricing: falling margin",
     /// Loose node kinds are searched harder from round to round.
     Efforts = "pricing: rising effort",
-    /// A linear bound at remembered resource prices settles a node kind without a search.
-    RememberedPrices = "pricing: remembered prices",
     /// Pods that another pod dominates at the current prices leave the search.
     ItemDominance = "pricing: pod dominance",
     /// Each pod of more than half a node has resource prices of its own.
@@ -116,10 +112,6 @@ stages! {
     FineMoves = "moves: relaxed prices",
     /// Nodes that are likely to go are given no guests at first.
     ShutLikely = "moves: likely leavers shut",
-    /// A second look for nodes to empty once guests are placed.
-    SecondDrain = "moves: second look",
-    /// Steps that save most per eviction come first.
-    StepOrder = "moves: steps sorted",
     /// The bound weighs evictions and nodes where they are limited.
     MoveWeights = "moves: weighted bound",
     /// The bound lowers prices where there is much free room.

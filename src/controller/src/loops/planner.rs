@@ -169,12 +169,7 @@ impl Planner {
         }
         let mut plan = plan;
         let followed = follow(&snapshot, &plan, self.context.clock.now());
-        if followed.obsolete {
-            // Claims only for successors may be for nodes whose disruption was called off.
-            plan.claims.retain(|claim| {
-                claim.planned_pods.is_empty() || claim.planned_pods.iter().any(|pod| pod.existing().is_some())
-            });
-        }
+        followed.drop_obsolete_claims(&mut plan);
         let created = self.executor.create_claims(&plan.claims, self.config.create_concurrency).await;
         self.context.world.nominate(&plan);
         self.count_followed(&followed.actions, &snapshot);

@@ -29,6 +29,17 @@ pub struct Followed {
     pub saved: UsdPerHour,
 }
 
+impl Followed {
+    /// Removes claims that the plan makes only for successors if the plan is obsolete: their nodes may stay.
+    pub fn drop_obsolete_claims(&self, plan: &mut Plan) {
+        if self.obsolete {
+            plan.claims.retain(|claim| {
+                claim.planned_pods.is_empty() || claim.planned_pods.iter().any(|pod| pod.existing().is_some())
+            });
+        }
+    }
+}
+
 /// Checks every disrupted node that is not draining yet, with a plan for this snapshot.
 pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
     let mut followed = Followed::default();

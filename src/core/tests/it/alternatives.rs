@@ -1,4 +1,4 @@
-//! What a claim may be launched as instead, and the reason it carries.
+//! Tests of a claim's alternative offerings, and of its reason.
 
 use poolwright_catalog::ResourceName;
 

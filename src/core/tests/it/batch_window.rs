@@ -1,4 +1,4 @@
-//! The batch window.
+//! Tests of the batch window.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets that can never be met are found, with the field and what to change; all others are left in peace.
+//! Tests of PodDisruptionBudgets that can never be met: they are found, with the field and what to change.
 
 use poolwright_core::plan::PlanOptions;
 use poolwright_core::rules::budgets::{never_met, never_met_of};

@@ -1,4 +1,4 @@
-//! Who may be beside whom on one node: host ports and required pod anti-affinity.
+//! Tests of colocation: host ports and required pod anti-affinity.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Room that DaemonSets take of every node they land on.
+//! Tests of the resources that DaemonSets take of nodes.
 
 use std::collections::BTreeMap;
 

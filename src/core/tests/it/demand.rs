@@ -1,4 +1,4 @@
-//! Which pods buy, and which do not.
+//! Tests of demand: for which pods nodes are bought.
 
 use poolwright_core::plan::{PlanOptions, UnplacedReason, plan};
 use poolwright_core::{Pod, PodPhase, PodRole, UnmodelledRule};

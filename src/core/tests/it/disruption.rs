@@ -1,4 +1,4 @@
-//! Nodes that are well and are emptied: which, with what bought first, and when it is called off.
+//! Tests of disruption: which nodes are emptied, what is bought first, and when it is called off.
 
 mod budgets;
 mod committed;

@@ -1,4 +1,4 @@
-//! Scale to zero.
+//! Tests of empty nodes and scale to zero.
 
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;

@@ -1,4 +1,4 @@
-//! Pods that a controller is about to make are planned with those that are there, once.
+//! Tests of expected pods: they are planned with existing pods, and only once.
 
 use std::collections::BTreeSet;
 

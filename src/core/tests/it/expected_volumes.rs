@@ -1,4 +1,4 @@
-//! Pods that are still to come and use volumes: expected where it is known what the volumes will be.
+//! Tests of expected pods with volumes.
 
 use poolwright_core::*;
 

@@ -1,4 +1,4 @@
-//! Gangs whose controllers are not all there yet are planned whole, from their templates.
+//! Tests of gangs: they are planned as a whole from their templates, even if controllers are missing.
 
 use poolwright_core::*;
 

@@ -1,4 +1,4 @@
-//! One change after the other, the index is what it would be if it were made from all objects afresh, and so are plans.
+//! Tests of incremental changes: index and plans are the same as if built from scratch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

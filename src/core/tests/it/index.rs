@@ -1,4 +1,4 @@
-//! The cluster index.
+//! Tests of the cluster index.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

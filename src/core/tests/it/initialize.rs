@@ -1,4 +1,4 @@
-//! From a node that joined to one that is open to pods.
+//! Tests of initialization: from a joined node to one that is open to pods.
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::*;

@@ -1,4 +1,4 @@
-//! Small clusters for tests.
+//! Helpers for tests: small clusters.
 
 use poolwright_catalog::RankedOffering;
 use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, NodeClassRef, Taint, TaintEffect};

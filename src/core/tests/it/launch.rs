@@ -1,4 +1,4 @@
-//! From a claim to an instance.
+//! Tests of launch decisions.
 
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;

@@ -1,5 +1,5 @@
-//! The rooms of core as a test: data flows one way. A file may use files of its own room and of the rooms before it, and files of one
-//! room do not use each other in a circle. Reads the sources, so that no list of exceptions can grow stale.
+//! Tests of the layers of core: a file may use only files of its own module and of modules before it, and files of one module
+//! must not use each other in a circle. The test reads the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

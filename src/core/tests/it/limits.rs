@@ -1,4 +1,4 @@
-//! Ceilings of pools.
+//! Tests of limits.
 
 use poolwright_catalog::{RankedOffering, ResourceName};
 use poolwright_core::plan::{PlanOptions, UnplacedReason, plan};

@@ -1,4 +1,4 @@
-//! What nodes turned out to have is expected of the next ones of their type.
+//! Tests of measured resources: what nodes of a type lacked is expected of later ones.
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::index::{Change, ClusterIndex};

@@ -1,4 +1,4 @@
-//! Telling the scheduler what was planned.
+//! Tests of nominations.
 
 use poolwright_core::lifecycle::{self, Decision, Placement};
 use poolwright_core::*;

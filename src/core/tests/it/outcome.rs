@@ -1,4 +1,4 @@
-//! What follows from what calls came to.
+//! Tests of outcomes and the actions that follow.
 
 use poolwright_catalog::OfferingId;
 use poolwright_core::outcome::{Outcome, Unavailable, respond};

@@ -1,4 +1,4 @@
-//! What is bought for whom.
+//! Tests of packing: what is bought for which pods.
 
 use crate::kit::*;
 

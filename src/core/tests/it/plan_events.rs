@@ -1,4 +1,4 @@
-//! What users are told of a plan.
+//! Tests of events and conditions of plans.
 
 use poolwright_core::why::events::of_plan;
 use poolwright_core::*;

@@ -1,4 +1,4 @@
-//! PodGroups: gangs that the scheduler places together or not at all are bought together or not at all.
+//! Tests of PodGroups: nodes are bought for all of a gang or for none.
 
 use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};

@@ -1,4 +1,4 @@
-//! Which pool buys, and which cannot.
+//! Tests of the choice of pools.
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::UnplacedReason;

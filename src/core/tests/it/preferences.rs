@@ -1,4 +1,4 @@
-//! Preferences: they steer what is bought, within bounds, and nothing else.
+//! Tests of preferences: they influence only what is bought, within bounds.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Prices that nobody knows.
+//! Tests of unknown prices.
 
 use poolwright_catalog::Catalogue;
 use poolwright_core::Pool;

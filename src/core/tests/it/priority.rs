@@ -1,4 +1,4 @@
-//! Priority: who buys nothing, and how long a pod waits for those it preempts.
+//! Tests of priority and preemption.
 
 use poolwright_core::plan::{PlanOptions, UnplacedReason, plan};
 use poolwright_core::*;

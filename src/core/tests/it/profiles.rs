@@ -1,4 +1,4 @@
-//! What the configuration of a pod's scheduler adds: default spread, node affinity.
+//! Tests of scheduler profiles: default spread constraints and added affinity.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What holds for every cluster.
+//! Property tests: what holds for every cluster.
 
 use poolwright_catalog::RankedOffering;
 use poolwright_terms::{Taint, TaintEffect};

@@ -1,4 +1,4 @@
-//! Instances that no claim explains.
+//! Tests of the reaper: instances without a claim.
 
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;

@@ -1,4 +1,4 @@
-//! From an instance to a node that has joined.
+//! Tests of registration: from an instance to a joined node.
 
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;

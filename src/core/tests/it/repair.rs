@@ -1,4 +1,4 @@
-//! Nodes that are sick: when they are replaced, and when they are not.
+//! Tests of repair: when unhealthy nodes are replaced.
 
 use jiff::SignedDuration;
 use poolwright_core::*;

@@ -1,4 +1,4 @@
-//! Nodes that are there whoever waits: static pools, and room that is kept free.
+//! Tests of static pools and buffers.
 
 use std::collections::BTreeMap;
 

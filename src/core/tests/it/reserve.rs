@@ -1,4 +1,4 @@
-//! Nodes that take only the pods they were bought for, until those are there.
+//! Tests of reservations.
 
 use poolwright_core::lifecycle::{self, Placement};
 use poolwright_core::*;

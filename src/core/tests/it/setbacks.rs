@@ -1,4 +1,4 @@
-//! The memory of offerings that failed.
+//! Tests of setbacks.
 
 use poolwright_core::setbacks::Setbacks;
 

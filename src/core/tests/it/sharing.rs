@@ -1,4 +1,4 @@
-//! GPUs that pods share, and GPUs that are cut.
+//! Tests of shared and partitioned GPUs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

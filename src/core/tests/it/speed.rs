@@ -1,4 +1,4 @@
-//! Planning stays fast where clusters are large; the solver's own time is not counted here.
+//! Tests of planning speed in large clusters, without the solver's own time.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is planned stays planned: no order of events, restart or stale solve buys twice.
+//! Tests of sticky places: no order of events and no restart buys twice.
 
 use poolwright_core::plan::{PlacedPod, Target};
 use poolwright_core::{Claim, ClaimName, Node, Pod, PodPhase, Uid};

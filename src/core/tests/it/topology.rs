@@ -1,4 +1,4 @@
-//! Rules about zones and other parts of the cluster: topology spread, pod affinity and anti-affinity.
+//! Tests of topology rules: topology spread, pod affinity and anti-affinity.
 
 mod shared_node;
 mod spread;

@@ -1,4 +1,4 @@
-//! The nearest miss, in a sentence.
+//! Tests of messages about unplaced pods.
 
 use poolwright_core::plan::UnplacedReason;
 use poolwright_core::{NodeTerm, Pod, Pool};

@@ -1,4 +1,4 @@
-//! Pods with volumes go where the volumes can be used, and those whose volumes cannot be had buy nothing.
+//! Tests of pods with volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -29,6 +29,10 @@ pub fn all() -> Vec<Case> {
         case("P1", "openb gpuspec33, 8,152 pods", 2_000_000, |_| vec![openb("gpuspec33", usize::MAX)]),
         case("P3", "10,000 pods, types x 3 zones x spot", 4_000_000, |_| vec![wide()]),
         Case { warm: true, ..case("P3-warm", "the same after 1 % changed", 2_000_000, |_| vec![wide()]) },
+        Case {
+            warm: true,
+            ..case("P1-warm", "P1 after 1 % changed", 2_000_000, |_| vec![openb("gpuspec33", usize::MAX)])
+        },
         case("P8", "first-fit cluster, 976 evictions", 2_000_000, |_| {
             vec![common::first_fit_cluster(&openb("gpuspec33", usize::MAX), Some(976))]
         }),
@@ -58,6 +62,10 @@ pub fn all() -> Vec<Case> {
         case("sample", "60, 200 and 1,000 pods of each openb list", 1_000_000, |_| {
             let list = |name| [60, 200, 1_000].map(|most| openb(name, most));
             ["gpuspec33", "default", "multigpu50"].map(list).concat()
+        }),
+        case("few", "one to three classes of an openb list, all pods of them", 1_000_000, |_| {
+            let few = |name| [1, 2, 3].map(|most| most_frequent(openb(name, usize::MAX), most));
+            ["gpuspec33", "default", "multigpu50"].map(few).concat()
         }),
         case("small", "60 random problems of 8 pods, every rule", 200_000, |seed| {
             random(seed, 60, &without_removal(Shape::SMALL))
@@ -129,6 +137,15 @@ fn types() -> PathBuf {
 
 fn openb(name: &str, most: usize) -> Problem {
     common::problem(&trace(name), &types(), most)
+}
+
+/// The pods of the `most` largest classes alone.
+fn most_frequent(mut problem: Problem, most: usize) -> Problem {
+    let mut classes = std::mem::take(&mut problem.classes);
+    classes.sort_by_key(|class| std::cmp::Reverse(class.count));
+    classes.truncate(most);
+    problem.classes = classes;
+    problem
 }
 
 fn wide() -> Problem {

@@ -1,7 +1,7 @@
 //! `make bench-ablation`: what each stage of the search pays. One stage is off at a time, and each answer is held against
 //! the one of the whole search on the same problem, in the same process, with the same work budget.
 //!
-//! `ablation [CASE...] [--runs N] [--stage NAME]` prints one line for each stage that changes something on a case, with how
+//! `ablation [CASE...] [--runs N] [--stage NAME]...` prints one line for each stage that changes something on a case, with how
 //! many solves got worse and better by it (`-2+1`), and the cost after a quarter of the work. Run `n`
 //! has seed `n` for the search and for random problems. Work units and gaps do not depend on the machine; time is time on a
 //! processor of a solve with one thread, as a ratio to the whole search. The independent checker sees every answer.
@@ -64,7 +64,7 @@ struct Answer {
     /// By falling priority: pods left out, and their value.
     left_out: Vec<(u64, u64)>,
     evictions: u64,
-    /// What is saved by the steps within the first half of the evictions.
+    /// What is saved on the way, on average over all evictions.
     early: f64,
     work: u64,
     close: u64,
@@ -93,13 +93,12 @@ fn answer(problem: &Problem, solution: &Solution, heard: &Heard, seconds: f64) -
         left_out.entry(priority).or_default();
     }
     let evictions: u64 = solution.steps.iter().map(|step| u64::from(step.evictions)).sum();
-    let (mut moved, mut early) = (0, 0.0);
+    let (mut left, mut early) = (evictions, 0.0);
     for step in &solution.steps {
-        moved += u64::from(step.evictions);
-        if moved * 2 <= evictions {
-            early += step.saving.map_or(0.0, poolwright_catalog::UsdPerHour::as_f64);
-        }
+        left -= u64::from(step.evictions);
+        early += step.saving.map_or(0.0, poolwright_catalog::UsdPerHour::as_f64) * left as f64;
     }
+    early /= evictions.max(1) as f64;
     Answer {
         objective: solution.objective().as_f64(),
         bound: solution.bound.as_f64(),
@@ -255,19 +254,19 @@ fn warmth(case: &Case, seed: u64, problem: Problem) -> (Problem, Option<Warm>) {
 }
 
 fn main() {
-    let (mut names, mut runs, mut only): (Vec<String>, u64, Option<String>) = (Vec::new(), 1, None);
+    let (mut names, mut runs, mut only): (Vec<String>, u64, Vec<String>) = (Vec::new(), 1, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--runs" => runs = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(runs),
-            "--stage" => only = arguments.next(),
+            "--stage" => only.extend(arguments.next()),
             name => names.push(name.to_owned()),
         }
     }
     let stages: Vec<Stage> = Stage::ALL
         .iter()
         .copied()
-        .filter(|stage| only.as_ref().is_none_or(|only| stage.name().contains(only.as_str())))
+        .filter(|stage| only.is_empty() || only.iter().any(|only| stage.name().contains(only.as_str())))
         .collect();
     let mut idle: Vec<Stage> = stages.clone();
     for case in cases::all() {
@@ -302,6 +301,10 @@ fn main() {
             }
         }
         all.print("(none)");
+        println!(
+            "of the whole search: objective {:.6} $/h, bound {:.6}, {} work units",
+            all.objective[0], all.bound[0], all.work[0]
+        );
         for (stage, line) in stages.iter().zip(&lines).filter(|(_, line)| line.differs()) {
             line.print(stage.name());
             idle.retain(|idle| idle != stage);

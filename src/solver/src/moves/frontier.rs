@@ -90,7 +90,7 @@ pub fn frontier(
 
 /// The states on the way to `target`.
 fn collect(search: &Search<'_>, target: &Target, start: UsdPerHour, points: &mut Vec<FrontierPoint>) {
-    let priced = steps::steps(search.cluster, &target.solution, &search.prices, true);
+    let priced = steps::steps(search.cluster, &target.solution, &search.prices);
     let whole: i128 = priced.iter().map(|priced| priced.saving).sum();
     let mut micros = i128::from(target.solution.cost.micros()) + whole;
     let (mut evictions, mut nodes) = (0, 0);

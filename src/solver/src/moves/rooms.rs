@@ -290,10 +290,7 @@ impl<'c> Rooms<'c> {
         let mut queue = BinaryHeap::new();
         for node in 0..self.cluster.nodes.len() as u32 {
             let known = &self.cluster.nodes[node as usize];
-            if self.fixed[node as usize]
-                || self.gone[node as usize]
-                || self.evictions + known.evictions > want.evictions
-            {
+            if self.fixed[node as usize] || known.evictions > want.evictions {
                 continue;
             }
             let ratio = self.ratio(node, prices, want);

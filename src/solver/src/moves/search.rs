@@ -51,7 +51,7 @@ impl Search<'_> {
     /// `target` as the caller sees it.
     fn answer(&self, target: &Target, bound: u64) -> Solution {
         let mut solution = target.solution.clone();
-        let steps = steps::steps(self.cluster, &solution, &self.prices, self.has(Stage::StepOrder));
+        let steps = steps::steps(self.cluster, &solution, &self.prices);
         solution.steps = steps.into_iter().map(|priced| priced.step).collect();
         solution.bound = poolwright_catalog::UsdPerHour::from_micros(bound).min(solution.objective());
         solution.proof = if solution.bound == solution.objective() { Proof::Exact } else { Proof::Truncated };
@@ -112,9 +112,6 @@ impl Search<'_> {
                 rooms.drain(prices, &want, &mut |work| meter.spend(work));
                 rooms.open();
                 rooms.fill();
-                if self.has(Stage::SecondDrain) {
-                    rooms.drain(prices, &want, &mut |work| meter.spend(work));
-                }
             }
             match self.realise(rooms, options, signal) {
                 Ok(target) => return Some(target),

@@ -1,10 +1,10 @@
 //! The steps from the current nodes to the planned ones.
 //!
 //! Pods move only to new nodes and to nodes that stay. So no step waits for another to free its room, and at any time
-//! every node holds a part of its final pods. Steps that save most for each moved pod come first. Pods of a class are
+//! every node holds a part of its final pods. Nodes that should save most for each moved pod are emptied first. Pods of a class are
 //! interchangeable, so a node's pods first take places on nodes that an earlier step launched.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use poolwright_catalog::UsdPerHour;
 
@@ -174,7 +174,7 @@ impl Planner<'_> {
 }
 
 /// The steps that lead to `solution`, where the nodes in `gone` are emptied. `prices` by class guide the order.
-pub(super) fn steps(cluster: &Cluster<'_>, solution: &Solution, prices: &[f64], sort: bool) -> Vec<Priced> {
+pub(super) fn steps(cluster: &Cluster<'_>, solution: &Solution, prices: &[f64]) -> Vec<Priced> {
     let classes = cluster.problem.classes.len();
     let mut planner = Planner {
         cluster,
@@ -207,110 +207,11 @@ pub(super) fn steps(cluster: &Cluster<'_>, solution: &Solution, prices: &[f64], 
         let node = left.remove(at);
         units.push(planner.unit(node));
     }
-    let launched = planner.launched;
-    let units = if sort { sorted(cluster, solution, units, &launched) } else { units };
-    let (steps, _) = merge(cluster, solution, &units, &launched);
-    steps
+    merge(cluster, solution, &units, &planner.launched)
 }
 
-/// Units in steps that save something, the step that saves most per eviction first. A step comes after those that launch
-/// the nodes it moves pods to.
-fn sorted(cluster: &Cluster<'_>, solution: &Solution, units: Vec<Unit>, launched: &[u32]) -> Vec<Unit> {
-    let (steps, sizes) = merge(cluster, solution, &units, launched);
-    let mut launcher: BTreeMap<(u32, u32), usize> = BTreeMap::new();
-    let mut members: Vec<Vec<Unit>> = Vec::with_capacity(sizes.len());
-    let mut units = units.into_iter();
-    for (step, size) in sizes.iter().enumerate() {
-        let own: Vec<Unit> = units.by_ref().take(*size).collect();
-        own.iter().flat_map(|unit| &unit.launch).for_each(|node| {
-            launcher.insert(*node, step);
-        });
-        members.push(own);
-    }
-    let needs: Vec<BTreeSet<usize>> = members
-        .iter()
-        .enumerate()
-        .map(|(step, own)| {
-            let targets = own.iter().flat_map(|unit| unit.moves.keys()).filter_map(|one| match one.to {
-                MoveTarget::New(group, instance) => launcher.get(&(group, instance)).copied(),
-                MoveTarget::Existing(_) => None,
-            });
-            targets.filter(|other| *other != step).collect()
-        })
-        .collect();
-    let mut done = vec![false; members.len()];
-    let mut order = Vec::with_capacity(members.len());
-    // With all it needs: earlier steps only, since nodes are launched for the first who needs them.
-    let closure = |step: usize, done: &[bool]| {
-        let (mut all, mut open) = (BTreeSet::from([step]), vec![step]);
-        while let Some(at) = open.pop() {
-            open.extend(needs[at].iter().filter(|other| !done[**other] && all.insert(**other)));
-        }
-        all
-    };
-    let ratio = |all: &BTreeSet<usize>| {
-        let saving: i128 = all.iter().map(|step| steps[*step].saving).sum();
-        let evictions: u32 = all.iter().map(|step| steps[*step].step.evictions).sum();
-        saving as f64 / (f64::from(evictions) + 0.01)
-    };
-    let mut known: Vec<Option<(f64, BTreeSet<usize>)>> = vec![None; members.len()];
-    while order.len() < members.len() {
-        let mut best: Option<(f64, usize)> = None;
-        for step in (0..members.len()).filter(|step| !done[*step]) {
-            let (ratio, _) = known[step].get_or_insert_with(|| {
-                let all = closure(step, &done);
-                (ratio(&all), all)
-            });
-            if best.is_none_or(|(most, _)| *ratio > most) {
-                best = Some((*ratio, step));
-            }
-        }
-        let Some((_, step)) = best else { break };
-        let all = known[step].take().map(|(_, all)| all).unwrap_or_default();
-        for other in
-            known.iter_mut().filter(|other| other.as_ref().is_some_and(|(_, set)| !set.is_disjoint(&all)))
-        {
-            *other = None;
-        }
-        for step in all {
-            done[step] = true;
-            order.push(step);
-        }
-    }
-    let mut members: Vec<Option<Vec<Unit>>> = members.into_iter().map(Some).collect();
-    let mut units: Vec<Unit> = order.into_iter().filter_map(|step| members[step].take()).flatten().collect();
-    // The nodes of a group are numbered as they are launched.
-    let mut numbers: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-    let mut next = vec![0; solution.new_nodes.len()];
-    for unit in &mut units {
-        for (group, instance) in &mut unit.launch {
-            let number = next[*group as usize];
-            next[*group as usize] += 1;
-            numbers.insert((*group, *instance), number);
-            *instance = number;
-        }
-        unit.moves = std::mem::take(&mut unit.moves)
-            .into_iter()
-            .map(|(mut key, count)| {
-                if let MoveTarget::New(group, instance) = &mut key.to
-                    && let Some(number) = numbers.get(&(*group, *instance))
-                {
-                    *instance = *number;
-                }
-                (key, count)
-            })
-            .collect();
-    }
-    units
-}
-
-/// Puts units that save nothing alone together with the ones they make room for. Also says how many units each step has.
-fn merge(
-    cluster: &Cluster<'_>,
-    solution: &Solution,
-    units: &[Unit],
-    launched: &[u32],
-) -> (Vec<Priced>, Vec<usize>) {
+/// Puts units that save nothing alone together with the ones they make room for.
+fn merge(cluster: &Cluster<'_>, solution: &Solution, units: &[Unit], launched: &[u32]) -> Vec<Priced> {
     let problem = cluster.problem;
     let mut counts = vec![0u64; problem.candidates.len()];
     for (group, nodes) in solution.new_nodes.iter().enumerate() {
@@ -318,8 +219,7 @@ fn merge(
     }
     let mut before = paid(problem, &counts);
     let mut steps: Vec<Priced> = Vec::new();
-    let mut sizes: Vec<usize> = Vec::new();
-    let mut open: Option<(Priced, usize)> = None;
+    let mut open: Option<Priced> = None;
     for unit in units {
         let mut launch: BTreeMap<u32, u32> = BTreeMap::new();
         for (group, _) in &unit.launch {
@@ -339,30 +239,28 @@ fn merge(
             },
             saving: saved,
         };
-        let (step, size) = match open.take() {
-            Some((first, size)) => (join(first, mine), size + 1),
-            None => (mine, 1),
+        let step = match open.take() {
+            Some(first) => join(first, mine),
+            None => mine,
         };
         // A share of nodes may be exceeded on the way where the nodes that balance it are launched later.
         if step.saving > 0 && shares_hold(problem, &counts) {
             steps.push(step);
-            sizes.push(size);
         } else {
-            open = Some((step, size));
+            open = Some(step);
         }
     }
-    if let Some((rest, size)) = open {
-        let (last, size) = match (steps.pop(), sizes.pop()) {
-            (Some(last), Some(before)) => (join(last, rest), before + size),
-            _ => (rest, size),
+    if let Some(rest) = open {
+        let last = match steps.pop() {
+            Some(last) => join(last, rest),
+            None => rest,
         };
         steps.push(last);
-        sizes.push(size);
     }
     for Priced { step, saving } in &mut steps {
         step.saving = u64::try_from(*saving).ok().filter(|saving| *saving > 0).map(UsdPerHour::from_micros);
     }
-    (steps, sizes)
+    steps
 }
 
 fn join(first: Priced, second: Priced) -> Priced {

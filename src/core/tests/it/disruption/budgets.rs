@@ -1,4 +1,4 @@
-//! Disruption budgets of pools, and those over all pools.
+//! Tests of disruption budgets of pools and over all pools.
 
 use super::*;
 

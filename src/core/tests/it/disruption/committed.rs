@@ -1,4 +1,4 @@
-//! Nodes that money paid beforehand pays for.
+//! Tests of consolidation with commitments.
 
 use poolwright_core::plan::{Commitment, plan};
 

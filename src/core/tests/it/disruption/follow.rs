@@ -1,4 +1,4 @@
-//! Moves that have begun: what they wait for, and what calls them off.
+//! Tests of disruptions in progress: what they wait for, and what calls them off.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Nodes that must go: they have drifted or are too old.
+//! Tests of required disruption: drift and expiry.
 
 use super::*;
 

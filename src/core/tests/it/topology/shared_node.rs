@@ -1,4 +1,4 @@
-//! Pods that must share a node that is still to be bought.
+//! Tests of pods that must share a new node.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Topology spread over zones.
+//! Tests of topology spread over zones.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What offerings cost besides their price, and how many there are: interruptions, stock, money paid beforehand.
+//! Tests of counted costs and stock of offerings: interruption risk, limited stock, commitments.
 
 use std::sync::Arc;
 

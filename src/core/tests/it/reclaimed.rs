@@ -1,4 +1,4 @@
-//! Offerings of which the cloud took instances back lately: avoided, but not at any price.
+//! Tests of offerings that were reclaimed lately: avoided, but not at any price.
 
 use poolwright_catalog::{OfferingId, ResourceName, UsdPerHour};
 use poolwright_core::TakenBack;

@@ -1,4 +1,4 @@
-//! From a deleted claim to an instance that is gone.
+//! Tests of termination: from a deleted claim to a terminated instance.
 
 use jiff::SignedDuration;
 use poolwright_core::*;

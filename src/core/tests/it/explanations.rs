@@ -1,4 +1,4 @@
-//! Stories of pods, claims, nodes and pools: what a person reads who asks why.
+//! Tests of explanations of pods, claims, nodes and pools.
 
 use poolwright_core::plan::PlanOptions;
 use poolwright_core::{Pod, PodKey, Pool, PoolName, Snapshot, why};

@@ -1,4 +1,4 @@
-//! Room that is there or on its way costs nothing.
+//! Tests of free room on existing nodes and claims: it is used before anything is bought.
 
 use poolwright_core::plan::{PlacedPod, Target};
 use poolwright_core::{ClaimName, Node, Snapshot};

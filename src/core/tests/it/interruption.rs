@@ -1,4 +1,4 @@
-//! Instances that their clouds take back: what is closed, bought, asked and told, and when.
+//! Tests of interruptions: when nodes are closed, replacements bought, and pods evicted.
 
 use jiff::SignedDuration;
 use poolwright_core::disruption::{Followed, Moves, follow, propose};
