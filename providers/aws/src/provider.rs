@@ -185,7 +185,7 @@ impl AwsProvider {
         let first = with_key.next();
         for other in with_key.filter(|one| one.instance.state == InstanceState::Running) {
             tracing::error!(instance = %other.id, claim = other.instance.claim,
-                "a second instance of one claim: it is given back");
+                "a claim has a second instance; terminating it");
             self.terminate_instance(&other.id).await?;
         }
         Ok(first)
@@ -472,7 +472,7 @@ impl CloudProvider for AwsProvider {
             self.terminate_instance(&one.id).await?;
             let now = (self.now)();
             self.recent().ending(key, &one.id, now);
-            tracing::info!(instance = %one.id, claim = one.instance.claim, "its end was asked for");
+            tracing::info!(instance = %one.id, claim = one.instance.claim, "instance is terminating");
         }
         Ok(with_key.is_empty())
     }

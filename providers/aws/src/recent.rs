@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(recent.merge(&nothing, at(101)).len(), 3);
         assert_eq!(recent.merge(&with_a, at(101)), [found("a"), found("bb"), found("ccc")], "and not twice");
         recent.ending("a", &found("a").id, at(101));
-        assert_eq!(recent.merge(&nothing, at(102)), [found("bb"), found("ccc")], "its end was asked for");
+        assert_eq!(recent.merge(&nothing, at(102)), [found("bb"), found("ccc")], "instance is terminating");
         let without_bb = Listing { gone: [found("bb").id].into(), ..Listing::default() };
         assert_eq!(recent.merge(&without_bb, at(103)), [found("ccc")], "EC2 says that it is gone");
         assert_eq!(recent.merge(&nothing, at(221)), []);

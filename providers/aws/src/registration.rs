@@ -32,12 +32,12 @@ pub const REGISTRATION: Registration = Registration {
 const EXAMPLES: [Example; 4] = [
     Example {
         command: "check",
-        question: "Is the account ready, too? Give the flags that the controller has",
+        question: "Is the AWS account ready, too? Give the same flags as for the controller",
         flags: "--provider aws --aws-cluster my-cluster --aws-interruption-queue my-queue",
     },
     Example {
         command: "check",
-        question: "Before you install anything: does this node class find what it names?",
+        question: "Before you install anything: do the resources in this node class exist?",
         flags: "--provider aws --aws-cluster my-cluster -f nodeclass.yaml",
     },
     Example {
@@ -82,9 +82,9 @@ const FLAGS: [Flag; 7] = [
         value: Some("NAME"),
         env: Some("POOLWRIGHT_AWS_CLUSTER"),
         requires: None,
-        help: "Launch nodes on AWS EC2 for pools with an EC2NodeClass, for the cluster of this name [default: no nodes on AWS]",
-        more: "Everything that Poolwright makes carries the name as a tag and is found by it. So two clusters of one account need two \
-               names, and a cluster keeps its name while it has nodes. On EKS it is the name of the EKS cluster.",
+        help: "Launch nodes on AWS EC2 for pools with an EC2NodeClass, for the cluster with this name [default: no nodes on AWS]",
+        more: "All resources that Poolwright creates in AWS carry the name as a tag. Two clusters in one account need different names. Do not \
+               change the name while the cluster has nodes. On EKS, use the name of the EKS cluster.",
         check: Some(cluster_name),
     },
     Flag {
@@ -92,7 +92,7 @@ const FLAGS: [Flag; 7] = [
         value: Some("REGION"),
         env: Some("POOLWRIGHT_AWS_REGION"),
         requires: Some(CLUSTER),
-        help: "Region of AWS [default: $AWS_REGION, else that of the profile or the instance]",
+        help: "AWS region [default: $AWS_REGION, else the region of the profile or the instance]",
         more: "",
         check: None,
     },
@@ -101,7 +101,7 @@ const FLAGS: [Flag; 7] = [
         value: Some("URL"),
         env: Some("POOLWRIGHT_AWS_CLUSTER_ENDPOINT"),
         requires: Some(CLUSTER),
-        help: "Address of the API server for nodes, which AL2023, Bottlerocket and Ubuntu need: https://...",
+        help: "URL of the API server for nodes, such as https://HOST; required for AL2023, Bottlerocket and Ubuntu",
         more: "",
         check: None,
     },
@@ -110,7 +110,7 @@ const FLAGS: [Flag; 7] = [
         value: Some("FILE"),
         env: Some("POOLWRIGHT_AWS_CLUSTER_CA"),
         requires: Some(ENDPOINT),
-        help: "Certificate authority of the API server, PEM [default: the one of this pod]",
+        help: "PEM file with the CA certificate of the API server for nodes [default: the CA certificate of this pod]",
         more: "",
         check: None,
     },
@@ -119,7 +119,7 @@ const FLAGS: [Flag; 7] = [
         value: Some("CIDR"),
         env: Some("POOLWRIGHT_AWS_SERVICE_CIDR"),
         requires: Some(ENDPOINT),
-        help: "Addresses of Services in the cluster, by which AL2023 finds its name server: 10.100.0.0/16",
+        help: "Address range of Services, such as 10.100.0.0/16; AL2023 nodes derive the cluster DNS address from it",
         more: "",
         check: None,
     },
@@ -128,9 +128,9 @@ const FLAGS: [Flag; 7] = [
         value: None,
         env: Some("POOLWRIGHT_AWS_CLOUD_CONTROLLER"),
         requires: Some(ENDPOINT),
-        help: "Tell kubelets of Ubuntu nodes that AWS's cloud controller manager completes their nodes",
-        more: "They start with --cloud-provider=external. Set it only where that controller runs: without it such nodes would keep its \
-               taint and never open.",
+        help: "Start the kubelets of Ubuntu nodes with --cloud-provider=external",
+        more: "Set it only if the AWS cloud controller manager runs in the cluster. Without that controller, these nodes would keep their \
+               startup taint forever.",
         check: None,
     },
     Flag {
@@ -138,8 +138,8 @@ const FLAGS: [Flag; 7] = [
         value: Some("NAME|URL"),
         env: Some("POOLWRIGHT_AWS_INTERRUPTION_QUEUE"),
         requires: Some(CLUSTER),
-        help: "SQS queue, by name or URL, to which EventBridge sends events of instances: spot warnings, maintenance",
-        more: "Without it Poolwright only looks at EC2 once a minute, which can cost half of the two minutes of a spot warning.",
+        help: "Name or URL of the SQS queue that receives EC2 events from EventBridge: spot warnings, maintenance",
+        more: "Without a queue, Poolwright only polls EC2 once a minute, which can cost half of the two minutes of a spot warning.",
         check: None,
     },
 ];
@@ -150,7 +150,7 @@ const REGION_OF_MARKET: Flag = Flag {
     value: Some("REGION"),
     env: None,
     requires: Some("provider"),
-    help: "With --provider aws: the region [default: $AWS_REGION, else that of the profile or the instance]",
+    help: "With --provider aws: the region [default: $AWS_REGION, else the region of the profile or the instance]",
     more: "",
     check: None,
 };
@@ -162,7 +162,8 @@ fn cluster_name(text: &str) -> Result<(), String> {
     if begins_well && text.len() <= 100 && text.chars().all(is_good) {
         Ok(())
     } else {
-        Err("the name of a cluster has at most 100 letters, digits, - and _, and begins with a letter or digit".to_owned())
+        Err("write a cluster name of at most 100 letters, digits, - and _ that starts with a letter or digit"
+            .to_owned())
     }
 }
 

@@ -1,4 +1,4 @@
-//! KwokNodeClass: nodes without machines, for tests and trials.
+//! KwokNodeClass: the custom resource for nodes without machines.
 
 #![expect(
     clippy::duplicated_attributes,
@@ -12,7 +12,7 @@ use poolwright_terms::CapacityType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Nodes without machines, for tests and trials: what they look like, how fast they come, and what goes wrong.
+/// Nodes without machines, for tests and trials: the offerings, the registration delay and injected faults.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "poolwright.dev",
@@ -35,14 +35,14 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct KwokNodeClassSpec {
-    /// Which provider's part of the catalogue it sells: `aws`, `gcp`. All of it when absent.
+    /// The provider whose offerings in the catalogue the class sells: `aws`, `gcp`. The default is the whole catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub provider: Option<String>,
-    /// How long after the launch a node joins the cluster.
+    /// The time from the launch of an instance until its node joins the cluster.
     #[serde(default = "one_second")]
     pub registration_delay: DurationText,
-    /// What goes wrong.
+    /// Faults to inject.
     #[serde(default, skip_serializing_if = "Faults::is_empty")]
     pub faults: Faults,
 }
@@ -57,7 +57,7 @@ fn one_second() -> DurationText {
     "1s".into()
 }
 
-/// What goes wrong, for tests of what happens then.
+/// Faults to inject for tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Faults {
@@ -65,18 +65,18 @@ pub struct Faults {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub stock_outs: Vec<OfferingSelector>,
-    /// Every launch fails with this error.
+    /// The error with which every launch fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_error: Option<LaunchFault>,
-    /// Offerings whose instances launch and never join the cluster.
+    /// Offerings whose instances launch but never join the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub never_register: Vec<OfferingSelector>,
-    /// Offerings whose instances are taken back. What is said here when an instance is launched counts for it.
+    /// Offerings whose instances are interrupted. The value at the time of the launch applies to an instance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub interruptions: Vec<InterruptionFault>,
-    /// How many GPUs fewer than promised each node advertises.
+    /// The number of GPUs that each node lacks.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0, max = 1000))]
     pub missing_gpus: i32,
@@ -88,43 +88,43 @@ fn is_zero(number: &i32) -> bool {
 }
 
 impl Faults {
-    /// Whether nothing goes wrong.
+    /// Returns whether there are no faults.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Some offerings: those that match every field given. Without fields, all.
+/// Selects the offerings that match all given fields. An empty selector selects all offerings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferingSelector {
-    /// Instance type.
+    /// The instance type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_type: Option<String>,
-    /// Zone.
+    /// The zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// Capacity type.
+    /// The capacity type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_type: Option<CapacityType>,
 }
 
-/// Some offerings whose instances are taken back: those that match every field given, all without any.
+/// Interrupts the instances of the offerings that match all given fields. Without fields it interrupts all instances.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InterruptionFault {
-    /// Instance type.
+    /// The instance type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_type: Option<String>,
-    /// Zone.
+    /// The zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// Capacity type.
+    /// The capacity type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_type: Option<CapacityType>,
-    /// How long after its launch the cloud says that it takes an instance back.
+    /// The time from the launch of an instance until the announcement of its interruption.
     pub after: DurationText,
-    /// How long after that it is gone.
+    /// The time from the announcement until the termination.
     #[serde(default = "two_minutes")]
     pub notice: DurationText,
 }
@@ -133,24 +133,24 @@ fn two_minutes() -> DurationText {
     "2m".into()
 }
 
-/// How a launch fails.
+/// The error of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum LaunchFault {
-    /// The account may not have more.
+    /// The quota is exceeded.
     Quota,
-    /// Too many calls.
+    /// The call is throttled.
     Throttled,
-    /// The request can never work.
+    /// The request can never succeed.
     Invalid,
-    /// Something that passes.
+    /// The error is temporary.
     Transient,
 }
 
-/// Whether a node class can be used.
+/// The status of a KwokNodeClass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KwokNodeClassStatus {
-    /// Ready.
+    /// The condition Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,

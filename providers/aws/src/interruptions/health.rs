@@ -17,8 +17,8 @@ const SILENT_AFTER: SignedDuration = SignedDuration::from_mins(2);
 /// longer than all attempts of one call.
 const STALE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 /// The consequence, which is part of the message.
-const FALLBACK: &str = "Until then what EC2 shows of instances once a minute is all that is known of interruptions; nodes are \
-                         launched all the same";
+const FALLBACK: &str = "Until this is fixed, Poolwright finds interruptions only by polling EC2 once a minute; launches are not \
+                         affected";
 
 /// The results of the last calls to the queue.
 pub(crate) struct QueueHealth {
@@ -82,7 +82,7 @@ impl QueueHealth {
             (None, _) => (
                 ConditionOutcome::NoAnswer,
                 "NoAnswer",
-                format!("the interruption queue `{queue}` was not read yet"),
+                format!("the interruption queue `{queue}` has not been read yet"),
             ),
             (Some(Err(ReadFailure { error: ProviderError::Invalid(why), .. })), _) => (
                 ConditionOutcome::False,
@@ -96,8 +96,8 @@ impl QueueHealth {
                     ConditionOutcome::False,
                     "InterruptionQueueSilent",
                     format!(
-                        "the interruption queue `{queue}` has not been read since {since:.0}: {error}. See to the network and the \
-                     permissions (poolwright check --provider aws looks at both). {FALLBACK}"
+                        "the interruption queue `{queue}` has not been read since {since:.0}: {error}. Check the network and the \
+                     permissions (poolwright check --provider aws checks both). {FALLBACK}"
                     ),
                 )
             }
@@ -108,8 +108,8 @@ impl QueueHealth {
                 ConditionOutcome::False,
                 "InterruptionQueueUndeletable",
                 format!(
-                    "the interruption queue `{queue}` is read, and what is dealt with cannot be deleted from it: {error}. Each message \
-                     comes again until it is a dead letter"
+                    "the interruption queue `{queue}` is read, but handled messages cannot be deleted from it: {error}. SQS delivers each message \
+                     again until it moves to the dead-letter queue"
                 ),
             ),
             (Some(Ok(())), None) => (

@@ -107,9 +107,9 @@ impl Poller {
             for error in &errors {
                 // Warn only once, so that repeated failures do not fill the log.
                 if state.is_failing {
-                    tracing::debug!(%error, "what EC2 shows of instances could not be seen again");
+                    tracing::debug!(%error, "EC2 could not be polled for interruptions again");
                 } else {
-                    tracing::warn!(%error, "what EC2 shows of instances could not be seen; looking again");
+                    tracing::warn!(%error, "EC2 could not be polled for interruptions; trying again");
                 }
             }
             state.is_failing = true;

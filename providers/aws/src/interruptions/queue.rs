@@ -159,7 +159,7 @@ impl Queue {
                 // Leave the message in the queue. SQS moves it to the dead-letter queue after the configured number of deliveries.
                 Err(error) => {
                     self.unreadable.fetch_add(1, Ordering::Relaxed);
-                    let why = "a message that cannot be read or believed stays in the queue, until it is a dead letter";
+                    let why = "a message that cannot be parsed or trusted stays in the queue until it moves to the dead-letter queue";
                     tracing::warn!(queue = self.name, %error, "{why}");
                 }
             }

@@ -116,7 +116,7 @@ impl AwsProvider {
                         (_, Some(error)) => Err(error.into()),
                         (false, None) => Ok((None, failed)),
                         (true, None) => Err(ProviderError::Transient(
-                            "ec2:CreateFleet launched nothing and did not say why".to_owned(),
+                            "ec2:CreateFleet launched nothing and gave no reason".to_owned(),
                         )
                         .into()),
                     };

@@ -107,7 +107,7 @@ impl Market {
         let (catalogue, reserved, too_small) = self.make(class, &types, &on_demand, &spot, now);
         let catalogue = Arc::new(catalogue);
         if !too_small.is_empty() {
-            tracing::info!(class = class.name, "what its kubelet keeps: {}", nothing_left(&too_small));
+            tracing::info!(class = class.name, "instance types are too small: {}", nothing_left(&too_small));
         }
         for (id, why) in &reserved.unsold {
             tracing::info!(class = class.name, reservation = id, %why, "this reservation is not sold from");
@@ -228,11 +228,11 @@ impl Market {
             match self.ask_on_demand(now).await {
                 Ok(prices) if !prices.is_empty() => Ok((prices, ON_DEMAND_EVERY)),
                 Ok(_) => {
-                    tracing::warn!(region, "AWS's price list is empty; on-demand prices are those built in, where there are any");
+                    tracing::warn!(region, "AWS's price list is empty; using the built-in on-demand prices, where there are any");
                     Ok((OnDemandPrices::builtin(region), BUILTIN_EVERY))
                 }
                 Err(error) => {
-                    tracing::warn!(region, %error, "AWS's price list could not be asked; on-demand prices are those built in, \
+                    tracing::warn!(region, %error, "AWS's price list could not be read; using the built-in on-demand prices, \
                         where there are any");
                     Ok((OnDemandPrices::builtin(region), BUILTIN_EVERY))
                 }
@@ -331,7 +331,7 @@ async fn cached<T>(
             Ok(value)
         }
         (Err(error), Some((value, _))) => {
-            tracing::warn!(%error, "what AWS sells could not be asked anew; what it said before stands");
+            tracing::warn!(%error, "market data of AWS could not be refreshed; the old data stays");
             Ok(Arc::clone(value))
         }
         (Err(error), None) => Err(error),

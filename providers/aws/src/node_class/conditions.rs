@@ -1,23 +1,23 @@
-//! Types of the conditions of an EC2NodeClass, beside `Ready`, which sums them up.
+//! The condition types of an EC2NodeClass. `Ready`, which summarises them, is not in this list.
 
-/// At least one subnet was found.
+/// At least one subnet matches.
 pub const SUBNETS_READY: &str = "SubnetsReady";
-/// At least one security group was found.
+/// At least one security group matches.
 pub const SECURITY_GROUPS_READY: &str = "SecurityGroupsReady";
-/// At least one image was found.
+/// At least one image matches.
 pub const IMAGES_READY: &str = "ImagesReady";
-/// Nodes have an instance profile with a role.
+/// The instance profile exists and has a role.
 pub const INSTANCE_PROFILE_READY: &str = "InstanceProfileReady";
-/// The placement group is there; absent where none is asked for.
+/// The placement group exists. The condition is absent if the class names none.
 pub const PLACEMENT_GROUP_READY: &str = "PlacementGroupReady";
-/// What was asked for as capacity reservations was looked up; absent where none are.
+/// The capacity reservations were looked up. The condition is absent if the class selects none.
 pub const CAPACITY_RESERVATIONS_READY: &str = "CapacityReservationsReady";
-/// The settings of kubelet can be planned with; absent where there are none.
+/// The kubelet settings are valid. The condition is absent if the class has none.
 pub const KUBELET_READY: &str = "KubeletReady";
-/// A launch as a dry run was allowed; else which permission of IAM is missing.
+/// A dry run of a launch succeeded. Otherwise the message names the missing IAM permission.
 pub const VALIDATED: &str = "Validated";
 
-/// All of them.
+/// All condition types.
 pub const ALL: [&str; 8] = [
     SUBNETS_READY,
     SECURITY_GROUPS_READY,

@@ -1,4 +1,4 @@
-//! Settings of the kubelet, by the names of Kubernetes' own KubeletConfiguration
+//! The kubelet settings, with the field names of KubeletConfiguration
 //! (<https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/>).
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use kube::KubeSchema;
 use poolwright_api::{Amount, DurationText};
 use serde::{Deserialize, Serialize};
 
-/// Settings of the kubelet. What is absent is as the image has it.
+/// Settings of the kubelet. The image's default applies to each setting that is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -23,15 +23,15 @@ use serde::{Deserialize, Serialize};
     .message("each signal of evictionSoft has a time in evictionSoftGracePeriod, and no other has")
 )]
 pub struct KubeletSettings {
-    /// The most pods that a node holds. What the instance type and its network allow when absent.
+    /// The maximum number of pods on a node. The default is what the instance type and its network allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub max_pods: Option<i32>,
-    /// The most pods per core, within `maxPods`.
+    /// The maximum number of pods per core. `maxPods` still applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub pods_per_core: Option<i32>,
-    /// What is kept from pods for the system: `cpu`, `memory`, `ephemeral-storage`, `pid`.
+    /// Resources reserved for the system: `cpu`, `memory`, `ephemeral-storage`, `pid`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 4))]
     #[x_kube(
@@ -42,7 +42,7 @@ pub struct KubeletSettings {
         .message("systemReserved holds quantities, none negative, of cpu, memory, ephemeral-storage and pid")
     )]
     pub system_reserved: BTreeMap<String, Amount>,
-    /// What is kept from pods for Kubernetes, instead of what the image keeps: `cpu`, `memory`, `ephemeral-storage`, `pid`.
+    /// Resources reserved for Kubernetes components, instead of the image's default: `cpu`, `memory`, `ephemeral-storage`, `pid`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 4))]
     #[x_kube(
@@ -53,8 +53,8 @@ pub struct KubeletSettings {
         .message("kubeReserved holds quantities, none negative, of cpu, memory, ephemeral-storage and pid")
     )]
     pub kube_reserved: BTreeMap<String, Amount>,
-    /// How little may be left before pods are evicted at once: a quantity or a percentage of `memory.available`,
-    /// `nodefs.available`, `nodefs.inodesFree`, `imagefs.available`, `imagefs.inodesFree`, `pid.available`.
+    /// Hard eviction thresholds: a quantity or a percentage for `memory.available`, `nodefs.available`, `nodefs.inodesFree`,
+    /// `imagefs.available`, `imagefs.inodesFree`, `pid.available`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "thresholds_schema")]
     #[x_kube(
@@ -66,7 +66,7 @@ pub struct KubeletSettings {
                   pid.available")
     )]
     pub eviction_hard: BTreeMap<String, String>,
-    /// How little may be left for the time that `evictionSoftGracePeriod` gives.
+    /// Soft eviction thresholds. The kubelet evicts pods after the grace period in `evictionSoftGracePeriod`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "thresholds_schema")]
     #[x_kube(
@@ -78,32 +78,32 @@ pub struct KubeletSettings {
                   pid.available")
     )]
     pub eviction_soft: BTreeMap<String, String>,
-    /// For how long, by the signals of `evictionSoft`.
+    /// The grace period of each signal in `evictionSoft`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 6))]
     pub eviction_soft_grace_period: BTreeMap<String, DurationText>,
-    /// The most seconds that a pod gets to end when a soft threshold is met.
+    /// The maximum termination grace period of pods that a soft threshold evicts, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86_400))]
     pub eviction_max_pod_grace_period: Option<i32>,
-    /// Addresses of the cluster's name server, where nodes cannot find them out.
+    /// IP addresses of the cluster DNS server. Set it if nodes cannot determine them.
     #[serde(default, rename = "clusterDNS", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 3), inner(length(min = 2, max = 45), regex(pattern = r"^[0-9A-Fa-f:.]+$")))]
     pub cluster_dns: Vec<String>,
-    /// Whether limits on CPU are enforced by quota. Kubernetes' default is yes.
+    /// Whether the kubelet enforces CPU limits with CFS quotas. The default of Kubernetes is true.
     #[serde(default, rename = "cpuCFSQuota", skip_serializing_if = "Option::is_none")]
     pub cpu_cfs_quota: Option<bool>,
-    /// How full the disk may get, in percent, before images are removed.
+    /// The disk usage, in percent, above which the kubelet removes images.
     #[serde(default, rename = "imageGCHighThresholdPercent", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub image_gc_high_threshold_percent: Option<i32>,
-    /// Down to how full, in percent, images are removed then.
+    /// The disk usage, in percent, down to which the kubelet removes images.
     #[serde(default, rename = "imageGCLowThresholdPercent", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub image_gc_low_threshold_percent: Option<i32>,
 }
 
-/// Thresholds of evictions: quantities that are not negative, or percentages.
+/// Returns the schema of eviction thresholds: non-negative quantities, or percentages.
 fn thresholds_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
@@ -116,7 +116,7 @@ fn thresholds_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 impl KubeletSettings {
-    /// Whether it says nothing.
+    /// Returns whether no setting is present.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

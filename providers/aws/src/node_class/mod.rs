@@ -1,8 +1,7 @@
-//! EC2NodeClass: what nodes on AWS EC2 are launched with.
+//! EC2NodeClass: the custom resource that describes how Poolwright launches nodes on AWS EC2.
 //!
-//! The fields and their names are those that users of Karpenter's EC2NodeClass (`karpenter.k8s.aws/v1`) know, where they
-//! mean the same. What they mean to EC2 is in the reference of its API
-//! (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html>).
+//! Fields that have the same meaning as in Karpenter's EC2NodeClass (`karpenter.k8s.aws/v1`) have the same name. For their meaning
+//! in EC2, see the API reference (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html>).
 
 #![expect(
     clippy::duplicated_attributes,
@@ -33,7 +32,7 @@ pub use status::{
 };
 pub use volumes::{BlockDeviceMapping, EbsVolume, InstanceStorePolicy, VolumeType};
 
-/// What nodes on AWS EC2 are launched with: network, image, identity, disks, and the settings of their kubelet.
+/// How Poolwright launches nodes on AWS EC2: network, image, identity, disks, and settings of the kubelet.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "poolwright.dev",
@@ -77,38 +76,41 @@ pub use volumes::{BlockDeviceMapping, EbsVolume, InstanceStorePolicy, VolumeType
                   interfaces; remove one of the two")
 )]
 pub struct EC2NodeClassSpec {
-    /// Subnets that nodes may be in, all that meet at least one term.
+    /// Selects the subnets of the nodes. A subnet is selected if it matches at least one term.
     #[schemars(length(min = 1, max = 30))]
     pub subnet_selector_terms: Vec<SubnetSelectorTerm>,
-    /// Security groups that every node has, all that meet at least one term.
+    /// Selects the security groups of the nodes. Every node gets all groups that match at least one term.
     #[schemars(length(min = 1, max = 30))]
     pub security_group_selector_terms: Vec<SecurityGroupSelectorTerm>,
-    /// Images that nodes may start from, all that meet at least one term; the newest that fits an instance type is taken.
+    /// Selects the images of the nodes. An image is selected if it matches at least one term. A node uses the newest selected image
+    /// that fits its instance type.
     #[schemars(length(min = 1, max = 30))]
     #[x_kube(
         validation = Rule::new("size(self) == 1 || !self.exists(t, has(t.alias))")
             .message("an alias is the only term of amiSelectorTerms: remove the others, or name the image itself")
     )]
     pub ami_selector_terms: Vec<AmiSelectorTerm>,
-    /// How a node of these images joins the cluster, and so what its user data is. That of the alias when absent.
+    /// How nodes with these images join the cluster, which determines the format of the user data. The default is the family of the
+    /// alias.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ami_family: Option<AmiFamily>,
-    /// The IAM role of the nodes, by its name; Poolwright makes the instance profile.
+    /// The name of the IAM role of the nodes. Poolwright creates the instance profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9+=,.@_-]+$"))]
     pub role: Option<String>,
-    /// The IAM instance profile of the nodes, by its name, which somebody else made and keeps.
+    /// The name of an existing IAM instance profile for the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), regex(pattern = r"^[A-Za-z0-9+=,.@_-]+$"))]
     pub instance_profile: Option<String>,
-    /// What nodes are told at their start beside what they must be told to join, in the form that the family reads: MIME parts,
-    /// a shell script or a NodeConfig (AL2023), TOML (Bottlerocket), cloud-config or a shell script (Ubuntu), anything (Custom).
+    /// Your own user data, in the format of the family: MIME parts, a shell script or a NodeConfig (AL2023), TOML (Bottlerocket),
+    /// cloud-config or a shell script (Ubuntu), anything (Custom). Poolwright adds what a node needs to join the cluster, except
+    /// for Custom.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_data: Option<UserData>,
     /// Settings of the kubelet.
     #[serde(default, skip_serializing_if = "KubeletSettings::is_empty")]
     pub kubelet: KubeletSettings,
-    /// Disks beside what the image says, or instead of it.
+    /// Disks of the nodes. They add to the disks of the image, or replace those with the same device name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     #[x_kube(
@@ -118,34 +120,36 @@ pub struct EC2NodeClassSpec {
             .message("each deviceName of blockDeviceMappings is there once")
     )]
     pub block_device_mappings: Vec<BlockDeviceMapping>,
-    /// What is done with the disks that some instance types bring along. Nothing when absent.
+    /// How nodes use the local disks of the instance type (the instance store). The default is not to use them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_store_policy: Option<InstanceStorePolicy>,
-    /// How the instance metadata service answers.
+    /// Settings of the instance metadata service.
     #[serde(default)]
     pub metadata_options: MetadataOptions,
-    /// Whether nodes have a public IPv4 address. Not, unless asked, whatever the subnet says.
+    /// Whether nodes get a public IPv4 address. The default is false, whatever the subnet's setting.
     #[serde(default, rename = "associatePublicIPAddress")]
     pub associate_public_ip_address: bool,
-    /// The placement group that nodes are launched into.
+    /// The placement group of the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement_group: Option<PlacementGroup>,
-    /// Elastic Fabric Adapters: `Auto` is one on every network card of the instance type that can have one, `None` is none.
+    /// Elastic Fabric Adapters: `Auto` attaches one to every network card of the instance type that supports it, `None` attaches
+    /// none.
     #[serde(default)]
     pub efa: Efa,
-    /// Capacity reservations that may be used, all that meet at least one term. None when absent.
+    /// Selects the capacity reservations that Poolwright may use. A reservation is selected if it matches at least one term. The
+    /// default is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 30))]
     pub capacity_reservation_selector_terms: Vec<CapacityReservationSelectorTerm>,
-    /// Instance types (`t3.large`) and families (`t3`) that nodes may be although they are unusual or bare metal: those are not
-    /// sold otherwise.
+    /// Instance types (`t3.large`) and families (`t3`) to allow in addition, although they are unusual or bare metal. Poolwright
+    /// buys such types only if you list them here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 50),
         inner(length(min = 1, max = 40), regex(pattern = r"^[a-z0-9-]+([.][a-z0-9-]+)?$"))
     )]
     pub also_instance_types: Vec<String>,
-    /// Tags of the instances and of all that is made with them.
+    /// Tags of the instances and of all resources that are created with them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend(
         "maxProperties" = 40,
@@ -161,15 +165,15 @@ pub struct EC2NodeClassSpec {
         .message("tags under poolwright.dev/, kubernetes.io/cluster/, eks: and aws: say whose an instance is and cannot be set")
     )]
     pub tags: BTreeMap<String, String>,
-    /// Whether CloudWatch gets measurements every minute, which costs, instead of every five.
+    /// Whether CloudWatch collects metrics every minute instead of every five. AWS charges for it.
     #[serde(default)]
     pub detailed_monitoring: bool,
 }
 
-/// Some texts by their keys, all of which an AWS object must have as tags; `*` is any value.
+/// Tags that an AWS resource must have, all of them. The value `*` matches any value.
 pub type TagSelector = BTreeMap<String, String>;
 
-/// The schema of a tag selector.
+/// Returns the schema of a tag selector.
 pub(super) fn tag_selector_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
@@ -181,8 +185,8 @@ pub(super) fn tag_selector_schema(_: &mut schemars::SchemaGenerator) -> schemars
 }
 
 impl EC2NodeClassSpec {
-    /// How its nodes join the cluster: as `amiFamily` says, or else the alias. None where neither says so, which the API server
-    /// refuses.
+    /// Returns how nodes join the cluster: `amiFamily`, or else the family of the alias. It returns `None` if neither is set; the
+    /// API server rejects such objects.
     pub fn family(&self) -> Option<AmiFamily> {
         self.ami_family.or_else(|| {
             let alias = self.ami_selector_terms.iter().find_map(|term| term.alias.as_deref())?;

@@ -1,4 +1,5 @@
-//! How a node class chooses among what an AWS account has. Terms of a list are alternatives; what one term says must all hold.
+//! Selectors for AWS resources. A resource is selected if it matches at least one term of a list; it matches a term if it matches
+//! all fields of the term.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{TagSelector, tag_selector_schema};
 
-/// Subnets, by id or by tags.
+/// Selects subnets by id or by tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -14,17 +15,17 @@ use super::{TagSelector, tag_selector_schema};
         .message("a term of subnetSelectorTerms has an id or tags, one of the two")
 )]
 pub struct SubnetSelectorTerm {
-    /// The subnet's id.
+    /// The id of the subnet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^subnet-[0-9a-z]+$"))]
     pub id: Option<String>,
-    /// Tags it must have, all of them; `*` is any value.
+    /// Tags that the subnet must have, all of them. The value `*` matches any value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "tag_selector_schema")]
     pub tags: Option<TagSelector>,
 }
 
-/// Security groups, by id, by name or by tags.
+/// Selects security groups by id, by name or by tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -32,35 +33,35 @@ pub struct SubnetSelectorTerm {
         .message("a term of securityGroupSelectorTerms has an id, a name or tags, one of the three")
 )]
 pub struct SecurityGroupSelectorTerm {
-    /// The group's id.
+    /// The id of the security group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^sg-[0-9a-z]+$"))]
     pub id: Option<String>,
-    /// The group's name, which is not its tag `Name`.
+    /// The name of the security group. This is not the tag `Name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub name: Option<String>,
-    /// Tags it must have, all of them; `*` is any value.
+    /// Tags that the security group must have, all of them. The value `*` matches any value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "tag_selector_schema")]
     pub tags: Option<TagSelector>,
 }
 
-/// How a node joins the cluster, and so what its user data is.
+/// How nodes join the cluster, which determines the format of the user data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum AmiFamily {
-    /// Amazon Linux 2023 for EKS: nodeadm reads a NodeConfig.
+    /// Amazon Linux 2023 for EKS. Its user data is a NodeConfig for nodeadm.
     #[serde(rename = "AL2023")]
     Al2023,
-    /// Bottlerocket reads TOML.
+    /// Bottlerocket. Its user data is TOML.
     Bottlerocket,
-    /// Ubuntu, or another system with cloud-init, where kubeadm joins the cluster.
+    /// Ubuntu, or another system with cloud-init. kubeadm joins the nodes.
     Ubuntu,
-    /// Anything else: the user data is the user's, with nothing added.
+    /// Any other image. Nodes get your user data unchanged.
     Custom,
 }
 
-/// Images, by alias, id, parameter, name or tags.
+/// Selects images by alias, id, SSM parameter, name or tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -76,8 +77,8 @@ pub enum AmiFamily {
                   any name")
 )]
 pub struct AmiSelectorTerm {
-    /// An image for EKS by its family and version: `al2023@latest`, `al2023@v20260801`, `bottlerocket@v1.54.0`. With `latest` nodes
-    /// drift when AWS publishes an image.
+    /// An image for EKS, as family and version: `al2023@latest`, `al2023@v20260801`, `bottlerocket@v1.54.0`. With `latest`, nodes
+    /// drift whenever AWS publishes a new image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40))]
     #[x_kube(
@@ -87,39 +88,39 @@ pub struct AmiSelectorTerm {
         .message("an alias is family@version: al2023@latest, al2023@v20260801, bottlerocket@latest or bottlerocket@v1.54.0")
     )]
     pub alias: Option<String>,
-    /// The image's id.
+    /// The id of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^ami-[0-9a-z]+$"))]
     pub id: Option<String>,
-    /// The name of a parameter in AWS Systems Manager that holds the image's id, or its ARN.
+    /// The name or ARN of an AWS Systems Manager parameter that contains the id of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1011))]
     pub ssm_parameter: Option<String>,
-    /// The image's name, which is not its tag `Name`; `*` and `?` stand for any characters.
+    /// The name of the image. This is not the tag `Name`. The wildcards `*` and `?` are allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub name: Option<String>,
-    /// Tags it must have, all of them; `*` is any value.
+    /// Tags that the image must have, all of them. The value `*` matches any value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "tag_selector_schema")]
     pub tags: Option<TagSelector>,
-    /// Who owns it: an account of twelve digits, `self`, `amazon` or `aws-marketplace`.
+    /// The owner of the image: a twelve-digit account id, `self`, `amazon` or `aws-marketplace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 20), regex(pattern = r"^([0-9]{12}|self|amazon|aws-marketplace)$"))]
     pub owner: Option<String>,
 }
 
-/// Whom a capacity reservation takes.
+/// Which instances may use a capacity reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum InstanceMatchCriteria {
-    /// Every instance that is as it says.
+    /// All instances with matching attributes.
     Open,
-    /// Only instances that name it.
+    /// Only instances that name the reservation.
     Targeted,
 }
 
-/// Capacity reservations, by id, or by tags and whom they take.
+/// Selects capacity reservations by id, or by tags, owner and instance match criteria.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -129,19 +130,19 @@ pub enum InstanceMatchCriteria {
         .message("the id of a capacity reservation stands alone in its term: it names one already")
 )]
 pub struct CapacityReservationSelectorTerm {
-    /// The reservation's id.
+    /// The id of the reservation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^cr-[0-9a-z]+$"))]
     pub id: Option<String>,
-    /// Tags it must have, all of them; `*` is any value.
+    /// Tags that the reservation must have, all of them. The value `*` matches any value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "tag_selector_schema")]
     pub tags: Option<TagSelector>,
-    /// The account that owns it, of twelve digits. Any that shares it with this account when absent.
+    /// The twelve-digit account id of the owner. The default is any account that shares the reservation with this one.
     #[serde(default, rename = "ownerID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 12), regex(pattern = r"^[0-9]{12}$"))]
     pub owner_id: Option<String>,
-    /// Whom it takes.
+    /// Which instances may use the reservation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_match_criteria: Option<InstanceMatchCriteria>,
 }

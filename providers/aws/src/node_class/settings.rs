@@ -1,4 +1,4 @@
-//! What else a launch is told: metadata service, placement, fabric adapters, user data.
+//! Further launch settings: metadata service, placement group, EFA and user data.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,17 +7,17 @@ use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// EC2 takes at most so many bytes of user data, before they are base64
+/// The maximum size of user data before base64 encoding, in bytes
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html>).
 const USER_DATA_MAX: usize = 16 * 1024;
 
-/// What nodes are told at their start. It may hold secrets, so it is never printed.
+/// User data. It may contain secrets, so it is never printed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserData(String);
 
 impl UserData {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -47,41 +47,41 @@ impl JsonSchema for UserData {
     }
 }
 
-/// On or off.
+/// Whether a feature is enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Switch {
-    /// On.
+    /// The feature is enabled.
     Enabled,
-    /// Off.
+    /// The feature is disabled.
     Disabled,
 }
 
-/// Whether the metadata service wants a session token. `optional` can be written and is refused with a sentence, so that whoever
-/// brings it along learns why.
+/// Whether the metadata service requires a session token. The schema accepts `optional` so that a validation rule can reject it
+/// with an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HttpTokens {
-    /// It does: IMDSv2.
+    /// A session token is required (IMDSv2).
     Required,
-    /// It answers without, too: IMDSv1. Refused.
+    /// A session token is optional (IMDSv1). Poolwright rejects this value.
     Optional,
 }
 
-/// How the instance metadata service answers.
+/// Settings of the instance metadata service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 pub struct MetadataOptions {
-    /// Whether it answers at all.
+    /// Whether the metadata service is enabled.
     #[serde(default = "enabled", rename = "httpEndpoint")]
     pub endpoint: Switch,
-    /// Whether it answers over IPv6.
+    /// Whether the metadata service has an IPv6 endpoint.
     #[serde(default = "disabled", rename = "httpProtocolIPv6")]
     pub ipv6: Switch,
-    /// How many hops an answer travels. One is the node itself; pods without the host's network need two.
+    /// The hop limit of responses. With 1, only the node itself and pods on the host network reach the service; other pods need 2.
     #[serde(default = "one", rename = "httpPutResponseHopLimit")]
     #[schemars(range(min = 1, max = 64))]
     pub hop_limit: i32,
-    /// Whether it wants a session token. It always does.
+    /// Whether the metadata service requires a session token. Only `required` is allowed.
     #[serde(default = "required", rename = "httpTokens")]
     #[x_kube(
         validation = Rule::new("self == 'required'")
@@ -113,7 +113,7 @@ impl Default for MetadataOptions {
     }
 }
 
-/// A placement group that is there already.
+/// An existing placement group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -121,15 +121,15 @@ impl Default for MetadataOptions {
         .message("a placementGroup has a name or an id, one of the two")
 )]
 pub struct PlacementGroup {
-    /// Its name.
+    /// The name of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub name: Option<String>,
-    /// Its id.
+    /// The id of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^pg-[0-9a-z]+$"))]
     pub id: Option<String>,
-    /// The partition, in a group of partitions. EC2 chooses when absent.
+    /// The partition, for a group with the strategy `partition`. EC2 chooses one by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 7))]
     pub partition: Option<i32>,
@@ -138,9 +138,9 @@ pub struct PlacementGroup {
 /// Elastic Fabric Adapters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Efa {
-    /// One on every network card of the instance type that can have one. Types that can have none get none.
+    /// Attaches one to every network card of the instance type that supports it. Instance types without support get none.
     Auto,
-    /// None.
+    /// Attaches none.
     #[default]
     None,
 }

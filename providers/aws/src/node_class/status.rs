@@ -1,4 +1,4 @@
-//! What a node class was found to mean in an AWS account.
+//! The status of an EC2NodeClass.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use poolwright_api::conditions_schema;
@@ -7,36 +7,36 @@ use serde::{Deserialize, Serialize};
 
 use super::selectors::{AmiFamily, InstanceMatchCriteria};
 
-/// What the selectors of a class found, and whether it can be used.
+/// The resources that the selectors match, and the conditions of the class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ec2NodeClassStatus {
-    /// Subnets, by zone and id.
+    /// The subnets, by zone and id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnets: Vec<ResolvedSubnet>,
-    /// Security groups, by id.
+    /// The security groups, by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub security_groups: Vec<ResolvedSecurityGroup>,
     /// How nodes join the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_family: Option<AmiFamily>,
-    /// Images, by architecture, the newest first.
+    /// The images, by architecture, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ResolvedImage>,
-    /// The instance profile that nodes get.
+    /// The instance profile of the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_profile: Option<String>,
     /// The placement group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement_group: Option<ResolvedPlacementGroup>,
-    /// Capacity reservations, by id.
+    /// The capacity reservations, by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity_reservations: Vec<ResolvedCapacityReservation>,
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Ready, Validated, SubnetsReady, SecurityGroupsReady, ImagesReady, InstanceProfileReady, PlacementGroupReady,
-    /// CapacityReservationsReady, KubeletReady.
+    /// CapacityReservationsReady, KubeletReady, InterruptionQueueReady.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
@@ -46,14 +46,14 @@ pub struct Ec2NodeClassStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolvedSubnet {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// The zone it is in, by its name in this account: `us-east-1a`.
+    /// The name of its zone in this account: `us-east-1a`.
     pub zone: String,
-    /// The zone by the name that all accounts share: `use1-az4`.
+    /// The id of its zone, which is the same in all accounts: `use1-az4`.
     #[serde(default, rename = "zoneID", skip_serializing_if = "Option::is_none")]
     pub zone_id: Option<String>,
-    /// How many IPv4 addresses were free when it was last looked at.
+    /// The number of free IPv4 addresses at the last check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_addresses: Option<i64>,
 }
@@ -62,9 +62,9 @@ pub struct ResolvedSubnet {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolvedSecurityGroup {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its name.
+    /// The name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -73,22 +73,22 @@ pub struct ResolvedSecurityGroup {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolvedImage {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its name.
+    /// The name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The processors it runs on, as the label `kubernetes.io/arch` says it: `amd64`, `arm64`.
+    /// The CPU architecture, as in the label `kubernetes.io/arch`: `amd64`, `arm64`.
     pub architecture: String,
-    /// When it was made.
+    /// The creation time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub created: Option<Time>,
-    /// Whether it has the drivers of NVIDIA GPUs, so that nodes with such GPUs start from it and no others do. Absent where it serves
-    /// both.
+    /// Whether the image has NVIDIA drivers. If true, only nodes with NVIDIA GPUs use it; if false, only nodes without. It is
+    /// absent if the image fits both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvidia: Option<bool>,
-    /// The device names of its volumes that are not encrypted. Nodes get them encrypted, unless `blockDeviceMappings` says otherwise.
+    /// The device names of its unencrypted volumes. Poolwright encrypts them on nodes, unless `blockDeviceMappings` mentions them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unencrypted_volumes: Vec<String>,
 }
@@ -97,9 +97,9 @@ pub struct ResolvedImage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolvedPlacementGroup {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// How it places: `cluster`, `partition`, `spread`.
+    /// The strategy: `cluster`, `partition`, `spread`.
     pub strategy: String,
 }
 
@@ -107,24 +107,24 @@ pub struct ResolvedPlacementGroup {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolvedCapacityReservation {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What it holds.
+    /// The instance type.
     pub instance_type: String,
-    /// Where.
+    /// The zone.
     pub zone: String,
     /// The account that owns it.
     #[serde(rename = "ownerID")]
     pub owner_id: String,
-    /// Whom it takes.
+    /// Which instances may use it.
     pub instance_match_criteria: InstanceMatchCriteria,
-    /// Whether it is a Capacity Block, whose instances end before it does.
+    /// Whether it is a Capacity Block. EC2 terminates its instances before the end of the block.
     #[serde(default)]
     pub capacity_block: bool,
-    /// How many more instances it had room for when it was last looked at.
+    /// The number of free instances at the last check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_instances: Option<i64>,
-    /// When it ends. Never, unless said.
+    /// The end of the reservation. It is absent if the reservation has no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub ends: Option<Time>,

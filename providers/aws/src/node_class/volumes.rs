@@ -1,25 +1,25 @@
-//! The disks of a node.
+//! The disks of nodes.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One disk.
+/// A disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockDeviceMapping {
-    /// Where it is attached: `/dev/xvda`.
+    /// The device name: `/dev/xvda`.
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9/_-]+$"))]
     pub device_name: String,
-    /// The volume.
+    /// The EBS volume.
     pub ebs: EbsVolume,
-    /// Whether the kubelet keeps its files there, so that its size is what pods have as ephemeral storage. Where none is, the first
-    /// disk of the image is.
+    /// Whether the kubelet stores its files on this disk, so that its size is the ephemeral storage of pods. If no disk has this
+    /// set, it is the first disk of the list.
     #[serde(default)]
     pub root_volume: bool,
 }
 
-/// A volume of EBS.
+/// An EBS volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -35,33 +35,34 @@ pub struct BlockDeviceMapping {
         .message("a kmsKeyID encrypts a volume: remove it, or encrypted: false")
 )]
 pub struct EbsVolume {
-    /// Its size: `100Gi`. That of the snapshot when absent.
+    /// The size: `100Gi`. The default is the size of the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 8), regex(pattern = r"^[1-9][0-9]{0,4}(Gi|G|Ti|T)$"))]
     pub volume_size: Option<String>,
-    /// What kind of volume it is.
+    /// The volume type.
     #[serde(default)]
     pub volume_type: VolumeType,
-    /// Operations a second.
+    /// The provisioned I/O operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 100, max = 256_000))]
     pub iops: Option<i32>,
-    /// MiB a second.
+    /// The throughput in MiB per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 125, max = 2000))]
     pub throughput: Option<i32>,
-    /// Whether it is encrypted. New volumes are when absent; one from a snapshot is as the snapshot is, or as the account says.
+    /// Whether the volume is encrypted. By default, new volumes are encrypted, and volumes from a snapshot are encrypted as the
+    /// snapshot or the account's default requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypted: Option<bool>,
-    /// The KMS key that encrypts it, by id, alias or ARN. The account's own for EBS when absent.
+    /// The id, alias or ARN of the KMS key. The default is the account's EBS key.
     #[serde(default, rename = "kmsKeyID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048))]
     pub kms_key_id: Option<String>,
-    /// The snapshot that it begins as.
+    /// The id of the snapshot to create the volume from.
     #[serde(default, rename = "snapshotID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^snap-[0-9a-z]+$"))]
     pub snapshot_id: Option<String>,
-    /// Whether it goes with the instance.
+    /// Whether the volume is deleted with the instance.
     #[serde(default = "yes")]
     pub delete_on_termination: bool,
 }
@@ -71,38 +72,38 @@ fn yes() -> bool {
 }
 
 impl EbsVolume {
-    /// What EC2 is told about encryption: what is written, else yes for a new volume, else nothing.
+    /// Returns the encryption setting for EC2: the field if set, true for a new volume, and nothing for a volume from a snapshot.
     pub fn encryption(&self) -> Option<bool> {
         let asked = self.encrypted.or(self.kms_key_id.is_some().then_some(true));
         asked.or(self.snapshot_id.is_none().then_some(true))
     }
 }
 
-/// Kinds of EBS volumes.
+/// The EBS volume types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VolumeType {
-    /// General purpose.
+    /// General Purpose SSD (gp3).
     #[default]
     Gp3,
-    /// General purpose, the older.
+    /// General Purpose SSD (gp2).
     Gp2,
-    /// Provisioned operations.
+    /// Provisioned IOPS SSD (io1).
     Io1,
-    /// Provisioned operations, more durable.
+    /// Provisioned IOPS SSD (io2).
     Io2,
-    /// Throughput optimised disks.
+    /// Throughput Optimized HDD.
     St1,
-    /// Cold disks.
+    /// Cold HDD.
     Sc1,
-    /// Magnetic.
+    /// Magnetic (previous generation).
     Standard,
 }
 
-/// What is done with the disks that some instance types bring along.
+/// How nodes use the local disks of the instance type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum InstanceStorePolicy {
-    /// All of them are one RAID 0 for what containers and the kubelet write. It is lost with the instance.
+    /// Combines all local disks into a RAID 0 for containers and the kubelet. The data is lost with the instance.
     #[serde(rename = "RAID0")]
     Raid0,
 }

@@ -155,7 +155,7 @@ pub(super) async fn check(clients: &Clients, now: Timestamp) -> (Vec<Finding>, O
     } else {
         let verdict = match &answer {
             CallResult::DnsFailure(_) => region(&clients.region, &answer, None),
-            _ => Verdict::undetermined("AWS does not say who asks, see above"),
+            _ => Verdict::undetermined("AWS did not identify the caller; see above"),
         };
         findings.push(Finding::new(ACCOUNT, "region", verdict));
     }

@@ -15,7 +15,7 @@ pub(super) type Parts<'a> = (&'a str, &'a EC2NodeClassSpec, resolve::Inspection)
 /// What was found of all classes.
 pub(super) fn findings(classes: &[Parts<'_>], scope: &Scope) -> Vec<Finding> {
     if classes.is_empty() {
-        let why = "there is no EC2NodeClass: make one (docs/ec2nodeclass.md), or name a manifest with -f";
+        let why = "there is no EC2NodeClass: create one (docs/ec2nodeclass.md), or give a manifest with -f";
         return vec![Finding::new(CLASSES, "all", Verdict::undetermined(why))];
     }
     classes.iter().flat_map(|one| of_class(one, scope)).collect()
@@ -64,7 +64,9 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<Finding> {
         found.push(finding("placement group", self::found(placement, edit("placementGroup"), says)));
     }
     if !spec.kubelet.is_empty() {
-        let counted = |_: &KubeletReserved| "what it keeps is counted in what nodes have for pods".to_owned();
+        let counted = |_: &KubeletReserved| {
+            "its reserved resources are subtracted from the allocatable resources".to_owned()
+        };
         found.push(finding("kubelet", self::found(&parts.kept, edit("kubelet"), counted)));
     }
     found
@@ -75,7 +77,7 @@ fn found<T>(part: &Result<T, ProviderError>, fix: String, says: impl FnOnce(&T) 
     match part {
         Ok(part) => Verdict::fine(says(part)),
         Err(error) if is_refusal(error) => {
-            Verdict::undetermined("it may not be looked up, see the permissions")
+            Verdict::undetermined("Poolwright may not look it up; see the permissions")
         }
         Err(ProviderError::Invalid(why)) => Verdict::wrong(why.clone(), fix),
         Err(error) => Verdict::undetermined(error.to_string()),
@@ -109,7 +111,7 @@ fn images_of(images: &[ResolvedImage]) -> String {
         let of = if gpus { "with" } else { "without" };
         said.push(match newest(arch, gpus) {
             Some(image) => format!("{arch} {of} GPUs: {}", image.id),
-            None => format!("{arch} {of} GPUs: none, such types are not bought"),
+            None => format!("{arch} {of} GPUs: none, so Poolwright does not buy such types"),
         });
     }
     said.join("; ")

@@ -86,7 +86,7 @@ async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<Finding> {
     };
     let (mut findings, caller) = account::check(&clients, now).await;
     let Some(caller) = caller else {
-        findings.extend(skipped("AWS does not say who asks, see above"));
+        findings.extend(skipped("AWS did not identify the caller; see above"));
         return findings;
     };
     let mut parts = Vec::new();

@@ -40,7 +40,7 @@ fn owner(arn: &str, caller: &Caller) -> Verdict {
     if *account != caller.account {
         return Verdict::wrong(
             format!(
-                "it is of account {account}, and the nodes of {}: nothing that is in it is believed",
+                "it is of account {account}, and the nodes of {}: Poolwright ignores its messages",
                 caller.account
             ),
             "give a queue of this account with --aws-interruption-queue",
@@ -65,7 +65,7 @@ fn sender(policy: Option<&str>, arn: &str) -> Verdict {
          \"Action\": \"sqs:SendMessage\", \"Resource\": \"{arn}\"}}"
     );
     let Some(policy) = policy.filter(|text| !text.is_empty()) else {
-        return Verdict::wrong("it has no policy: EventBridge may not send", line);
+        return Verdict::wrong("it has no policy, so EventBridge may not send to it", line);
     };
     let Ok(policy) = serde_json::from_str::<Value>(policy) else {
         return Verdict::undetermined("its policy cannot be read as JSON");
@@ -80,7 +80,7 @@ fn sender(policy: Option<&str>, arn: &str) -> Verdict {
     let is_plain = |one: &Value| one.get("Condition").is_none();
     match (with("Deny"), with("Allow")) {
         (Some(deny), _) if is_plain(deny) => Verdict::wrong(
-            "its policy denies it to EventBridge",
+            "its policy denies sending to EventBridge",
             "remove the statement with Effect Deny for events.amazonaws.com",
         ),
         (_, Some(_)) => Verdict::fine("events.amazonaws.com may send"),
@@ -111,10 +111,10 @@ fn names_sending(action: &Value) -> bool {
 /// Whether what cannot be read leaves the queue at last.
 fn dead_letters(redrive: Option<&str>) -> Verdict {
     if redrive.is_some_and(|text| text.contains("deadLetterTargetArn")) {
-        return Verdict::fine("what cannot be read becomes a dead letter");
+        return Verdict::fine("unreadable messages move to the dead-letter queue");
     }
     Verdict::wrong(
-        "it has no queue for dead letters: what cannot be read is read again until it expires",
+        "it has no dead-letter queue, so unreadable messages come back until they expire",
         "deploy deploy/aws-cloudformation.yaml (docs/aws.md), or give it a RedrivePolicy with maxReceiveCount 5",
     )
 }
@@ -123,8 +123,7 @@ fn dead_letters(redrive: Option<&str>) -> Verdict {
 pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> QueueState {
     let finding = |what: &str, verdict| Finding::new(QUEUE, what, verdict);
     let Some(queue) = scope.queue.as_deref() else {
-        let why =
-            "none is given (--aws-interruption-queue): what the cloud takes back is seen only afterwards";
+        let why = "no queue is given (--aws-interruption-queue), so Poolwright finds interruptions only by polling EC2 once a minute";
         return QueueState {
             findings: vec![finding("queue", Verdict::undetermined(why))],
             ..QueueState::default()
@@ -150,7 +149,7 @@ pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> 
                     )
                 }
                 answer if answer.is_forbidden() => {
-                    Verdict::undetermined("it may not be looked up, see the permissions")
+                    Verdict::undetermined("Poolwright may not look it up; see the permissions")
                 }
                 answer => Verdict::undetermined(answer.reason()),
             };

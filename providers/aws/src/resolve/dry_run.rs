@@ -92,14 +92,14 @@ pub(super) fn not_tried() -> NodeClassCondition {
         outcome: ConditionOutcome::Unknown,
         reason: "NotTried".to_owned(),
         message:
-            "a launch is tried as a dry run when subnets, groups, images and the instance profile are there"
+            "the dry run of a launch waits until subnets, security groups, images and the instance profile are found"
                 .to_owned(),
     }
 }
 
 fn condition_of(tried: Result<(), ProviderError>) -> NodeClassCondition {
     let (outcome, reason, message) = match tried {
-        Ok(()) => (ConditionOutcome::True, "Allowed", "a launch as a dry run was allowed".to_owned()),
+        Ok(()) => (ConditionOutcome::True, "Allowed", "the dry run of a launch succeeded".to_owned()),
         Err(ProviderError::Invalid(why)) => (ConditionOutcome::False, "NotAllowed", why),
         Err(error) => (ConditionOutcome::NoAnswer, "NoAnswer", error.to_string()),
     };

@@ -16,9 +16,7 @@ pub(super) async fn find(
     match (&spec.instance_profile, &spec.role) {
         (Some(profile), _) => named(iam, class, profile).await,
         (None, Some(role)) => of_role(iam, class, role).await,
-        (None, None) => {
-            Err(unusable(class, "role", "give a role or an instanceProfile: who nodes are to AWS"))
-        }
+        (None, None) => Err(unusable(class, "role", "set a role or an instanceProfile for the nodes")),
     }
 }
 

@@ -109,7 +109,7 @@ fn kubelet(
     too_small: &[InstanceTypeName],
 ) -> NodeClassCondition {
     let counted = |(): &()| {
-        let counted = "what it keeps is counted in what nodes have for pods".to_owned();
+        let counted = "its reserved resources are subtracted from the allocatable resources".to_owned();
         if too_small.is_empty() { counted } else { format!("{counted}; {}", nothing_left(too_small)) }
     };
     let kept = kept.as_ref().map(|_| ()).map_err(Clone::clone);
@@ -124,7 +124,7 @@ pub(crate) fn nothing_left(of: &[InstanceTypeName]) -> String {
         names.push(&more);
     }
     format!(
-        "nothing is left for pods of {}, not sold with it: {}",
+        "no resources are left for pods on {}, which Poolwright does not buy: {}",
         count(of.len(), "instance type"),
         names.join(", ")
     )
@@ -277,14 +277,14 @@ mod tests {
             found.map(|one| (one.outcome, one.message))
         };
         assert_eq!(told(&resolution(), &[]), None);
-        let counted = "what it keeps is counted in what nodes have for pods".to_owned();
+        let counted = "its reserved resources are subtracted from the allocatable resources".to_owned();
         let sets = Resolution { sets_kubelet: true, ..resolution() };
         assert_eq!(told(&sets, &[]), Some((ConditionOutcome::True, counted.clone())));
         let small: Vec<InstanceTypeName> =
             (0..12).map(|n| InstanceTypeName::new(format!("t{n}.nano"))).collect();
         let (outcome, message) = told(&resolution(), &small).expect("it is told of");
         assert_eq!(outcome, ConditionOutcome::True);
-        let left = "; nothing is left for pods of 12 instance types, not sold with it: t0.nano, t1.nano,";
+        let left = "; no resources are left for pods on 12 instance types, which Poolwright does not buy: t0.nano, t1.nano,";
         assert!(
             message.starts_with(&format!("{counted}{left}")) && message.ends_with("t9.nano, 2 more"),
             "{message}"

@@ -139,7 +139,7 @@ async fn what_kubelet_keeps_is_not_sold_and_a_type_that_it_keeps_whole_is_named(
     let found = report(&provider, &world).await;
     let (outcome, said) = condition(&found, "KubeletReady");
     assert!(
-        outcome == ConditionOutcome::True && said.starts_with("what it keeps is counted in what nodes have"),
+        outcome == ConditionOutcome::True && said.starts_with("its reserved resources are subtracted"),
         "{said}"
     );
     world.merge_class(json!({"kubelet": {"systemReserved": {"memory": "14Gi"}}}));
@@ -149,7 +149,10 @@ async fn what_kubelet_keeps_is_not_sold_and_a_type_that_it_keeps_whole_is_named(
     );
     let found = report(&provider, &world).await;
     let (outcome, said) = condition(&found, "KubeletReady");
-    assert!(outcome == ConditionOutcome::True && said.contains("nothing is left for pods of"), "{said}");
+    assert!(
+        outcome == ConditionOutcome::True && said.contains("no resources are left for pods on"),
+        "{said}"
+    );
     assert_eq!(condition(&found, "Validated").0, ConditionOutcome::True, "the others can be had");
 }
 

@@ -110,7 +110,7 @@ impl AwsProvider {
                         Some(error) => Err(error.into()),
                         None if says_why => Ok(()),
                         None => Err(ProviderError::Transient(format!(
-                            "ec2:CreateFleet launched {} of {} instances and did not say why",
+                            "ec2:CreateFleet launched {} of {} instances and gave no reason",
                             instances.len(),
                             order.count
                         ))
