@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::DurationText;
 
-/// How long each stage of a node's start may take. When one is exceeded the node is given back, what it ran on is held
+/// How long each stage of a node's start may take. When one is exceeded, the instance is terminated, what it ran on is held
 /// back for a while, and its pods are planned anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]

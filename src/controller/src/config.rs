@@ -25,7 +25,7 @@ pub fn unfit(file: &Commitments) -> Vec<String> {
     let mut problems = file.problems();
     problems.extend(file.first_reservation().map(|at| {
         format!(
-            "{at}: the controller takes reservations from node classes; name this one in \
+            "{at}: the controller reads reservations from node classes; name this one in \
              spec.capacityReservationSelectorTerms of the node class, and keep `commitments` alone here"
         )
     }));

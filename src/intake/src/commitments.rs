@@ -248,10 +248,10 @@ impl Entry {
                 Ok((left, Use::Rates(&self.rates)))
             }
             (Some(_), false) => Err("has both discountPercent and rates; keep one of them".to_owned()),
-            (None, true) => {
-                Err("says not what a node uses of it; give discountPercent, or rates by instance type"
-                    .to_owned())
-            }
+            (None, true) => Err(
+                "does not say how much a node uses of it; give discountPercent, or rates by instance type"
+                    .to_owned(),
+            ),
         }
     }
 
@@ -264,7 +264,7 @@ impl Entry {
             .map(|name| InstanceTypeName::from(name.as_str()));
         let unsold = named.filter(|name| catalogues.iter().all(|one| one.instance_type(name).is_none()));
         unsold
-            .map(|name| format!("`{name}` is no instance type of the catalogue; correct the name"))
+            .map(|name| format!("`{name}` is not an instance type of the catalogue; correct the name"))
             .collect()
     }
 
@@ -327,11 +327,11 @@ fn place(catalogue: &Catalogue, reservation: &Reservation) -> Result<OfferingId,
     let listed = || zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let zone = match &reservation.zone {
         _ if zones.is_empty() => {
-            return Err(format!("`{name}` is no instance type of the catalogue; correct the name"));
+            return Err(format!("`{name}` is not an instance type of the catalogue; correct the name"));
         }
         Some(zone) if zones.iter().any(|known| known.as_str() == zone) => Zone::from(zone.as_str()),
         Some(zone) => {
-            return Err(format!("`{zone}` is no zone of {name}; the catalogue has it in {}", listed()));
+            return Err(format!("`{zone}` is not a zone of {name}; the catalogue has it in {}", listed()));
         }
         None => match zones.iter().next() {
             Some(only) if zones.len() == 1 => (*only).clone(),
@@ -408,10 +408,10 @@ mod tests {
              - {name: f, usdPerHour: 1, rates: {p5.48xlarge: 0}}\n",
         );
         let expected = [
-            "c.yaml: commitments[0] (a): says not what a node uses of it",
+            "c.yaml: commitments[0] (a): does not say how much a node uses of it",
             "c.yaml: commitments[1] (b): usdPerHour: ",
             "c.yaml: commitments[2] (c): discountPercent: it must be below 100",
-            "c.yaml: commitments[3] (d): `g99` is no instance type",
+            "c.yaml: commitments[3] (d): `g99` is not an instance type",
             "c.yaml: commitments[4] (e): covers no on-demand offering",
             "c.yaml: commitments[6] (g): covers g5.xlarge/",
             "c.yaml: commitments[7] (f): rates.p5.48xlarge: it must be above zero",
@@ -433,8 +433,8 @@ mod tests {
         .with_reservations(catalogue)
         .expect_err("none of them is there");
         let expected = [
-            "c.yaml: reservations[0]: `g99` is no instance type",
-            "c.yaml: reservations[1]: `mars` is no zone of p5.48xlarge",
+            "c.yaml: reservations[0]: `g99` is not an instance type",
+            "c.yaml: reservations[1]: `mars` is not a zone of p5.48xlarge",
             "c.yaml: reservations[2] (r): has no zone",
         ];
         for (said, part) in said.iter().zip(expected) {
@@ -460,7 +460,7 @@ mod tests {
         let covered: BTreeSet<&str> = terms[0].rates.keys().map(|id| id.instance_type.as_str()).collect();
         assert_eq!(covered, BTreeSet::from(["g5.xlarge"]), "the others are covered all the same");
         assert_eq!(problems.len(), 1);
-        assert!(problems[0].contains("`g6.xlarge` is no instance type"), "{problems:?}");
+        assert!(problems[0].contains("`g6.xlarge` is not an instance type"), "{problems:?}");
     }
 
     #[test]

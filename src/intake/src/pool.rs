@@ -279,7 +279,7 @@ fn requirements(from: &[api::Requirement]) -> Result<Vec<Requirement>, FieldProb
         let operator = operator(name, requirement.values.clone()).ok_or_else(|| {
             FieldProblem::new(
                 format!("spec.template.spec.requirements[{at}]"),
-                format!("{} {name} {:?} makes no sense", requirement.key, requirement.values),
+                format!("{} {name} {:?} is not valid", requirement.key, requirement.values),
                 next_step,
             )
         })?;

@@ -101,10 +101,7 @@ async fn a_gang_that_cannot_be_had_whole_buys_nothing_until_it_can_and_says_why(
     cluster.create_pods(&namespace, &pods).await.unwrap();
     // The largest node that they may have holds eight.
     let said = cluster.wait_said("Pod", &format!("{name}-0"), "GangIncomplete").await.unwrap();
-    assert!(
-        said.contains("12 pods of its PodGroup") && said.contains("only 8 of them can have room"),
-        "{said}"
-    );
+    assert!(said.contains("12 pods of its PodGroup") && said.contains("only 8 of them have room"), "{said}");
     assert!(cluster.claims(&name).await.unwrap().is_empty());
     cluster.apply("", &[limited(2)]).await.unwrap();
     cluster.wait_running(&namespace, 12).await.unwrap();

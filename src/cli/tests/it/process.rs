@@ -77,7 +77,7 @@ fn a_controller_does_not_start_with_a_wrong_file_of_commitments() {
     let said = started(name);
     std::fs::remove_file(&file).expect("it is ours");
     for part in [
-        &format!("{name}: commitments[0] (a): says not what a node uses of it; give discountPercent"),
+        &format!("{name}: commitments[0] (a): does not say how much a node uses of it; give discountPercent"),
         &format!("{name}: reservations[0]: the controller reads reservations from node classes"),
     ] {
         assert!(said.contains(part), "{part}: {said}");

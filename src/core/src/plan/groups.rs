@@ -116,7 +116,7 @@ impl<'a> Groups<'a> {
             let why = other.map_or_else(String::new, |left| format!("; pod {}: {}", left.pod, left.message));
             let room = state.bound + have;
             let sentence = format!(
-                "{least} pods of its PodGroup {key} start together, and only {room} of them can have room, so nothing is bought for any{why}"
+                "{least} pods of its PodGroup {key} start together, but only {room} of them have room, so Poolwright buys nothing for any{why}"
             );
             found.push((key, state, sentence));
         }

@@ -85,7 +85,7 @@ fn asks(spec: &PodSpec) -> String {
     }
     for rule in &spec.spreads {
         parts.push(format!(
-            "at most {} more of its like in one `{}` than in another{}",
+            "at most {} more of its group in one `{}` than in another{}",
             rule.max_skew,
             rule.topology_key,
             rule.origin()

@@ -34,8 +34,8 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
         lines.push(format!("A limit holds it back: {}.", limit.trim_end_matches('.')));
     }
     lines.push(match pool.scale_to_zero_after {
-        Some(after) => format!("Its empty nodes are given back after {after:#}."),
-        None => "Its empty nodes are never given back (scaleToZero.after).".to_owned(),
+        Some(after) => format!("Poolwright terminates its empty nodes after {after:#}."),
+        None => "Poolwright never terminates its empty nodes (scaleToZero.after).".to_owned(),
     });
     Some(lines)
 }

@@ -62,7 +62,7 @@ fn a_gang_of_which_one_pod_has_no_room_is_bought_nothing_and_told_why() {
         assert_eq!(left.reason, UnplacedReason::GangIncomplete);
         assert!(
             left.message.starts_with(
-                "4 pods of its PodGroup default/train start together, and only 3 of them can have room, so nothing is bought for any; pod default/train-"
+                "4 pods of its PodGroup default/train start together, but only 3 of them have room, so Poolwright buys nothing for any; pod default/train-"
             ),
             "{}",
             left.message

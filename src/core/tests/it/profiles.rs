@@ -236,7 +236,7 @@ fn the_story_of_a_pod_says_which_rules_are_its_schedulers() {
     };
     assert_eq!(
         told(spreading()),
-        "Pod default/a asks for 1 cpu, 1Gi memory; at most 1 more of its like in one `topology.kubernetes.io/zone` than in another (the scheduler's default, from scheduler.yaml)."
+        "Pod default/a asks for 1 cpu, 1Gi memory; at most 1 more of its group in one `topology.kubernetes.io/zone` than in another (the scheduler's default, from scheduler.yaml)."
     );
     assert_eq!(
         told(enforcing(ZONE, "c")),

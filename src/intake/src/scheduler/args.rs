@@ -95,7 +95,7 @@ impl Args<'_> {
             }
         };
         if !listed && !args.default_constraints.is_empty() {
-            let cause = "it is System, also where it is left out, and defaultConstraints are not empty";
+            let cause = "it is System (the default), but defaultConstraints are not empty";
             self.wrong("defaultingType", cause, "write `defaultingType: List`, or remove defaultConstraints");
         }
         let mut seen = BTreeSet::new();
@@ -104,10 +104,10 @@ impl Args<'_> {
             self.constraint(&field, constraint);
             if !seen.insert((&constraint.topology_key, &constraint.when_unsatisfiable)) {
                 let cause = format!(
-                    "`{}` with {} is there already",
+                    "`{}` with {} appears twice",
                     constraint.topology_key, constraint.when_unsatisfiable
                 );
-                self.wrong(&field, cause, "keep one of them");
+                self.wrong(&field, cause, "keep one");
             }
             if constraint.match_label_keys.as_ref().is_some_and(|keys| !keys.is_empty()) {
                 self.notes.push(format!(
@@ -126,7 +126,7 @@ impl Args<'_> {
     /// What kube-scheduler refuses of one default constraint.
     fn constraint(&mut self, field: &str, constraint: &k8s::TopologySpreadConstraint) {
         if constraint.max_skew <= 0 {
-            let cause = format!("{} is not a skew", constraint.max_skew);
+            let cause = format!("{} is not a valid skew", constraint.max_skew);
             self.wrong(&format!("{field}.maxSkew"), cause, "write 1 or more");
         }
         let key = &constraint.topology_key;
@@ -147,7 +147,7 @@ impl Args<'_> {
             self.wrong(&format!("{field}.whenUnsatisfiable"), cause, "use DoNotSchedule or ScheduleAnyway");
         }
         if constraint.label_selector.is_some() {
-            let cause = "a default has no selector: kube-scheduler takes it from what made the pod";
+            let cause = "a default constraint has no selector: kube-scheduler takes it from the controller of the pod";
             self.wrong(&format!("{field}.labelSelector"), cause, "remove it");
         }
         for (name, policy) in [

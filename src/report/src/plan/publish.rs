@@ -116,7 +116,7 @@ pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, 
     }
     if plan.steered_pods > 0 {
         notes.push(format!(
-            "preferences of {} pods steered what is bought for them; the lower bound holds with these",
+            "preferences of {} pods influenced the choice of their nodes; the lower bound holds with these",
             plan.steered_pods
         ));
     }

@@ -22,7 +22,7 @@ pub(super) fn reason(problem: &Problem, reason: UnplacedReason) -> String {
         UnplacedReason::LimitReached(at) => {
             format!("limit `{}` is used up", problem.limits[at as usize].name)
         }
-        UnplacedReason::NoMoreAvailable => "as many nodes as can be had are bought".to_owned(),
+        UnplacedReason::NoMoreAvailable => "all available nodes are bought".to_owned(),
         UnplacedReason::GangIncomplete(at) => {
             format!("gang `{}` cannot be placed whole", problem.gangs[at as usize].name)
         }
@@ -163,7 +163,7 @@ fn group(why: &Why) -> (u8, String) {
         Why::OverLimit(limit) => (5, format!("one node alone passes limit `{limit}`")),
         Why::Inflexible(rule) => (6, format!("could not be as many others as `{rule}` asks")),
         Why::NoStock => (7, "none to be had".to_owned()),
-        Why::AllBought(_) => (8, "all that can be had are bought".to_owned()),
+        Why::AllBought(_) => (8, "all available nodes are bought".to_owned()),
         Why::LimitReached(limit) => (9, format!("limit `{limit}` has no room for one more")),
         Why::DominatedBy(_) => (10, "never better than another for less or the same".to_owned()),
     }
