@@ -122,7 +122,7 @@ impl KubeTokens {
                 // Known, and no more than that is wanted.
                 Err(kube::Error::Api(status)) if status.is_forbidden() => return Ok(()),
                 Err(kube::Error::Api(status)) if status.code == 401 => {
-                    tokio::time::sleep(POLL_INTERVAL).await
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
                 Err(error) => return Err(failed(error)),
             }
