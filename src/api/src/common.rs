@@ -1,4 +1,4 @@
-//! What pools and claims share: node class references, taints and deadlines.
+//! Types that pools and claims share: node class references, taints and deadlines.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions that every cloud shares, and any one of them as a manifest.
+//! The CustomResourceDefinitions that all clouds share, and the manifest of any definition.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;

@@ -1,4 +1,4 @@
-//! Which nodes with work are replaced or emptied, and how many at a time.
+//! The disruption policy: which working nodes may be replaced or emptied, and how many at a time.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;

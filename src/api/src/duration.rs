@@ -1,4 +1,4 @@
-//! Durations as the API writes them: `90s`, `5m`, `1h30m`, and `Never` where something may be left undone for good.
+//! Durations as the API writes them: `90s`, `5m`, `1h30m`, and `Never` for fields that allow it.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};

@@ -1,4 +1,4 @@
-//! NodeClaim: one node wanted, from intent to termination.
+//! NodeClaim: the stored intent to have one node, from purchase to termination.
 
 use std::collections::BTreeMap;
 

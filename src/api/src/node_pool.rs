@@ -1,4 +1,4 @@
-//! NodePool: what may be bought, how much of it, and how its nodes look.
+//! NodePool: the nodes that Poolwright may buy, the limits, and the labels and taints of its nodes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is wrong at one place of an object.
+//! A problem in one field of an object.
 
 /// What is wrong at one place of an object. Whoever knows the object's name adds it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Randomness, all of it from one seed.
+//! Random numbers, all from one seed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Objects that cannot be read: written before a schema was there, by a newer version, by hand into etcd.
+//! Objects that the controller cannot read: written before the schema existed, by a newer version, or directly into etcd.
 
 use serde_json::{Value, json};
 

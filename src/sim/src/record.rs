@@ -1,4 +1,4 @@
-//! What happened, line by line: the same seed writes the same lines, byte for byte.
+//! The record of a world, line by line. The same seed writes the same bytes.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! One world, from its seed to its end.
+//! Plays one world from its seed to its end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

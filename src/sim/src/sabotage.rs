@@ -1,4 +1,4 @@
-//! Requests and answers as a controller with a certain bug would make and understand them.
+//! Changes the requests and responses of a controller as a particular bug would.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A world without a script: one controller, a good day, and whoever holds it acts through a client as in any cluster.
+//! A world without a script: one controller and no accidents. Tests act in it through a Kubernetes client.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A world drawn from its seed: what may be bought, what is to be done, who does it, and what happens to all of them.
+//! Draws a world from its seed: the catalogue, the pools, the pods and the accidents.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

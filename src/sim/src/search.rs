@@ -1,5 +1,5 @@
-//! The search for worlds in which something happens that must never be: many seeds, several at a time, and the fewest accidents
-//! that still do harm.
+//! Searches for worlds that break a rule: plays many seeds in parallel, and reduces a found world to the fewest accidents
+//! that still break the rule.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,4 +1,4 @@
-//! Rules of the work that is drawn: who may be beside whom, what comes first, what waits, what can never run.
+//! The scheduling rules of generated pods: affinity, priorities, gates, and pods that can never run.
 
 use std::time::Duration;
 

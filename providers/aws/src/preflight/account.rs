@@ -1,4 +1,4 @@
-//! Who asks, where, and whether the clocks agree.
+//! Checks the identity of the caller, the region and the clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,20 +14,20 @@ use super::answer::CallResult;
 use crate::clients::Clients;
 use crate::dns::DnsFailure;
 
-/// Who asks.
+/// The identity of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Caller {
     /// Its account.
     pub account: String,
-    /// The region that is asked.
+    /// The region.
     pub region: String,
 }
 
-/// AWS refuses what was signed more than five minutes from its own time; a minute is a clock that nobody keeps.
+/// AWS rejects signatures that are more than five minutes off; a clock that is a minute off is not synchronised.
 /// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>.
 const TOO_FAR: i64 = 60;
 
-/// What an answer about one's own identity means.
+/// The meaning of the response to GetCallerIdentity.
 fn credentials(answer: &CallResult, who: Option<(&str, &str)>) -> Verdict {
     let code = match (answer, who) {
         (CallResult::Done, Some((arn, account))) => {
@@ -62,7 +62,7 @@ fn credentials(answer: &CallResult, who: Option<(&str, &str)>) -> Verdict {
     }
 }
 
-/// What EC2 says of a region; `status` is its opt-in status, `None` where it knows no such region.
+/// The finding about a region; `status` is its opt-in status, `None` if EC2 does not know the region.
 fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
     match (answer, status) {
         (CallResult::Done, Some("not-opted-in")) => Verdict::wrong(
@@ -96,7 +96,7 @@ fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
     }
 }
 
-/// Whether the clock of AWS and ours agree.
+/// Whether the clocks of AWS and this machine agree.
 fn clock(theirs: Option<Timestamp>, ours: Timestamp) -> Verdict {
     let Some(theirs) = theirs else { return Verdict::undetermined("no answer of AWS had a date") };
     let ahead = ours.as_second() - theirs.as_second();
@@ -113,7 +113,7 @@ fn clock(theirs: Option<Timestamp>, ours: Timestamp) -> Verdict {
     )
 }
 
-/// Notes the date of an answer, whatever the answer is.
+/// Records the date of every response, successful or not.
 #[derive(Clone, Debug, Default)]
 struct Dated(Arc<Mutex<Option<Timestamp>>>);
 
@@ -134,7 +134,7 @@ impl Intercept for Dated {
     }
 }
 
-/// Asks; without a caller nothing else can be asked.
+/// Makes the calls. The other groups need the identity of the caller.
 pub(super) async fn check(clients: &Clients, now: Timestamp) -> (Vec<Finding>, Option<Caller>) {
     let dated = Dated::default();
     let identity = clients.sts.get_caller_identity().customize().interceptor(dated.clone()).send().await;

@@ -1,4 +1,4 @@
-//! What AWS answered, without what it is about: its texts may hold what nobody should read in a log.
+//! Reduces a response of AWS to its meaning. The text of a response may hold secrets, so it is not kept.
 
 use std::error::Error;
 
@@ -7,23 +7,23 @@ use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use crate::dns::DnsFailure;
 use crate::error::{CREDENTIALS, EXPIRED, FORBIDDEN, THROTTLED, chain, is_about_credentials};
 
-/// What AWS answered.
+/// A response of AWS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallResult {
-    /// It did what it was asked.
+    /// Success.
     Done,
-    /// It refused.
+    /// An error.
     Refused {
-        /// The code.
+        /// The error code.
         code: String,
-        /// The action that it says is missing, where it says one.
+        /// The missing action, if the error names one.
         blamed: Option<String>,
     },
-    /// There are no credentials to ask with.
+    /// No credentials were found.
     NoCredentials,
-    /// Its address is not known by its name.
+    /// The host name does not resolve.
     DnsFailure(DnsFailure),
-    /// It did not answer, or not in its own words.
+    /// No response, or not a response of AWS.
     Nothing(String),
 }
 
@@ -51,18 +51,18 @@ impl CallResult {
         if unsigned && is_about_credentials(&chain) { Self::NoCredentials } else { Self::Nothing(chain) }
     }
 
-    /// A refusal with this code, for tests and for what is known without asking.
+    /// An error with this code, for tests and for errors that are known without a call.
     #[cfg(test)]
     pub fn refused(code: &str) -> Self {
         Self::Refused { code: code.to_owned(), blamed: None }
     }
 
-    /// Whether it is refused because a permission is missing.
+    /// Whether a permission is missing.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if FORBIDDEN.contains(&code.as_str()))
     }
 
-    /// Why nothing follows from it.
+    /// Why the response leaves the question open.
     pub fn reason(&self) -> String {
         match self {
             Self::Done => "AWS answered".to_owned(),
@@ -80,7 +80,7 @@ impl CallResult {
     }
 }
 
-/// The action that a refusal names: `... is not authorized to perform: iam:PassRole on resource ...`.
+/// The action that an error names: `... is not authorized to perform: iam:PassRole on resource ...`.
 fn blamed(said: &str) -> Option<&str> {
     let action = said.split("not authorized to perform: ").nth(1)?.split([' ', '.', ',']).next()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == ':' || c == '-';

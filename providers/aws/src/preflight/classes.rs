@@ -1,4 +1,4 @@
-//! What each EC2NodeClass comes to in the account.
+//! Checks that each EC2NodeClass resolves in the account.
 
 use poolwright_provider_aws_model::instance::KubeletReserved;
 use poolwright_provider_contract::ProviderError;
@@ -9,10 +9,10 @@ use crate::error::is_refusal;
 use crate::node_class::{EC2NodeClassSpec, ResolvedImage, ResolvedPlacementGroup, ResolvedSubnet};
 use crate::resolve::{self, ProfileState};
 
-/// A class: its name, what it says, and what that comes to.
+/// A class: its name, its spec, and its resolved parts.
 pub(super) type Parts<'a> = (&'a str, &'a EC2NodeClassSpec, resolve::Inspection);
 
-/// What was found of all classes.
+/// The findings about all classes.
 pub(super) fn findings(classes: &[Parts<'_>], scope: &Scope) -> Vec<Finding> {
     if classes.is_empty() {
         let why = "there is no EC2NodeClass: create one (docs/ec2nodeclass.md), or give a manifest with -f";
@@ -72,7 +72,7 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<Finding> {
     found
 }
 
-/// What was looked up, or why it was not found.
+/// A resolved part, or the reason why it could not be resolved.
 fn found<T>(part: &Result<T, ProviderError>, fix: String, says: impl FnOnce(&T) -> String) -> Verdict {
     match part {
         Ok(part) => Verdict::fine(says(part)),
@@ -101,7 +101,7 @@ fn subnets_of(subnets: &[ResolvedSubnet]) -> Verdict {
     Verdict::fine(each.join(", "))
 }
 
-/// Images by what nodes they are for, and the processors that have none: their types are not sold with the class.
+/// Images by the nodes they are for, and the architectures without an image, whose types the class does not sell.
 fn images_of(images: &[ResolvedImage]) -> String {
     let newest = |arch: &str, gpus: bool| {
         images.iter().find(|one| one.architecture == arch && one.nvidia.is_none_or(|nvidia| nvidia == gpus))

@@ -29,7 +29,7 @@ const CLASSES: &str = "EC2NodeClasses";
 const QUEUE: &str = "Interruption queue";
 const QUOTAS: &str = "AWS quotas";
 
-/// Looks at an AWS account.
+/// Checks an AWS account.
 pub(crate) struct Aws;
 
 #[async_trait]
@@ -57,20 +57,20 @@ impl Preflight for Aws {
     }
 }
 
-/// What to look at.
+/// The input of the checks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Scope {
-    /// The cluster's name, which everything that Poolwright makes carries as a tag.
+    /// The cluster's name, which all resources of Poolwright carry as a tag.
     pub cluster: String,
-    /// The minor version of its Kubernetes; `None` where it is not known.
+    /// The minor version of its Kubernetes; `None` if unknown.
     pub kubernetes: Option<String>,
-    /// Name or URL of the queue of interruptions.
+    /// Name or URL of the interruption queue.
     pub queue: Option<String>,
     /// Node classes by name.
     pub classes: Vec<(String, EC2NodeClassSpec)>,
 }
 
-/// Looks at everything. A part that depends on something that is not there could not be determined.
+/// Runs all checks. A check that needs a missing part is undetermined.
 async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<Finding> {
     let clients = match Clients::connect(access).await {
         Ok(clients) => clients,
@@ -102,7 +102,7 @@ async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// The command that makes queue, rules and roles.
+/// The command that creates the queue, rules and roles.
 fn deploy(cluster: &str, parameter: &str) -> String {
     format!(
         "aws cloudformation deploy --template-file deploy/aws-cloudformation.yaml --stack-name poolwright-{cluster} --capabilities \
@@ -110,7 +110,7 @@ fn deploy(cluster: &str, parameter: &str) -> String {
     )
 }
 
-/// What is said of the groups that need what is missing.
+/// The findings of the groups that need the missing part.
 fn skipped(why: &str) -> impl Iterator<Item = Finding> {
     let all = [PERMISSIONS, CLASSES, QUEUE, QUOTAS];
     all.into_iter().map(move |group| Finding::new(group, "all", Verdict::undetermined(why)))

@@ -1,4 +1,4 @@
-//! Permissions, one by one: what an answer says of an action.
+//! Judges the permission for each action by the response to its probe.
 
 use poolwright_provider_contract::preflight::{Finding, Verdict};
 
@@ -41,20 +41,20 @@ pub(super) const ACTIONS: [&str; 29] = [
     "sqs:DeleteMessage",
 ];
 
-/// EC2's answer to a dry run of what is allowed.
+/// EC2's error code for a permitted dry run.
 /// Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonParameters.html>, `DryRun`.
 const DRY_RUN: &str = "DryRunOperation";
 
-/// What was tried for an action.
+/// The probe of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// A call, and codes beside those of success that only somebody gets who is let through.
+    /// A call, and the error codes that only permitted callers get.
     Called(CallResult, &'static [&'static str]),
-    /// Nothing, and why.
+    /// No call, with the reason.
     Not(String),
 }
 
-/// What a try says of an action.
+/// The finding of a probe.
 pub(super) fn verdict(action: &str, tried: &Probe) -> Verdict {
     let (answer, through) = match tried {
         Probe::Not(why) => return Verdict::undetermined(why.clone()),
@@ -73,7 +73,7 @@ pub(super) fn verdict(action: &str, tried: &Probe) -> Verdict {
     }
 }
 
-/// The statement of the policy that allows an action.
+/// The policy statement that allows an action.
 fn fix(action: &str) -> String {
     let sid = match action {
         "ec2:CreateFleet" | "ec2:RunInstances" => {
@@ -91,7 +91,7 @@ fn fix(action: &str) -> String {
     format!("add \"{action}\" to the policy, as in deploy/aws-controller-policy.json: statement {sid}")
 }
 
-/// Tries every action.
+/// Probes every action.
 pub(super) async fn check(
     clients: &Clients,
     scope: &Scope,

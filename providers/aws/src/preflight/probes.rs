@@ -22,14 +22,14 @@ use crate::clients::Clients;
 use crate::resolve::ProfileState;
 use crate::{instances, tags};
 
-/// A name that nothing has.
+/// A name that no resource has.
 const NOBODY: &str = "poolwright-check-nobody";
-/// IAM looks a profile up after it has let the caller through.
+/// IAM checks the permission first, then looks up the profile.
 const IAM_LETS_THROUGH: &[&str] = &["NoSuchEntity", "EntityAlreadyExists", "LimitExceeded"];
 
 type All = BTreeMap<&'static str, Probe>;
 
-/// Tries every action.
+/// Probes every action.
 pub(super) async fn try_all(clients: &Clients, scope: &Scope, parts: &[Parts<'_>], queue: &Queue) -> All {
     let (looks, launches, ends, iam, sqs) = futures::join!(
         // Boxed: the SDK's calls are large.
@@ -110,7 +110,7 @@ async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
     ])
 }
 
-/// The tag without which the policy lets nothing be made.
+/// The tag that the policy requires of every new resource.
 fn tagged(scope: &Scope, kind: ResourceType) -> TagSpecification {
     let tags = tags::Tags::from([(tags::CLUSTER.to_owned(), scope.cluster.clone())]);
     TagSpecification::builder().resource_type(kind).set_tags(Some(tags::write(&tags))).build()
@@ -134,7 +134,7 @@ async fn launches(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All 
     all
 }
 
-/// A fleet of a launch template of this cluster, where there is one: EC2 looks for it before it says who may use it.
+/// A fleet with a launch template of this cluster, if one exists: EC2 looks up the template before it checks the permission.
 async fn fleet(clients: &Clients, scope: &Scope) -> Probe {
     let own = aws_sdk_ec2::types::Filter::builder()
         .name(format!("tag:{}", tags::CLUSTER))
@@ -168,7 +168,7 @@ async fn fleet(clients: &Clients, scope: &Scope) -> Probe {
     }
 }
 
-/// An instance of the first class that has what it takes: without a role it tries RunInstances and the tags, with one iam:PassRole.
+/// An instance of the first fully resolved class. Without a role it probes RunInstances and the tags; with a role, also iam:PassRole.
 async fn run(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
     let usable = parts.iter().find_map(|(_, _, parts)| {
         let subnet = parts.subnets.as_ref().ok()?.first()?;

@@ -1,4 +1,4 @@
-//! The queue of interruptions: whether it is there, whose it is, and whether EventBridge may send to it.
+//! Checks the interruption queue: it exists, it belongs to this account, and EventBridge may send to it.
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use poolwright_provider_contract::preflight::{Finding, Verdict};
@@ -9,20 +9,20 @@ use super::answer::CallResult;
 use super::{QUEUE, Scope, deploy};
 use crate::clients::Clients;
 
-/// What was found of the queue.
+/// The facts about the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct QueueState {
-    /// What to tell.
+    /// The findings.
     pub findings: Vec<Finding>,
-    /// What asking for its URL came to; `None` where nobody asked for it.
+    /// The response to GetQueueUrl; `None` if a URL is given.
     pub asked: Option<CallResult>,
-    /// Its URL, where it is there.
+    /// Its URL, if it exists.
     pub url: Option<String>,
-    /// Messages in it, where that may be asked.
+    /// The number of messages, if the caller may read it.
     pub messages: Option<u64>,
 }
 
-/// What it read_result of itself.
+/// The response to GetQueueAttributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Attributes {
     arn: String,
@@ -30,7 +30,7 @@ struct Attributes {
     redrive: Option<String>,
 }
 
-/// Whose queue it is.
+/// The account that owns the queue.
 fn owner(arn: &str, caller: &Caller) -> Verdict {
     // arn:aws:sqs:us-east-1:123456789012:name
     let parts: Vec<&str> = arn.split(':').collect();
@@ -58,7 +58,7 @@ fn owner(arn: &str, caller: &Caller) -> Verdict {
     Verdict::fine(arn)
 }
 
-/// Whether its policy lets EventBridge send.
+/// Whether its policy allows EventBridge to send.
 fn sender(policy: Option<&str>, arn: &str) -> Verdict {
     let line = format!(
         "add to the policy of the queue: {{\"Effect\": \"Allow\", \"Principal\": {{\"Service\": \"events.amazonaws.com\"}}, \
@@ -108,7 +108,7 @@ fn names_sending(action: &Value) -> bool {
     }
 }
 
-/// Whether what cannot be read leaves the queue at last.
+/// Whether unreadable messages move to a dead-letter queue.
 fn dead_letters(redrive: Option<&str>) -> Verdict {
     if redrive.is_some_and(|text| text.contains("deadLetterTargetArn")) {
         return Verdict::fine("unreadable messages move to the dead-letter queue");
@@ -119,7 +119,7 @@ fn dead_letters(redrive: Option<&str>) -> Verdict {
     )
 }
 
-/// Asks. Receives nothing.
+/// Makes the calls. Receives no message.
 pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> QueueState {
     let finding = |what: &str, verdict| Finding::new(QUEUE, what, verdict);
     let Some(queue) = scope.queue.as_deref() else {

@@ -25,7 +25,7 @@ const ALL: [Quota; 4] = [
 /// vCPUs to ask for: the largest G and P types have 192.
 const WANTED: u32 = 192;
 
-/// What the account may run of each; `None` where it could not be asked, with why.
+/// The quota of each, or the reason why it could not be read.
 fn verdicts(found: &[Result<u64, String>; 4]) -> [Verdict; 4] {
     let any = found.iter().any(|one| matches!(one, Ok(vcpus) if *vcpus > 0));
     std::array::from_fn(|at| {
@@ -46,7 +46,7 @@ fn verdicts(found: &[Result<u64, String>; 4]) -> [Verdict; 4] {
     })
 }
 
-/// Asks.
+/// Makes the calls.
 pub(super) async fn check(clients: &Clients) -> Vec<Finding> {
     let ask = async |quota: &Quota| -> Result<u64, String> {
         let asked =

@@ -25,26 +25,26 @@ use crate::tags::{self, Tags};
 
 /// The condition.
 const KIND: &str = "Validated";
-/// How long it is believed that a launch is allowed. One that is refused after all is looked at anew.
+/// How long the success of a dry run counts. A launch that fails for a permission makes it void.
 const ALLOWED_FOR: SignedDuration = SignedDuration::from_hours(1);
-/// How soon one that was not is tried again: who adds a permission looks whether it was the right one.
+/// How soon a failed dry run is repeated. A person who adds a permission waits for the result.
 const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(2);
-/// The name of a launch template that is never made.
+/// The name of a launch template that never exists.
 const TEMPLATE: &str = "poolwright-dry-run";
 
-/// What dry runs came to, by class.
+/// The results of dry runs, by class.
 #[derive(Debug, Default)]
 pub(crate) struct DryRuns(Mutex<BTreeMap<String, DryRun>>);
 
 #[derive(Clone, Debug)]
 struct DryRun {
-    /// Of what.
+    /// The input of the dry run.
     about: DryRunInput,
     at: Timestamp,
     condition: NodeClassCondition,
 }
 
-/// What a dry run is about: when this changes, it is made anew.
+/// The input of a dry run. If it changes, the dry run is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct DryRunInput {
     image: String,
@@ -56,7 +56,7 @@ struct DryRunInput {
 }
 
 impl DryRuns {
-    /// The condition of a class that was found, by a dry run now or a while ago.
+    /// The condition of a resolved class, from a dry run now or from a recent one.
     pub async fn condition(
         &self,
         ec2: &aws_sdk_ec2::Client,
@@ -79,13 +79,13 @@ impl DryRuns {
         condition
     }
 
-    /// What was said of this class does not hold any more.
+    /// Forgets the result for this class.
     pub fn forget(&self, class: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(class);
     }
 }
 
-/// The condition of a class of which parts are missing: there is nothing to try.
+/// The condition of a class with unresolved parts, for which a dry run is impossible.
 pub(super) fn not_tried() -> NodeClassCondition {
     NodeClassCondition {
         kind: KIND,
@@ -196,7 +196,7 @@ async fn try_all(ec2: &aws_sdk_ec2::Client, cluster: &str, about: &DryRunInput) 
     allowed("ec2:RunInstances", instances)
 }
 
-/// What a dry run says. EC2 answers one that is allowed with an error too.
+/// The meaning of a response to a dry run. EC2 returns an error for a permitted one, too.
 fn allowed<T, E, R>(action: &str, answer: Result<T, SdkError<E, R>>) -> Result<(), ProviderError>
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Images: what nodes start from.
+//! Resolves the images (AMIs) that a node class selects.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const FIELD: &str = "amiSelectorTerms";
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
     id: String,
-    /// Whether it is for nodes with NVIDIA GPUs; `None` where it is for any.
+    /// Whether it is for nodes with NVIDIA GPUs; `None` if it is for all nodes.
     nvidia: Option<bool>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn parameters(alias: &str, kubernetes: &str) -> Option<Vec<Parameter>
     Some(all)
 }
 
-/// What meets at least one term, the newest first.
+/// The images that match at least one term, newest first.
 pub(super) async fn find(
     clients: &Clients,
     kubernetes: &str,
@@ -108,7 +108,7 @@ pub(super) async fn find(
     Ok(images)
 }
 
-/// The images that a term names by id, parameter or alias; `None` for one that describes them.
+/// The images that a term names by id, parameter or alias; `None` for a term that selects by owner, name or tags.
 async fn named(
     clients: &Clients,
     kubernetes: &str,
@@ -178,7 +178,7 @@ async fn describe(
     Ok(images)
 }
 
-/// What is said of an image; `None` for one of another processor.
+/// The status entry of an image; `None` for other architectures.
 fn resolved(image: &Image, nvidia: Option<bool>) -> Option<(String, ResolvedImage)> {
     let architecture = match image.architecture()? {
         ArchitectureValues::X8664 => Arch::Amd64,
@@ -201,7 +201,7 @@ fn resolved(image: &Image, nvidia: Option<bool>) -> Option<(String, ResolvedImag
     Some((id, resolved))
 }
 
-/// The newest image that nodes of this type start from; `images` are the newest first.
+/// The newest image for nodes of this type; `images` are ordered from new to old.
 pub(crate) fn image_for<'a>(images: &'a [ResolvedImage], kind: &InstanceType) -> Option<&'a ResolvedImage> {
     let has_gpus = kind.gpu.is_some();
     images.iter().find(|image| {

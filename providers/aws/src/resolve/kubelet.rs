@@ -1,4 +1,4 @@
-//! The settings of kubelet, as far as they decide what nodes have for pods.
+//! The kubelet settings that change the allocatable resources of nodes.
 
 use poolwright_provider_aws_model::instance::{KubeletReserved, ThresholdDefaults};
 use poolwright_provider_contract::ProviderError;
@@ -7,7 +7,7 @@ use super::unusable;
 use crate::bootstrap;
 use crate::node_class::{AmiFamily, EC2NodeClassSpec};
 
-/// What nodes of a class keep from pods, where its kubelet can be told what the class says.
+/// The resources that the kubelet of this class reserves, if the image family supports the settings.
 pub(crate) fn find(class: &str, spec: &EC2NodeClassSpec) -> Result<KubeletReserved, ProviderError> {
     let kubelet = bootstrap::kubelet(class, &spec.kubelet)?;
     let bottlerocket = spec.family() == Some(AmiFamily::Bottlerocket);

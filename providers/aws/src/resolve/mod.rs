@@ -1,4 +1,5 @@
-//! What an EC2NodeClass comes to in the account: subnets, security groups, images, instance profile, placement group, what its nodes keep.
+//! Resolves an EC2NodeClass in the account: subnets, security groups, images, instance profile, placement group,
+//! reservations, and the resources that the kubelet reserves.
 
 mod dry_run;
 mod images;
@@ -27,33 +28,33 @@ pub(crate) use profile::ProfileState;
 pub(crate) use reservations::ResolvedReservation;
 pub(crate) use status::nothing_left;
 
-/// The kind of node class this provider launches with.
+/// The kind of node class of this provider.
 pub(crate) const KIND: &str = "EC2NodeClass";
-/// The same, with its resource.
+/// The kind with its resource.
 pub(crate) const NODE_CLASS: NodeClassKind = NodeClassKind { kind: KIND, plural: "ec2nodeclasses" };
 
-/// A class and all that it was found to mean.
+/// A class with its resolved resources.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResolvedNodeClass {
     pub name: String,
     pub spec: EC2NodeClassSpec,
     pub family: AmiFamily,
-    /// In the order of their ids. Never empty.
+    /// Sorted by id. Never empty.
     pub subnets: Vec<ResolvedSubnet>,
-    /// In the order of their ids. Never empty.
+    /// Sorted by id. Never empty.
     pub groups: Vec<ResolvedSecurityGroup>,
     /// Newest first. Never empty.
     pub images: Vec<ResolvedImage>,
     pub profile: String,
-    /// What it names as such.
+    /// The placement group, if the class names one.
     pub placement: Option<ResolvedPlacementGroup>,
-    /// What is paid for already, in the order of their ids.
+    /// Selected capacity reservations, sorted by id.
     pub reservations: Vec<ResolvedReservation>,
-    /// What its nodes keep from pods.
+    /// The resources that the kubelet reserves.
     pub kept: KubeletReserved,
 }
 
-/// Refuses a key that is not about a node class of ours.
+/// Rejects a reference to a node class of another kind.
 pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     if key.group == GROUP && key.kind == KIND {
         return Ok(());
@@ -65,19 +66,19 @@ pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     )))
 }
 
-/// What to say of a node class that is not there.
+/// The error for a node class that does not exist.
 pub(crate) fn missing(name: &str) -> ProviderError {
     ProviderError::Invalid(format!(
         "{KIND} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
     ))
 }
 
-/// A class that cannot be used as it is: which, what of it, why, and what to do.
+/// The error for a class that cannot be used: the class, the field, the cause and the next step.
 pub(crate) fn unusable(name: &str, field: &str, cause: impl AsRef<str>) -> ProviderError {
     ProviderError::Invalid(format!("{KIND} `{name}`: spec.{field}: {}", cause.as_ref()))
 }
 
-/// What each part of a class was found to mean, or why it could not be found.
+/// Each part of a class, resolved, or the reason why it could not be resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolution {
     pub family: Result<AmiFamily, ProviderError>,
@@ -85,17 +86,17 @@ pub(crate) struct Resolution {
     pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
     pub images: Result<Vec<ResolvedImage>, ProviderError>,
     pub profile: Result<String, ProviderError>,
-    /// Nothing where the class names none.
+    /// `None` if the class names none.
     pub placement: Option<Result<ResolvedPlacementGroup, ProviderError>>,
-    /// Whether the class names any.
+    /// Whether the class selects any.
     pub asks_for_reservations: bool,
     pub reservations: Result<Vec<ResolvedReservation>, ProviderError>,
-    /// Whether the class says anything of kubelet.
+    /// Whether the class has kubelet settings.
     pub sets_kubelet: bool,
     pub kept: Result<KubeletReserved, ProviderError>,
 }
 
-/// Looks everything up.
+/// Resolves all parts.
 pub(crate) async fn resolve(
     clients: &Clients,
     kubernetes: &str,
@@ -132,7 +133,7 @@ pub(crate) async fn resolve(
     }
 }
 
-/// The placement group, where the class names one.
+/// The placement group, if the class names one.
 async fn find_placement_group(
     clients: &Clients,
     name: &str,
@@ -144,7 +145,7 @@ async fn find_placement_group(
 }
 
 impl Resolution {
-    /// The class, where every part of it was found; else why the first was not.
+    /// The class if all parts are resolved, else the error of the first unresolved part.
     pub fn complete(self, name: &str, spec: &EC2NodeClassSpec) -> Result<ResolvedNodeClass, ProviderError> {
         Ok(ResolvedNodeClass {
             name: name.to_owned(),
@@ -178,7 +179,7 @@ impl From<&ResolvedNodeClass> for Resolution {
     }
 }
 
-/// The parts of what a class means, each for itself.
+/// Resolves the parts of a class one by one.
 pub(crate) struct Inspection {
     pub subnets: Result<Vec<ResolvedSubnet>, ProviderError>,
     pub groups: Result<Vec<ResolvedSecurityGroup>, ProviderError>,
@@ -188,7 +189,7 @@ pub(crate) struct Inspection {
     pub kept: Result<KubeletReserved, ProviderError>,
 }
 
-/// Looks up each part, and makes nothing.
+/// Resolves each part without creating anything.
 pub(crate) async fn inspect(
     clients: &Clients,
     kubernetes: &str,
@@ -205,7 +206,7 @@ pub(crate) async fn inspect(
     Inspection { subnets, groups, images, profile, placement, kept: kubelet::find(name, spec) }
 }
 
-/// The filters of a tag selector: all of these tags, `*` for any value.
+/// The filters of a tag selector: all of these tags; `*` matches any value.
 pub(crate) fn tag_filters(tags: &crate::node_class::TagSelector) -> Vec<aws_sdk_ec2::types::Filter> {
     let filter = |(key, value): (&String, &String)| {
         let builder = aws_sdk_ec2::types::Filter::builder();
@@ -217,7 +218,7 @@ pub(crate) fn tag_filters(tags: &crate::node_class::TagSelector) -> Vec<aws_sdk_
     tags.iter().map(filter).collect()
 }
 
-/// A value as itself: in EC2's filters `*` and `?` stand for other characters.
+/// Escapes a value, because `*` and `?` are wildcards in EC2's filters.
 /// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>.
 fn escaped(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());

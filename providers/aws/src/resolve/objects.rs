@@ -1,4 +1,4 @@
-//! Where node classes are read.
+//! Reads EC2NodeClass objects from the API server.
 
 use async_trait::async_trait;
 use kube::{Api, Client};
@@ -6,14 +6,14 @@ use poolwright_provider_contract::ProviderError;
 
 use crate::node_class::EC2NodeClass;
 
-/// Where node classes are read: the API server, or, in a test, what the test says.
+/// A source of node classes: the API server, or a fake one in tests.
 #[async_trait]
 pub trait NodeClassObjects: Send + Sync {
-    /// The class of this name; `None` when there is none.
+    /// The class of this name; `None` if it does not exist.
     async fn class(&self, name: &str) -> Result<Option<EC2NodeClass>, ProviderError>;
 }
 
-/// The node classes of a cluster.
+/// Reads node classes from a cluster.
 #[derive(Clone)]
 pub struct KubeNodeClassObjects(pub Client);
 

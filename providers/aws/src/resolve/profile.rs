@@ -1,4 +1,4 @@
-//! The instance profile: who nodes are to AWS.
+//! Resolves the instance profile, which gives nodes their IAM role.
 
 use poolwright_provider_contract::ProviderError;
 
@@ -20,23 +20,23 @@ pub(super) async fn find(
     }
 }
 
-/// Who nodes of a class are to be, as far as it is there.
+/// The instance profile of a class, as far as it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProfileState {
     /// A profile with a role.
     Exists(String),
-    /// Ours, which the first launch makes.
+    /// Our own profile, which the first launch creates.
     ToCreate {
         /// Its name.
         profile: String,
-        /// Whose.
+        /// The role.
         role: String,
-        /// Whether the role is there; `None` where that may not be asked.
+        /// Whether the role exists; `None` if the caller may not look it up.
         role_exists: Option<bool>,
     },
 }
 
-/// What [`find`] would come to. Makes nothing.
+/// The profile that [`find`] would return. Creates nothing.
 pub(super) async fn look(
     iam: &aws_sdk_iam::Client,
     class: &str,
@@ -83,7 +83,7 @@ async fn named(iam: &aws_sdk_iam::Client, class: &str, name: &str) -> Result<Str
     }
 }
 
-/// The roles of a profile; `None` when it is not there.
+/// The roles of a profile; `None` if it does not exist.
 async fn roles(iam: &aws_sdk_iam::Client, name: &str) -> Result<Option<Vec<String>>, ProviderError> {
     match iam.get_instance_profile().instance_profile_name(name).send().await {
         Ok(answer) => {
@@ -96,7 +96,7 @@ async fn roles(iam: &aws_sdk_iam::Client, name: &str) -> Result<Option<Vec<Strin
     }
 }
 
-/// Our profile with this role, one for each role.
+/// Our profile for this role. Each role has one.
 async fn of_role(iam: &aws_sdk_iam::Client, class: &str, role: &str) -> Result<String, ProviderError> {
     let name = own(role);
     let found = roles(iam, &name).await?;

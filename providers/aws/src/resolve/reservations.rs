@@ -1,4 +1,4 @@
-//! Capacity reservations and capacity blocks: what is paid for already.
+//! Resolves the capacity reservations and capacity blocks that a node class selects.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ use crate::node_class::{
     CapacityReservationSelectorTerm, InstanceMatchCriteria, ResolvedCapacityReservation,
 };
 
-/// A reservation, as users and as prices see it.
+/// A reservation, with its status entry and its offering.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResolvedReservation {
     pub shown: ResolvedCapacityReservation,
     pub held: Reservation,
 }
 
-/// What meets at least one term, in the order of the ids. That nothing does is no error: reservations come and go, and nodes are
-/// bought without them as well.
+/// The reservations that match at least one term, sorted by id. None is no error: reservations come and go, and nodes can be
+/// bought without them.
 pub(super) async fn find(
     ec2: &aws_sdk_ec2::Client,
     terms: &[CapacityReservationSelectorTerm],
@@ -66,7 +66,7 @@ fn filters(term: &CapacityReservationSelectorTerm) -> Vec<Filter> {
     filters
 }
 
-/// In the model's words. What lacks a name or a number that an order needs is passed over.
+/// Converts a reservation. Reservations without the fields that a launch needs are left out.
 fn of(from: &CapacityReservation) -> Option<ResolvedReservation> {
     let held = held(from)?;
     let criteria = match from.instance_match_criteria() {

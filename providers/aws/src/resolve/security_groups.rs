@@ -1,4 +1,4 @@
-//! Security groups: who may talk to nodes.
+//! Resolves the security groups that a node class selects.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::node_class::{ResolvedSecurityGroup, SecurityGroupSelectorTerm};
 
 const FIELD: &str = "securityGroupSelectorTerms";
 
-/// What meets at least one term, in the order of the ids.
+/// The resources that match at least one term, sorted by id.
 pub(super) async fn find(
     ec2: &aws_sdk_ec2::Client,
     class: &str,

@@ -1,4 +1,4 @@
-//! What a class was found to mean, as its status says it.
+//! Writes the result of resolving a node class as its status.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::{Resolution, check_kind, dry_run};
 use crate::node_class::ResolvedPlacementGroup;
 use crate::provider::AwsProvider;
 
-/// So many instance types are named in a sentence.
+/// A sentence names at most this many instance types.
 const NAMED: usize = 10;
 
 #[async_trait]
@@ -49,7 +49,7 @@ impl NodeClassStatusSource for AwsProvider {
     }
 }
 
-/// What was found, without what a dry run said. Some instance types may be known to have nothing left for pods.
+/// The status without the result of the dry run. `too_small` lists instance types with no resources left for pods.
 fn report(resolution: &Resolution, too_small: &[InstanceTypeName]) -> NodeClassStatus {
     let mut fields = BTreeMap::new();
     if let Ok(family) = resolution.family {
@@ -103,7 +103,7 @@ fn report(resolution: &Resolution, too_small: &[InstanceTypeName]) -> NodeClassS
     NodeClassStatus { uid: None, generation: None, fields, conditions }
 }
 
-/// Whether kubelet can be told what the class says, and what comes of it. Nothing of it is in the status.
+/// The condition of the kubelet settings. They have no status field.
 fn kubelet(
     kept: &Result<KubeletReserved, ProviderError>,
     too_small: &[InstanceTypeName],
@@ -116,7 +116,7 @@ fn kubelet(
     part(&mut BTreeMap::new(), "KubeletReady", "kubelet", &kept, counted)
 }
 
-/// What is said of instance types that are not sold because nothing of them would be left for pods.
+/// The message about instance types that are not sold because no resources are left for pods.
 pub(crate) fn nothing_left(of: &[InstanceTypeName]) -> String {
     let mut names: Vec<&str> = of.iter().take(NAMED).map(InstanceTypeName::as_str).collect();
     let more = format!("{} more", of.len() - names.len());
@@ -139,7 +139,7 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// One part of a class: its field of the status and its condition.
+/// One part of a class: its status field and its condition.
 fn part<T: Serialize>(
     fields: &mut BTreeMap<String, Value>,
     kind: &'static str,

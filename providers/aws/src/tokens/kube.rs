@@ -1,4 +1,4 @@
-//! Bootstrap tokens of a cluster.
+//! Creates bootstrap tokens as Secrets of the cluster.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use tokio::sync::Mutex;
 
 use super::{LIFE, Tokens};
 
-/// Where Kubernetes looks for them.
+/// The namespace of bootstrap tokens.
 const NAMESPACE: &str = "kube-system";
-/// The group that kubeadm lets join: its own tokens have it.
+/// The group that kubeadm allows to join; its own tokens have it.
 /// Source: <https://kubernetes.io/docs/reference/setup-tools/kubeadm/implementation-details/#configure-tls-bootstrapping-for-node-joining>.
 const GROUP: &str = "system:bootstrappers:kubeadm:default-node-token";
-/// The least that a new token must live by the API server's clock.
+/// The shortest lifetime of a new token by the API server's clock.
 const LEAST_LIFE: SignedDuration = SignedDuration::from_mins(45);
 /// Ids are drawn, and there are two milliards of them: nobody meets another's three times.
 const DRAWS: u32 = 3;
@@ -32,7 +32,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The answer of the API server is what it made without what is in it: so nothing of a token is in what its client may log.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// The bootstrap tokens of a cluster.
+/// Creates bootstrap tokens in a cluster.
 pub struct KubeTokens {
     client: Client,
     config: Config,
@@ -47,7 +47,7 @@ impl KubeTokens {
         Self { client, config, cluster: cluster.into(), refused: Mutex::default() }
     }
 
-    /// Writes the token. `None` if another has its id.
+    /// Writes the token. `None` if its id is taken.
     async fn write(&self, token: &BootstrapToken, expires: Timestamp) -> Result<Option<()>, ProviderError> {
         let name = format!("bootstrap-token-{}", token.id());
         let failed = |why: String| {
@@ -94,7 +94,7 @@ impl KubeTokens {
         }
     }
 
-    /// Whether the API server takes it. An instance that cannot join would be paid for until it is given up.
+    /// Waits until the API server accepts it. An instance that cannot join would cost money until its deadline.
     async fn is_taken(&self, token: &BootstrapToken, looks: u32) -> Result<(), ProviderError> {
         let failed = |error: kube::Error| {
             ProviderError::Transient(format!(
@@ -157,7 +157,7 @@ impl Tokens for KubeTokens {
     }
 }
 
-/// A token by the system's random numbers.
+/// A token from the system's random numbers.
 fn draw() -> Result<BootstrapToken, ProviderError> {
     let mut bytes = [0; 64];
     let drawn = rand::fill(&mut bytes).ok().and_then(|()| BootstrapToken::from_random(&bytes));
@@ -166,7 +166,7 @@ fn draw() -> Result<BootstrapToken, ProviderError> {
     })
 }
 
-/// The token as the cluster wants it. It lets a node join and signs nothing.
+/// The token as a Secret. It allows a node to join, and signs nothing.
 fn secret(name: &str, token: &BootstrapToken, expires: Timestamp, cluster: &str) -> Value {
     json!({
         "apiVersion": "v1",

@@ -19,25 +19,25 @@ use tokio::sync::Mutex;
 
 pub use self::kube::KubeTokens;
 
-/// How long the cluster takes a token, from when it is made.
+/// The lifetime of a token.
 const LIFE: SignedDuration = SignedDuration::from_mins(60);
-/// For how long nodes are ordered with it. Who is ordered last has as long again to boot and to join, which takes minutes.
+/// How long nodes are launched with it. The last node has the same time again to boot and join, which takes minutes.
 const USED_FOR: SignedDuration = SignedDuration::from_mins(30);
-/// How soon it is tried again to make one: launches that come together fail together.
+/// The wait after a failed creation. Launches at the same time share the failure.
 const FAILED_FOR: SignedDuration = SignedDuration::from_secs(10);
 
-/// Who makes bootstrap tokens: the API server, or, in a test, what the test says.
+/// A source of bootstrap tokens: the API server, or a fake one in tests.
 #[async_trait]
 pub trait Tokens: Send + Sync {
-    /// A new token that the cluster takes until then, and from now on.
+    /// Creates a token that the cluster accepts from now until this time.
     async fn make(&self, expires: Timestamp) -> Result<BootstrapToken, ProviderError>;
 }
 
-/// The token that nodes are ordered with.
+/// The token for launches.
 pub(crate) struct SharedToken {
     tokens: Arc<dyn Tokens>,
     now: Clock,
-    /// What was made last, or why it could not be, and when that began. Who holds it makes the next.
+    /// The last token, or the last error, and the time of that attempt. The holder of the lock creates the next token.
     last: Mutex<Option<(Result<BootstrapToken, ProviderError>, Timestamp)>>,
 }
 
@@ -46,7 +46,7 @@ impl SharedToken {
         Self { tokens, now, last: Mutex::default() }
     }
 
-    /// A token that lives for long enough to order a node with, made now if there is none.
+    /// A token that is valid for long enough to launch a node, created now if needed.
     pub async fn token(&self) -> Result<BootstrapToken, ProviderError> {
         let mut last = self.last.lock().await;
         let now = (self.now)();
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts what it makes; fails while it is told to.
+    /// Counts created tokens; fails on demand.
     #[derive(Default)]
     struct Counted {
         made: StdMutex<Vec<Timestamp>>,

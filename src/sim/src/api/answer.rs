@@ -1,4 +1,4 @@
-//! Answers: objects, and the errors of Kubernetes' API.
+//! Responses: objects, and the errors of the Kubernetes API.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Custom resources: what their definition adds, leaves out and forbids.
+//! Custom resources: defaulting, pruning and validation by their definition.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionVersion;
 use kube_cel::CompiledSchema;

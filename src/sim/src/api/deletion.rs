@@ -1,4 +1,4 @@
-//! What becomes of an object that is to be deleted.
+//! Deletion of objects: finalizers, grace periods and propagation.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What happens to objects without owners, to those that wait for their dependents, and to namespaces that end.
+//! The garbage collector: objects without owners, foreground deletion, and terminating namespaces.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The kinds of objects there are.
+//! The kinds of objects that the API server serves.
 
 use std::sync::Arc;
 

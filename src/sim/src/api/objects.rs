@@ -1,4 +1,4 @@
-//! What the API server makes of objects that are written: names, counts, defaults, and what may not change.
+//! Prepares objects for storage: names, generations, defaults and immutable fields.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

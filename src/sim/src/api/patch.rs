@@ -1,4 +1,4 @@
-//! Changes of parts of objects.
+//! Applies patches to objects.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Pods: defaults, what may change, bindings and evictions.
+//! Pods: defaults, immutable fields, bindings and evictions.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;

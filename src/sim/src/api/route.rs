@@ -1,4 +1,4 @@
-//! What a request is about.
+//! Parses the path of a request into a resource and an operation.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The subresource `scale`: how many replicas a workload is to have, whatever its kind (autoscaling/v1 Scale).
+//! The subresource `scale`: the replicas of a workload of any kind (autoscaling/v1 Scale).
 
 use serde_json::{Value, json};
 

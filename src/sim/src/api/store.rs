@@ -1,4 +1,4 @@
-//! Objects, their history, and who watches it.
+//! Stores objects with their history, and notifies watches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

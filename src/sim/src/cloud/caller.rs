@@ -1,4 +1,4 @@
-//! Calls of the cloud, with whatever goes wrong on the way.
+//! Calls of the cloud, with their accidents.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Machines, and what is wrong with them.
+//! Machines and their defects.
 
 use std::time::Duration;
 

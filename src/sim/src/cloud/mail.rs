@@ -1,4 +1,4 @@
-//! What the cloud says of machines of its own accord: a queue that is late, tells twice, and forgets what was given back.
+//! The interruption queue of the cloud. It delivers late, repeats messages, and forgets those that were acknowledged.
 
 use std::time::Duration;
 

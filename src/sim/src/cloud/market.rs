@@ -1,4 +1,4 @@
-//! What the cloud sells: at which price now, how much of it to us, and whether there is any left.
+//! The market of the cloud: prices, stock and quotas at each time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

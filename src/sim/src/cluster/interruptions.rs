@@ -1,4 +1,4 @@
-//! What becomes of a node whose machine the cloud takes back, between the notice and the end.
+//! The life of an interrupted node between the notice and its end.
 
 use axum::http::Method;
 use poolwright_core::{PodKey, PodPhase, PodRole};

@@ -1,5 +1,4 @@
-//! Work: Jobs whose pods run for a time, and are made anew when they are lost; ReplicaSets, which are made smaller to nothing
-//! after a time.
+//! Workloads: Jobs whose pods run for a time and are recreated when lost; ReplicaSets that scale to zero after a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What surrounds the controller in a cluster: the scheduler, kubelets, controllers of Jobs, the collector of what is left.
-//! They see objects and change them through the API server, as the real ones do; everything takes its time.
+//! The other components of the cluster: scheduler, kubelets, Job controller and garbage collector. They read and change
+//! objects through the API server, as the real ones do, and everything takes time.
 
 mod interruptions;
 mod jobs;

@@ -1,4 +1,4 @@
-//! Nodes: they join, tell of their GPUs, and are lost with their instances.
+//! Nodes: they join, advertise their GPUs, and disappear with their instances.
 
 use axum::http::Method;
 use k8s_openapi::api::core::v1 as k8s;

@@ -1,4 +1,4 @@
-//! Kubelets, as pods see them: containers start, do their work, and end when they are told to.
+//! The kubelets' part for pods: containers start, run and end.
 
 use std::sync::Arc;
 

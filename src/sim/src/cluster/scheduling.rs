@@ -1,4 +1,4 @@
-//! The scheduler at work: every pod that waits is tried in its turn, and bound, or told why not.
+//! The scheduling loop: tries each waiting pod in turn, and binds it or reports why it fits nowhere.
 
 use axum::http::Method;
 use poolwright_core::{Pod, PodPhase};

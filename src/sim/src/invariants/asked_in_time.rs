@@ -1,4 +1,4 @@
-//! Who is on a machine that the cloud takes back is asked to go while there is time.
+//! Pods on an interrupted node are evicted before the instance ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

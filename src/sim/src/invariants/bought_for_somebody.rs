@@ -1,4 +1,4 @@
-//! Nothing is bought in vain.
+//! No node is bought without pods for it.
 
 use std::collections::BTreeSet;
 

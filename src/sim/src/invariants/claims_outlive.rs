@@ -1,4 +1,4 @@
-//! Claims end after their instances.
+//! A claim is deleted only after its instance has ended.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Whoever looks at a claim sees why it is there and what it waits for.
+//! Every claim says why it exists and what it waits for.
 
 use std::time::Duration;
 

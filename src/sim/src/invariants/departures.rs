@@ -1,4 +1,4 @@
-//! Nobody is made to go without need.
+//! No pod is evicted without need.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

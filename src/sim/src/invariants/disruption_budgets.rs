@@ -1,4 +1,4 @@
-//! No more nodes that are well are emptied at a time than their pool allows.
+//! Disruption stays within the budgets of each pool.
 
 use poolwright_api::NodeClaim;
 use poolwright_core::{Cause, NodeBudget, Share};

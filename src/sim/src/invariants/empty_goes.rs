@@ -1,4 +1,4 @@
-//! Nothing is paid for that nobody uses.
+//! Empty nodes are terminated.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Prices are never guessed.
+//! Unknown prices are never bought.
 
 use super::{Memory, Scene};
 

@@ -1,4 +1,4 @@
-//! Nothing runs that nobody asked for.
+//! No instance runs without a claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What must never be, each a sentence in a file of its own. Everything is looked at from outside: the objects of the API server,
-//! the machines of the cloud, who asked for what.
+//! The rules that no world may break, one file each. They observe from outside: objects of the API server, machines of the
+//! cloud, and the requests of each caller.
 
 mod asked_in_time;
 mod bought_for_somebody;

@@ -1,4 +1,4 @@
-//! Nothing is bought again and again.
+//! The controller does not buy the same node again and again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

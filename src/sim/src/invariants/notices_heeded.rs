@@ -1,4 +1,4 @@
-//! What the cloud says of a machine is neither lost nor put off.
+//! Every interruption message is recorded in the claim in time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What could be had for a pod, judged anew and one offering at a time: a second opinion on the planner, not the planner.
+//! The offerings that fit a pod, judged one by one. This second opinion on the planner shares no code with it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Bought once.
+//! Each claim gets at most one instance.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Only who leads writes.
+//! Only the leader writes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

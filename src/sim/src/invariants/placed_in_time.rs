@@ -1,4 +1,4 @@
-//! Work does not wait where a node could be had.
+//! No pod waits for long if a node for it can be bought.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Whoever looks at a pod that waits sees what is done for it, or why nothing is.
+//! Every waiting pod has an event that says what happens for it, or why nothing happens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Limits of pools.
+//! Pools stay within their limits.
 
 use std::collections::BTreeMap;
 

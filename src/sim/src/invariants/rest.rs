@@ -1,4 +1,4 @@
-//! When nothing goes wrong any more, all work gets done, and then nothing is left.
+//! After the last accident all work completes, and then nothing is left.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Nobody has to leave a node that is well before there is room elsewhere.
+//! A pod leaves a working node only after it has room elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Work is never killed to give a node back.
+//! No instance is terminated under running pods.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Records the life of every machine and every pod while a workload is played, as the API server and the cloud show them.
+//! Records the life of each machine and pod during a replay, as the API server and the cloud show them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How long the solver may look for something better, where time stands still while it does.
+//! Limits how long the solver searches, because simulated time stands still during the search.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

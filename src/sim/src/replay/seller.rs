@@ -1,4 +1,4 @@
-//! The cloud as a controller with several node classes calls it: each class sells its own part of what there is.
+//! A cloud in which each node class sells its own part of the catalogue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The cluster as the scheduler remembers it (kube-scheduler's cache): what is on each node, kept up to date pod by pod.
+//! The scheduler's cache: the pods on each node, updated pod by pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

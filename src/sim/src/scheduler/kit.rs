@@ -1,4 +1,4 @@
-//! What the tests of the scheduler are written with.
+//! Helpers for the tests of the scheduler.
 
 use std::sync::Arc;
 

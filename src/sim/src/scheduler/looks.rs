@@ -1,5 +1,4 @@
-//! What pods look like to rules that choose by namespace and labels: each look is numbered once, so that a rule is asked
-//! once for all pods that are alike.
+//! Groups pods by namespace and labels, so that each rule is evaluated once for all pods that look the same to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

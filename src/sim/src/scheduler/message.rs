@@ -1,4 +1,4 @@
-//! What the kube-scheduler writes into the condition of a pod for which it has found no node (`FitError`).
+//! The message in the condition of a pod that fits on no node (`FitError` of the kube-scheduler).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which pods wait for a scheduler, and in which order it takes them.
+//! The queue of pods that wait for a scheduler, in its order.
 
 use std::cmp::{Ordering, Reverse};
 

@@ -1,4 +1,4 @@
-//! Why a node does not take a pod, in the words of the kube-scheduler.
+//! The reasons why a node does not fit a pod, in the words of the kube-scheduler.
 
 use std::fmt;
 

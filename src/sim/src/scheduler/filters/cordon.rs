@@ -1,4 +1,4 @@
-//! `NodeUnschedulable`: a cordoned node takes only pods that tolerate the taint of a cordon.
+//! `NodeUnschedulable`: only pods that tolerate the taint of a cordon fit on a cordoned node.
 
 use poolwright_terms::keys::CORDON_TAINT;
 use poolwright_terms::{Taint, TaintEffect};

@@ -1,4 +1,4 @@
-//! Whether a node takes a pod: the filter plugins of a kube-scheduler's default profile, in its order. One plugin, one file.
+//! The filter plugins of the default profile of the kube-scheduler, in its order. Each plugin has one file.
 
 mod cordon;
 mod node_affinity;

@@ -1,4 +1,4 @@
-//! `NodeAffinity`: what the scheduler's configuration demands, the pod's node selector, its required node affinity.
+//! `NodeAffinity`: the pod's node selector, its required node affinity, and the added affinity of its scheduler profile.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! `NodePorts`: host ports are free.
+//! `NodePorts`: the host ports of the pod are free.
 
 use poolwright_core::{Pod, rules};
 

@@ -1,4 +1,4 @@
-//! `NodeResourcesFit`: room for everything that the pod requests, and for one pod more.
+//! `NodeResourcesFit`: the node has room for the requests of the pod, and for one more pod.
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::Pod;

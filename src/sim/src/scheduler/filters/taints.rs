@@ -1,4 +1,4 @@
-//! `TaintToleration`: every taint that keeps pods away is tolerated.
+//! `TaintToleration`: the pod tolerates every `NoSchedule` and `NoExecute` taint.
 
 use poolwright_terms::TaintEffect;
 

@@ -1,4 +1,4 @@
-//! Which pods of a node a PodDisruptionBudget protects from being evicted.
+//! Finds the pods of a node that a PodDisruptionBudget protects from eviction.
 
 use poolwright_core::rules::matches;
 use poolwright_core::{Budget, BudgetLimit, BudgetSelector, Pod, Share};

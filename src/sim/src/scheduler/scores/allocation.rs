@@ -1,5 +1,5 @@
-//! `NodeResourcesFit` (`LeastAllocated`) and `NodeResourcesBalancedAllocation`, both of CPU and memory alone: rather a node
-//! with much room, and one whose CPU and memory come to be used alike.
+//! `NodeResourcesFit` (`LeastAllocated`) and `NodeResourcesBalancedAllocation`, both for CPU and memory only: prefer nodes
+//! with much free room, and nodes whose CPU and memory would be used equally.
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::Pod;

@@ -1,4 +1,4 @@
-//! `NodeAffinity`: rather a node that meets what the pod and its scheduler prefer.
+//! `NodeAffinity`: prefers nodes that match the preferred affinity of the pod and of its scheduler profile.
 
 use poolwright_core::rules::check_affinity;
 

@@ -1,4 +1,4 @@
-//! `TaintToleration`: rather a node whose soft taints the pod tolerates.
+//! `TaintToleration`: prefers nodes whose `PreferNoSchedule` taints the pod tolerates.
 
 use poolwright_terms::TaintEffect;
 

@@ -1,4 +1,4 @@
-//! What the scheduler remembers.
+//! The scheduler's cache.
 
 use std::sync::Arc;
 

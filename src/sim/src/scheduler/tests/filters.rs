@@ -1,4 +1,4 @@
-//! Rules about the node alone.
+//! Rules about one pod and one node.
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::rules::NODE_NAME_FIELD;

@@ -1,4 +1,4 @@
-//! What the scheduler does, rule by rule. That it is what a real one does is asked elsewhere.
+//! Tests of the scheduler, rule by rule. Other tests compare it with the real kube-scheduler.
 
 mod cluster;
 mod filters;

@@ -1,4 +1,4 @@
-//! Whom a pod evicts.
+//! Preemption: which pods are evicted.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which of several nodes is the best.
+//! Scores: which of several fitting nodes is chosen.
 
 use poolwright_core::{Preferences, Weighted};
 use poolwright_terms::TaintEffect;

@@ -1,4 +1,4 @@
-//! Volumes that are bound.
+//! Bound volumes.
 
 use std::sync::Arc;
 
