@@ -100,9 +100,9 @@ async fn a_machine_that_is_taken_back_with_notice_is_closed_two_minutes_before()
     assert_eq!((how, dies.saturating_sub(at)), (Notice::Closes, Duration::from_mins(2)));
     world.live_until(at.saturating_sub(Duration::from_secs(1))).await;
     let taints = |world: &SimWorld| world.taints("a").expect("the node is there");
-    assert!(taints(&world).iter().all(|key| !key.contains("spot-itn")));
+    assert!(taints(&world).iter().all(|key| !key.contains("/interrupted")));
     world.live_until(at + Duration::from_secs(1)).await;
-    assert!(taints(&world).iter().any(|key| key.contains("spot-itn")));
+    assert!(taints(&world).iter().any(|key| key.contains("/interrupted")));
     assert!(world.cloud.is_running(&machine.instance.provider_id));
     world.live_until(dies + Duration::from_secs(1)).await;
     assert!(!world.cloud.is_running(&machine.instance.provider_id));

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -287,9 +287,13 @@ async fn launch_templates_that_were_not_used_for_an_hour_go_and_those_of_others_
     };
     let before = templates().await.unwrap();
     provider.launch(&world.request(0, &offerings)).await.unwrap();
-    let first: Vec<_> =
-        templates().await.unwrap().into_iter().filter(|name| !before.contains(name)).collect();
-    let [first] = &first[..] else { panic!("{first:?}") };
+    let first = &wait_for("the template of the launch to be listed", SOON, async || {
+        let new: Vec<_> = templates().await?.into_iter().filter(|name| !before.contains(name)).collect();
+        let [first] = &new[..] else { bail!("new are {new:?}, old are {}", before.len()) };
+        Ok(first.clone())
+    })
+    .await
+    .unwrap();
     world.merge_class(json!({"userData": "#!/bin/sh\necho changed\n"}));
     world.ahead.store(2 * 3600, Ordering::Relaxed);
     let late = provider.launch(&world.request(1, &offerings)).await.unwrap();

@@ -156,7 +156,7 @@ async fn a_queue_that_is_not_there_is_said_by_a_class_that_is_ready_all_the_same
     assert!(
         said.message.contains(&format!("no SQS queue `{}`", world.cluster))
             && said.message.contains("--aws-interruption-queue")
-            && said.message.contains("nodes are launched all the same"),
+            && said.message.contains("launches are not affected"),
         "{said:?}"
     );
     let event = cluster.wait_said("EC2NodeClass", "gpu", "InterruptionQueueUnreadable").await.unwrap();

@@ -213,7 +213,7 @@ async fn a_node_that_goes_waits_for_a_budget_says_so_and_goes_when_it_allows() {
     for claim in &before {
         wait_until_it_is_gone(&cluster, claim).await;
     }
-    wait_for_event(&cluster, &namespace, "Evicted", "its node goes").await;
+    wait_for_event(&cluster, &namespace, "Evicted", "its node will be terminated").await;
     let pods = cluster.wait_running(&namespace, 2).await.unwrap();
     let old: Vec<String> = before.iter().map(node_name).collect();
     let node_of = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
@@ -233,7 +233,7 @@ async fn a_protected_pod_is_told_to_end_with_all_of_its_grace_before_the_time_of
     let spec = json!({"template": {"spec": {"deadlines": {"termination": "100s"}}}});
     let claim = one_node_with(&cluster, (&name, &namespace), spec, &[guarded]).await;
     delete(&cluster, &claim).await;
-    wait_for_event(&cluster, &namespace, "Ended", "told to end within 90 s").await;
+    wait_for_event(&cluster, &namespace, "Ended", "deleted with a grace period of 90 s").await;
     cluster.delete_pods(&namespace).await.unwrap();
     wait_until_it_is_gone(&cluster, &claim).await;
 }
