@@ -16,7 +16,7 @@ use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
 use crate::problem::Problem;
 use crate::solution::{Proof, Solution, Stopped};
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 use crate::stop::StopSignal;
 use crate::warm::{self, Warm};
 use crate::{admit, exact, large_neighbourhood, resource_bound, shadow_prices, small_exact, verify};
@@ -58,7 +58,7 @@ fn begin<T>(
     let mut plan = admit::plan_until(&model, &mut || meter.ask());
     meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
     let mut proven = None;
-    let exact = if options.stages.has(Stage::SmallExact) {
+    let exact = if options.stages.has(SearchStage::SmallExact) {
         small_exact::solve(&model, &model.totals(), &mut meter)
     } else {
         None
@@ -69,7 +69,7 @@ fn begin<T>(
             meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
         }
         proven = Some(plan.cost(&model));
-    } else if options.stages.has(Stage::AdmitByPrices)
+    } else if options.stages.has(SearchStage::AdmitByPrices)
         && model.gathered(&plan.placed(&model)) != model.totals()
         && let Some(better) = admit::improve(&model, &plan, options.lp(), &mut meter)
     {
@@ -82,10 +82,10 @@ fn begin<T>(
     }
     run.recall(warm, &mut meter);
     run.search(&mut meter);
-    if run.certificate.is_none() && options.stages.has(Stage::PriceProven) {
+    if run.certificate.is_none() && options.stages.has(SearchStage::PriceProven) {
         run.price(&mut meter);
     }
-    if run.bound == 0 && !run.is_least() && options.stages.has(Stage::ResourceBound) {
+    if run.bound == 0 && !run.is_least() && options.stages.has(SearchStage::ResourceBound) {
         // Time was up before any relaxation: of contents nothing was priced.
         if let Some(certificate) = resource_bound::certificate(&model, &run.demand, options.lp()) {
             run.raise(run.proven(&model, &certificate), Proof::Truncated);
@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
 
 impl Run<'_> {
     /// Whether a stage is on.
-    fn has(&self, stage: Stage) -> bool {
+    fn has(&self, stage: SearchStage) -> bool {
         self.options.stages.has(stage)
     }
 
@@ -224,7 +224,7 @@ impl Run<'_> {
 
     /// Uses what an earlier solve left, where no pods are divided by choices.
     fn recall(&mut self, warm: Option<&Warm>, meter: &mut Meter<'_>) {
-        let on = self.has(Stage::WarmStart) && !self.open;
+        let on = self.has(SearchStage::WarmStart) && !self.open;
         let Some(warm) = warm.filter(|_| on) else { return };
         let (known, prices) = warm.recall(self.problem, self.model);
         if known.is_empty() {
@@ -279,7 +279,9 @@ impl Run<'_> {
 
     /// Searches once more what the best prices known leave open.
     fn verify(&mut self, pricer: &mut Pricer<'_>, meter: &mut Meter<'_>) {
-        let Some(certificate) = self.certificate.clone().filter(|_| self.has(Stage::Verify)) else { return };
+        let Some(certificate) = self.certificate.clone().filter(|_| self.has(SearchStage::Verify)) else {
+            return;
+        };
         // Where branches have proven more, these prices are history.
         if self.proven(self.model, &certificate) < self.bound {
             return;
@@ -319,7 +321,7 @@ impl Run<'_> {
         }
         if self.small
             && !self.open
-            && self.has(Stage::ExactProgram)
+            && self.has(SearchStage::ExactProgram)
             && let Some((plan, cost)) = exact::solve(self.model, &self.demand, meter)
         {
             self.raise(cost, Proof::Complete);
@@ -362,7 +364,7 @@ impl Run<'_> {
                     return;
                 }
                 if let Some(relaxed) = generation.relaxed().filter(|relaxed| relaxed.gap() <= next)
-                    && self.has(Stage::Glimpses)
+                    && self.has(SearchStage::Glimpses)
                 {
                     next = relaxed.gap() * GLIMPSE;
                     self.dive(&mut pricer, &relaxed, &exchanges, (0.6, 1), meter);
@@ -378,7 +380,7 @@ impl Run<'_> {
             let Some(relaxed) = generation.relaxed() else { return };
             self.last = Some(relaxed.clone());
             for (at, style) in styles.iter().enumerate() {
-                if !self.has(if at == 0 { Stage::DeepDives } else { Stage::MoreDives }) {
+                if !self.has(if at == 0 { SearchStage::DeepDives } else { SearchStage::MoreDives }) {
                     continue;
                 }
                 self.dive(&mut pricer, &relaxed, &exchanges, *style, meter);
@@ -386,16 +388,19 @@ impl Run<'_> {
                     return;
                 }
             }
-            if *gap < COARSE && self.has(Stage::ExactSearch) && self.enumerate(&relaxed, meter) {
+            if *gap < COARSE && self.has(SearchStage::ExactSearch) && self.enumerate(&relaxed, meter) {
                 return;
             }
-            if *gap < COARSE && self.has(Stage::Branching) && demand.iter().sum::<u64>() <= BRANCH_AT_ONCE {
+            if *gap < COARSE
+                && self.has(SearchStage::Branching)
+                && demand.iter().sum::<u64>() <= BRANCH_AT_ONCE
+            {
                 self.branch(relaxed, &exchanges, meter);
                 return;
             }
         }
         self.verify(&mut pricer, meter);
-        if let Some(relaxed) = generation.relaxed().filter(|_| self.has(Stage::Improve)) {
+        if let Some(relaxed) = generation.relaxed().filter(|_| self.has(SearchStage::Improve)) {
             self.improve(&mut pricer, &relaxed, &exchanges, meter);
         }
     }
@@ -452,7 +457,7 @@ impl Run<'_> {
 
     fn style(&self, round_up: f64, steps: u32) -> Style {
         let goal = Goal { gap: 0.0005, rounds: 12, levels: (0, 0), prove: false };
-        let part = if self.has(Stage::DiveSteps) { 8 } else { usize::MAX };
+        let part = if self.has(SearchStage::DiveSteps) { 8 } else { usize::MAX };
         Style { round_up, steps, part, goal, seed: self.seed() }
     }
 

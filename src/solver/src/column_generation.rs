@@ -15,7 +15,7 @@ use crate::meter::Meter;
 use crate::open::Open;
 use crate::plan::Stock;
 use crate::pricing::{Priced, Pricer};
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 
 /// When to stop.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,7 @@ impl Relaxed {
 /// Pairs (i, j) such that a pod of i takes any place of a pod of j; those that follow from others are left out.
 pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
     let n = model.classes.len();
-    if !model.stages.has(Stage::Exchanges) {
+    if !model.stages.has(SearchStage::Exchanges) {
         return Vec::new();
     }
     let homes: Vec<BitSet> = model
@@ -151,7 +151,8 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
 /// Contents of one class alone, on the bins where such a pod is cheapest: they keep prices within reason from the start.
 pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
     let mut columns = BTreeSet::new();
-    let variety = if model.bins.len() > MANY_BINS || !model.stages.has(Stage::StartColumns) { 1 } else { 3 };
+    let variety =
+        if model.bins.len() > MANY_BINS || !model.stages.has(SearchStage::StartColumns) { 1 } else { 3 };
     for (index, class) in model.classes.iter().enumerate() {
         if demand[index] == 0 {
             continue;
@@ -275,7 +276,7 @@ impl<'m, 't> Generation<'m, 't> {
             open,
             tolerance: if center.is_some() { 0.002 } else { 0.01 },
             center,
-            smoothing: if model.stages.has(Stage::Smoothing) { SMOOTHING } else { 0.0 },
+            smoothing: if model.stages.has(SearchStage::Smoothing) { SMOOTHING } else { 0.0 },
             values: None,
             solved: false,
             solving: 0,
@@ -350,7 +351,7 @@ impl<'m, 't> Generation<'m, 't> {
                 _ => (values.pods.clone(), values.bins.clone(), values.limits.clone()),
             };
             let prices = Prices::new(model, &pods, &bins, &limits);
-            let tolerance = if model.stages.has(Stage::Tolerance) { self.tolerance } else { 0.0 };
+            let tolerance = if model.stages.has(SearchStage::Tolerance) { self.tolerance } else { 0.0 };
             let charges: Vec<u64> = (0..model.bins.len()).map(|bin| prices.charge(model, bin)).collect();
             let tasks: Vec<(u64, Effort)> = charges
                 .iter()
@@ -365,7 +366,7 @@ impl<'m, 't> Generation<'m, 't> {
             if meter.spend(all.iter().map(|priced| priced.work).sum()) {
                 return End::Stopped;
             }
-            if goal.prove && model.stages.has(Stage::Variety) {
+            if goal.prove && model.stages.has(SearchStage::Variety) {
                 let at = (prices.pods.as_slice(), charges.as_slice());
                 diverse_columns::add(pricer, at, self.demand, self.solving, &mut all, meter);
                 if meter.stopped() {
@@ -411,7 +412,7 @@ impl<'m, 't> Generation<'m, 't> {
             }
             let open = gap(self.best.bound);
             if added > 0 {
-                self.smoothing = if model.stages.has(Stage::Smoothing) { SMOOTHING } else { 0.0 };
+                self.smoothing = if model.stages.has(SearchStage::Smoothing) { SMOOTHING } else { 0.0 };
                 self.tolerance = tolerance.min((open / 8.0).max(goal.gap / 4.0));
             } else if self.smoothing > 0.0 {
                 self.smoothing = 0.0;
@@ -424,7 +425,7 @@ impl<'m, 't> Generation<'m, 't> {
             }
             // The bins that hold the bound down are searched harder from now on.
             for (excess, bin) in loose {
-                if model.stages.has(Stage::Efforts) && (added == 0 || excess * 2.0 > open) {
+                if model.stages.has(SearchStage::Efforts) && (added == 0 || excess * 2.0 > open) {
                     levels[bin] = (levels[bin] + 1).min(goal.levels.1);
                     pricer.levels[bin] = pricer.levels[bin].max(levels[bin]);
                 }
@@ -454,7 +455,7 @@ fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> 
         let limits: f64 =
             bin.limit_use.iter().map(|(limit, amount)| values.limits[*limit as usize] * *amount as f64).sum();
         let scarcity = values.bins[index] + limits;
-        let best = if model.stages.has(Stage::SeveralBest) { quota.min(4) } else { 1 };
+        let best = if model.stages.has(SearchStage::SeveralBest) { quota.min(4) } else { 1 };
         let found = priced.found.into_iter().rev().take(best).map(|(_, pods)| pods);
         let mut others: Vec<(f64, Vec<(u32, u32)>)> =
             priced.others.into_iter().map(|pods| (worth(&pods), pods)).collect();

@@ -11,7 +11,7 @@ use crate::lp::Seed;
 use crate::meter::Meter;
 use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 
 /// How a dive goes.
 #[derive(Clone, Copy, Debug)]
@@ -265,7 +265,7 @@ pub(crate) fn dive(
             }
         }
         slots.settle(&mut plan, &mut left, &above, &relaxed.pods);
-        if model.stages.has(Stage::Fill) {
+        if model.stages.has(SearchStage::Fill) {
             plan.fill(model, &mut left, &greedy::by_value(&relaxed.pods));
         }
         if left == before {

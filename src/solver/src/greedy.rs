@@ -8,7 +8,7 @@ mod fill;
 use self::fill::Filler;
 use crate::canonical::{Model, Pattern, Row};
 use crate::plan::{Plan, Stock};
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 
 /// How pods are valued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Taste {
     pub fn all(model: &Model) -> Vec<Self> {
         let has = |wanted: fn(&Row) -> bool| model.rows.iter().any(wanted);
         let mut tastes = vec![Self::default()];
-        if !model.stages.has(Stage::GreedyTastes) {
+        if !model.stages.has(SearchStage::GreedyTastes) {
             return tastes;
         }
         if has(|row| matches!(row, Row::Limit(_))) {

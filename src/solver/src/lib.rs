@@ -65,6 +65,6 @@ pub use solution::{
     Solution, Step, Stopped, Unplaced, UnplacedReason, gap,
 };
 pub use solve::{greedy, solve, solve_from};
-pub use stages::{Stage, Stages};
+pub use stages::{SearchStage, Stages};
 pub use stop::{NeverStop, Progress, StopSignal};
 pub use warm::Warm;

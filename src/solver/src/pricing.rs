@@ -15,7 +15,7 @@ use crate::canonical::{Content, Model};
 use crate::knapsack::{self, Effort, Guard, Item, Scratch};
 use crate::knapsack_lp::{self, LpItem};
 use crate::meter::{Meter, Pulse};
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 
 /// Work units of a round below which further threads are not started.
 const WORTH_A_THREAD: u64 = 2_000;
@@ -245,7 +245,7 @@ impl<'m> Pricer<'m> {
             let requests = &self.model.classes[item.class as usize].requests;
             requests.iter().zip(capacity).any(|(request, room)| *request > room / 2)
         });
-        if large.is_empty() || small.len() < SPLIT || !self.model.stages.has(Stage::LargePods) {
+        if large.is_empty() || small.len() < SPLIT || !self.model.stages.has(SearchStage::LargePods) {
             let answer = knapsack::solve(
                 &self.model.classes,
                 (capacity, content.as_mut().map(|content| content as &mut dyn Guard)),
@@ -330,7 +330,7 @@ impl<'m> Pricer<'m> {
 
     /// Classes that need no content of their own: none, unless that stage is off.
     fn held(&self, bin: usize) -> BTreeSet<u32> {
-        if self.model.stages.has(Stage::OtherContents) {
+        if self.model.stages.has(SearchStage::OtherContents) {
             return BTreeSet::new();
         }
         self.model.bins[bin].classes.iter().copied().collect()
@@ -464,7 +464,7 @@ impl<'m> Pricer<'m> {
                         || candidate.requests != mine.requests)
             })
         };
-        let asked = self.model.stages.has(Stage::ItemDominance);
+        let asked = self.model.stages.has(SearchStage::ItemDominance);
         (0..kept.len())
             .filter(|index| !asked || !dominated(*index))
             .map(|index| kept[index].item.clone())

@@ -8,11 +8,11 @@ macro_rules! stages {
     ($($(#[$doc:meta])* $stage:ident = $name:literal,)*) => {
         /// One part of the search that can be turned off.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Stage {
+        pub enum SearchStage {
             $($(#[$doc])* $stage,)*
         }
 
-        impl Stage {
+        impl SearchStage {
             /// All of them, in the order of a solve.
             pub const ALL: &'static [Self] = &[$(Self::$stage,)*];
 
@@ -130,12 +130,12 @@ pub struct Stages {
 impl Stages {
     /// The same without `stage`.
     #[must_use]
-    pub fn without(self, stage: Stage) -> Self {
+    pub fn without(self, stage: SearchStage) -> Self {
         Self { off: self.off | 1 << stage as u32 }
     }
 
     /// Whether `stage` is on.
-    pub(crate) fn has(self, stage: Stage) -> bool {
+    pub(crate) fn has(self, stage: SearchStage) -> bool {
         self.off >> stage as u32 & 1 == 0
     }
 }

@@ -1,8 +1,8 @@
 //! Shared terms: keys, types and reasons that all crates use, each defined once.
 //!
 //! This crate holds the keys of labels, annotations, taints and finalizers; the types that the API, decisions and providers
-//! share ([`Taint`], [`NodeClassRef`], [`CapacityType`], [`InterruptionKind`]); the types of conditions; the registry of
-//! reasons ([`Reason`]).
+//! share ([`Taint`], [`NodeClassRef`], [`CapacityType`], [`InterruptionKind`]); the types of conditions; the
+//! stages of a claim ([`Stage`]); the registry of reasons ([`Reason`]).
 //!
 //! It must not contain decisions, amounts and prices (the catalogue has them), API objects, clients, or I/O. It
 //! depends on no other crate of the workspace.
@@ -14,6 +14,7 @@ pub mod keys;
 pub mod labels;
 mod node_class;
 mod reason;
+mod stage;
 mod taint;
 
 pub use capacity::CapacityType;
@@ -22,4 +23,5 @@ pub use interruption::InterruptionKind;
 pub use keys::{API_VERSION, GROUP, VERSION};
 pub use node_class::NodeClassRef;
 pub use reason::Reason;
+pub use stage::Stage;
 pub use taint::{Taint, TaintEffect};

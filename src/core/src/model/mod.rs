@@ -59,10 +59,10 @@ pub use crate::model::quota::Quota;
 pub use crate::model::rules::{NodeTerm, Operator, Requirement, Toleration, TolerationMatch};
 pub use crate::model::shared::Shared;
 pub use crate::model::snapshot::Snapshot;
-pub use crate::model::stage::Stage;
 pub use crate::model::taken_back::TakenBack;
 pub use crate::model::unmodelled::UnmodelledRule;
 pub use crate::model::volumes::{
     Attachment, NodeDrivers, PodVolume, StorageClass, Volume, VolumeClaim, VolumeShape,
 };
 pub use crate::model::workload::Workload;
+pub use poolwright_terms::Stage;

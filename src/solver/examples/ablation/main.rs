@@ -14,8 +14,8 @@ mod common;
 use std::collections::BTreeMap;
 
 use poolwright_solver::{
-    NeverStop, Options, Problem, Progress, Proof, Solution, Stage, Stages, StopSignal, Warm, check, gap,
-    solve, solve_from,
+    NeverStop, Options, Problem, Progress, Proof, SearchStage, Solution, Stages, StopSignal, Warm, check,
+    gap, solve, solve_from,
 };
 
 use cases::Case;
@@ -263,12 +263,12 @@ fn main() {
             name => names.push(name.to_owned()),
         }
     }
-    let stages: Vec<Stage> = Stage::ALL
+    let stages: Vec<SearchStage> = SearchStage::ALL
         .iter()
         .copied()
         .filter(|stage| only.is_empty() || only.iter().any(|only| stage.name().contains(only.as_str())))
         .collect();
-    let mut idle: Vec<Stage> = stages.clone();
+    let mut idle: Vec<SearchStage> = stages.clone();
     for case in cases::all() {
         if !names.is_empty() && !names.iter().any(|name| name == case.name) {
             continue;
@@ -310,7 +310,7 @@ fn main() {
             idle.retain(|idle| idle != stage);
         }
     }
-    let idle: Vec<&str> = idle.into_iter().map(Stage::name).collect();
+    let idle: Vec<&str> = idle.into_iter().map(SearchStage::name).collect();
     println!(
         "\nno effect on any case: {}",
         if idle.is_empty() { "none".to_owned() } else { idle.join(", ") }

@@ -17,7 +17,7 @@ use crate::canonical::Model;
 use crate::choice::Choice;
 use crate::greedy::{self, Taste, Value};
 use crate::plan::{Plan, Stock};
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 
 pub(crate) use by_prices::improve;
 
@@ -32,7 +32,7 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan 
     let most = model.demand();
     let mut best: Option<Plan> = None;
     for value in [Value::Alone, Value::Share] {
-        if value == Value::Alone && !model.stages.has(Stage::GreedyAlone) {
+        if value == Value::Alone && !model.stages.has(SearchStage::GreedyAlone) {
             continue;
         }
         let values = greedy::values(model, &most, value);
@@ -69,10 +69,10 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan 
 }
 
 /// How the pods of the best cover are planned once more, pod by pod. The first is first fit: no plan is dearer.
-const INSERTIONS: &[(Stage, Rule, Order)] = &[
-    (Stage::InsertFirstFit, Rule::FewestPods, Order::Requests),
-    (Stage::InsertApart, Rule::LeastPrice, Order::Apart),
-    (Stage::InsertDearest, Rule::LeastPrice, Order::Worth),
+const INSERTIONS: &[(SearchStage, Rule, Order)] = &[
+    (SearchStage::InsertFirstFit, Rule::FewestPods, Order::Requests),
+    (SearchStage::InsertApart, Rule::LeastPrice, Order::Apart),
+    (SearchStage::InsertDearest, Rule::LeastPrice, Order::Worth),
 ];
 /// So many of them even when time is up.
 const INSERTIONS_AT_LEAST: usize = 2;
@@ -296,7 +296,7 @@ impl Attempt<'_> {
     /// Offers the room that is left to plain classes and to whole gangs once more.
     fn again(&self, plan: &mut Plan, totals: &[u64]) {
         let model = self.model;
-        if !model.stages.has(Stage::OfferAgain) {
+        if !model.stages.has(SearchStage::OfferAgain) {
             return;
         }
         let missing = |plan: &Plan| -> Vec<u64> {

@@ -7,7 +7,7 @@ use crate::canonical::Model;
 use crate::column_generation::Relaxed;
 use crate::flow::Split;
 use crate::plan::Plan;
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 
 /// Other options that are tried after the ones the relaxation likes best.
 const SWITCHES: usize = 6;
@@ -45,7 +45,7 @@ pub(super) fn fixings(model: &Model, totals: &[u64], relaxed: &Relaxed, best: &P
     next.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut all = vec![first.clone(), placed];
     for (_, choice, split) in
-        next.into_iter().take(if model.stages.has(Stage::Switches) { SWITCHES } else { 0 })
+        next.into_iter().take(if model.stages.has(SearchStage::Switches) { SWITCHES } else { 0 })
     {
         let mut demand = first.clone();
         put(&mut demand, choice, split);

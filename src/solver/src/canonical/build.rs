@@ -14,7 +14,7 @@ use crate::choice::Choice;
 use crate::gpu::{self, Room};
 use crate::problem::{GpuRequest, GpuState, Problem, risk};
 use crate::solution::UnplacedReason;
-use crate::stages::{Stage, Stages};
+use crate::stages::{SearchStage, Stages};
 
 /// The problem's classes that no bin holds, with their counts and why.
 type Homeless = Vec<(u32, u64, UnplacedReason)>;
@@ -287,7 +287,7 @@ impl Model {
     pub fn with(problem: &Problem, stages: Stages) -> Self {
         let build = Build::new(problem);
         let admission = Admission::new(&build);
-        let (mut bins, admits) = build.bins(&admission, stages.has(Stage::Dominance));
+        let (mut bins, admits) = build.bins(&admission, stages.has(SearchStage::Dominance));
         let (mut classes, choices, homeless) = build.classes(&admission, &bins, &admits);
         let lists: Vec<&[u32]> = classes.iter().map(|class| class.conflicts.as_slice()).collect();
         let parties = Parties::new(&lists);

@@ -1,7 +1,7 @@
 //! Fills one node, class after class. The greedy spends most of its time here.
 
 use crate::canonical::{Content, Model, UNLIMITED};
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 
 /// In which orders to fill each bin, and what is known of the classes in them.
 pub(super) struct Filler<'m> {
@@ -36,7 +36,7 @@ impl<'m> Filler<'m> {
     /// What an empty node of a bin holds of pods that are left, filled in each of its orders.
     pub fn fillings(&mut self, bin: u32, left: &[u64]) -> Vec<Vec<(u32, u32)>> {
         let mut orders = std::mem::take(&mut self.orders[bin as usize]);
-        let most = if self.model.stages.has(Stage::GreedyOrders) { orders.len() } else { 1 };
+        let most = if self.model.stages.has(SearchStage::GreedyOrders) { orders.len() } else { 1 };
         let fillings = orders.iter_mut().take(most).map(|order| self.fill(bin, order, left)).collect();
         self.orders[bin as usize] = orders;
         fillings

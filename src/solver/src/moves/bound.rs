@@ -13,7 +13,7 @@ use crate::knapsack::Effort;
 use crate::meter::Meter;
 use crate::pricing::{Priced, Pricer};
 use crate::problem::{DisruptionBudget, Problem};
-use crate::stages::{Stage, Stages};
+use crate::stages::{SearchStage, Stages};
 use crate::units::UNITS;
 
 /// How finely prices are scaled.
@@ -110,7 +110,7 @@ pub(super) fn bound(
     let (most_pods, most_nodes) = (budget.evictions.map(i128::from), budget.nodes.map(i128::from));
     let total: i128 = terms.iter().map(|term| term.price).sum();
     let mut best = 0;
-    let first = if stages.has(Stage::MoveScales) { 0 } else { SCALE };
+    let first = if stages.has(SearchStage::MoveScales) { 0 } else { SCALE };
     for scale in first..=SCALE {
         // In parts of a value unit, so that nothing is rounded before the end.
         let at = |per_pod: i128, per_node: i128| -> i128 {
@@ -125,10 +125,10 @@ pub(super) fn bound(
             worth * scale + nodes - budget * SCALE
         };
         best = best.max(at(0, 0));
-        if most_pods.is_some() && stages.has(Stage::MoveWeights) {
+        if most_pods.is_some() && stages.has(SearchStage::MoveWeights) {
             best = best.max(climb(total, |weight| at(weight, 0)));
         }
-        if most_nodes.is_some() && stages.has(Stage::MoveWeights) {
+        if most_nodes.is_some() && stages.has(SearchStage::MoveWeights) {
             best = best.max(climb(total, |weight| at(0, weight)));
         }
         if meter.spend(terms.len() as u64) {

@@ -9,7 +9,7 @@ use crate::meter::Meter;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::solution::{Proof, Solution, Stopped};
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 use crate::stop::StopSignal;
 
 /// With at most so many nodes there, the engine decides about all free room itself.
@@ -28,7 +28,7 @@ pub(super) struct Search<'c> {
 
 impl Search<'_> {
     /// Whether a stage is on.
-    fn has(&self, stage: Stage) -> bool {
+    fn has(&self, stage: SearchStage) -> bool {
         self.options.stages.has(stage)
     }
 
@@ -77,7 +77,7 @@ impl Search<'_> {
         options: &Options,
         signal: &mut dyn StopSignal,
     ) -> Result<Target, Vec<u32>> {
-        let few = self.cluster.nodes.len() <= FEW && self.has(Stage::FewNodes);
+        let few = self.cluster.nodes.len() <= FEW && self.has(SearchStage::FewNodes);
         let plain = &self.cluster.plain;
         let none = Vec::new();
         let guests = if few { &none[..] } else { rooms.guests() };
@@ -106,7 +106,7 @@ impl Search<'_> {
             {
                 let mut part = Part(&mut *signal);
                 let mut meter = Meter::new(&mut part, choice);
-                if self.has(Stage::ShutLikely) {
+                if self.has(SearchStage::ShutLikely) {
                     rooms.shut_likely(prices, &want);
                 }
                 rooms.drain(prices, &want, &mut |work| meter.spend(work));
@@ -141,7 +141,7 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
     }
     let mut proven;
     let has = |stage| options.stages.has(stage);
-    let settled = if has(Stage::Subsets) { subsets::all(&mut search, signal) } else { None };
+    let settled = if has(SearchStage::Subsets) { subsets::all(&mut search, signal) } else { None };
     let exact = settled.is_some();
     if let Some(found) = settled {
         proven = found;
@@ -149,12 +149,12 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
         let want = Want::all(&cluster);
         // At rough prices and with the greedy alone: there is a plan early.
         let quick = Options { work: 1, ..*options };
-        if has(Stage::RoughMoves)
+        if has(SearchStage::RoughMoves)
             && let Some(target) = search.attempt(&prices, want, (&quick, options.work / 20), signal)
         {
             search.offer(target, signal);
         }
-        let fine = if has(Stage::FineMoves) {
+        let fine = if has(SearchStage::FineMoves) {
             let mut part = Part(&mut *signal);
             let mut meter = Meter::new(&mut part, options.work / 4);
             new_nodes.fine(0.01, options.lp(), &mut meter)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{Plan, Stock};
 use crate::canonical::{Content, Model, Pattern};
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 
 impl Plan {
     /// Takes pods beyond `demand` off the dearest nodes first, and drops nodes that are left empty.
@@ -162,7 +162,7 @@ impl Plan {
 
     /// Moves each bought node's pods to the bin where they cost least; ties go to the lowest index.
     pub fn downgrade(&mut self, model: &Model) {
-        if !model.stages.has(Stage::Downgrade) {
+        if !model.stages.has(SearchStage::Downgrade) {
             return;
         }
         let mut by_price: Vec<u32> =

@@ -6,7 +6,7 @@ use crate::gpu::Room;
 use crate::knapsack::{self, Answer, Effort, Scratch};
 use crate::meter::Pulse;
 use crate::problem::GpuRequest;
-use crate::stages::Stage;
+use crate::stages::SearchStage;
 
 /// Contents made of fillings for one bin in one round.
 const FILLED: usize = 6;
@@ -37,7 +37,7 @@ impl Pricer<'_> {
         let dims = self.model.dims;
         let offer = &self.model.bins[bin];
         let gpus = offer.sharing?;
-        if !self.model.stages.has(Stage::SharedGpus)
+        if !self.model.stages.has(SearchStage::SharedGpus)
             || offer.rules.conflicts
             || !offer.rules.flexible.is_empty()
         {
@@ -73,7 +73,7 @@ impl Pricer<'_> {
         }
         let mut filled = self.filled(bin, &pods, gpus, &bound);
         let (value, content) = filled.swap_remove(0);
-        if value > threshold && self.model.stages.has(Stage::TwoFillings) {
+        if value > threshold && self.model.stages.has(SearchStage::TwoFillings) {
             priced.found.push((value, content));
             priced.others = filled.into_iter().map(|(_, content)| content).collect();
             if value - threshold > (bound.upper - threshold) / 3 {
@@ -92,7 +92,7 @@ impl Pricer<'_> {
                 .map(|pod| unpacked(&self.model.classes[pod.class as usize].requests))
                 .collect(),
             abundant,
-            apart: if self.model.stages.has(Stage::LargeShared) { MOST_LARGE } else { 0 },
+            apart: if self.model.stages.has(SearchStage::LargeShared) { MOST_LARGE } else { 0 },
             memory: offer.rules.gpus.as_ref().map_or(u64::MAX, Room::memory_of_one),
             pods,
         };
