@@ -277,8 +277,10 @@ async fn launch_templates_that_were_not_used_for_an_hour_go_and_those_of_others_
     let offerings = two_offerings(&provider, &world).await;
     let foreign = "Action=CreateLaunchTemplate&Version=2016-11-15&LaunchTemplateName=somebody-s&LaunchTemplateData.ImageId=ami-1";
     world.front.call("ec2", foreign).await.unwrap();
+    // The stand-in lists 15 on a page unless told otherwise, and other tests have templates there, too.
+    let list = "Action=DescribeLaunchTemplates&MaxResults=200&Version=2016-11-15";
     let templates = async || -> anyhow::Result<Vec<String>> {
-        let all = world.front.call("ec2", "Action=DescribeLaunchTemplates&Version=2016-11-15").await?;
+        let all = world.front.call("ec2", list).await?;
         Ok(all
             .split("<launchTemplateName>")
             .skip(1)
