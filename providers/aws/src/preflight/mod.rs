@@ -37,7 +37,7 @@ impl Preflight for Aws {
     fn missing_flag(&self, flags: &FlagValues) -> Option<String> {
         (!flags.has(CLUSTER)).then(|| {
             format!(
-                "--provider {NAME}: give --{CLUSTER} NAME as the controller has it: the policy allows what carries the cluster's tag"
+                "--provider {NAME}: give --{CLUSTER} NAME, the same name as for the controller; the IAM policy matches resources by this tag"
             )
         })
     }
