@@ -209,7 +209,8 @@ async fn a_check_of_a_cluster_and_an_account_says_what_is_wrong_with_its_fix_and
     ] {
         assert_eq!(calls.get(action), dry.get(action), "{action}");
     }
-    let templates = front.call("ec2", "Action=DescribeLaunchTemplates&Version=2016-11-15").await.unwrap();
+    let templates =
+        front.call("ec2", "Action=DescribeLaunchTemplates&MaxResults=200&Version=2016-11-15").await.unwrap();
     assert!(!templates.contains("poolwright-check"), "{templates}");
 
     // What is not allowed is named, with the line of the policy; and an account without any GPUs has a cross.

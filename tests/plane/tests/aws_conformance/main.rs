@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -277,39 +277,37 @@ async fn launch_templates_that_were_not_used_for_an_hour_go_and_those_of_others_
     let offerings = two_offerings(&provider, &world).await;
     let foreign = "Action=CreateLaunchTemplate&Version=2016-11-15&LaunchTemplateName=somebody-s&LaunchTemplateData.ImageId=ami-1";
     world.front.call("ec2", foreign).await.unwrap();
-    // The stand-in lists 15 on a page unless told otherwise, and other tests have templates there, too.
-    let list = "Action=DescribeLaunchTemplates&MaxResults=200&Version=2016-11-15";
-    let templates = async || -> anyhow::Result<Vec<String>> {
-        let all = world.front.call("ec2", list).await?;
-        Ok(all
+    // Other tests have templates in this account, too. And the stand-in lists 15 at most, unless a call asks for more.
+    let list = "Action=DescribeLaunchTemplates&Version=2016-11-15";
+    let all = format!("{list}&MaxResults=200");
+    let ours = format!("{list}&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}", world.cluster);
+    let templates = async |list: &str| -> anyhow::Result<Vec<String>> {
+        let listed = world.front.call("ec2", list).await?;
+        Ok(listed
             .split("<launchTemplateName>")
             .skip(1)
             .filter_map(|rest| Some(rest.split_once('<')?.0.to_owned()))
             .collect())
     };
-    let before = templates().await.unwrap();
+    assert!(templates(&ours).await.unwrap().is_empty());
     provider.launch(&world.request(0, &offerings)).await.unwrap();
-    let first = &wait_for("the template of the launch to be listed", SOON, async || {
-        let new: Vec<_> = templates().await?.into_iter().filter(|name| !before.contains(name)).collect();
-        let [first] = &new[..] else { bail!("new are {new:?}, old are {}", before.len()) };
-        Ok(first.clone())
-    })
-    .await
-    .unwrap();
+    let created = templates(&ours).await.unwrap();
+    let [first] = &created[..] else { panic!("{created:?}") };
     world.merge_class(json!({"userData": "#!/bin/sh\necho changed\n"}));
     world.ahead.store(2 * 3600, Ordering::Relaxed);
     let late = provider.launch(&world.request(1, &offerings)).await.unwrap();
     assert!(late.failed.is_empty());
     wait_for("the template of the class as it was to go", SOON, async || {
-        let left = templates().await?;
-        ensure!(!left.contains(first), "left are {left:?}");
-        ensure!(left.contains(&"somebody-s".to_owned()), "somebody's is gone: {left:?}");
+        let left = templates(&ours).await?;
+        ensure!(left.len() == 1 && !left.contains(first), "left are {left:?}");
         Ok(())
     })
     .await
     .unwrap();
+    let left = templates(&all).await.unwrap();
+    assert!(left.contains(&"somebody-s".to_owned()), "somebody's is gone: {left:?}");
     // Somebody deletes the one in use: it is made again.
-    for name in templates().await.unwrap().iter().filter(|name| !before.contains(name)) {
+    for name in templates(&ours).await.unwrap() {
         let delete = format!("Action=DeleteLaunchTemplate&Version=2016-11-15&LaunchTemplateName={name}");
         world.front.call("ec2", &delete).await.unwrap();
     }
