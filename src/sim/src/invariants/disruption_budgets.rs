@@ -22,7 +22,7 @@ pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     })
 }
 
-/// How many are emptied, and how many may be; of budgets that are a number and always in force.
+/// The number of nodes disrupted and the limit, if it is exceeded. For budgets with a fixed number and no schedule.
 fn beyond(causes: &[Cause], budget: &NodeBudget) -> Option<(u64, u64)> {
     let (Share::Count(most), None) = (budget.nodes, &budget.window) else { return None };
     let concerned = |cause: &&Cause| budget.causes.is_empty() || budget.causes.contains(cause);
@@ -30,11 +30,11 @@ fn beyond(causes: &[Cause], budget: &NodeBudget) -> Option<(u64, u64)> {
     (leave > most).then_some((leave, most))
 }
 
-/// Why the claim's node is emptied, if it is well.
+/// The cause for which a healthy node is disrupted.
 pub(super) fn leaves(claim: &NodeClaim) -> Option<Cause> {
     let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
     let disrupting = conditions.find(|one| one.type_ == "Disrupting" && one.status == "True")?;
-    // One that its cloud takes is not well.
+    // A node that the cloud interrupts is not healthy.
     Cause::named(&disrupting.reason).filter(|cause| !matches!(cause, Cause::Empty | Cause::Interrupted))
 }
 

@@ -12,15 +12,15 @@ pub(super) const RECORDED: &str =
     "what the cloud says of an instance is recorded on its NodeClaim before it is told that it was heard";
 pub(super) const KEPT: &str = "no deadline of an interruption is ever put off, and none becomes less certain";
 
-/// What a controller knows may be so old: watches stall, and requests are late.
+/// The largest age of a controller's knowledge, because watches stall and requests are late.
 const AS_OLD: Duration = Duration::from_mins(5);
 
-/// What is remembered of interruptions.
+/// The memory of these rules.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Since when a claim says which instance is its own, by provider id.
+    /// Since when a claim names its instance, by provider id.
     launched: BTreeMap<String, Duration>,
-    /// What claims said, by UID.
+    /// The interruption that each claim last recorded, by UID.
     said: BTreeMap<String, (InterruptionKind, Option<Timestamp>)>,
 }
 
