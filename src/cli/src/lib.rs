@@ -6,7 +6,7 @@
 //! May not live here: any decision. What is bought is decided by the same code the controller runs.
 
 pub mod args;
-mod budget;
+mod solve_timer;
 pub mod catalogue;
 mod check;
 mod clouds;

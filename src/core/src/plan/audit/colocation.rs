@@ -90,7 +90,7 @@ mod tests {
     use crate::model::PodKey;
     use crate::model::PodPhase;
     use crate::model::PodSpec;
-    use crate::model::PodTerm;
+    use crate::model::PodAffinityTerm;
 
     fn web() -> BTreeMap<String, String> {
         BTreeMap::from([("app".to_owned(), "web".to_owned())])
@@ -135,7 +135,7 @@ mod tests {
         );
         let topology_key = || "kubernetes.io/hostname".to_owned();
         let term =
-            PodTerm { topology_key: topology_key(), namespaces: Namespaces::All, selector: Some(vec![]) };
+            PodAffinityTerm { topology_key: topology_key(), namespaces: Namespaces::All, selector: Some(vec![]) };
         assert!(said(&PodSpec { anti_affinity: vec![term], ..PodSpec::default() })[0].contains("keeps away"));
     }
 }

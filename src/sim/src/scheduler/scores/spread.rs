@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_core::SpreadRule;
+use poolwright_core::TopologySpreadConstraint;
 use poolwright_terms::labels::HOSTNAME;
 
 use super::super::asked::Asked;
@@ -18,7 +18,7 @@ const HALF: u128 = 1 << (BITS - 1);
 
 /// A constraint, and where the nodes that take the pod are.
 struct Counted<'a> {
-    rule: &'a SpreadRule,
+    rule: &'a TopologySpreadConstraint,
     /// Pods by value of the topology label; for hosts they are counted on each node.
     places: BTreeMap<&'a str, i64>,
     /// What one pod weighs: more where there are more places, so that few places are not drowned by many.
@@ -53,7 +53,7 @@ pub(super) fn scores(cluster: &Cluster, asked: &Asked<'_>, nodes: &[&NodeInfo]) 
 fn placed<'a>(
     cluster: &'a Cluster,
     asked: &Asked<'_>,
-    rule: &'a SpreadRule,
+    rule: &'a TopologySpreadConstraint,
     scored: &[&'a NodeInfo],
     counts: &impl Fn(&NodeInfo) -> bool,
 ) -> Counted<'a> {
