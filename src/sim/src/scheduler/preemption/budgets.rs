@@ -61,8 +61,8 @@ fn allowed(cluster: &Cluster, budget: &PodDisruptionBudget) -> i64 {
     };
     let needed = match budget.limit {
         None => 0,
-        Some(BudgetLimit::MinAvailable(share)) => of(amount),
-        Some(BudgetLimit::MaxUnavailable(share)) => expected.saturating_sub(of(amount)),
+        Some(BudgetLimit::MinAvailable(amount)) => of(amount),
+        Some(BudgetLimit::MaxUnavailable(amount)) => expected.saturating_sub(of(amount)),
     };
     (healthy - i64::try_from(needed).unwrap_or(i64::MAX)).max(0)
 }
