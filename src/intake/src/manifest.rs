@@ -9,8 +9,8 @@ use poolwright_api as api;
 use poolwright_api::FieldProblem;
 use poolwright_api::strict::read;
 use poolwright_core::{
-    PodDisruptionBudget, Claim, DaemonSet, Namespace, Node, DisruptionBudget, NodeDrivers, Pod, PodGroup, Pool, Service,
-    StorageClass, Volume, VolumeClaim, Window, Workload,
+    Claim, DaemonSet, DisruptionBudget, Namespace, Node, NodeDrivers, Pod, PodDisruptionBudget, PodGroup,
+    Pool, Service, StorageClass, Volume, VolumeClaim, Window, Workload,
 };
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
 use serde_json::Value;

@@ -22,9 +22,9 @@ use poolwright_report::plan::{Asked, CatalogueSummary, PodNames, document};
 use poolwright_terms::CapacityType;
 
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
-use crate::solve_timer::SolveTimer;
 use crate::catalogue::{self, Selection};
 use crate::exit::{ExitStatus, Failure};
+use crate::solve_timer::SolveTimer;
 use crate::{print, scheduler, solve};
 
 /// Everything to plan from, and how to speak of it.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::model::{
-    PodDisruptionBudget, BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodRole, Pool, Snapshot, Uid, Workload,
+    BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodDisruptionBudget, PodRole, Pool, Snapshot, Uid,
+    Workload,
 };
 use crate::rules;
 

@@ -288,7 +288,8 @@ fn nobody_is_moved_for_money_again_before_the_first_move_has_paid() {
     // It is back on a large node, for whatever reason, and would be moved again.
     let again = |move_history: &MoveHistory, seconds: i64, snapshot: &Snapshot| {
         let current = planned_at(snapshot, seconds);
-        let found = propose(snapshot, &current, move_history, at(seconds), &PlanOptions::default(), &mut NeverStop);
+        let found =
+            propose(snapshot, &current, move_history, at(seconds), &PlanOptions::default(), &mut NeverStop);
         found.proposal.is_some()
     };
     assert!(!again(&move_history, NOW + 3599, &snapshot));
@@ -347,7 +348,8 @@ fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
     }
     let all: std::collections::BTreeSet<&ClaimName> = tried.iter().collect();
     assert_eq!((tried.len(), all.len()), (30, 30), "each is tried once, a few at a time");
-    let outlook = propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
+    let outlook =
+        propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
     move_history.record_search(&outlook);
     let again = propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
     assert_eq!(again.alone.len(), 12, "then the next round begins");

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_core::{
-    PodDisruptionBudget, BudgetLimit, BudgetSelector, HostPort, ObjectKey, PodKey, CountOrPercent, Snapshot, Uid,
+    BudgetLimit, BudgetSelector, CountOrPercent, HostPort, ObjectKey, PodDisruptionBudget, PodKey, Snapshot,
+    Uid,
 };
 
 use super::super::kit::{Made, cluster, is, node, pod, room, term, tried};

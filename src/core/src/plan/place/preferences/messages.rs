@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::{Plan, PlannedClaim};
 use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
-use crate::model::{NodeSelectorTerm, Operator, PodKey, PodAffinityTerm, Requirement, Snapshot, Weighted};
+use crate::model::{NodeSelectorTerm, Operator, PodAffinityTerm, PodKey, Requirement, Snapshot, Weighted};
 use crate::plan::place::preferences::kept::Kept;
 use crate::rules;
 
