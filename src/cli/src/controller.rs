@@ -28,7 +28,7 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
     let limits = limits(&flags.limit)?;
     let commitments = match &flags.commitments {
         Some(path) => {
-            Some(CommittedFile { path: path.clone(), said: commitments::read_for_controller(path)? })
+            Some(CommittedFile { path: path.clone(), commitments: commitments::read_for_controller(path)? })
         }
         None => None,
     };

@@ -80,7 +80,7 @@ fn table(figures: &Figures) -> String {
             Stopped::GapReached => "good enough",
             Stopped::WorkLimit => "work limit",
             Stopped::Exhausted => "nothing left to try",
-            Stopped::Asked => "time limit",
+            Stopped::DocumentContext => "time limit",
         }
         .to_owned(),
     );

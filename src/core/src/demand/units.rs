@@ -65,11 +65,11 @@ pub(crate) fn families<'a>(
 }
 
 /// The unused part of quotas, by namespace and resource.
-pub(crate) type Left<'a> = BTreeMap<(&'a str, &'a str), u64>;
+pub(crate) type UnusedQuota<'a> = BTreeMap<(&'a str, &'a str), u64>;
 
 /// The unused part of the quotas of all namespaces; of several quotas for one resource, the smallest.
-pub(crate) fn quotas(snapshot: &Snapshot) -> Left<'_> {
-    let mut all = Left::new();
+pub(crate) fn quotas(snapshot: &Snapshot) -> UnusedQuota<'_> {
+    let mut all = UnusedQuota::new();
     for quota in snapshot.quotas.values() {
         for (resource, left) in &quota.left {
             let known = all.entry((quota.key.namespace.as_str(), resource.as_str())).or_insert(*left);

@@ -84,8 +84,8 @@ impl<'a> Search<'a> {
     /// Whether a node may be consolidated.
     fn may_save(&self, claim: &Claim) -> bool {
         let Some(pool) = self.facts.pool(claim) else { return false };
-        let moves = pool.disruption.moves_work && pool.replicas.is_none() && !pool.deleting;
-        let Some(quiet) = pool.disruption.quiet_for.filter(|_| moves) else {
+        let moves = pool.disruption.consolidates && pool.replicas.is_none() && !pool.deleting;
+        let Some(quiet) = pool.disruption.consolidate_after.filter(|_| moves) else {
             return false;
         };
         let opened = claim.since(ConditionType::Initialized);

@@ -55,7 +55,7 @@ fn replica(name: &str) -> Pod {
 }
 
 fn moving_pool() -> Pool {
-    let disruption = Disruption { moves_work: true, ..Disruption::default() };
+    let disruption = Disruption { consolidates: true, ..Disruption::default() };
     Pool {
         disruption: Disruption { budgets: vec![budget(CountOrPercent::Percent(100))], ..disruption },
         ..pool("gpu")
@@ -89,13 +89,13 @@ fn proposed(snapshot: &Snapshot) -> Option<Proposal> {
 }
 
 fn leaving(proposal: &Proposal) -> Vec<(&str, &str)> {
-    proposal.leave.iter().map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str())).collect()
+    proposal.nodes_to_empty.iter().map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str())).collect()
 }
 
 /// The cluster once the proposal is carried out: it is recorded, and what it buys is on its way.
 fn begun(snapshot: &Snapshot, proposal: &Proposal) -> Snapshot {
     let mut after = snapshot.clone();
-    for leave in &proposal.leave {
+    for leave in &proposal.nodes_to_empty {
         let mut claim = (*after.claims[&leave.claim]).clone();
         let ConditionUpdate { status, reason, message, .. } = leave.condition.clone();
         let condition = Condition { status, since: at(NOW), reason: reason.to_string(), message };
@@ -151,7 +151,7 @@ fn a_large_node_for_one_small_pod_is_replaced_by_a_small_one_which_is_open_befor
     assert_eq!(leaving(&proposal), [("big", "Underutilized")]);
     assert_eq!(bought(&proposal.plan), ["g5.xlarge: ReplicaSet:web#0"]);
     assert_eq!(proposal.saving, usd("4.666"));
-    let why = &proposal.leave[0].condition.message;
+    let why = &proposal.nodes_to_empty[0].condition.message;
     assert!(why.starts_with("the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere"), "{why}");
 
     let new = proposal.plan.claims[0].name.clone();
@@ -221,14 +221,14 @@ fn nothing_is_moved_that_is_protected_new_alone_or_one_of_a_gang() {
     assert_eq!(changed(&|pod| pod.created = at(NOW - 299)), None, "it came less than five minutes ago");
     let kept = |claim: Claim, node: Node| proposed(&with(with(base(), [claim]), [node]));
     let (claim, node) = large("big");
-    assert_eq!(kept(Claim { kept: true, ..claim.clone() }, node.clone()), None);
-    assert_eq!(kept(claim, Node { kept: true, ..node }), None);
+    assert_eq!(kept(Claim { do_not_disrupt: true, ..claim.clone() }, node.clone()), None);
+    assert_eq!(kept(claim, Node { do_not_disrupt: true, ..node }), None);
     let still = |disruption: Disruption| {
         proposed(&cluster_of(Pool { disruption, ..moving_pool() }, vec![large("big")], &[("a", "big")]))
     };
-    assert_eq!(still(Disruption { kept: true, ..moving_pool().disruption }), None);
-    assert_eq!(still(Disruption { moves_work: false, ..moving_pool().disruption }), None);
-    assert_eq!(still(Disruption { quiet_for: None, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { do_not_disrupt: true, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { consolidates: false, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { consolidate_after: None, ..moving_pool().disruption }), None);
 }
 
 #[test]
@@ -342,8 +342,8 @@ fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
         let options = PlanOptions::default();
         let outlook = propose(&snapshot, &current, &move_history, at(NOW), &options, &mut NeverStop);
         assert_eq!(outlook.proposal, None, "each is full and of the cheapest kind");
-        assert_eq!((outlook.together.len(), outlook.more), (30, false), "one look sees them all");
-        tried.extend(outlook.alone.clone());
+        assert_eq!((outlook.tried_together.len(), outlook.has_untried), (30, false), "one look sees them all");
+        tried.extend(outlook.tried_alone.clone());
         move_history.record_search(&outlook);
     }
     let all: std::collections::BTreeSet<&ClaimName> = tried.iter().collect();

@@ -1,7 +1,7 @@
 //! Tests of interruptions: when nodes are closed, replacements bought, and pods evicted.
 
 use jiff::SignedDuration;
-use poolwright_core::disruption::{Followed, MoveHistory, follow, propose};
+use poolwright_core::disruption::{FollowUp, MoveHistory, follow, propose};
 use poolwright_core::lifecycle::interruption_conditions;
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::setbacks::Setbacks;
@@ -59,7 +59,7 @@ fn with_pods(claim: Claim, pods: Vec<Pod>) -> Snapshot {
     with(with(snapshot, pods.into_iter().map(|pod| bound(pod, "n"))), [web(count)])
 }
 
-fn followed(snapshot: &Snapshot, plan: &Plan, seconds: i64) -> Followed {
+fn followed(snapshot: &Snapshot, plan: &Plan, seconds: i64) -> FollowUp {
     follow(snapshot, plan, at(seconds))
 }
 
@@ -288,9 +288,8 @@ fn before_maintenance_pods_move_as_budgets_allow_and_in_its_last_hour_whatever_t
     let leaves = |snapshot: &Snapshot, seconds| {
         let current = planned_at(snapshot, seconds);
         let options = PlanOptions::default();
-        let look =
-            propose(snapshot, &current, &MoveHistory::default(), at(seconds), &options, &mut NeverStop);
-        look.proposal.map(|proposal| proposal.leave[0].condition.reason)
+        let look = propose(snapshot, &current, &MoveHistory::default(), at(seconds), &options, &mut NeverStop);
+        look.proposal.map(|proposal| proposal.nodes_to_empty[0].condition.reason)
     };
     assert_eq!(leaves(&snapshot, NOTICED + 10), Some(Reason::Interrupted));
     let guarded = with_pods(claim, vec![protected("b")]);

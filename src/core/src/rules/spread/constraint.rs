@@ -48,14 +48,9 @@ pub fn counts(rule: &TopologySpreadConstraint, namespace: &str, pod: Identity<'_
 }
 
 /// Whether a constraint counts the pods of a node: its `nodeAffinityPolicy` and `nodeTaintsPolicy`. `owner` has the constraint.
-pub(crate) fn includes(
-    rule: &TopologySpreadConstraint,
-    owner: &PodSpec,
-    labels: &impl Labels,
-    taints: &[Taint],
-) -> bool {
-    (rule.any_affinity || check_own_labels(owner, labels).is_ok())
-        && (!rule.honor_taints || check_taints(&owner.tolerations, taints).is_ok())
+pub(crate) fn includes(rule: &TopologySpreadConstraint, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
+    (rule.ignore_node_affinity || check_own_labels(owner, labels).is_ok())
+        && (!rule.honor_node_taints || check_taints(&owner.tolerations, taints).is_ok())
 }
 
 /// Whether these pods may share one node as far as the constraints of `owner`, one of them, are concerned.

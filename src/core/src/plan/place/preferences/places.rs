@@ -8,7 +8,7 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::relaxed::RelaxedReason;
 use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
 use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
-use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Kept, PreferenceInputs};
+use crate::plan::place::preferences::kept::{PreferenceChoice, DEARER, Group, KeptPreferences, PreferenceInputs};
 use crate::plan::place::preferences::messages;
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
 use crate::rules::spread::domains::DomainCounts;
@@ -62,10 +62,10 @@ fn of_group<'a>(group: &Group<'a>) -> Vec<PodPreference<'a>> {
 /// Chooses a domain for each pod with such preferences.
 pub(crate) fn choose<'a>(
     inputs: &PreferenceInputs<'_, 'a>,
-    chosen: &mut Chosen<'a>,
+    chosen: &mut PreferenceChoice<'a>,
     estimates: &mut PriceEstimates<'_, 'a>,
     groups: &[Group<'a>],
-) -> BTreeMap<&'a PodKey, Vec<Kept>> {
+) -> BTreeMap<&'a PodKey, Vec<KeptPreferences>> {
     let mut found = BTreeMap::new();
     let mut preferring: Vec<(&Group<'a>, Vec<PodPreference<'a>>)> = groups
         .iter()
@@ -137,7 +137,7 @@ fn fixed(requirement: &Requirement, key: &str) -> Option<String> {
 
 /// The choice of domains of one topology key, such as zones, for a group of pods.
 struct DomainSearch<'t, 'a> {
-    chosen: &'t mut Chosen<'a>,
+    chosen: &'t mut PreferenceChoice<'a>,
     neighbours: &'t mut Neighbours<'a>,
     group: &'t Group<'a>,
     key: &'t str,
@@ -183,7 +183,7 @@ impl<'a> DomainSearch<'_, 'a> {
     }
 
     /// Chooses a domain for each pod that needs one.
-    fn choose(&mut self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<(&'a Pod, Kept)> {
+    fn choose(&mut self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<(&'a Pod, KeptPreferences)> {
         let (group, preferences) = (self.group, self.preferences.clone());
         let domains = self.domains(estimates);
         if domains.is_empty() {
@@ -252,7 +252,7 @@ impl<'a> DomainSearch<'_, 'a> {
             self.chosen.drop_for(preference, reason, &[pod]);
         }
         let kept = |(pod, domain, met): (&'a Pod, usize, Vec<String>)| {
-            (pod, Kept { requirements: vec![self.is(&domains[domain].value)], preferences: met })
+            (pod, KeptPreferences { requirements: vec![self.is(&domains[domain].value)], preferences: met })
         };
         placed.into_iter().map(kept).collect()
     }
