@@ -99,7 +99,8 @@ pub async fn run_in(
     let (elector, terms) =
         Elector::new(client.clone(), config.lease.clone(), clock.clone(), metrics.clone())?;
     let (events, queue) = Events::new(clock.clone(), metrics.clone());
-    let observers = ObserverContext::new(&config, Reader::new(client), providers, events, metrics.clone(), clock.clone());
+    let observers =
+        ObserverContext::new(&config, Reader::new(client), providers, events, metrics.clone(), clock.clone());
     let context = Context::new(&observers, Writer::new(terms.clone(), metrics.clone()));
     let executor = Executor::new(context.clone(), config.act_concurrency, stoppable.clone());
     let committed = Committed::new(config.commitments.as_ref());

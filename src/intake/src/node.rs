@@ -40,10 +40,15 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
         allocatable: resources("status.allocatable", status.and_then(|status| status.allocatable.as_ref()))?,
         ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         cordoned,
-        cordoned_until_initialized: annotations.is_some_and(|annotations| annotations.contains_key(CORDONED_UNTIL_ANNOTATION)),
+        cordoned_until_initialized: annotations
+            .is_some_and(|annotations| annotations.contains_key(CORDONED_UNTIL_ANNOTATION)),
         do_not_disrupt: is_kept(meta),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
-        unhealthy_conditions: conditions.iter().filter(|one| !is_usual(one)).map(unhealthy_conditions).collect(),
+        unhealthy_conditions: conditions
+            .iter()
+            .filter(|one| !is_usual(one))
+            .map(unhealthy_condition)
+            .collect(),
     })
 }
 
@@ -57,7 +62,7 @@ fn is_usual(condition: &k8s::NodeCondition) -> bool {
     condition.status == status
 }
 
-fn unhealthy_conditions(condition: &k8s::NodeCondition) -> NodeCondition {
+fn unhealthy_condition(condition: &k8s::NodeCondition) -> NodeCondition {
     // One that does not say since when may have begun at any time, and is not old.
     let since = condition.last_transition_time.as_ref().map_or(Timestamp::MAX, |time| time.0);
     NodeCondition { kind: condition.type_.clone(), status: condition.status.clone(), since }

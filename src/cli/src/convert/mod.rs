@@ -71,7 +71,13 @@ pub fn convert(documents: &[Source]) -> Conversion {
 }
 
 /// Converts one object.
-fn convert_object(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>, all: &mut Conversion) {
+fn convert_object(
+    file: &str,
+    document: usize,
+    value: &Value,
+    names: &mut BTreeSet<String>,
+    all: &mut Conversion,
+) {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let name = value.get("metadata").and_then(|meta| meta.get("name")).and_then(Value::as_str);

@@ -18,7 +18,7 @@ use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{PodKey, Snapshot};
-use poolwright_report::plan::{DocumentContext, CatalogueSummary, PodNames, document};
+use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, document};
 use poolwright_terms::CapacityType;
 
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};

@@ -12,7 +12,11 @@ use crate::rules;
 
 /// The kind of the object whose annotation protects a node, if any.
 pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'static str> {
-    let kept = [(claim.do_not_disrupt, "NodeClaim"), (node.do_not_disrupt, "Node"), (pool.disruption.do_not_disrupt, "NodePool")];
+    let kept = [
+        (claim.do_not_disrupt, "NodeClaim"),
+        (node.do_not_disrupt, "Node"),
+        (pool.disruption.do_not_disrupt, "NodePool"),
+    ];
     kept.into_iter().find_map(|(kept, kind)| kept.then_some(kind))
 }
 

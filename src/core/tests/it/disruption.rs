@@ -89,7 +89,11 @@ fn proposed(snapshot: &Snapshot) -> Option<Proposal> {
 }
 
 fn leaving(proposal: &Proposal) -> Vec<(&str, &str)> {
-    proposal.nodes_to_empty.iter().map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str())).collect()
+    proposal
+        .nodes_to_empty
+        .iter()
+        .map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str()))
+        .collect()
 }
 
 /// The cluster once the proposal is carried out: it is recorded, and what it buys is on its way.
@@ -342,7 +346,11 @@ fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
         let options = PlanOptions::default();
         let outlook = propose(&snapshot, &current, &move_history, at(NOW), &options, &mut NeverStop);
         assert_eq!(outlook.proposal, None, "each is full and of the cheapest kind");
-        assert_eq!((outlook.tried_together.len(), outlook.has_untried), (30, false), "one look sees them all");
+        assert_eq!(
+            (outlook.tried_together.len(), outlook.has_untried),
+            (30, false),
+            "one look sees them all"
+        );
         tried.extend(outlook.tried_alone.clone());
         move_history.record_search(&outlook);
     }

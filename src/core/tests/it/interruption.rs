@@ -288,7 +288,8 @@ fn before_maintenance_pods_move_as_budgets_allow_and_in_its_last_hour_whatever_t
     let leaves = |snapshot: &Snapshot, seconds| {
         let current = planned_at(snapshot, seconds);
         let options = PlanOptions::default();
-        let look = propose(snapshot, &current, &MoveHistory::default(), at(seconds), &options, &mut NeverStop);
+        let look =
+            propose(snapshot, &current, &MoveHistory::default(), at(seconds), &options, &mut NeverStop);
         look.proposal.map(|proposal| proposal.nodes_to_empty[0].condition.reason)
     };
     assert_eq!(leaves(&snapshot, NOTICED + 10), Some(Reason::Interrupted));

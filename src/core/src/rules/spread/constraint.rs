@@ -48,7 +48,12 @@ pub fn counts(rule: &TopologySpreadConstraint, namespace: &str, pod: Identity<'_
 }
 
 /// Whether a constraint counts the pods of a node: its `nodeAffinityPolicy` and `nodeTaintsPolicy`. `owner` has the constraint.
-pub(crate) fn includes(rule: &TopologySpreadConstraint, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
+pub(crate) fn includes(
+    rule: &TopologySpreadConstraint,
+    owner: &PodSpec,
+    labels: &impl Labels,
+    taints: &[Taint],
+) -> bool {
     (rule.ignore_node_affinity || check_own_labels(owner, labels).is_ok())
         && (!rule.honor_node_taints || check_taints(&owner.tolerations, taints).is_ok())
 }

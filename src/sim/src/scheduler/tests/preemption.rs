@@ -65,8 +65,9 @@ fn the_node_is_chosen_where_the_least_important_go() {
 #[test]
 fn of_equally_important_ones_fewer_go_and_then_the_younger() {
     let half = |name: &str| pod(name).spec(|spec| spec.requests = room(2000, 1));
-    let at =
-        |made: PodBuilder, second| made.with(|pod| pod.created = Timestamp::from_second(second).expect("in range"));
+    let at = |made: PodBuilder, second| {
+        made.with(|pod| pod.created = Timestamp::from_second(second).expect("in range"))
+    };
     let two = cluster(
         [node("n1", "a"), node("n2", "a")],
         [half("one").on("n1"), half("two").on("n1"), large("three").on("n2")],
