@@ -209,8 +209,8 @@ impl World {
                 owner: None,
                 total: 1,
                 wanted: 1,
-                made: 1,
-                held: false,
+                current: 1,
+                scheduling_gated: false,
                 selector: None,
             };
             self.snapshot.workloads.insert((set.kind.clone(), set.key.clone()), Arc::new(set));

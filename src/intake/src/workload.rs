@@ -189,8 +189,8 @@ fn selecting(kind: &str, meta: &ObjectMeta, selector: Option<&LabelSelector>) ->
         owner: None,
         total: 0,
         wanted: 0,
-        made: 0,
-        held: false,
+        current: 0,
+        scheduling_gated: false,
         selector,
     }
 }

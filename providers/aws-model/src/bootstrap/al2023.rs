@@ -53,7 +53,7 @@ fn user_data_parts(user_data: &str) -> Result<Vec<Part>, Problem> {
     if let Some(parts) = archive_parts(user_data)? {
         return Ok(parts);
     }
-    if own.lines().any(|line| line.starts_with("apiVersion: node.eks.aws/")) {
+    if user_data.lines().any(|line| line.starts_with("apiVersion: node.eks.aws/")) {
         return Ok(vec![Part::new(NODE_CONFIG, user_data)]);
     }
     let forms = "a MIME archive, a script that begins with #!, a text that begins with #cloud-config, or a NodeConfig with its apiVersion";

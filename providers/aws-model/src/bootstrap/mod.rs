@@ -35,7 +35,7 @@ pub fn user_data(
     family: &Family,
     user_data: Option<&UserData>,
 ) -> Result<UserData, BootstrapError> {
-    let own = own.map_or("", UserData::as_str);
+    let user_data = user_data.map_or("", UserData::as_str);
     write(cluster, node, family, user_data)
         .and_then(|text| {
             let (bytes, user_data) = (text.len(), user_data.len());

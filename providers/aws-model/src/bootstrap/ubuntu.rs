@@ -25,7 +25,7 @@ pub(super) fn write(
         return Err(Problem::NoRaid);
     }
     let forms = "a MIME archive, a script that begins with #!, or a text that begins with #cloud-config";
-    let mut all = archive_parts(own)?.ok_or(Problem::Form { family: "Ubuntu", forms })?;
+    let mut all = archive_parts(user_data)?.ok_or(Problem::Form { family: "Ubuntu", forms })?;
     all.push(Part::new("text/x-shellscript", &script(cluster, node, facts)));
     Ok(archive(&all))
 }

@@ -80,7 +80,7 @@ fn table(figures: &Figures) -> String {
             Stopped::GapReached => "good enough",
             Stopped::WorkLimit => "work limit",
             Stopped::Exhausted => "nothing left to try",
-            Stopped::DocumentContext => "time limit",
+            Stopped::Asked => "time limit",
         }
         .to_owned(),
     );

@@ -29,9 +29,9 @@ const ATTEMPTS: u32 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateResult {
     /// It exists.
-    Yes,
+    Created,
     /// It was refused.
-    No,
+    Refused,
     /// Unknown: there was no answer.
     Unknown,
     /// We do not lead.
@@ -46,7 +46,7 @@ impl Executor {
             let batch = batches.get(&claim.name).cloned();
             async move { self.create_claim(&claim, batch.as_ref()).await }
         });
-        let outcomes: Vec<Created> = creations.buffer_unordered(at_a_time).collect().await;
+        let outcomes: Vec<CreateResult> = creations.buffer_unordered(at_a_time).collect().await;
         let has = |outcome| outcomes.contains(&outcome);
         if has(CreateResult::Unknown) {
             self.context.world.claims_doubtful(true);

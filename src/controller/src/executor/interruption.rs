@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use poolwright_core::lifecycle::interruption_conditions;
 use poolwright_core::{Claim, Interruption};
-use poolwright_intake::{api_interruption, interruption, merge_conditions};
+use poolwright_intake::{api_interruption, merge_conditions};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -23,13 +23,13 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordResult {
     /// It is recorded now.
-    Yes,
+    Recorded,
     /// It was recorded before.
-    Before,
+    AlreadyRecorded,
     /// The claim is gone.
-    Gone,
+    ClaimGone,
     /// It is not recorded.
-    No,
+    NotRecorded,
 }
 
 impl Executor {
@@ -56,13 +56,17 @@ impl Executor {
         RecordResult::NotRecorded
     }
 
-    async fn try_to_record(&self, claim: &Claim, interruption: &Interruption) -> Result<Recorded, Progress> {
+    async fn try_to_record(
+        &self,
+        claim: &Claim,
+        interruption: &Interruption,
+    ) -> Result<RecordResult, Progress> {
         let now = self.context.clock.now();
         let changed = self.change_claim(&claim.name, Some(&claim.uid), |object| {
             let generation = object.metadata.generation;
             let status = object.status.get_or_insert_default();
             let before = status.clone();
-            let known = status.interruption.as_ref().map(interruption);
+            let known = status.interruption.as_ref().map(poolwright_intake::interruption);
             let merged = known.map_or_else(|| interruption.clone(), |known| known.merged(interruption));
             let updates = interruption_conditions(&merged, now);
             status.conditions = merge_conditions(&status.conditions, &updates, now, generation);

@@ -18,7 +18,7 @@ use tracing::{error, info, warn};
 
 use super::compute::Compute;
 use crate::executor::context::Context;
-use crate::executor::{Created, Executor};
+use crate::executor::{CreateResult, Executor};
 
 /// How soon to search again after a change.
 const CHANGED: Duration = Duration::from_secs(10);

@@ -29,7 +29,7 @@ use super::plan_events::PlanEvents;
 use crate::config::Config;
 use crate::edge::signal::Receiver;
 use crate::executor::context::Context;
-use crate::executor::{Created, Executor};
+use crate::executor::{CreateResult, Executor};
 use crate::leader::LeaderTerm;
 use crate::observed::commitments::Committed;
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::demand::copied_volumes::copied;
-use crate::demand::units::{Left, Unit, families, quotas};
+use crate::demand::units::{Unit, UnusedQuota, families, quotas};
 use crate::model::{Claim, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
 
 /// A controller that has created no pod for this long is not expected to create more. Quotas, webhooks and errors may block it,

@@ -35,9 +35,9 @@ impl<'a> Unit<'a> {
 
     /// How many pods the controllers that do not exist yet will create.
     pub fn unborn(&self) -> u64 {
-        let Some(part) = self.part.filter(|part| part.comes) else { return 0 };
+        let Some(part) = self.part.filter(|part| part.creates_missing) else { return 0 };
         let missing = part.controllers.len().saturating_sub(self.controllers.len());
-        u64::try_from(missing).unwrap_or(u64::MAX).saturating_mul(part.each)
+        u64::try_from(missing).unwrap_or(u64::MAX).saturating_mul(part.pods_per_controller)
     }
 }
 

@@ -145,7 +145,7 @@ impl<'a> Search<'a> {
             );
             leave(claim, Cause::Underutilized, what)
         });
-        Some(Proposal { leave: leave.collect(), plan: tried.plan, saving })
+        Some(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving })
     }
 
     /// Whether a pod would move to a new node of a pool with a lower weight. It would be planned for the higher weight again as

@@ -46,7 +46,17 @@ fn small(name: &str) -> (Claim, Node) {
 fn web(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
     let key = object_key("web");
-    Workload { kind, key, uid, owner: None, total, wanted: total, made: total, held: false, selector: None }
+    Workload {
+        kind,
+        key,
+        uid,
+        owner: None,
+        total,
+        wanted: total,
+        current: total,
+        scheduling_gated: false,
+        selector: None,
+    }
 }
 
 /// A pod of the ReplicaSet with one GPU.
@@ -272,10 +282,10 @@ fn a_disruption_budget_that_allows_no_eviction_now_keeps_its_pods_where_they_are
 #[test]
 fn an_empty_node_that_an_annotation_keeps_is_not_given_back() {
     let closed = |claim_kept: bool, node_kept: bool, pool_kept: bool| {
-        let disruption = Disruption { kept: pool_kept, ..Disruption::default() };
+        let disruption = Disruption { do_not_disrupt: pool_kept, ..Disruption::default() };
         let (claim, node) = small("s");
-        let claim = Claim { kept: claim_kept, ..true_since(claim, ConditionType::Empty, 100) };
-        let nodes = vec![(claim, Node { kept: node_kept, ..node })];
+        let claim = Claim { do_not_disrupt: claim_kept, ..true_since(claim, ConditionType::Empty, 100) };
+        let nodes = vec![(claim, Node { do_not_disrupt: node_kept, ..node })];
         let snapshot = cluster_of(Pool { disruption, ..pool("gpu") }, nodes, &[]);
         let actions = decide(&snapshot, at(NOW)).actions;
         actions.iter().any(|action| matches!(action, Action::SetTaints { .. }))
@@ -324,7 +334,7 @@ fn no_work_is_moved_for_money_to_a_new_node_of_a_pool_that_is_less_wanted() {
 fn a_pod_whose_successor_is_held_by_gates_is_not_moved_for_money_and_room_is_not_kept_for_it() {
     let held = |pool: Pool| {
         let snapshot = cluster_of(pool, vec![large("big")], &[("a", "big")]);
-        with(snapshot, [Workload { held: true, ..web(1) }])
+        with(snapshot, [Workload { scheduling_gated: true, ..web(1) }])
     };
     assert_eq!(proposed(&held(moving_pool())), None);
     let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];
@@ -360,5 +370,5 @@ fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
         propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
     move_history.record_search(&outlook);
     let again = propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
-    assert_eq!(again.alone.len(), 12, "then the next round begins");
+    assert_eq!(again.tried_alone.len(), 12, "then the next round begins");
 }

@@ -51,8 +51,8 @@ fn two_of_four(
         owner: None,
         total: 4,
         wanted: 4,
-        made: 2,
-        held: false,
+        current: 2,
+        scheduling_gated: false,
         selector: None,
     };
     let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), pods), claims);

@@ -39,7 +39,17 @@ fn told(mut claim: Claim, interruption: Interruption) -> Claim {
 fn web(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
     let key = object_key("web");
-    Workload { kind, key, uid, owner: None, total, wanted: total, made: total, held: false, selector: None }
+    Workload {
+        kind,
+        key,
+        uid,
+        owner: None,
+        total,
+        wanted: total,
+        current: total,
+        scheduling_gated: false,
+        selector: None,
+    }
 }
 
 fn replica(name: &str) -> Pod {
@@ -189,8 +199,8 @@ fn a_pod_of_a_set_of_jobs_has_its_place_bought_too() {
         name: "workers".into(),
         controller: "Job".into(),
         controllers: vec!["set-workers-0".into()],
-        each: 1,
-        comes: true,
+        pods_per_controller: 1,
+        creates_missing: true,
         example: pod("template", requests(1, 1, 0)),
     };
     let set =

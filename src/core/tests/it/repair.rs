@@ -17,7 +17,7 @@ fn sick(kind: &str, status: &str, since: i64) -> NodeCondition {
 
 fn pool_of(kept: bool) -> Pool {
     let repair = vec![rule("Ready", "Unknown", 30), rule("GpuHealthy", "False", 10)];
-    Pool { disruption: Disruption { repair, kept, ..Disruption::default() }, ..pool("gpu") }
+    Pool { disruption: Disruption { repair, do_not_disrupt: kept, ..Disruption::default() }, ..pool("gpu") }
 }
 
 /// So many open nodes of a pool, of which the first have the condition.

@@ -16,7 +16,7 @@ pub(crate) struct Buyers<'d> {
     /// Index into the signatures that the estimates were made for.
     pub signature: usize,
     /// The requests of one pod.
-    pub one: &'d ResourceList,
+    pub requests: &'d ResourceList,
     pub count: u64,
     /// The requests of all pods that could share such nodes. If they do not fill a node, they pay for the whole node.
     pub crowd: &'d ResourceList,
@@ -93,8 +93,8 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
             let of = |(at, price): (&usize, &UsdPerHour)| {
                 let capacity = &capacities[*at];
                 let full = share(buyers.crowd, capacity).clamp(1, MILLION);
-                let own = share(buyers.one, capacity) * u128::from(buyers.count);
-                buyers.one.fits(capacity).then(|| own * u128::from(price.micros()) * MILLION / full)
+                let own = share(buyers.requests, capacity) * u128::from(buyers.count);
+                buyers.requests.fits(capacity).then(|| own * u128::from(price.micros()) * MILLION / full)
             };
             prices.iter().filter_map(of).min()
         })
@@ -103,7 +103,10 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
     /// Whether nodes that meet these requirements are held back.
     pub fn is_held_back(&mut self, buyers: Buyers<'_>, wanted: &[Requirement]) -> bool {
         let capacities = &self.supply.capacities;
-        self.offered(buyers.signature, wanted).held_back.iter().any(|at| buyers.one.fits(&capacities[*at]))
+        self.offered(buyers.signature, wanted)
+            .held_back
+            .iter()
+            .any(|at| buyers.requests.fits(&capacities[*at]))
     }
 
     /// Whether the additional requirements exclude no further offerings.
@@ -121,7 +124,7 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
                     && offer.availability.price().is_some()
                     && !values.contains(value)
                     && self.admissions.admits(pool, buyers.signature, offer.offering)
-                    && buyers.one.fits(&self.supply.capacities[offer.capacity])
+                    && buyers.requests.fits(&self.supply.capacities[offer.capacity])
                     && wanted.iter().all(|requirement| rules::matches(requirement, &labels))
                 {
                     values.insert(value.to_owned());

@@ -173,7 +173,7 @@ fn about_nodes<'a>(
         for (words, wanted) in preferences {
             let crowd = &crowds[wanted];
             let count = group.pods.len() as u64;
-            let who = Buyers { signature: group.signature, one: &group.one, count, crowd };
+            let buyers = Buyers { signature: group.signature, requests: &group.one, count, crowd };
             let before = group.wanted();
             let mut all = before.clone();
             all.extend(wanted.iter().cloned());

@@ -155,10 +155,11 @@ struct Domain {
 impl<'a> DomainSearch<'_, 'a> {
     fn cost(&self, estimates: &mut PriceEstimates<'_, 'a>, count: u64, value: Option<&str>) -> Option<u128> {
         let crowd = self.group.total(count);
-        let who = Buyers { signature: self.group.signature, one: &self.group.one, count, crowd: &crowd };
+        let buyers =
+            Buyers { signature: self.group.signature, requests: &self.group.one, count, crowd: &crowd };
         let mut wanted = self.group.wanted();
         wanted.extend(value.map(|value| self.is(value)));
-        estimates.cost(who, &wanted)
+        estimates.cost(buyers, &wanted)
     }
 
     fn is(&self, value: &str) -> Requirement {
@@ -169,7 +170,7 @@ impl<'a> DomainSearch<'_, 'a> {
     fn domains(&self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<Domain> {
         let none = Buyers {
             signature: self.group.signature,
-            one: &self.group.one,
+            requests: &self.group.one,
             count: 1,
             crowd: &self.group.one,
         };
