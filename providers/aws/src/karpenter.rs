@@ -32,7 +32,9 @@ impl FromKarpenter for Karpenter {
 
     fn label(&self, key: &str) -> Option<LabelMapping> {
         if key == "topology.k8s.aws/zone-id" {
-            return Some(LabelMapping::NoCounterpart("Choose zones by their names with `topology.kubernetes.io/zone`."));
+            return Some(LabelMapping::NoCounterpart(
+                "Choose zones by their names with `topology.kubernetes.io/zone`.",
+            ));
         }
         key.strip_prefix("karpenter.k8s.aws/").map(label)
     }

@@ -350,8 +350,14 @@ impl World {
         self.now += SignedDuration::from_mins(10);
         let current = self.plan();
         let found = loop {
-            let outlook =
-                propose(&self.snapshot, &current, &self.move_history, self.now, &self.options, &mut NeverStop);
+            let outlook = propose(
+                &self.snapshot,
+                &current,
+                &self.move_history,
+                self.now,
+                &self.options,
+                &mut NeverStop,
+            );
             self.move_history.record_search(&outlook);
             match outlook.proposal {
                 Some(proposal) => break proposal,

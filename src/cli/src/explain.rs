@@ -7,9 +7,9 @@ use poolwright_core::plan::plan;
 use poolwright_core::{ClaimName, PoolName, why};
 
 use crate::args::{ExplainFlags, Explainable};
-use crate::solve_timer::SolveTimer;
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::prepare;
+use crate::solve_timer::SolveTimer;
 
 /// Explains one object.
 pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {

@@ -1,9 +1,9 @@
 //! The controller: watches the cluster and the clouds, asks `core` for decisions, and carries them out.
 //!
-//! Lives here: watches and writes of the API server, calls of clouds, leader election, events, metrics and health.
+//! This crate holds the watches and writes of the API server, the calls to clouds, leader election, events, metrics and health.
 //!
-//! May not live here: decisions (`core`), conversion of objects (`intake`), the API calls of a particular cloud (`providers`),
-//! flags and log formats (`cli`).
+//! It must not contain decisions (`core`), conversion of objects (`intake`), the API calls of a particular cloud (`providers`),
+//! or flags and log formats (`cli`).
 //!
 //! Each module may use only those above it in this table; `tests/layers.rs` checks that.
 //!
@@ -99,7 +99,8 @@ pub async fn run_in(
     let (elector, terms) =
         Elector::new(client.clone(), config.lease.clone(), clock.clone(), metrics.clone())?;
     let (events, queue) = Events::new(clock.clone(), metrics.clone());
-    let observers = ObserverContext::new(&config, Reader::new(client), providers, events, metrics.clone(), clock.clone());
+    let observers =
+        ObserverContext::new(&config, Reader::new(client), providers, events, metrics.clone(), clock.clone());
     let context = Context::new(&observers, Writer::new(terms.clone(), metrics.clone()));
     let executor = Executor::new(context.clone(), config.act_concurrency, stoppable.clone());
     let committed = Committed::new(config.commitments.as_ref());

@@ -121,8 +121,11 @@ impl Setbacks {
         let doublings = reclaims.consecutive.min(30);
         let seconds = RECLAIM_BACKOFF.as_secs().saturating_mul(1 << doublings).min(self.most.as_secs());
         let until = at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
-        *reclaims =
-            ReclaimHistory { consecutive: reclaims.consecutive.saturating_add(1), last: at, until: reclaims.until.max(until) };
+        *reclaims = ReclaimHistory {
+            consecutive: reclaims.consecutive.saturating_add(1),
+            last: at,
+            until: reclaims.until.max(until),
+        };
     }
 
     /// Registers the interruptions recorded on these claims, each once. The claims must be all that have one. Returns whether
@@ -196,7 +199,10 @@ impl Setbacks {
         let counts = |((_, id), reclaims): &(&(NodeClassRef, OfferingId), &ReclaimHistory)| {
             !is_prepaid(id) && reclaims.until > now
         };
-        let recent = |reclaims: &ReclaimHistory| Reclaims { until: reclaims.until, consecutive: reclaims.consecutive.max(1) };
+        let recent = |reclaims: &ReclaimHistory| Reclaims {
+            until: reclaims.until,
+            consecutive: reclaims.consecutive.max(1),
+        };
         self.reclaims.iter().filter(counts).map(|(key, reclaims)| (key.clone(), recent(reclaims))).collect()
     }
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::policy::v1 as policy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use poolwright_api::FieldProblem;
-use poolwright_core::{PodDisruptionBudget, BudgetLimit, BudgetSelector, CountOrPercent};
+use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget};
 
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::requirements;
@@ -18,7 +18,9 @@ pub fn budget(from: &policy::PodDisruptionBudget) -> Result<PodDisruptionBudget,
     })
 }
 
-pub(crate) fn convert_budget(from: &policy::PodDisruptionBudget) -> Result<PodDisruptionBudget, FieldProblem> {
+pub(crate) fn convert_budget(
+    from: &policy::PodDisruptionBudget,
+) -> Result<PodDisruptionBudget, FieldProblem> {
     let nothing = policy::PodDisruptionBudgetSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let selector = match &spec.selector {
@@ -28,9 +30,16 @@ pub(crate) fn convert_budget(from: &policy::PodDisruptionBudget) -> Result<PodDi
             None => BudgetSelector::Invalid("spec.selector.matchExpressions".to_owned()),
         },
     };
-    let least = spec.min_available.as_ref().map(|amount| count_or_percent("spec.minAvailable", amount)).transpose()?;
-    let most =
-        spec.max_unavailable.as_ref().map(|amount| count_or_percent("spec.maxUnavailable", amount)).transpose()?;
+    let least = spec
+        .min_available
+        .as_ref()
+        .map(|amount| count_or_percent("spec.minAvailable", amount))
+        .transpose()?;
+    let most = spec
+        .max_unavailable
+        .as_ref()
+        .map(|amount| count_or_percent("spec.maxUnavailable", amount))
+        .transpose()?;
     if least.is_some() && most.is_some() {
         let cause = "a budget has minAvailable or maxUnavailable, not both";
         return Err(FieldProblem::new("spec", cause, "remove one of them"));
@@ -56,9 +65,10 @@ pub(crate) fn convert_budget(from: &policy::PodDisruptionBudget) -> Result<PodDi
 fn count_or_percent(path: &str, amount: &IntOrString) -> Result<CountOrPercent, FieldProblem> {
     let (read, said) = match amount {
         IntOrString::Int(count) => (u64::try_from(*count).ok().map(CountOrPercent::Count), count.to_string()),
-        IntOrString::String(text) => {
-            (text.strip_suffix('%').and_then(|number| number.parse().ok()).map(CountOrPercent::Percent), text.clone())
-        }
+        IntOrString::String(text) => (
+            text.strip_suffix('%').and_then(|number| number.parse().ok()).map(CountOrPercent::Percent),
+            text.clone(),
+        ),
     };
     read.ok_or_else(|| {
         let cause = format!("`{said}` is neither a number of pods nor a percentage");

@@ -9,8 +9,8 @@ use poolwright_api as api;
 use poolwright_api::FieldProblem;
 use poolwright_api::strict::read;
 use poolwright_core::{
-    PodDisruptionBudget, Claim, DaemonSet, Namespace, Node, DisruptionBudget, NodeDrivers, Pod, PodGroup, Pool, Service,
-    StorageClass, Volume, VolumeClaim, Window, Workload,
+    Claim, DaemonSet, DisruptionBudget, Namespace, Node, NodeDrivers, Pod, PodDisruptionBudget, PodGroup,
+    Pool, Service, StorageClass, Volume, VolumeClaim, Window, Workload,
 };
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
 use serde_json::Value;
@@ -285,7 +285,7 @@ fn owner_uid(value: &Value) -> Option<String> {
     Some(controller.get("uid")?.as_str()?.to_owned())
 }
 
-/// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
+/// Kinds that this module reads, with the one version it reads and whether they live in a namespace.
 const KINDS: [(&str, &str, bool); 20] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),

@@ -40,10 +40,15 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
         allocatable: resources("status.allocatable", status.and_then(|status| status.allocatable.as_ref()))?,
         ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         cordoned,
-        cordoned_until_initialized: annotations.is_some_and(|annotations| annotations.contains_key(CORDONED_UNTIL_ANNOTATION)),
+        cordoned_until_initialized: annotations
+            .is_some_and(|annotations| annotations.contains_key(CORDONED_UNTIL_ANNOTATION)),
         do_not_disrupt: is_kept(meta),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
-        unhealthy_conditions: conditions.iter().filter(|one| !is_usual(one)).map(unhealthy_conditions).collect(),
+        unhealthy_conditions: conditions
+            .iter()
+            .filter(|one| !is_usual(one))
+            .map(unhealthy_conditions)
+            .collect(),
     })
 }
 

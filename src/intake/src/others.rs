@@ -6,7 +6,8 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use poolwright_api::FieldProblem;
 use poolwright_core::{
-    HostPort, Namespace, Namespaces, Operator, PodAffinityTerm, Requirement, TopologySpreadConstraint, UnmodelledRule,
+    HostPort, Namespace, Namespaces, Operator, PodAffinityTerm, Requirement, TopologySpreadConstraint,
+    UnmodelledRule,
 };
 
 use crate::rules::operator;

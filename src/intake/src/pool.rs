@@ -9,8 +9,8 @@ use poolwright_api::{
 };
 use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
 use poolwright_core::{
-    Buffer, Cause, Deadlines, Disruption, DisruptionBudget, Pool, PoolLimits, PoolName, PoolProblem, RepairRule,
-    Requirement, Schedule, CountOrPercent, Window,
+    Buffer, Cause, CountOrPercent, Deadlines, Disruption, DisruptionBudget, Pool, PoolLimits, PoolName,
+    PoolProblem, RepairRule, Requirement, Schedule, Window,
 };
 use poolwright_terms::Reason;
 
@@ -165,8 +165,9 @@ pub fn disruption_budget(text: &str) -> Result<DisruptionBudget, String> {
 fn node_budget(path: &str, from: &api::DisruptionBudget) -> DisruptionBudget {
     let percent = from.nodes.strip_suffix('%');
     let number = percent.unwrap_or(&from.nodes).parse::<u64>().ok();
-    let nodes =
-        number.map(|number| if percent.is_some() { CountOrPercent::Percent(number) } else { CountOrPercent::Count(number) });
+    let nodes = number.map(|number| {
+        if percent.is_some() { CountOrPercent::Percent(number) } else { CountOrPercent::Count(number) }
+    });
     let cause = |reason: &DisruptionReason| match reason {
         DisruptionReason::Empty => Cause::Empty,
         DisruptionReason::Underutilized => Cause::Underutilized,

@@ -18,7 +18,10 @@ fn limits_are_numbers_or_percentages() {
         spec[field] = value;
         budget(&object(&spec, &json!({}))).map(|budget| budget.limit).map_err(|error| error.to_string())
     };
-    assert_eq!(limit("minAvailable", json!(2)), Ok(Some(BudgetLimit::MinAvailable(CountOrPercent::Count(2)))));
+    assert_eq!(
+        limit("minAvailable", json!(2)),
+        Ok(Some(BudgetLimit::MinAvailable(CountOrPercent::Count(2))))
+    );
     assert_eq!(
         limit("maxUnavailable", json!("50%")),
         Ok(Some(BudgetLimit::MaxUnavailable(CountOrPercent::Percent(50))))

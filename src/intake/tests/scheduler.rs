@@ -41,8 +41,11 @@ fn listed_defaults_are_rules_and_preferences_without_a_selector() {
         default_of: Some("s.yaml".into()),
         ..TopologySpreadConstraint::default()
     };
-    let zones =
-        TopologySpreadConstraint { min_domains: Some(3), honor_node_taints: true, ..rule("topology.kubernetes.io/zone", 2) };
+    let zones = TopologySpreadConstraint {
+        min_domains: Some(3),
+        honor_node_taints: true,
+        ..rule("topology.kubernetes.io/zone", 2)
+    };
     assert_eq!(found.spreads, [zones]);
     assert_eq!(found.preferred_spreads, [rule("kubernetes.io/hostname", 1)]);
 }

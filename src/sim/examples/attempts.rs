@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{
-    Namespaces, Node, Operator, Pod, PodKey, PodSpec, PodAffinityTerm, Preferences, Requirement, TopologySpreadConstraint, Weighted,
+    Namespaces, Node, Operator, Pod, PodAffinityTerm, PodKey, PodSpec, Preferences, Requirement,
+    TopologySpreadConstraint, Weighted,
 };
 use poolwright_sim::scheduler::{Cluster, MayPreempt, Scheduler};
 use poolwright_terms::labels::{HOSTNAME, ZONE};
@@ -122,5 +123,10 @@ fn term(app: usize, key: &str) -> PodAffinityTerm {
 
 fn spread() -> TopologySpreadConstraint {
     let selector = Some(selector(3));
-    TopologySpreadConstraint { topology_key: ZONE.to_owned(), max_skew: 5, selector, ..TopologySpreadConstraint::default() }
+    TopologySpreadConstraint {
+        topology_key: ZONE.to_owned(),
+        max_skew: 5,
+        selector,
+        ..TopologySpreadConstraint::default()
+    }
 }

@@ -124,7 +124,12 @@ impl Search {
 
     /// Removes faults as long as the same rule is broken: halves, quarters, and so on down to single ones (Zeller, Hildebrandt:
     /// Simplifying and Isolating Failure-Inducing Input, 2002).
-    fn shrink(&self, outcome: Outcome, stop: &AtomicBool, tried: &mut dyn FnMut(u32)) -> io::Result<Counterexample> {
+    fn shrink(
+        &self,
+        outcome: Outcome,
+        stop: &AtomicBool,
+        tried: &mut dyn FnMut(u32),
+    ) -> io::Result<Counterexample> {
         let until = outcome.violation.as_ref().map_or(Duration::MAX, |violation| violation.at + LATER);
         let rule = outcome.violation.as_ref().map(|violation| violation.rule);
         let accidents_before = outcome.accidents.len();

@@ -39,12 +39,21 @@ pub fn user_data(
     write(cluster, node, family, user_data)
         .and_then(|text| {
             let (bytes, user_data) = (text.len(), user_data.len());
-            if bytes > MAX_BYTES { Err(Problem::TooLarge { bytes, user_data }) } else { Ok(UserData::from(text)) }
+            if bytes > MAX_BYTES {
+                Err(Problem::TooLarge { bytes, user_data })
+            } else {
+                Ok(UserData::from(text))
+            }
         })
         .map_err(|problem| BootstrapError { object: object.to_owned(), problem })
 }
 
-fn write(cluster: &ClusterFacts, node: &NodeFacts, family: &Family, user_data: &str) -> Result<String, Problem> {
+fn write(
+    cluster: &ClusterFacts,
+    node: &NodeFacts,
+    family: &Family,
+    user_data: &str,
+) -> Result<String, Problem> {
     if matches!(family, Family::Custom) {
         return Ok(user_data.to_owned());
     }

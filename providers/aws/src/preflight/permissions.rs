@@ -142,7 +142,10 @@ mod tests {
         assert_eq!(called(CallResult::refused("DryRunOperation"), &[]), Verdict::fine("allowed"));
         assert_eq!(called(CallResult::refused("NoSuchEntity"), &["NoSuchEntity"]), Verdict::fine("allowed"));
         assert!(matches!(called(CallResult::refused("NoSuchEntity"), &[]), Verdict::Undetermined(_)));
-        assert!(matches!(called(CallResult::NoResponse("no route".to_owned()), &[]), Verdict::Undetermined(_)));
+        assert!(matches!(
+            called(CallResult::NoResponse("no route".to_owned()), &[]),
+            Verdict::Undetermined(_)
+        ));
     }
 
     #[test]

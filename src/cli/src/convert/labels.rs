@@ -27,7 +27,9 @@ pub(super) fn label(key: &str) -> LabelMapping {
         "karpenter.sh/nodepool" | labels::HOSTNAME => LabelMapping::NoCounterpart(
             "Leave it out: offerings do not have it. Pods can select a pool by `poolwright.dev/nodepool`.",
         ),
-        "node.kubernetes.io/windows-build" => LabelMapping::NoCounterpart("Poolwright buys Linux nodes only."),
+        "node.kubernetes.io/windows-build" => {
+            LabelMapping::NoCounterpart("Poolwright buys Linux nodes only.")
+        }
         _ => match of_a_cloud(key) {
             Some(label) => label,
             None if key.contains("karpenter") && key.contains('/') => {

@@ -1,8 +1,8 @@
 //! Converts Karpenter's NodePools and node classes to Poolwright's, and reports on every field.
 //!
-//! Lives here: reading Karpenter's NodePool (`karpenter.sh/v1`) and NodeOverlay from text, and the text of the result. Each cloud
-//! converts the node class and labels of Karpenter's provider for it. May not live here: clusters and clocks; text comes in and
-//! data goes out, and only `command` reads files.
+//! This module reads Karpenter's NodePool (`karpenter.sh/v1`) and NodeOverlay from text, and writes the result as text. Each cloud
+//! converts the node class and labels of Karpenter's provider for it. Clusters and clocks are not used, and only `command` reads
+//! files.
 //!
 //! Karpenter's fields and their defaults: <https://karpenter.sh/docs/concepts/nodepools/>,
 //! <https://karpenter.sh/docs/concepts/disruption/>.
@@ -71,7 +71,13 @@ pub fn convert(documents: &[Source]) -> Conversion {
 }
 
 /// Converts one object.
-fn convert_object(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>, all: &mut Conversion) {
+fn convert_object(
+    file: &str,
+    document: usize,
+    value: &Value,
+    names: &mut BTreeSet<String>,
+    all: &mut Conversion,
+) {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let name = value.get("metadata").and_then(|meta| meta.get("name")).and_then(Value::as_str);

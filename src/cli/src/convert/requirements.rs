@@ -76,8 +76,10 @@ impl Requirements {
                 self.named(wanted, ours::INSTANCE_FAMILY, &families(|family| parts(family).1), report);
             }
             LabelMapping::Size => {
-                let types =
-                    KARPENTER_CATALOGUE.types.iter().filter_map(|name| Some((name.as_str(), name.split_once('.')?.1)));
+                let types = KARPENTER_CATALOGUE
+                    .types
+                    .iter()
+                    .filter_map(|name| Some((name.as_str(), name.split_once('.')?.1)));
                 self.named(wanted, ours::INSTANCE_TYPE, &types.collect::<Vec<_>>(), report);
             }
             LabelMapping::GpuManufacturer => self.manufacturer(wanted, report),
@@ -170,7 +172,13 @@ impl Requirements {
     }
 
     /// What our labels say only by naming families or types. `all` is each name with what the requirement is about.
-    fn named(&mut self, mut wanted: KarpenterRequirement, to: &'static str, all: &[(&str, &str)], report: &mut Report) {
+    fn named(
+        &mut self,
+        mut wanted: KarpenterRequirement,
+        to: &'static str,
+        all: &[(&str, &str)],
+        report: &mut Report,
+    ) {
         let what = if to == ours::INSTANCE_FAMILY { "families" } else { "instance types" };
         if matches!(wanted.operator, Operator::Exists | Operator::DoesNotExist) {
             report.changed(&wanted.path, format!("It is `{to}`."));

@@ -11,7 +11,7 @@ use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 
 use super::disruption::expiry;
 use super::labels::label;
-use super::requirements::{Requirements, KarpenterRequirement};
+use super::requirements::{KarpenterRequirement, Requirements};
 use crate::clouds::clouds;
 
 /// What a template comes to.
@@ -86,7 +86,13 @@ fn labels(
         } else {
             // To Karpenter such a label is a requirement with one value.
             requirements.add(
-                KarpenterRequirement { path, key, operator: Operator::In, values: vec![value], is_label: true },
+                KarpenterRequirement {
+                    path,
+                    key,
+                    operator: Operator::In,
+                    values: vec![value],
+                    is_label: true,
+                },
                 report,
             );
         }

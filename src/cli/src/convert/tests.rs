@@ -287,7 +287,10 @@ fn min_values_are_not_possible_and_the_requirement_stays() {
     let converted = requiring(&json!([
         {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 5},
     ]));
-    assert_eq!(note(&converted, "spec.template.spec.requirements[0].minValues").outcome, Outcome::NotPossible);
+    assert_eq!(
+        note(&converted, "spec.template.spec.requirements[0].minValues").outcome,
+        Outcome::NotPossible
+    );
     assert_eq!(note(&converted, "spec.template.spec.requirements[0]").outcome, Outcome::Kept);
 }
 

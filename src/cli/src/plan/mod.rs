@@ -18,13 +18,13 @@ use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{PodKey, Snapshot};
-use poolwright_report::plan::{DocumentContext, CatalogueSummary, PodNames, document};
+use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, document};
 use poolwright_terms::CapacityType;
 
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
-use crate::solve_timer::SolveTimer;
 use crate::catalogue::{self, Selection};
 use crate::exit::{ExitStatus, Failure};
+use crate::solve_timer::SolveTimer;
 use crate::{print, scheduler, solve};
 
 /// Everything to plan from, and how to speak of it.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
-use poolwright_core::{Deadlines, Disruption, Pool, PoolLimits, PoolName, PersistentMap, Snapshot, Uid};
+use poolwright_core::{Deadlines, Disruption, PersistentMap, Pool, PoolLimits, PoolName, Snapshot, Uid};
 use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;

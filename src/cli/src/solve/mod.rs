@@ -9,9 +9,9 @@ use poolwright_report::solved::{Figures, Solved};
 use poolwright_solver as solver;
 
 use crate::args::SolveFlags;
-use crate::solve_timer::SolveTimer;
 use crate::exit::{ExitStatus, Failure};
 use crate::print;
+use crate::solve_timer::SolveTimer;
 
 pub use file::save;
 

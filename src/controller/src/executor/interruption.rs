@@ -71,7 +71,8 @@ impl Executor {
         });
         match changed.await {
             Changed::Written(_) => {
-                let deadline = interruption.deadline.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
+                let deadline =
+                    interruption.deadline.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
                 info!(claim = %claim.name, kind = %interruption.kind, deadline, message = interruption.message, "interrupted");
                 Ok(RecordResult::Recorded)
             }

@@ -14,7 +14,7 @@ use poolwright_core::{Claim, ClaimName};
 use poolwright_intake::node_taint;
 use poolwright_terms::Taint;
 use poolwright_terms::keys::{
-    CORDON_TAINT, FIELD_MANAGER, CORDONED_UNTIL_ANNOTATION, REGISTERED_LABEL, RESERVED_TAINT,
+    CORDON_TAINT, CORDONED_UNTIL_ANNOTATION, FIELD_MANAGER, REGISTERED_LABEL, RESERVED_TAINT,
 };
 use serde_json::{Value, json};
 use tracing::info;

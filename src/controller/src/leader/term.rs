@@ -79,7 +79,7 @@ pub mod testing {
 
     use std::time::Duration;
 
-    use super::{SharedClock, LeaderTerm, LeaderTerms};
+    use super::{LeaderTerm, LeaderTerms, SharedClock};
     use crate::edge::signal::{self, Sender};
 
     pub fn granted(clock: &SharedClock) -> (Sender<Option<LeaderTerm>>, LeaderTerms) {

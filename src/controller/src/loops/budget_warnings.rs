@@ -103,7 +103,7 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use poolwright_core::{PodDisruptionBudget, BudgetLimit, BudgetSelector, CountOrPercent};
+    use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget};
 
     use super::*;
 

@@ -40,7 +40,8 @@ pub struct Inventory {
 impl Inventory {
     /// Keeps catalogues up to date, for ever: after changes of pools and node classes, and periodically.
     pub async fn catalogues(self) {
-        let (mut changes, mut class_changes) = (self.observers.world.changes(), self.observers.world.class_changes());
+        let (mut changes, mut class_changes) =
+            (self.observers.world.changes(), self.observers.world.class_changes());
         let mut asked = None;
         loop {
             changes.mark_seen();

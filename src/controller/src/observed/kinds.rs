@@ -12,8 +12,9 @@ use k8s_openapi::api::{
 };
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Attachment, PodDisruptionBudget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, ObjectKey, Pod,
-    PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume, VolumeClaim, Workload,
+    Attachment, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, ObjectKey, Pod,
+    PodDisruptionBudget, PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume,
+    VolumeClaim, Workload,
 };
 use poolwright_intake as intake;
 

@@ -123,7 +123,10 @@ fn spreads_itself(spec: &PodSpec) -> bool {
 fn with(spec: &PodSpec, profile: &Profile, selector: Option<&[Requirement]>) -> PodSpec {
     let mut spec = spec.clone();
     spec.enforced = profile.enforced.clone().map(Box::new);
-    let selecting = |rule: &TopologySpreadConstraint| TopologySpreadConstraint { selector: selector.map(<[_]>::to_vec), ..rule.clone() };
+    let selecting = |rule: &TopologySpreadConstraint| TopologySpreadConstraint {
+        selector: selector.map(<[_]>::to_vec),
+        ..rule.clone()
+    };
     let mut preferences =
         spec.preferences.take().map_or_else(Preferences::default, |preferences| *preferences);
     preferences.added.clone_from(&profile.preferred);

@@ -1,7 +1,7 @@
 //! PodDisruptionBudgets in the index. No plan depends on them.
 
 use crate::index::{Change, ClusterIndex, put, reset};
-use crate::model::{PodDisruptionBudget, ObjectKey};
+use crate::model::{ObjectKey, PodDisruptionBudget};
 
 impl ClusterIndex {
     /// A PodDisruptionBudget was added or changed.

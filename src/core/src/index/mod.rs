@@ -20,8 +20,8 @@ use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_terms::NodeClassRef;
 
 use crate::model::{
-    ClaimName, DaemonSet, Namespace, DisruptionBudget, ObjectKey, PodKey, Pool, PoolName, Quota, PersistentMap, Snapshot,
-    Reclaims, Uid, Workload,
+    ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, PersistentMap, PodKey, Pool, PoolName,
+    Quota, Reclaims, Snapshot, Uid, Workload,
 };
 
 /// What a change means for decisions. Ordered: a larger value wakes more loops.

@@ -5,13 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::model::{
-    PodDisruptionBudget, BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodRole, Pool, Snapshot, Uid, Workload,
+    BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodDisruptionBudget, PodRole, Pool, Snapshot, Uid,
+    Workload,
 };
 use crate::rules;
 
 /// The kind of the object whose annotation protects a node, if any.
 pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'static str> {
-    let kept = [(claim.do_not_disrupt, "NodeClaim"), (node.do_not_disrupt, "Node"), (pool.disruption.do_not_disrupt, "NodePool")];
+    let kept = [
+        (claim.do_not_disrupt, "NodeClaim"),
+        (node.do_not_disrupt, "Node"),
+        (pool.disruption.do_not_disrupt, "NodePool"),
+    ];
     kept.into_iter().find_map(|(kept, kind)| kept.then_some(kind))
 }
 

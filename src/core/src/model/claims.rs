@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::model::claim::Claim;
 use crate::model::names::ClaimName;
 use crate::model::node::Node;
-use crate::model::pod_key::{OwnerKey, PodKey};
 use crate::model::persistent_map::{PersistentMap, insert_name, remove_name};
+use crate::model::pod_key::{OwnerKey, PodKey};
 
 /// Claims by name. Cloning is cheap.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -223,7 +223,11 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for PersistentMap<K, V> {
 }
 
 /// Adds a name to the sorted list of a key.
-pub(crate) fn insert_name<K: Ord + Clone, N: Ord + Clone>(map: &mut PersistentMap<K, Vec<N>>, key: &K, name: &N) {
+pub(crate) fn insert_name<K: Ord + Clone, N: Ord + Clone>(
+    map: &mut PersistentMap<K, Vec<N>>,
+    key: &K,
+    name: &N,
+) {
     let mut names = map.get(key).cloned().unwrap_or_default();
     if let Err(at) = names.binary_search(name) {
         names.insert(at, name.clone());

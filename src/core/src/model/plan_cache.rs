@@ -12,7 +12,7 @@ use poolwright_catalog::{Catalogue, ResourceList};
 use poolwright_terms::Taint;
 
 use crate::model::plan::Target;
-use crate::model::{Claim, Claims, DaemonSet, Node, Nodes, ObjectKey, OnNode, Pods, Pool, PersistentMap};
+use crate::model::{Claim, Claims, DaemonSet, Node, Nodes, ObjectKey, OnNode, PersistentMap, Pods, Pool};
 
 /// A cache that plans share, from a snapshot and its clones. It saves time and changes no plan.
 #[derive(Clone, Default)]

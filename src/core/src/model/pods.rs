@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
 use crate::model::names::Uid;
+use crate::model::persistent_map::PersistentMap;
 use crate::model::pod::{Pod, PodPhase, PodRole};
 use crate::model::pod_affinity::{HostPort, PodAffinityTerm};
 use crate::model::pod_key::{ObjectKey, PodKey};
-use crate::model::persistent_map::PersistentMap;
 
 /// Pods by key, including finished ones. Cloning is cheap. The indexes depend only on the pods, not on the order of changes.
 #[derive(Clone, Debug, Default)]

@@ -16,6 +16,7 @@ use crate::model::instances::Instances;
 use crate::model::names::PoolName;
 use crate::model::names::Uid;
 use crate::model::nodes::Nodes;
+use crate::model::persistent_map::PersistentMap;
 use crate::model::plan_cache::PlanCache;
 use crate::model::pod::DaemonSet;
 use crate::model::pod_affinity::NamespaceLabels;
@@ -25,7 +26,6 @@ use crate::model::pods::Pods;
 use crate::model::pool::Pool;
 use crate::model::profile::Service;
 use crate::model::quota::Quota;
-use crate::model::persistent_map::PersistentMap;
 use crate::model::volumes::{Attachment, NodeDrivers, StorageClass, Volume, VolumeClaim};
 use crate::model::workload::Workload;
 

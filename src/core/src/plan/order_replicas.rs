@@ -112,10 +112,7 @@ fn offerings(
                 price,
                 allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
             };
-            (
-                price.map(|price| reclaims.map_or(price, |of| interruption_backoff::weighed(price, of))),
-                ranked,
-            )
+            (price.map(|price| reclaims.map_or(price, |of| interruption_backoff::weighed(price, of))), ranked)
         })
         .collect();
     all.sort_by(|(a, one), (b, other)| {

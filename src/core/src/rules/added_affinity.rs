@@ -28,7 +28,8 @@ mod tests {
     #[test]
     fn the_rejection_says_that_the_scheduler_asks_for_it_and_where_that_is_written() {
         let operator = Operator::In(["ml".to_owned()].into());
-        let terms = vec![NodeSelectorTerm { requirements: vec![Requirement { key: "team".into(), operator }] }];
+        let terms =
+            vec![NodeSelectorTerm { requirements: vec![Requirement { key: "team".into(), operator }] }];
         let enforced = EnforcedAffinity { source: "scheduler.yaml".into(), terms };
         let node = BTreeMap::from([("team".to_owned(), "web".to_owned())]);
         assert!(check(None, &node).is_ok());

@@ -26,8 +26,8 @@ mod tests {
     use super::*;
     use crate::model::Namespaces;
     use crate::model::Operator;
-    use crate::model::PodSpec;
     use crate::model::PodAffinityTerm;
+    use crate::model::PodSpec;
     use crate::model::Requirement;
 
     fn term(app: &str) -> PodAffinityTerm {

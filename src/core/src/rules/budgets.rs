@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::model::{
-    PodDisruptionBudget, BudgetLimit, BudgetSelector, ObjectKey, Pod, PodKey, PodPhase, CountOrPercent, Snapshot, Uid, Workload,
+    BudgetLimit, BudgetSelector, CountOrPercent, ObjectKey, Pod, PodDisruptionBudget, PodKey, PodPhase,
+    Snapshot, Uid, Workload,
 };
 use crate::rules::requirement::matches;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{DaemonSet, NamespaceLabels, Namespaces, Pod, PodSpec, PodAffinityTerm};
+use crate::model::{DaemonSet, NamespaceLabels, Namespaces, Pod, PodAffinityTerm, PodSpec};
 use crate::rules::labels::Labels;
 use crate::rules::requirement::matches;
 

@@ -109,7 +109,10 @@ impl fmt::Display for Rejection {
                 f.write_str("is kept away by the required pod anti-affinity of another pod on the node")
             }
             Self::Spread { topology_key, max_skew, count, default_of } => {
-                let rule = TopologySpreadConstraint { default_of: default_of.clone(), ..TopologySpreadConstraint::default() };
+                let rule = TopologySpreadConstraint {
+                    default_of: default_of.clone(),
+                    ..TopologySpreadConstraint::default()
+                };
                 write!(
                     f,
                     "is spread over `{topology_key}` with a maxSkew of {max_skew}{}, and there would be {count} on the node",

@@ -256,7 +256,9 @@ fn of_claim(
             (node.labels.clone(), lasting_taints(node), &node.allocatable)
         }
         _ => {
-            if node.is_some_and(|node| node.deleting_since.is_some() || (node.cordoned && !node.cordoned_until_initialized)) {
+            if node.is_some_and(|node| {
+                node.deleting_since.is_some() || (node.cordoned && !node.cordoned_until_initialized)
+            }) {
                 return None;
             }
             let kind = &promised.offering.instance_type;

@@ -171,7 +171,8 @@ fn ruled_out(rulings: &[OfferingRuling]) -> Option<String> {
 
 /// The offerings that fit, or that come closest.
 fn left(rulings: &[OfferingRuling]) -> Option<String> {
-    let open: Vec<&OfferingRuling> = rulings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
+    let open: Vec<&OfferingRuling> =
+        rulings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
     let price = |one: &OfferingRuling| match &one.ruling {
         Ruling::Fits(price) => *price,
         Ruling::Excluded(_) => None,
@@ -185,7 +186,8 @@ fn left(rulings: &[OfferingRuling]) -> Option<String> {
             best.pool
         ));
     }
-    let nearest = rulings.iter().max_by_key(|one| (one.rules_passed, Reverse(one.shortage), Reverse(&one.offering)))?;
+    let nearest =
+        rulings.iter().max_by_key(|one| (one.rules_passed, Reverse(one.shortage), Reverse(&one.offering)))?;
     let Ruling::Excluded(reason) = &nearest.ruling else { return None };
     let remedy = match nearest.remedy.as_str() {
         "" => String::new(),

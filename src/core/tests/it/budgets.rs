@@ -97,8 +97,10 @@ fn a_workload_that_is_still_growing_is_measured_by_what_it_is_to_be() {
 #[test]
 fn two_budgets_about_one_pod_are_told_both_for_the_api_server_never_evicts_it() {
     let first = budget("first", MaxUnavailable(Count(1)));
-    let second =
-        PodDisruptionBudget { selector: BudgetSelector::Pods(vec![]), ..budget("second", MaxUnavailable(Count(1))) };
+    let second = PodDisruptionBudget {
+        selector: BudgetSelector::Pods(vec![]),
+        ..budget("second", MaxUnavailable(Count(1)))
+    };
     let elsewhere = PodDisruptionBudget { key: ObjectKey::new("other", "third"), ..second.clone() };
     let snapshot = with(cluster(aws(), [pool("gpu")]), [web("a"), pod("b", requests(1, 1, 0))]);
     let snapshot = with(snapshot, [first, second, elsewhere]);
@@ -116,8 +118,10 @@ fn two_budgets_about_one_pod_are_told_both_for_the_api_server_never_evicts_it() 
 #[test]
 fn a_budget_that_cannot_be_read_or_worked_out_says_so_and_one_about_nobody_says_nothing() {
     let field = "spec.selector.matchExpressions".to_owned();
-    let unreadable =
-        PodDisruptionBudget { selector: BudgetSelector::Invalid(field), ..budget("web", MaxUnavailable(Count(1))) };
+    let unreadable = PodDisruptionBudget {
+        selector: BudgetSelector::Invalid(field),
+        ..budget("web", MaxUnavailable(Count(1)))
+    };
     let said = messages(3, unreadable).join("");
     assert!(
         said.contains("spec.selector.matchExpressions is invalid, so the budget protects no pod"),
@@ -132,7 +136,8 @@ fn a_budget_that_cannot_be_read_or_worked_out_says_so_and_one_about_nobody_says_
         said.contains("(found no controllers for pod \"a\")") && said.contains("use spec.minAvailable"),
         "{said}"
     );
-    let nobody = PodDisruptionBudget { selector: BudgetSelector::Nothing, ..budget("web", MaxUnavailable(Count(0))) };
+    let nobody =
+        PodDisruptionBudget { selector: BudgetSelector::Nothing, ..budget("web", MaxUnavailable(Count(0))) };
     assert!(messages(3, nobody).is_empty());
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use poolwright_core::plan::UnplacedReason;
 use poolwright_core::{
-    DaemonSet, HostPort, Namespaces, NodeSelectorTerm, Pod, PodKey, PodRole, PodSpec, PodAffinityTerm, TopologySpreadConstraint,
+    DaemonSet, HostPort, Namespaces, NodeSelectorTerm, Pod, PodAffinityTerm, PodKey, PodRole, PodSpec,
+    TopologySpreadConstraint,
 };
 
 use crate::kit::*;

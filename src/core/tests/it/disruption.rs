@@ -89,7 +89,11 @@ fn proposed(snapshot: &Snapshot) -> Option<Proposal> {
 }
 
 fn leaving(proposal: &Proposal) -> Vec<(&str, &str)> {
-    proposal.nodes_to_empty.iter().map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str())).collect()
+    proposal
+        .nodes_to_empty
+        .iter()
+        .map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str()))
+        .collect()
 }
 
 /// The cluster once the proposal is carried out: it is recorded, and what it buys is on its way.
@@ -288,7 +292,8 @@ fn nobody_is_moved_for_money_again_before_the_first_move_has_paid() {
     // It is back on a large node, for whatever reason, and would be moved again.
     let again = |move_history: &MoveHistory, seconds: i64, snapshot: &Snapshot| {
         let current = planned_at(snapshot, seconds);
-        let found = propose(snapshot, &current, move_history, at(seconds), &PlanOptions::default(), &mut NeverStop);
+        let found =
+            propose(snapshot, &current, move_history, at(seconds), &PlanOptions::default(), &mut NeverStop);
         found.proposal.is_some()
     };
     assert!(!again(&move_history, NOW + 3599, &snapshot));
@@ -341,13 +346,18 @@ fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
         let options = PlanOptions::default();
         let outlook = propose(&snapshot, &current, &move_history, at(NOW), &options, &mut NeverStop);
         assert_eq!(outlook.proposal, None, "each is full and of the cheapest kind");
-        assert_eq!((outlook.tried_together.len(), outlook.has_untried), (30, false), "one look sees them all");
+        assert_eq!(
+            (outlook.tried_together.len(), outlook.has_untried),
+            (30, false),
+            "one look sees them all"
+        );
         tried.extend(outlook.tried_alone.clone());
         move_history.record_search(&outlook);
     }
     let all: std::collections::BTreeSet<&ClaimName> = tried.iter().collect();
     assert_eq!((tried.len(), all.len()), (30, 30), "each is tried once, a few at a time");
-    let outlook = propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
+    let outlook =
+        propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
     move_history.record_search(&outlook);
     let again = propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
     assert_eq!(again.alone.len(), 12, "then the next round begins");

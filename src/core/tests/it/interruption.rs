@@ -288,7 +288,8 @@ fn before_maintenance_pods_move_as_budgets_allow_and_in_its_last_hour_whatever_t
     let leaves = |snapshot: &Snapshot, seconds| {
         let current = planned_at(snapshot, seconds);
         let options = PlanOptions::default();
-        let look = propose(snapshot, &current, &MoveHistory::default(), at(seconds), &options, &mut NeverStop);
+        let look =
+            propose(snapshot, &current, &MoveHistory::default(), at(seconds), &options, &mut NeverStop);
         look.proposal.map(|proposal| proposal.nodes_to_empty[0].condition.reason)
     };
     assert_eq!(leaves(&snapshot, NOTICED + 10), Some(Reason::Interrupted));
@@ -372,8 +373,9 @@ fn an_offering_of_which_instances_are_taken_back_is_avoided_for_minutes_and_long
     assert_eq!(until(&setbacks, 60), Some(300), "that another is sold says nothing of how long it stays");
     take(&mut setbacks, 400);
     assert_eq!(until(&setbacks, 400), Some(1000));
-    let consecutive =
-        |setbacks: &Setbacks| setbacks.reclaims(at(400)).values().map(|one| one.consecutive).collect::<Vec<_>>();
+    let consecutive = |setbacks: &Setbacks| {
+        setbacks.reclaims(at(400)).values().map(|one| one.consecutive).collect::<Vec<_>>()
+    };
     assert_eq!(consecutive(&setbacks), [2]);
     let mut again = setbacks.clone();
     take(&mut again, 530);

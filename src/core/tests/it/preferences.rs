@@ -52,7 +52,12 @@ fn would_be_away(pod: Pod, key: &str, app: &str) -> Pod {
 
 fn would_spread(pod: Pod, key: &str, max_skew: u32) -> Pod {
     let selector = Some(vec![is_in("app", &[&pod.labels["app"]])]);
-    let rule = TopologySpreadConstraint { topology_key: key.into(), max_skew, selector, ..TopologySpreadConstraint::default() };
+    let rule = TopologySpreadConstraint {
+        topology_key: key.into(),
+        max_skew,
+        selector,
+        ..TopologySpreadConstraint::default()
+    };
     preference(pod, |preferences| preferences.spreads.push(rule))
 }
 
@@ -357,8 +362,12 @@ fn rules_about_other_pods_come_before_preferences() {
     let pods = ["p", "q", "r"].map(|name| {
         let mut pod = prefers(app(name, "web"), 100, ZONE, "a");
         let selector = Some(vec![is_in("app", &["web"])]);
-        pod.spec.spreads =
-            vec![TopologySpreadConstraint { topology_key: ZONE.into(), max_skew: 1, selector, ..TopologySpreadConstraint::default() }];
+        pod.spec.spreads = vec![TopologySpreadConstraint {
+            topology_key: ZONE.into(),
+            max_skew: 1,
+            selector,
+            ..TopologySpreadConstraint::default()
+        }];
         pod
     });
     let plan = planned(&with(cluster(three_zones(), [pool("cpu")]), pods));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};
 use poolwright_core::{
-    EnforcedAffinity, Node, NodeSelectorTerm, Pod, Profile, Service, Snapshot, TopologySpreadConstraint, Uid, Weighted, Workload,
-    why,
+    EnforcedAffinity, Node, NodeSelectorTerm, Pod, Profile, Service, Snapshot, TopologySpreadConstraint, Uid,
+    Weighted, Workload, why,
 };
 use poolwright_solver::NeverStop;
 use poolwright_terms::labels::ZONE;
@@ -50,7 +50,12 @@ fn served(mut snapshot: Snapshot, service: Service) -> Snapshot {
 
 fn over_zones(max_skew: u32) -> TopologySpreadConstraint {
     let default_of = Some(FILE.to_owned());
-    TopologySpreadConstraint { topology_key: ZONE.into(), max_skew, default_of, ..TopologySpreadConstraint::default() }
+    TopologySpreadConstraint {
+        topology_key: ZONE.into(),
+        max_skew,
+        default_of,
+        ..TopologySpreadConstraint::default()
+    }
 }
 
 fn spreading() -> Profile {

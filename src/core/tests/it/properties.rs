@@ -97,7 +97,8 @@ fn preferring(mut pod: Pod, preferences: u8) -> Pod {
             ..TopologySpreadConstraint::default()
         });
     }
-    let term = PodAffinityTerm { topology_key: zone.into(), namespaces: Namespaces::All, selector: selector() };
+    let term =
+        PodAffinityTerm { topology_key: zone.into(), namespaces: Namespaces::All, selector: selector() };
     match preferences / 16 {
         1 => preference.affinity.push(Weighted { weight: 50, term }),
         2 => preference.anti_affinity.push(Weighted { weight: 50, term }),

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{Plan, UnplacedReason};
-use poolwright_core::{Namespaces, Node, Pod, PodKey, PodAffinityTerm, PoolName, Snapshot, TopologySpreadConstraint};
+use poolwright_core::{
+    Namespaces, Node, Pod, PodAffinityTerm, PodKey, PoolName, Snapshot, TopologySpreadConstraint,
+};
 use poolwright_terms::labels::ZONE;
 
 use crate::kit::*;
@@ -39,7 +41,12 @@ fn term(key: &str, of: &str) -> PodAffinityTerm {
 
 fn spread(key: &str, max_skew: u32, of: &str) -> TopologySpreadConstraint {
     let selector = Some(vec![is_in("app", &[of])]);
-    TopologySpreadConstraint { topology_key: key.into(), max_skew, selector, ..TopologySpreadConstraint::default() }
+    TopologySpreadConstraint {
+        topology_key: key.into(),
+        max_skew,
+        selector,
+        ..TopologySpreadConstraint::default()
+    }
 }
 
 fn spreading(mut pod: Pod, max_skew: u32) -> Pod {

@@ -53,7 +53,8 @@ impl Mail {
     /// A message that an interruption is likely (rebalance recommendation).
     fn hint(provider_id: &str, said: Duration, at: &impl Fn(Duration) -> Timestamp) -> Self {
         let warning = Self::warning(provider_id, (said, said), at);
-        let interruption = Interruption { kind: InterruptionKind::Rebalance, deadline: None, ..warning.interruption };
+        let interruption =
+            Interruption { kind: InterruptionKind::Rebalance, deadline: None, ..warning.interruption };
         Self { interruption, ..warning }
     }
 

@@ -1,7 +1,7 @@
 //! Disruption stays within the budgets of each pool.
 
 use poolwright_api::NodeClaim;
-use poolwright_core::{Cause, DisruptionBudget, CountOrPercent};
+use poolwright_core::{Cause, CountOrPercent, DisruptionBudget};
 use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use super::{Memory, Scene};

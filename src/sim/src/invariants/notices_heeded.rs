@@ -40,7 +40,9 @@ pub(super) fn recorded(scene: &Scene<'_>, memory: &mut Memory) -> Option<String>
         let given_back = one.given_back?;
         let claim = unsaid.get(one.provider_id.as_str())?;
         let known = seen.launched.get(&one.provider_id).is_some_and(|since| *since + AS_OLD < given_back);
-        known.then(|| format!("{claim} says nothing of {} of {}", one.interruption.kind.as_str(), one.provider_id))
+        known.then(|| {
+            format!("{claim} says nothing of {} of {}", one.interruption.kind.as_str(), one.provider_id)
+        })
     })
 }
 

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use poolwright_core::rules::{self, tolerates};
 use poolwright_core::{
-    EnforcedAffinity, Node, NodeSelectorTerm, ObjectKey, Operator, Pod, Profile, Requirement, TopologySpreadConstraint, Weighted,
+    EnforcedAffinity, Node, NodeSelectorTerm, ObjectKey, Operator, Pod, Profile, Requirement,
+    TopologySpreadConstraint, Weighted,
 };
 use poolwright_terms::Taint;
 use poolwright_terms::keys::RESERVED_TAINT;
@@ -52,7 +53,10 @@ impl<'a> Attempt<'a> {
         };
         if !spreads_itself && let Some(selector) = default_selector(cluster, pod) {
             let with = |rules: &[TopologySpreadConstraint]| {
-                let one = |rule: &TopologySpreadConstraint| TopologySpreadConstraint { selector: Some(selector.clone()), ..rule.clone() };
+                let one = |rule: &TopologySpreadConstraint| TopologySpreadConstraint {
+                    selector: Some(selector.clone()),
+                    ..rule.clone()
+                };
                 rules.iter().map(one).collect::<Vec<_>>()
             };
             if let Some(profile) = profile.filter(|profile| profile.spreads_pods()) {
@@ -85,8 +89,11 @@ impl<'a> Attempt<'a> {
 
 /// How the scheduler spreads pods without constraints of their own where its configuration says nothing.
 fn built_in() -> [TopologySpreadConstraint; 2] {
-    let rule =
-        |key: &str, max_skew| TopologySpreadConstraint { topology_key: key.to_owned(), max_skew, ..TopologySpreadConstraint::default() };
+    let rule = |key: &str, max_skew| TopologySpreadConstraint {
+        topology_key: key.to_owned(),
+        max_skew,
+        ..TopologySpreadConstraint::default()
+    };
     [rule(HOSTNAME, 3), rule(ZONE, 5)]
 }
 

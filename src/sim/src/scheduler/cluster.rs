@@ -6,8 +6,9 @@ use std::sync::Arc;
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::rules::{Labels, NODE_NAME_FIELD};
 use poolwright_core::{
-    PodDisruptionBudget, HostPort, NamespaceLabels, Node, NodeDrivers, ObjectKey, Pod, PodGroup, PodKey, PodPhase,
-    Requirement, Service, PersistentMap, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
+    HostPort, NamespaceLabels, Node, NodeDrivers, ObjectKey, PersistentMap, Pod, PodDisruptionBudget,
+    PodGroup, PodKey, PodPhase, Requirement, Service, Snapshot, StorageClass, Uid, Volume, VolumeClaim,
+    Workload,
 };
 
 use super::looks::Looks;

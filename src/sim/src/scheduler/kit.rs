@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{
-    Namespaces, Node, NodeSelectorTerm, Operator, Pod, PodKey, PodPhase, PodSpec, PodAffinityTerm, Requirement, TopologySpreadConstraint,
+    Namespaces, Node, NodeSelectorTerm, Operator, Pod, PodAffinityTerm, PodKey, PodPhase, PodSpec,
+    Requirement, TopologySpreadConstraint,
 };
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 use poolwright_terms::{Taint, TaintEffect};

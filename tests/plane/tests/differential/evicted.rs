@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use poolwright_core::{PodDisruptionBudget, Pod, PodKey, PodPhase, Snapshot};
+use poolwright_core::{Pod, PodDisruptionBudget, PodKey, PodPhase, Snapshot};
 use poolwright_plane::wait_for;
 use poolwright_sim::scheduler::{Cluster, MayPreempt, Outcome, Preemption, Scheduler};
 use serde_json::{Value, json};

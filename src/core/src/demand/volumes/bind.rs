@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::UnplacedReason;
 use crate::model::{
-    NodeSelectorTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume,
-    VolumeClaim,
+    NodeSelectorTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass,
+    Volume, VolumeClaim,
 };
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::rules::requirement::matches;

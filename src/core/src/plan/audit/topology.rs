@@ -10,7 +10,7 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::plan::{PlacedPod, PlannedClaim, Target};
-use crate::model::{Claim, Pod, PodKey, PodSpec, PodAffinityTerm, Snapshot};
+use crate::model::{Claim, Pod, PodAffinityTerm, PodKey, PodSpec, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;

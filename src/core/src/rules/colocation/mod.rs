@@ -12,7 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodAffinityTerm, Snapshot, TopologySpreadConstraint};
+use crate::model::{
+    HostPort, NamespaceLabels, ObjectKey, PodAffinityTerm, PodKey, PodPhase, Snapshot,
+    TopologySpreadConstraint,
+};
 use crate::rules::colocation::present::UNLIMITED;
 use crate::rules::identity::Identity;
 use crate::rules::spread::hosts::HostSpread;

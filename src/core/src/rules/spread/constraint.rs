@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_terms::Taint;
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{NodeSelectorTerm, PodSpec, TopologySpreadConstraint, Toleration};
+use crate::model::{NodeSelectorTerm, PodSpec, Toleration, TopologySpreadConstraint};
 use crate::rules::fits::check_own_labels;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
@@ -48,7 +48,12 @@ pub fn counts(rule: &TopologySpreadConstraint, namespace: &str, pod: Identity<'_
 }
 
 /// Whether a constraint counts the pods of a node: its `nodeAffinityPolicy` and `nodeTaintsPolicy`. `owner` has the constraint.
-pub(crate) fn includes(rule: &TopologySpreadConstraint, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
+pub(crate) fn includes(
+    rule: &TopologySpreadConstraint,
+    owner: &PodSpec,
+    labels: &impl Labels,
+    taints: &[Taint],
+) -> bool {
     (rule.ignore_node_affinity || check_own_labels(owner, labels).is_ok())
         && (!rule.honor_node_taints || check_taints(&owner.tolerations, taints).is_ok())
 }

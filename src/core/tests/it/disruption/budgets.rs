@@ -26,7 +26,10 @@ fn an_explicit_budget_bounds_empty_nodes_too() {
         actions.iter().filter(|action| matches!(action, Action::SetTaints { .. })).count()
     };
     assert_eq!(empty(Disruption::default()), 3);
-    assert_eq!(empty(Disruption { budgets: vec![budget(CountOrPercent::Count(2))], ..Disruption::default() }), 2);
+    assert_eq!(
+        empty(Disruption { budgets: vec![budget(CountOrPercent::Count(2))], ..Disruption::default() }),
+        2
+    );
     let others = DisruptionBudget { causes: [Cause::Drifted].into(), ..budget(CountOrPercent::Count(0)) };
     assert_eq!(empty(Disruption { budgets: vec![others], ..Disruption::default() }), 3);
 }
@@ -44,9 +47,11 @@ fn a_budget_over_all_pools_bounds_what_their_own_allow_together() {
     snapshot.pools.insert(second.name.clone(), second.into());
     let drifted = |snapshot: &Snapshot| leaving(&proposed(snapshot).unwrap()).len();
     assert_eq!(drifted(&snapshot), 4);
-    snapshot.disruption_budgets = vec![budget(CountOrPercent::Percent(50)), budget(CountOrPercent::Count(3))].into();
+    snapshot.disruption_budgets =
+        vec![budget(CountOrPercent::Percent(50)), budget(CountOrPercent::Count(3))].into();
     assert_eq!(drifted(&snapshot), 2, "the most restrictive counts");
-    let about_others = DisruptionBudget { causes: [Cause::Expired].into(), ..budget(CountOrPercent::Count(0)) };
+    let about_others =
+        DisruptionBudget { causes: [Cause::Expired].into(), ..budget(CountOrPercent::Count(0)) };
     snapshot.disruption_budgets = vec![about_others].into();
     assert_eq!(drifted(&snapshot), 4);
     snapshot.disruption_budgets = vec![budget(CountOrPercent::Count(0))].into();
@@ -74,7 +79,14 @@ fn a_budget_over_all_pools_bounds_empty_nodes_and_moves_for_money_too() {
         let actions = decide(&snapshot, at(NOW)).actions;
         actions.iter().filter(|action| matches!(action, Action::SetTaints { .. })).count()
     };
-    assert_eq!((empty(CountOrPercent::Count(1)), empty(CountOrPercent::Percent(50)), empty(CountOrPercent::Count(9))), (1, 2, 3));
+    assert_eq!(
+        (
+            empty(CountOrPercent::Count(1)),
+            empty(CountOrPercent::Percent(50)),
+            empty(CountOrPercent::Count(9))
+        ),
+        (1, 2, 3)
+    );
     let mut snapshot = cluster_of(moving_pool(), vec![large("l")], &[("a", "l")]);
     assert!(proposed(&snapshot).is_some());
     snapshot.disruption_budgets = vec![budget(CountOrPercent::Count(0))].into();

@@ -83,7 +83,8 @@ impl<'a> State<'a> {
     pub fn check_with_nominated(&self, home: &'a NodeInfo, at: &NodeInfo) -> Fits {
         let attempt = self.attempt.pod;
         let nominated = self.cluster.nominated(&home.node.name).iter();
-        let before = |filed: &&'a Filed| filed.pod.priority >= attempt.priority && filed.pod.key != attempt.key;
+        let before =
+            |filed: &&'a Filed| filed.pod.priority >= attempt.priority && filed.pod.key != attempt.key;
         let ahead: Vec<&Filed> = nominated.filter(before).collect();
         if !ahead.is_empty() {
             let (mut with, mut state) = (at.clone(), self.clone());

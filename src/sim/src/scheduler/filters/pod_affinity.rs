@@ -91,7 +91,8 @@ impl<'a> Company<'a> {
         if !self.has_company(namespaces, at) {
             return Err(Unfit::unresolvable(Reason::PodAffinity));
         }
-        let shuns = |term: &PodAffinityTerm| near(at, term).is_some_and(|place| self.shunned.contains_key(&place));
+        let shuns =
+            |term: &PodAffinityTerm| near(at, term).is_some_and(|place| self.shunned.contains_key(&place));
         if self.pod.spec.anti_affinity.iter().any(shuns) {
             return Err(Unfit::resolvable(Reason::PodAntiAffinity));
         }

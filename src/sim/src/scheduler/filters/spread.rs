@@ -38,7 +38,8 @@ impl<'a> Spread<'a> {
         if spread.rules.is_empty() {
             return spread;
         }
-        let nodes: Vec<&NodeInfo> = cluster.nodes().iter().filter(|at| has_all(at, &attempt.spreads)).collect();
+        let nodes: Vec<&NodeInfo> =
+            cluster.nodes().iter().filter(|at| has_all(at, &attempt.spreads)).collect();
         for Counted { rule, places, .. } in &mut spread.rules {
             let mut counting = counting(cluster, attempt.pod, rule);
             for at in nodes.iter().filter(|at| attempt.counts_node(rule, &at.node)) {

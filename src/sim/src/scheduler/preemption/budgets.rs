@@ -1,7 +1,7 @@
 //! Finds the pods of a node that a PodDisruptionBudget protects from eviction.
 
 use poolwright_core::rules::matches;
-use poolwright_core::{PodDisruptionBudget, BudgetLimit, BudgetSelector, Pod, CountOrPercent};
+use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, Pod, PodDisruptionBudget};
 
 use super::super::Found;
 use super::super::cluster::{Cluster, Filed};

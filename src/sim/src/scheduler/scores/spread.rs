@@ -33,8 +33,11 @@ pub(super) fn scores(cluster: &Cluster, attempt: &Attempt<'_>, nodes: &[&NodeInf
     let is_scored: Vec<bool> = nodes.iter().map(|at| counts(at)).collect();
     let scored: Vec<&NodeInfo> =
         nodes.iter().zip(&is_scored).filter(|(_, scored)| **scored).map(|(at, _)| *at).collect();
-    let rules: Vec<Counted<'_>> =
-        attempt.preferred_spreads.iter().map(|rule| placed(cluster, attempt, rule, &scored, &counts)).collect();
+    let rules: Vec<Counted<'_>> = attempt
+        .preferred_spreads
+        .iter()
+        .map(|rule| placed(cluster, attempt, rule, &scored, &counts))
+        .collect();
     let mut sums = vec![0; scored.len()];
     for rule in &rules {
         rule.add(cluster, attempt, &scored, &mut sums);

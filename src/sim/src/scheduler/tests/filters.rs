@@ -92,8 +92,9 @@ fn of_a_pod_that_names_its_nodes_no_others_are_looked_at() {
     full.allocatable = room(100, 16);
     let cluster = cluster([node("n1", "a"), full, node("n3", "a")], []);
     let named = |terms: Vec<NodeSelectorTerm>| pod("p").spec(|spec| spec.node_affinity = Some(terms));
-    let term =
-        |all: &[&str]| NodeSelectorTerm { requirements: all.iter().map(|name| is(NODE_NAME_FIELD, name)).collect() };
+    let term = |all: &[&str]| NodeSelectorTerm {
+        requirements: all.iter().map(|name| is(NODE_NAME_FIELD, name)).collect(),
+    };
     assert_eq!(fits(&cluster, named(vec![term(&["n3"])])).0, ["n3"]);
     assert_eq!(
         tried(&cluster, named(vec![term(&["n2"]), term(&["n9"])])),

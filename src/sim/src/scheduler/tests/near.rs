@@ -65,8 +65,9 @@ fn nodes_that_the_pod_may_not_have_count_unless_the_rule_says_otherwise() {
     assert!(fits(&cluster, spreading(|_| {})).0.is_empty());
     assert_eq!(fits(&cluster, spreading(|rule| rule.honor_node_taints = true)).0, ["n1", "n2"]);
     // Node affinity is honoured, and taken away on request.
-    let not_c =
-        |made: PodBuilder| made.spec(|spec| spec.node_affinity = Some(vec![only(ZONE, "a"), only(ZONE, "b")]));
+    let not_c = |made: PodBuilder| {
+        made.spec(|spec| spec.node_affinity = Some(vec![only(ZONE, "a"), only(ZONE, "b")]))
+    };
     assert_eq!(fits(&cluster, not_c(spreading(|_| {}))).0, ["n1", "n2"]);
     assert!(fits(&cluster, not_c(spreading(|rule| rule.ignore_node_affinity = true))).0.is_empty());
 }
@@ -84,7 +85,8 @@ fn pods_of_a_service_are_spread_as_the_profile_says() {
     let rule = TopologySpreadConstraint { selector: None, ..spread("", ZONE) };
     let profile = Profile { spreads: vec![rule], ..Profile::default() };
     let scheduler = Scheduler { profiles: [("even".to_owned(), profile)].into() };
-    let nodes = |made: PodBuilder| scheduler.feasible(&cluster, &made.build()).expect("nothing is unknown").nodes;
+    let nodes =
+        |made: PodBuilder| scheduler.feasible(&cluster, &made.build()).expect("nothing is unknown").nodes;
     let even = |app: &str| pod("p").app(app).with(|pod| pod.scheduler = "even".to_owned());
     assert_eq!(nodes(even("web")), ["n3"]);
     assert_eq!(nodes(even("db")).len(), 3, "of no Service");

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_core::{
-    PodDisruptionBudget, BudgetLimit, BudgetSelector, HostPort, ObjectKey, PodKey, CountOrPercent, Snapshot, Uid,
+    BudgetLimit, BudgetSelector, CountOrPercent, HostPort, ObjectKey, PodDisruptionBudget, PodKey, Snapshot,
+    Uid,
 };
 
 use super::super::kit::{PodBuilder, cluster, is, node, pod, room, term, tried};
@@ -64,8 +65,9 @@ fn the_node_is_chosen_where_the_least_important_go() {
 #[test]
 fn of_equally_important_ones_fewer_go_and_then_the_younger() {
     let half = |name: &str| pod(name).spec(|spec| spec.requests = room(2000, 1));
-    let at =
-        |made: PodBuilder, second| made.with(|pod| pod.created = Timestamp::from_second(second).expect("in range"));
+    let at = |made: PodBuilder, second| {
+        made.with(|pod| pod.created = Timestamp::from_second(second).expect("in range"))
+    };
     let two = cluster(
         [node("n1", "a"), node("n2", "a")],
         [half("one").on("n1"), half("two").on("n1"), large("three").on("n2")],

@@ -28,7 +28,10 @@ fn claim(name: &str, change: impl FnOnce(&mut VolumeClaim)) -> VolumeClaim {
 }
 
 /// Two nodes in two zones, these claims, and a volume in zone b for each.
-fn with(claims: impl IntoIterator<Item = VolumeClaim>, pods: impl IntoIterator<Item = PodBuilder>) -> Cluster {
+fn with(
+    claims: impl IntoIterator<Item = VolumeClaim>,
+    pods: impl IntoIterator<Item = PodBuilder>,
+) -> Cluster {
     let mut snapshot = Snapshot::default();
     for claim in claims {
         if let Some(name) = &claim.volume {

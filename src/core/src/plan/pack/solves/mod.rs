@@ -122,8 +122,10 @@ pub(crate) fn run<'a>(
                 // Candidates with the highest weight come first. Reclaimed offerings do not make a pool preferred, unless
                 // nothing else is on offer.
                 let of = |with_reclaimed: bool| {
-                    let some =
-                        candidates.iter().map(|at| &priced[*at]).filter(|one| with_reclaimed || !one.is_reclaimed);
+                    let some = candidates
+                        .iter()
+                        .map(|at| &priced[*at])
+                        .filter(|one| with_reclaimed || !one.is_reclaimed);
                     some.map(|candidate| candidate.weight).collect::<Vec<u32>>()
                 };
                 let mut weights = of(false);

@@ -14,7 +14,7 @@ use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
 use crate::plan::pack::solves::Packing;
 use crate::plan::place::preferences::estimates;
-use crate::plan::place::preferences::kept::{PreferenceChoice, DEARER};
+use crate::plan::place::preferences::kept::{DEARER, PreferenceChoice};
 use crate::supply::offerings::Supply;
 
 impl PreferenceChoice<'_> {

@@ -15,8 +15,8 @@ pub(crate) mod places;
 
 pub(crate) use crate::plan::place::preferences::kept::Record;
 
-pub(crate) use crate::plan::place::preferences::kept::{PreferenceChoice, PreferenceInputs};
 use crate::plan::place::preferences::kept::{DEARER, Group, KeptPreferences, Set};
+pub(crate) use crate::plan::place::preferences::kept::{PreferenceChoice, PreferenceInputs};
 use crate::rules::pin::{Signature, signature};
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
@@ -180,7 +180,10 @@ fn about_nodes<'a>(
             match judge(estimates, buyers, (&before, wanted, &all), group.requires()) {
                 Ok(()) if estimates.is_same(buyers.signature, &before, &all) => {}
                 Ok(()) => {
-                    group.kept.push(KeptPreferences { requirements: wanted.clone(), preferences: vec![words.clone()] });
+                    group.kept.push(KeptPreferences {
+                        requirements: wanted.clone(),
+                        preferences: vec![words.clone()],
+                    });
                 }
                 Err(reason) => chosen.drop_for(words, reason, &group.pods),
             }
@@ -209,7 +212,11 @@ fn judge(
 }
 
 /// Assigns the kept preferences to each pod.
-fn settle<'a>(chosen: &mut PreferenceChoice<'a>, groups: &[Group<'a>], mut places: BTreeMap<&'a PodKey, Vec<KeptPreferences>>) {
+fn settle<'a>(
+    chosen: &mut PreferenceChoice<'a>,
+    groups: &[Group<'a>],
+    mut places: BTreeMap<&'a PodKey, Vec<KeptPreferences>>,
+) {
     let mut known: BTreeMap<(&Pin, Vec<KeptPreferences>), usize> = BTreeMap::new();
     for group in groups {
         for pod in &group.pods {

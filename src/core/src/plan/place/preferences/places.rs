@@ -8,7 +8,9 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::relaxed::RelaxedReason;
 use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
 use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
-use crate::plan::place::preferences::kept::{PreferenceChoice, DEARER, Group, KeptPreferences, PreferenceInputs};
+use crate::plan::place::preferences::kept::{
+    DEARER, Group, KeptPreferences, PreferenceChoice, PreferenceInputs,
+};
 use crate::plan::place::preferences::messages;
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
 use crate::rules::spread::domains::DomainCounts;

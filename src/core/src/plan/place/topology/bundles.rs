@@ -72,7 +72,9 @@ impl<'a> Bundle<'a> {
         let even = |owner: &Identity<'_>| may_share(*owner, &together);
         let (own, theirs) = (&pod.spec, &self.leader.spec);
         // An empty term matches no node.
-        let says = |terms: &&Vec<NodeSelectorTerm>| terms.iter().filter(|term| !term.requirements.is_empty()).count();
+        let says = |terms: &&Vec<NodeSelectorTerm>| {
+            terms.iter().filter(|term| !term.requirements.is_empty()).count()
+        };
         let single = own.node_affinity.as_ref().is_none_or(|terms| says(&terms) == 1);
         pod.priority == self.leader.priority
             && own.tolerations == theirs.tolerations

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, PodAffinityTerm, Snapshot};
+use crate::model::{ObjectKey, Pod, PodAffinityTerm, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::spread::constraint::CountsAlike;
