@@ -62,7 +62,7 @@ fn is_usual(condition: &k8s::NodeCondition) -> bool {
     condition.status == status
 }
 
-fn unhealthy_conditions(condition: &k8s::NodeCondition) -> NodeCondition {
+fn unhealthy_condition(condition: &k8s::NodeCondition) -> NodeCondition {
     // One that does not say since when may have begun at any time, and is not old.
     let since = condition.last_transition_time.as_ref().map_or(Timestamp::MAX, |time| time.0);
     NodeCondition { kind: condition.type_.clone(), status: condition.status.clone(), since }
