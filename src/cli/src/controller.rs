@@ -1,4 +1,4 @@
-//! `poolwright controller`: flags to settings, providers and logs; the controller itself is a room of its own.
+//! `poolwright controller`: turns flags into settings, providers and logs. The crate `controller` has the rest.
 
 use std::env;
 use std::io::IsTerminal;

@@ -1,9 +1,9 @@
 //! The controller: watches the cluster and the clouds, asks `core` for decisions, and carries them out.
 //!
-//! Lives here: watches and writes of the API server, calls of clouds, leader election, events, metrics and health.
+//! This crate holds the watches and writes of the API server, the calls to clouds, leader election, events, metrics and health.
 //!
-//! May not live here: decisions (`core`), conversion of objects (`intake`), the API calls of a particular cloud (`providers`),
-//! flags and log formats (`cli`).
+//! It must not contain decisions (`core`), conversion of objects (`intake`), the API calls of a particular cloud (`providers`),
+//! or flags and log formats (`cli`).
 //!
 //! Each module may use only those above it in this table; `tests/layers.rs` checks that.
 //!

@@ -1,8 +1,8 @@
 //! Converts Karpenter's NodePools and node classes to Poolwright's, and reports on every field.
 //!
-//! Lives here: reading Karpenter's NodePool (`karpenter.sh/v1`) and NodeOverlay from text, and the text of the result. Each cloud
-//! converts the node class and labels of Karpenter's provider for it. May not live here: clusters and clocks; text comes in and
-//! data goes out, and only `command` reads files.
+//! This module reads Karpenter's NodePool (`karpenter.sh/v1`) and NodeOverlay from text, and writes the result as text. Each cloud
+//! converts the node class and labels of Karpenter's provider for it. Clusters and clocks are not used, and only `command` reads
+//! files.
 //!
 //! Karpenter's fields and their defaults: <https://karpenter.sh/docs/concepts/nodepools/>,
 //! <https://karpenter.sh/docs/concepts/disruption/>.
