@@ -47,7 +47,7 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
         unhealthy_conditions: conditions
             .iter()
             .filter(|one| !is_usual(one))
-            .map(unhealthy_conditions)
+            .map(unhealthy_condition)
             .collect(),
     })
 }
