@@ -9,7 +9,7 @@ use super::{Memory, Scene, offers};
 
 pub(super) const RULE: &str = "nothing is bought for nobody, for a pod that is held by gates, or for one that no node that is sold would take";
 
-/// Claims that were looked at, by UID.
+/// UIDs of the claims checked so far.
 pub(super) type Seen = BTreeSet<String>;
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {

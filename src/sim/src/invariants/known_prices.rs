@@ -1,4 +1,4 @@
-//! Unknown prices are never bought.
+//! No offering with an unknown price is bought.
 
 use super::{Memory, Scene};
 

@@ -13,7 +13,7 @@ use super::{Memory, Scene};
 pub(super) const RULE: &str =
     "no instance is given back under pods that run, before the time of its claim is up";
 
-/// Instances whose end was looked at already.
+/// Terminating instances checked so far, by key.
 pub(super) type Seen = BTreeSet<String>;
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
@@ -26,7 +26,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         let all = scene.cluster.view();
         let Some(node) = all.nodes.with_provider_id(&machine.instance.provider_id) else { continue };
         let claim = scene.cluster.claims.get(&machine.instance.claim);
-        // A node that never became what was promised was never opened by us; whoever got in went past us.
+        // A node that was never initialized was never opened by the controller, so pods on it were not protected.
         if claim.is_some_and(|claim| !was_initialized(claim) || is_due(claim, scene.cluster.time.now())) {
             continue;
         }
