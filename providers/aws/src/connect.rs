@@ -61,7 +61,8 @@ fn join(flags: &FlagValues) -> Result<Option<Join>, ConnectError> {
 fn authority(file: Option<&str>) -> Result<String, ConnectError> {
     let path = Path::new(file.unwrap_or(CA_OF_POD));
     let pem = fs::read(path).map_err(|error| {
-        let remedy = if file.is_some() { format!("correct --{CA}") } else { format!("name the file with --{CA}") };
+        let remedy =
+            if file.is_some() { format!("correct --{CA}") } else { format!("name the file with --{CA}") };
         ConnectError::BadFlag(format!(
             "the CA certificate of the API server cannot be read from {}: {error}; {remedy}",
             path.display()

@@ -153,13 +153,15 @@ impl Class {
     fn family(&mut self, path: String, value: &Value, report: &mut Report) {
         let Some(family) = text(path.clone(), value, report) else { return };
         if ["AL2023", "Bottlerocket", "Custom"].contains(&family.as_str()) {
-            self.keep("amiFamily", path, value, "Nodes of this family join the cluster as in Karpenter.", report);
-        } else {
-            report.problem(
+            self.keep(
+                "amiFamily",
                 path,
-                format!("Poolwright does not support the image family `{family}`"),
-                MOVE,
+                value,
+                "Nodes of this family join the cluster as in Karpenter.",
+                report,
             );
+        } else {
+            report.problem(path, format!("Poolwright does not support the image family `{family}`"), MOVE);
         }
     }
 

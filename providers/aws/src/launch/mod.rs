@@ -132,8 +132,7 @@ impl AwsProvider {
                 Answer::TemplateGone => self.forget_templates(),
             }
         }
-        let message =
-            "each attempt of the launch failed, because its launch template was deleted or its token was used: trying again";
+        let message = "each attempt of the launch failed, because its launch template was deleted or its token was used: trying again";
         Err(ProviderError::Transient(message.to_owned()).into())
     }
 
