@@ -11,7 +11,7 @@ use super::departures::is_due;
 use super::{Memory, Scene};
 
 pub(super) const RULE: &str =
-    "no instance is given back under pods that run, before the time of its claim is up";
+    "no instance is terminated under running pods before the deadline of its claim";
 
 /// Terminating instances checked so far, by key.
 pub(super) type Seen = BTreeSet<String>;
@@ -38,7 +38,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         };
         if let Some(pod) = here.find(works) {
             return Some(format!(
-                "{} is given back while {} is on it",
+                "{} is terminated while {} runs on it",
                 machine.instance.provider_id, pod.key
             ));
         }

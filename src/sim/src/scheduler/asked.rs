@@ -1,4 +1,4 @@
-//! A pod with what its scheduler's configuration adds to its own rules.
+//! A pod with its own rules and those that its scheduler's configuration adds.
 //!
 //! Facts: `buildDefaultConstraints` (podtopologyspread/common.go), `systemDefaultConstraints` (podtopologyspread/plugin.go),
 //! `DefaultSelector` (plugins/helper/spread.go), Kubernetes 1.36.
@@ -16,18 +16,18 @@ use poolwright_terms::labels::{HOSTNAME, ZONE};
 
 use super::cluster::{Cluster, NodeLabels};
 
-/// What one attempt is about.
+/// The rules of one attempt.
 pub(super) struct Asked<'a> {
     pub pod: &'a Pod,
-    /// Spread that must be kept.
+    /// Required topology spread.
     pub spreads: Cow<'a, [SpreadRule]>,
-    /// Spread that is preferred.
+    /// Preferred topology spread.
     pub preferred_spreads: Cow<'a, [SpreadRule]>,
-    /// The preferred ones are the defaults that are built in: they go by nodes too that lack one of their labels.
+    /// The preferred spread is the built-in default, which also counts nodes that lack one of the labels.
     pub built_in: bool,
-    /// Node affinity that the scheduler demands.
+    /// Node affinity that the scheduler's configuration requires.
     pub enforced: Option<&'a EnforcedAffinity>,
-    /// Node affinity that the pod prefers, and then its scheduler.
+    /// Preferred node affinity, of the pod first and then of its scheduler.
     pub preferred: Vec<&'a Weighted<NodeTerm>>,
 }
 
@@ -66,15 +66,14 @@ impl<'a> Asked<'a> {
         asked
     }
 
-    /// Whether the pod tolerates a taint. Those that keep a node for the pods it was bought for are tolerated by pods that
-    /// were let in ([`Pod::reserved_for`]).
+    /// Whether the pod tolerates a taint. Admitted pods tolerate a reservation ([`Pod::reserved_for`]).
     pub fn tolerates(&self, taint: &Taint) -> bool {
         let admitted = || self.pod.reserved_for.iter().any(|claim| claim.0 == taint.value);
         self.pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))
             || (taint.key == RESERVED_TAINT && admitted())
     }
 
-    /// Whether a spread counts what is on a node.
+    /// Whether a spread constraint counts the pods of a node.
     pub fn counts_node(&self, rule: &SpreadRule, node: &Node) -> bool {
         use poolwright_terms::TaintEffect::PreferNoSchedule;
         let shut = |taint: &Taint| taint.effect != PreferNoSchedule && !self.tolerates(taint);
@@ -83,14 +82,14 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// How the scheduler spreads pods without constraints of their own where its configuration says nothing.
+/// The scheduler's default spread constraints.
 fn built_in() -> [SpreadRule; 2] {
     let rule =
         |key: &str, max_skew| SpreadRule { topology_key: key.to_owned(), max_skew, ..SpreadRule::default() };
     [rule(HOSTNAME, 3), rule(ZONE, 5)]
 }
 
-/// Which pods count for the default spread of this one; `None` where nothing chooses it, and then it is not spread.
+/// The selector of the default spread for this pod. `None` if no Service or controller selects the pod: then it is not spread.
 fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
     let namespace = pod.key.namespace();
     let services = cluster.around.services.from(&ObjectKey::new(namespace, ""));
@@ -110,8 +109,7 @@ fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Whether labels meet all requirements of a selector. `None` is met by none, and so is an empty one: a spread counts
-/// nobody then (`countPodsMatchSelector`).
+/// Whether the selector matches these labels. A missing or empty selector matches no pod (`countPodsMatchSelector`).
 pub(super) fn counts(rule: &SpreadRule, labels: &BTreeMap<String, String>) -> bool {
     let met = |all: &Vec<Requirement>| {
         !all.is_empty() && all.iter().all(|requirement| rules::matches(requirement, labels))
