@@ -23,7 +23,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use connect::{Connect, ConnectError, Connected, Site};
-pub use flags::{Check, Flag, FlagValues};
+pub use flags::{Flag, FlagValues, Validate};
 pub use interruption::{Interruption, InterruptionMessage, instance_of};
 pub use node_class::{NodeClass, NodeClassFacts, NodeClassKind, crds};
 pub use node_class_status::{ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource};

@@ -6,7 +6,6 @@
 //! May not live here: any decision. What is bought is decided by the same code the controller runs.
 
 pub mod args;
-mod budget;
 pub mod catalogue;
 mod check;
 mod clouds;
@@ -26,6 +25,7 @@ mod replay;
 mod scheduler;
 mod simulate;
 mod solve;
+mod solve_timer;
 mod source;
 mod top;
 pub mod trace;

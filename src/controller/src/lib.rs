@@ -53,7 +53,7 @@ pub use leader::writer::Permit;
 pub use loops::compute::{Spawner, blocking_threads};
 #[doc(hidden)]
 pub use observed::reader::Objects;
-pub use poolwright_core::lifecycle::Placement;
+pub use poolwright_core::lifecycle::PlacementMode;
 
 use edge::events::Events;
 use edge::http::{self, Endpoints};

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api::FieldProblem;
 use poolwright_catalog::quantity;
 use poolwright_core::{
-    Attachment, NodeDrivers, NodeTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume,
+    Attachment, NodeDrivers, NodeSelectorTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume,
     VolumeClaim, VolumeShape,
 };
 use poolwright_terms::labels;
@@ -88,7 +88,7 @@ pub fn storage_class(from: &storage::StorageClass) -> StorageClass {
             key: one.key.clone(),
             operator: Operator::In(one.values.iter().cloned().collect()),
         };
-        NodeTerm { requirements: term.match_label_expressions.iter().flatten().map(one).collect() }
+        NodeSelectorTerm { requirements: term.match_label_expressions.iter().flatten().map(one).collect() }
     };
     StorageClass {
         name: meta.name.clone().unwrap_or_default(),
@@ -219,14 +219,14 @@ fn attached(spec: &k8s::PersistentVolumeSpec) -> Option<(String, String)> {
 
 /// What zone labels of a volume mean: a node that has any such label must have one of the values. Several values are
 /// written `a__b`.
-fn zones(labels: &BTreeMap<String, String>) -> Vec<Vec<NodeTerm>> {
+fn zones(labels: &BTreeMap<String, String>) -> Vec<Vec<NodeSelectorTerm>> {
     let all = ZONES.iter().flat_map(|(new, old)| [*new, *old]);
     let absent = |key: &str| Requirement { key: key.to_owned(), operator: Operator::DoesNotExist };
-    let nowhere = NodeTerm { requirements: all.clone().map(absent).collect() };
+    let nowhere = NodeSelectorTerm { requirements: all.clone().map(absent).collect() };
     let of = |key: &str| {
         let values: BTreeSet<String> = labels.get(key)?.split("__").map(str::to_owned).collect();
         let today = ZONES.iter().find(|(_, old)| *old == key).map(|(new, _)| *new);
-        let within = |key: &str| NodeTerm {
+        let within = |key: &str| NodeSelectorTerm {
             requirements: vec![Requirement { key: key.to_owned(), operator: Operator::In(values.clone()) }],
         };
         let mut terms = vec![within(key)];

@@ -1,6 +1,6 @@
 //! Judges the permission for each action by the response to its probe.
 
-use poolwright_provider_contract::preflight::{Finding, Verdict};
+use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 
 use super::answer::CallResult;
 use super::classes::Parts;
@@ -54,9 +54,9 @@ pub(super) enum Probe {
     Not(String),
 }
 
-/// The finding of a probe.
-pub(super) fn verdict(action: &str, tried: &Probe) -> Verdict {
-    let (answer, through) = match tried {
+/// The verdict of a probe.
+pub(super) fn verdict(action: &str, probe: &Probe) -> Verdict {
+    let (answer, through) = match probe {
         Probe::Not(why) => return Verdict::undetermined(why.clone()),
         Probe::Called(answer, through) => (answer, *through),
     };
@@ -97,13 +97,13 @@ pub(super) async fn check(
     scope: &Scope,
     parts: &[Parts<'_>],
     queue: &QueueState,
-) -> Vec<Finding> {
+) -> Vec<CheckResult> {
     let mut tried = probes::try_all(clients, scope, parts, queue).await;
-    let finding = |action: &str| {
+    let result = |action: &str| {
         let tried = tried.remove(action).unwrap_or_else(|| Probe::Not("nothing tries it".to_owned()));
-        Finding::new(PERMISSIONS, action, verdict(action, &tried))
+        CheckResult::new(PERMISSIONS, action, verdict(action, &tried))
     };
-    ACTIONS.into_iter().map(finding).collect()
+    ACTIONS.into_iter().map(result).collect()
 }
 
 #[cfg(test)]

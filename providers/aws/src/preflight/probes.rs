@@ -272,7 +272,7 @@ async fn iam(clients: &Clients, parts: &[Parts<'_>]) -> All {
 
 async fn sqs(clients: &Clients, queue: &Queue) -> All {
     let not = |why: &str| Probe::Not(why.to_owned());
-    let url = match (&queue.asked, &queue.url) {
+    let url = match (&queue.lookup, &queue.url) {
         (None, _) => not("no queue is given (--aws-interruption-queue)"),
         (Some(answer), _) => {
             Probe::Called(answer.clone(), &["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])

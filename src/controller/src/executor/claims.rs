@@ -138,7 +138,7 @@ impl Executor {
                 }
             }
             // Conditions of pods and nodes are not ours to write.
-            Subject::Pod(_) | Subject::Node(_) | Subject::Budget(_) => Progress::NothingToDo,
+            Subject::Pod(_) | Subject::Node(_) | Subject::PodDisruptionBudget(_) => Progress::NothingToDo,
         }
     }
 

@@ -54,7 +54,7 @@ pub mod testing {
     use crate::edge::metrics::Metrics;
     use crate::edge::signal::Sender;
     use crate::fake_api::FakeApi;
-    use crate::leader::Term;
+    use crate::leader::LeaderTerm;
     use crate::leader::testing::granted;
     use crate::leader::writer::Writer;
     use crate::observed::providers::Providers;
@@ -66,7 +66,7 @@ pub mod testing {
         api: &FakeApi,
         clock: &SharedClock,
         providers: Vec<Arc<dyn CloudProvider>>,
-    ) -> (Context, Sender<Option<Term>>) {
+    ) -> (Context, Sender<Option<LeaderTerm>>) {
         let (sender, terms) = granted(clock);
         let metrics = Metrics::new().expect("the metrics of a test");
         let context = Context {

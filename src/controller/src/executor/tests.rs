@@ -17,7 +17,7 @@ use crate::edge::clock::testing::TestClock;
 use crate::edge::signal::Sender;
 use crate::executor::context::testing::leading;
 use crate::fake_api::{FakeApi, Fault};
-use crate::leader::Term;
+use crate::leader::LeaderTerm;
 use crate::observed::world::World;
 
 const CLAIM: &str = "/apis/poolwright.dev/v1alpha1/nodeclaims/gpu-1";
@@ -27,7 +27,7 @@ struct Scene {
     cloud: Arc<MemoryCloud>,
     world: Arc<World>,
     executor: Arc<Executor>,
-    leader: Sender<Option<Term>>,
+    leader: Sender<Option<LeaderTerm>>,
     clock: Arc<TestClock>,
 }
 
@@ -389,7 +389,7 @@ fn what_concerns_one_claim_goes_through_one_lane() {
         allocatable: ResourceList::new(),
         ready: true,
         cordoned: false,
-        gated: false,
+        cordoned_until_initialized: false,
         kept: false,
         deleting_since: None,
         unwell: Vec::new(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_core::disruption::{Moves, Proposal, SearchResult, propose};
+use poolwright_core::disruption::{MoveHistory, Proposal, SearchResult, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{Claim, EventType, Pool, Snapshot, Subject};
 use poolwright_solver::StopSignal;
@@ -36,7 +36,7 @@ pub struct Consolidation {
     compute: Compute,
     create_concurrency: usize,
     last: Option<Last>,
-    moves: Moves,
+    move_history: MoveHistory,
 }
 
 #[derive(Debug)]
@@ -55,7 +55,14 @@ impl Consolidation {
         compute: Compute,
         create_concurrency: usize,
     ) -> Self {
-        Self { context, executor, compute, create_concurrency, last: None, moves: Moves::default() }
+        Self {
+            context,
+            executor,
+            compute,
+            create_concurrency,
+            last: None,
+            move_history: MoveHistory::default(),
+        }
     }
 
     /// When to search next at the latest.
@@ -94,14 +101,15 @@ impl Consolidation {
         }
         let (seen, current, options, now) =
             (snapshot.clone(), plan.clone(), options.clone(), self.context.clock.now());
-        let moves = self.moves.clone();
-        let look = move |limit: &mut dyn StopSignal| propose(&seen, &current, &moves, now, &options, limit);
+        let move_history = self.move_history.clone();
+        let look =
+            move |limit: &mut dyn StopSignal| propose(&seen, &current, &move_history, now, &options, limit);
         let outlook = self.compute.run(LIMIT, look).await;
         let Some(outlook) = outlook else {
             error!("looking for nodes to empty panicked; this is a bug");
             return None;
         };
-        self.moves.looked(&outlook);
+        self.move_history.record_search(&outlook);
         if let Some(last) = &mut self.last {
             last.more = outlook.more;
         }
@@ -124,7 +132,7 @@ impl Consolidation {
     }
 
     async fn carry_out(&mut self, snapshot: &Snapshot, proposal: &Proposal) {
-        self.moves.record(snapshot, proposal, self.context.clock.now());
+        self.move_history.record(snapshot, proposal, self.context.clock.now());
         for leave in &proposal.leave {
             if !self.executor.record_leaving(&leave.claim, &leave.uid, &leave.condition).await {
                 warn!(claim = %leave.claim, "could not record that its node leaves, so nothing is bought for its pods");

@@ -30,7 +30,7 @@ use crate::config::Config;
 use crate::edge::signal::Receiver;
 use crate::executor::context::Context;
 use crate::executor::{Created, Executor};
-use crate::leader::Term;
+use crate::leader::LeaderTerm;
 use crate::observed::commitments::Committed;
 
 /// The pause after a plan that could not be carried out.
@@ -76,7 +76,7 @@ impl LeaderLoop for Planner {
         self.context.world.changes()
     }
 
-    fn begin(&mut self, term: Term) {
+    fn begin(&mut self, term: LeaderTerm) {
         self.context.world.claims_doubtful(true);
         // Pods may have waited since before we led.
         self.context.world.plan_again();
@@ -149,7 +149,7 @@ impl Planner {
     /// Makes and carries out one plan. Returns false if it must be repeated.
     async fn plan_once(&mut self) -> bool {
         let snapshot = self.context.world.begin_plan();
-        let options = &PlanOptions { commitments: self.committed.terms(&snapshot), ..self.options.clone() };
+        let options = &PlanOptions { commitments: self.committed.resolve(&snapshot), ..self.options.clone() };
         self.context.events.new_pass();
         let started = self.context.clock.monotonic();
         let Some((plan, snapshot)) = self.compute_plan(snapshot, options.clone()).await else {

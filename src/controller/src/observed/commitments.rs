@@ -51,7 +51,7 @@ impl Committed {
     }
 
     /// The commitments, with rates for the offerings of the snapshot.
-    pub fn terms(&self, snapshot: &Snapshot) -> Vec<Commitment> {
+    pub fn resolve(&self, snapshot: &Snapshot) -> Vec<Commitment> {
         let mut state = self.state();
         let Some(said) = &state.said else { return Vec::new() };
         let all: Vec<Arc<Catalogue>> =
@@ -62,7 +62,7 @@ impl Committed {
         {
             return terms.clone();
         }
-        let (terms, problems) = said.terms(&all.iter().map(Arc::as_ref).collect::<Vec<_>>());
+        let (terms, problems) = said.resolve(&all.iter().map(Arc::as_ref).collect::<Vec<_>>());
         let terms = with_what_was_known(terms, said, &state.known, &all);
         // Missing offerings may belong to a class without a catalogue.
         let is_complete = !all.is_empty() && all.len() == snapshot.catalogues.len();
@@ -180,29 +180,29 @@ mod tests {
     }
 
     fn left(committed: &Committed) -> Vec<String> {
-        committed.terms(&selling(1)).iter().map(|terms| terms.left.to_string()).collect()
+        committed.resolve(&selling(1)).iter().map(|terms| terms.left.to_string()).collect()
     }
 
     #[test]
     fn what_is_not_sold_is_not_covered_until_it_is() {
         let committed = Committed::new(Some(&file(PathBuf::new())));
-        assert_eq!(committed.terms(&selling(0)), []);
-        let terms = committed.terms(&selling(2));
+        assert_eq!(committed.resolve(&selling(0)), []);
+        let terms = committed.resolve(&selling(2));
         let is_covered = |id: &OfferingId| id.instance_type.as_str() == "g5.xlarge";
         assert!(terms.len() == 1 && terms[0].rates.keys().all(is_covered));
-        assert_eq!(Committed::default().terms(&selling(1)), [], "nobody has given a file");
+        assert_eq!(Committed::default().resolve(&selling(1)), [], "nobody has given a file");
     }
 
     #[test]
     fn what_nodes_of_a_class_use_that_cannot_be_looked_up_stays_known() {
         let committed = Committed::new(Some(&file(PathBuf::new())));
-        let before = committed.terms(&selling(1));
+        let before = committed.resolve(&selling(1));
         let mut broken = selling(1);
         for catalogue in broken.catalogues.values_mut() {
             *catalogue = Err("its subnets are gone".into());
         }
-        assert_eq!(committed.terms(&broken), before);
-        assert_eq!(committed.terms(&selling(1)), before);
+        assert_eq!(committed.resolve(&broken), before);
+        assert_eq!(committed.resolve(&selling(1)), before);
     }
 
     #[test]

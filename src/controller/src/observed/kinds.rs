@@ -12,8 +12,9 @@ use k8s_openapi::api::{
 };
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Attachment, Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, ObjectKey, Pod,
-    PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume, VolumeClaim, Workload,
+    Attachment, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, ObjectKey, Pod,
+    PodDisruptionBudget, PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume,
+    VolumeClaim, Workload,
 };
 use poolwright_intake as intake;
 
@@ -316,7 +317,7 @@ watched! {
     }
 
     /// PodDisruptionBudgets.
-    Budgets("PodDisruptionBudget"): policy::PodDisruptionBudget => Budget {
+    Budgets("PodDisruptionBudget"): policy::PodDisruptionBudget => PodDisruptionBudget {
         need: Need::ToTell,
         read: checked(intake::budget),
         apply: |state, budget| state.index.apply_budget(budget),

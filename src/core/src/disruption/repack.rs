@@ -32,7 +32,7 @@ pub(crate) fn candidate_sets<'a>(
     nodes.sort_by_key(|claim| {
         let lost = payback::lost(&search.facts, claim, price(claim));
         let ratio = u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1));
-        (search.moves.saw_together(&claim.name), ratio, &claim.name)
+        (search.move_history.tried_together(&claim.name), ratio, &claim.name)
     });
     nodes.truncate(MOST);
     search.together = nodes.iter().map(|claim| claim.name.clone()).collect();

@@ -8,7 +8,7 @@ use poolwright_solver::StopSignal;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, Event, EventType, Subject};
-use crate::disruption::past_moves::Moves;
+use crate::disruption::move_history::MoveHistory;
 use crate::lifecycle::allowance;
 use crate::lifecycle::protection::Facts;
 use crate::model::plan::{MovedTo, Plan, PlannedClaim};
@@ -20,7 +20,7 @@ use crate::supply::commitments;
 pub(crate) struct Search<'a> {
     pub facts: Facts<'a>,
     pub(crate) current: &'a Plan,
-    pub moves: &'a Moves,
+    pub move_history: &'a MoveHistory,
     pub options: &'a PlanOptions,
     /// Claims whose nodes stay so far and use commitments.
     pub staying: Vec<&'a Claim>,

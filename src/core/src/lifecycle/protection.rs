@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::model::{
-    Budget, BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodRole, Pool, Snapshot, Uid, Workload,
+    BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodDisruptionBudget, PodRole, Pool, Snapshot, Uid,
+    Workload,
 };
 use crate::rules;
 
@@ -22,7 +23,7 @@ pub(crate) struct Facts<'a> {
     makers: BTreeMap<&'a Uid, &'a Workload>,
     /// Controllers that belong to gangs.
     in_gangs: BTreeSet<(&'a str, ObjectKey)>,
-    budgets: BTreeMap<&'a str, Vec<&'a Budget>>,
+    budgets: BTreeMap<&'a str, Vec<&'a PodDisruptionBudget>>,
 }
 
 impl<'a> Facts<'a> {
@@ -35,7 +36,7 @@ impl<'a> Facts<'a> {
                 in_gangs.extend(part.controllers.iter().map(key));
             }
         }
-        let mut budgets: BTreeMap<&str, Vec<&Budget>> = BTreeMap::new();
+        let mut budgets: BTreeMap<&str, Vec<&PodDisruptionBudget>> = BTreeMap::new();
         for budget in snapshot.budgets.values() {
             budgets.entry(&budget.key.namespace).or_default().push(budget);
         }
@@ -117,11 +118,11 @@ impl<'a> Facts<'a> {
 
     fn budget_of(&self, pod: &Pod) -> Option<String> {
         let key = &pod.key;
-        let selects = |budget: &&&Budget| match &budget.selector {
+        let selects = |budget: &&&PodDisruptionBudget| match &budget.selector {
             BudgetSelector::Pods(all) => {
                 all.iter().all(|requirement| rules::matches(requirement, &pod.labels))
             }
-            BudgetSelector::Nobody | BudgetSelector::Unreadable(_) => false,
+            BudgetSelector::Nothing | BudgetSelector::Invalid(_) => false,
         };
         let mut budgets = self.budgets.get(key.namespace()).into_iter().flatten().filter(selects);
         let shut = budgets.find(|budget| budget.allowed.unwrap_or(0) == 0)?;

@@ -25,9 +25,9 @@ pub struct Node {
     pub ready: bool,
     /// `spec.unschedulable`: cordoned by anybody.
     pub cordoned: bool,
-    /// Whether the cordon is ours: the node carries [`poolwright_terms::keys::GATE_ANNOTATION`] and opens when its claim is
+    /// Whether the cordon is ours: the node carries [`poolwright_terms::keys::CORDONED_UNTIL_ANNOTATION`] and opens when its claim is
     /// initialized.
-    pub gated: bool,
+    pub cordoned_until_initialized: bool,
     /// Whether an annotation forbids to disrupt it.
     pub kept: bool,
     /// Deletion timestamp.

@@ -34,7 +34,7 @@ pub struct Plan {
     /// The use of each commitment, in the order of [`crate::plan::PlanOptions::commitments`].
     pub commitments: Vec<CommitmentUse>,
     /// The counted cost of interruptions of `claims`: see [`crate::plan::PlanOptions::spot_risk`], and
-    /// [`crate::model::snapshot::Snapshot::taken_back`].
+    /// [`crate::model::snapshot::Snapshot::reclaims`].
     pub risk: UsdPerHour,
     /// A lower bound for the cost and risk of any plan that places the same pods, given that pools with a higher weight are
     /// used first.

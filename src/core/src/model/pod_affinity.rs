@@ -20,7 +20,7 @@ pub struct HostPort {
 
 /// One term of pod affinity or anti-affinity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct PodTerm {
+pub struct PodAffinityTerm {
     /// The topology key: nodes with the same value of this label form one domain.
     pub topology_key: String,
     /// The namespaces of the selected pods.
@@ -61,13 +61,13 @@ pub enum Namespaces {
 
 /// A topology spread constraint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SpreadRule {
+pub struct TopologySpreadConstraint {
     /// The topology key.
     pub topology_key: String,
     /// `maxSkew`; at least 1.
     pub max_skew: u32,
     /// The label selector for pods of its own namespace, AND-ed. An empty list selects none, as `None` does (unlike in
-    /// [`PodTerm`]).
+    /// [`PodAffinityTerm`]).
     pub selector: Option<Vec<Requirement>>,
     /// `minDomains`: with fewer domains, the least count is taken as zero.
     pub min_domains: Option<u32>,
@@ -79,7 +79,7 @@ pub struct SpreadRule {
     pub default_of: Option<String>,
 }
 
-impl SpreadRule {
+impl TopologySpreadConstraint {
     /// A suffix for messages if it is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
     pub fn origin(&self) -> String {
         self.default_of

@@ -106,16 +106,13 @@ fn offerings(
         })
         .map(|offering| {
             let price = offering.price.known();
-            let taken_back = interruption_backoff::of(snapshot, pool, offering, now);
+            let reclaims = interruption_backoff::of(snapshot, pool, offering, now);
             let ranked = RankedOffering {
                 offering: offering.id.clone(),
                 price,
                 allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
             };
-            (
-                price.map(|price| taken_back.map_or(price, |of| interruption_backoff::weighed(price, of))),
-                ranked,
-            )
+            (price.map(|price| reclaims.map_or(price, |of| interruption_backoff::weighed(price, of))), ranked)
         })
         .collect();
     all.sort_by(|(a, one), (b, other)| {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
-use poolwright_core::disruption::{Moves, Proposal, SearchResult, drift, follow, propose};
+use poolwright_core::disruption::{MoveHistory, Proposal, SearchResult, drift, follow, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
@@ -57,13 +57,13 @@ fn replica(name: &str) -> Pod {
 fn moving_pool() -> Pool {
     let disruption = Disruption { moves_work: true, ..Disruption::default() };
     Pool {
-        disruption: Disruption { budgets: vec![budget(Share::Percent(100))], ..disruption },
+        disruption: Disruption { budgets: vec![budget(CountOrPercent::Percent(100))], ..disruption },
         ..pool("gpu")
     }
 }
 
-fn budget(nodes: Share) -> NodeBudget {
-    NodeBudget { nodes, causes: [].into(), window: None }
+fn budget(nodes: CountOrPercent) -> DisruptionBudget {
+    DisruptionBudget { nodes, causes: [].into(), window: None }
 }
 
 /// These nodes with these pods of one ReplicaSet on them.
@@ -81,7 +81,7 @@ fn looked(snapshot: &Snapshot) -> SearchResult {
 fn looked_at(snapshot: &Snapshot, seconds: i64) -> SearchResult {
     let current = planned_at(snapshot, seconds);
     assert_eq!(current.claims, []);
-    propose(snapshot, &current, &Moves::default(), at(seconds), &PlanOptions::default(), &mut NeverStop)
+    propose(snapshot, &current, &MoveHistory::default(), at(seconds), &PlanOptions::default(), &mut NeverStop)
 }
 
 fn proposed(snapshot: &Snapshot) -> Option<Proposal> {
@@ -246,11 +246,11 @@ fn work_that_would_have_to_be_done_again_is_moved_when_that_pays() {
 
 #[test]
 fn a_disruption_budget_that_allows_no_eviction_now_keeps_its_pods_where_they_are() {
-    let budget = |allowed| Budget {
+    let budget = |allowed| PodDisruptionBudget {
         key: object_key("web"),
         uid: Uid("pdb".into()),
         selector: BudgetSelector::Pods(vec![]),
-        limit: Some(BudgetLimit::MaxUnavailable(Share::Count(1))),
+        limit: Some(BudgetLimit::MaxUnavailable(CountOrPercent::Count(1))),
         expected: 1,
         allowed,
         failure: None,
@@ -283,21 +283,22 @@ fn an_empty_node_that_an_annotation_keeps_is_not_given_back() {
 #[test]
 fn nobody_is_moved_for_money_again_before_the_first_move_has_paid() {
     let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
-    let mut moves = Moves::default();
-    moves.record(&snapshot, &proposed(&snapshot).unwrap(), at(NOW));
+    let mut move_history = MoveHistory::default();
+    move_history.record(&snapshot, &proposed(&snapshot).unwrap(), at(NOW));
     // It is back on a large node, for whatever reason, and would be moved again.
-    let again = |moves: &Moves, seconds: i64, snapshot: &Snapshot| {
+    let again = |move_history: &MoveHistory, seconds: i64, snapshot: &Snapshot| {
         let current = planned_at(snapshot, seconds);
-        let found = propose(snapshot, &current, moves, at(seconds), &PlanOptions::default(), &mut NeverStop);
+        let found =
+            propose(snapshot, &current, move_history, at(seconds), &PlanOptions::default(), &mut NeverStop);
         found.proposal.is_some()
     };
-    assert!(!again(&moves, NOW + 3599, &snapshot));
-    assert!(again(&moves, NOW + 3600, &snapshot));
+    assert!(!again(&move_history, NOW + 3599, &snapshot));
+    assert!(again(&move_history, NOW + 3600, &snapshot));
     // Of two replicas, each may be moved once.
     let two = cluster_of(moving_pool(), vec![large("big"), small("s")], &[("a", "big"), ("b", "s")]);
-    assert!(again(&moves, NOW + 60, &two));
-    moves.record(&two, &proposed(&two).unwrap(), at(NOW + 60));
-    assert!(!again(&moves, NOW + 120, &two));
+    assert!(again(&move_history, NOW + 60, &two));
+    move_history.record(&two, &proposed(&two).unwrap(), at(NOW + 60));
+    assert!(!again(&move_history, NOW + 120, &two));
 }
 
 #[test]
@@ -335,20 +336,21 @@ fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
     let pods: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), name.as_str())).collect();
     let snapshot = cluster_of(moving_pool(), nodes, &pods);
     let current = planned_at(&snapshot, NOW);
-    let mut moves = Moves::default();
+    let mut move_history = MoveHistory::default();
     let mut tried: Vec<ClaimName> = Vec::new();
     for _ in 0..3 {
         let options = PlanOptions::default();
-        let outlook = propose(&snapshot, &current, &moves, at(NOW), &options, &mut NeverStop);
+        let outlook = propose(&snapshot, &current, &move_history, at(NOW), &options, &mut NeverStop);
         assert_eq!(outlook.proposal, None, "each is full and of the cheapest kind");
         assert_eq!((outlook.together.len(), outlook.more), (30, false), "one look sees them all");
         tried.extend(outlook.alone.clone());
-        moves.looked(&outlook);
+        move_history.record_search(&outlook);
     }
     let all: std::collections::BTreeSet<&ClaimName> = tried.iter().collect();
     assert_eq!((tried.len(), all.len()), (30, 30), "each is tried once, a few at a time");
-    let outlook = propose(&snapshot, &current, &moves, at(NOW), &PlanOptions::default(), &mut NeverStop);
-    moves.looked(&outlook);
-    let again = propose(&snapshot, &current, &moves, at(NOW), &PlanOptions::default(), &mut NeverStop);
+    let outlook =
+        propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
+    move_history.record_search(&outlook);
+    let again = propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
     assert_eq!(again.alone.len(), 12, "then the next round begins");
 }

@@ -25,8 +25,9 @@ fn class(waits_for_pod: bool, zone: Option<&str>) -> StorageClass {
         name: "fast".into(),
         provisioner: Some("ebs.csi.aws.com".into()),
         waits_for_pod,
-        allowed: zone
-            .map(|zone| vec![NodeTerm { requirements: vec![is_in("topology.kubernetes.io/zone", &[zone])] }]),
+        allowed: zone.map(|zone| {
+            vec![NodeSelectorTerm { requirements: vec![is_in("topology.kubernetes.io/zone", &[zone])] }]
+        }),
         default_since: None,
     }
 }
@@ -106,7 +107,9 @@ fn pods_that_share_a_claim_are_expected_when_it_is_bound() {
         claim: Some(object_key("data")),
         available: false,
         deleting: false,
-        topology: vec![vec![NodeTerm { requirements: vec![is_in("topology.kubernetes.io/zone", &["b"])] }]],
+        topology: vec![vec![NodeSelectorTerm {
+            requirements: vec![is_in("topology.kubernetes.io/zone", &["b"])],
+        }]],
         attached: None,
     };
     let bound = VolumeClaim { volume: Some("v".into()), bound: true, ..claim("data") };

@@ -11,7 +11,7 @@ use poolwright_catalog::{
     Arch, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote, ResourceList,
     ResourceName, UnknownPrice, UsdPerHour,
 };
-use poolwright_core::lifecycle::{self, Decision, Placement};
+use poolwright_core::lifecycle::{self, Decision, PlacementMode};
 use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
@@ -182,7 +182,7 @@ pub fn node(name: &str, allocatable: ResourceList) -> Node {
         allocatable,
         ready: true,
         cordoned: false,
-        gated: false,
+        cordoned_until_initialized: false,
         kept: false,
         deleting_since: None,
         unwell: Vec::new(),
@@ -359,7 +359,7 @@ pub fn claimed_node() -> Node {
 
 /// What is decided where new nodes are reserved for their pods.
 pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
-    lifecycle::decide(snapshot, now, Placement::Reserve)
+    lifecycle::decide(snapshot, now, PlacementMode::Reserve)
 }
 
 /// The pods that new nodes are for, by name.

@@ -48,11 +48,11 @@ fn bound_to(name: &str, volume: &str) -> VolumeClaim {
     VolumeClaim { volume: Some(volume.into()), bound: true, ..claim(name, "gp3") }
 }
 
-fn only(key: &str, values: &[&str]) -> Vec<NodeTerm> {
-    vec![NodeTerm { requirements: vec![is_in(key, values)] }]
+fn only(key: &str, values: &[&str]) -> Vec<NodeSelectorTerm> {
+    vec![NodeSelectorTerm { requirements: vec![is_in(key, values)] }]
 }
 
-fn volume(name: &str, topology: Vec<Vec<NodeTerm>>) -> Volume {
+fn volume(name: &str, topology: Vec<Vec<NodeSelectorTerm>>) -> Volume {
     Volume {
         name: name.into(),
         class: "gp3".into(),

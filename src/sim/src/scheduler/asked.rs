@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use poolwright_core::rules::{self, tolerates};
 use poolwright_core::{
-    EnforcedAffinity, Node, NodeTerm, ObjectKey, Operator, Pod, Profile, Requirement, SpreadRule, Weighted,
+    EnforcedAffinity, Node, NodeSelectorTerm, ObjectKey, Operator, Pod, Profile, Requirement,
+    TopologySpreadConstraint, Weighted,
 };
 use poolwright_terms::Taint;
 use poolwright_terms::keys::RESERVED_TAINT;
@@ -20,15 +21,15 @@ use super::cluster::{Cluster, NodeLabels};
 pub(super) struct Asked<'a> {
     pub pod: &'a Pod,
     /// Required topology spread.
-    pub spreads: Cow<'a, [SpreadRule]>,
+    pub spreads: Cow<'a, [TopologySpreadConstraint]>,
     /// Preferred topology spread.
-    pub preferred_spreads: Cow<'a, [SpreadRule]>,
+    pub preferred_spreads: Cow<'a, [TopologySpreadConstraint]>,
     /// The preferred spread is the built-in default, which also counts nodes that lack one of the labels.
     pub built_in: bool,
     /// Node affinity that the scheduler's configuration requires.
     pub enforced: Option<&'a EnforcedAffinity>,
     /// Preferred node affinity, of the pod first and then of its scheduler.
-    pub preferred: Vec<&'a Weighted<NodeTerm>>,
+    pub preferred: Vec<&'a Weighted<NodeSelectorTerm>>,
 }
 
 impl<'a> Asked<'a> {
@@ -51,8 +52,11 @@ impl<'a> Asked<'a> {
             preferred: preferred.iter().chain(added.iter().map(|(preference, _)| preference)).collect(),
         };
         if !spreads_itself && let Some(selector) = default_selector(cluster, pod) {
-            let with = |rules: &[SpreadRule]| {
-                let one = |rule: &SpreadRule| SpreadRule { selector: Some(selector.clone()), ..rule.clone() };
+            let with = |rules: &[TopologySpreadConstraint]| {
+                let one = |rule: &TopologySpreadConstraint| TopologySpreadConstraint {
+                    selector: Some(selector.clone()),
+                    ..rule.clone()
+                };
                 rules.iter().map(one).collect::<Vec<_>>()
             };
             if let Some(profile) = profile.filter(|profile| profile.spreads_pods()) {
@@ -74,7 +78,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Whether a spread constraint counts the pods of a node.
-    pub fn counts_node(&self, rule: &SpreadRule, node: &Node) -> bool {
+    pub fn counts_node(&self, rule: &TopologySpreadConstraint, node: &Node) -> bool {
         use poolwright_terms::TaintEffect::PreferNoSchedule;
         let shut = |taint: &Taint| taint.effect != PreferNoSchedule && !self.tolerates(taint);
         (rule.any_affinity || rules::check_own_labels(&self.pod.spec, &NodeLabels(node)).is_ok())
@@ -83,16 +87,19 @@ impl<'a> Asked<'a> {
 }
 
 /// The scheduler's default spread constraints.
-fn built_in() -> [SpreadRule; 2] {
-    let rule =
-        |key: &str, max_skew| SpreadRule { topology_key: key.to_owned(), max_skew, ..SpreadRule::default() };
+fn built_in() -> [TopologySpreadConstraint; 2] {
+    let rule = |key: &str, max_skew| TopologySpreadConstraint {
+        topology_key: key.to_owned(),
+        max_skew,
+        ..TopologySpreadConstraint::default()
+    };
     [rule(HOSTNAME, 3), rule(ZONE, 5)]
 }
 
 /// The selector of the default spread for this pod. `None` if no Service or controller selects the pod: then it is not spread.
 fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
     let namespace = pod.key.namespace();
-    let services = cluster.around.services.from(&ObjectKey::new(namespace, ""));
+    let services = cluster.around.services.range_from(&ObjectKey::new(namespace, ""));
     let mut merged: BTreeMap<&String, &String> = BTreeMap::new();
     for (_, service) in services.take_while(|(key, _)| key.namespace == namespace) {
         if service.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value)) {
@@ -110,7 +117,7 @@ fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
 }
 
 /// Whether the selector matches these labels. A missing or empty selector matches no pod (`countPodsMatchSelector`).
-pub(super) fn counts(rule: &SpreadRule, labels: &BTreeMap<String, String>) -> bool {
+pub(super) fn counts(rule: &TopologySpreadConstraint, labels: &BTreeMap<String, String>) -> bool {
     let met = |all: &Vec<Requirement>| {
         !all.is_empty() && all.iter().all(|requirement| rules::matches(requirement, labels))
     };

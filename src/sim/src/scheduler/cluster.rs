@@ -6,8 +6,9 @@ use std::sync::Arc;
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::rules::{Labels, NODE_NAME_FIELD};
 use poolwright_core::{
-    Budget, HostPort, NamespaceLabels, Node, NodeDrivers, ObjectKey, Pod, PodGroup, PodKey, PodPhase,
-    Requirement, Service, Shared, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
+    HostPort, NamespaceLabels, Node, NodeDrivers, ObjectKey, PersistentMap, Pod, PodDisruptionBudget,
+    PodGroup, PodKey, PodPhase, Requirement, Service, Snapshot, StorageClass, Uid, Volume, VolumeClaim,
+    Workload,
 };
 
 use super::looks::Looks;
@@ -52,14 +53,14 @@ enum Place {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Around {
     pub namespaces: Arc<NamespaceLabels>,
-    pub services: Shared<ObjectKey, Arc<Service>>,
-    pub pod_groups: Shared<ObjectKey, Arc<PodGroup>>,
-    pub budgets: Shared<ObjectKey, Arc<Budget>>,
-    pub volume_claims: Shared<ObjectKey, Arc<VolumeClaim>>,
-    pub volumes: Shared<String, Arc<Volume>>,
-    pub storage_classes: Shared<String, Arc<StorageClass>>,
-    pub node_drivers: Shared<String, Arc<NodeDrivers>>,
-    workloads: Shared<(String, ObjectKey), Arc<Workload>>,
+    pub services: PersistentMap<ObjectKey, Arc<Service>>,
+    pub pod_groups: PersistentMap<ObjectKey, Arc<PodGroup>>,
+    pub budgets: PersistentMap<ObjectKey, Arc<PodDisruptionBudget>>,
+    pub volume_claims: PersistentMap<ObjectKey, Arc<VolumeClaim>>,
+    pub volumes: PersistentMap<String, Arc<Volume>>,
+    pub storage_classes: PersistentMap<String, Arc<StorageClass>>,
+    pub node_drivers: PersistentMap<String, Arc<NodeDrivers>>,
+    workloads: PersistentMap<(String, ObjectKey), Arc<Workload>>,
     /// Selectors of controllers, by UID.
     of_owners: BTreeMap<Uid, Vec<Requirement>>,
 }

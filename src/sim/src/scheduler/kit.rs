@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{
-    Namespaces, Node, NodeTerm, Operator, Pod, PodKey, PodPhase, PodSpec, PodTerm, Requirement, SpreadRule,
+    Namespaces, Node, NodeSelectorTerm, Operator, Pod, PodAffinityTerm, PodKey, PodPhase, PodSpec,
+    Requirement, TopologySpreadConstraint,
 };
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 use poolwright_terms::{Taint, TaintEffect};
@@ -67,7 +68,7 @@ pub fn node(name: &str, zone: &str) -> Node {
         allocatable: room(4000, 16).with(ResourceName::PODS, 10),
         ready: true,
         cordoned: false,
-        gated: false,
+        cordoned_until_initialized: false,
         kept: false,
         deleting_since: None,
         unwell: Vec::new(),
@@ -83,13 +84,13 @@ pub fn is(key: &str, value: &str) -> Requirement {
     Requirement { key: key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
 }
 
-pub fn only(key: &str, value: &str) -> NodeTerm {
-    NodeTerm { requirements: vec![is(key, value)] }
+pub fn only(key: &str, value: &str) -> NodeSelectorTerm {
+    NodeSelectorTerm { requirements: vec![is(key, value)] }
 }
 
 /// An affinity term for pods of an application in the namespace `default`.
-pub fn term(app: &str, key: &str) -> PodTerm {
-    PodTerm {
+pub fn term(app: &str, key: &str) -> PodAffinityTerm {
+    PodAffinityTerm {
         topology_key: key.to_owned(),
         namespaces: Namespaces::Of(["default".to_owned()].into()),
         selector: Some(vec![is("app", app)]),
@@ -97,12 +98,12 @@ pub fn term(app: &str, key: &str) -> PodTerm {
 }
 
 /// A spread constraint with a skew of 1 for an application.
-pub fn spread(app: &str, key: &str) -> SpreadRule {
-    SpreadRule {
+pub fn spread(app: &str, key: &str) -> TopologySpreadConstraint {
+    TopologySpreadConstraint {
         topology_key: key.to_owned(),
         max_skew: 1,
         selector: Some(vec![is("app", app)]),
-        ..SpreadRule::default()
+        ..TopologySpreadConstraint::default()
     }
 }
 

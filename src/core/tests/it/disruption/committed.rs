@@ -13,7 +13,7 @@ fn committed(left: &str) -> PlanOptions {
 
 fn proposed_with(snapshot: &Snapshot, options: &PlanOptions) -> Option<Proposal> {
     let current = plan(snapshot, at(NOW), options, &mut NeverStop);
-    propose(snapshot, &current, &Moves::default(), at(NOW), options, &mut NeverStop).proposal
+    propose(snapshot, &current, &MoveHistory::default(), at(NOW), options, &mut NeverStop).proposal
 }
 
 #[test]

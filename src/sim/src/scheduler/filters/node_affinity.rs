@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use poolwright_core::rules::{self, NODE_NAME_FIELD};
-use poolwright_core::{NodeTerm, Operator};
+use poolwright_core::{NodeSelectorTerm, Operator};
 
 use super::super::asked::Asked;
 use super::super::cluster::{NodeInfo, NodeLabels};
@@ -30,7 +30,7 @@ pub(super) fn names<'a>(asked: &Asked<'a>) -> Option<Vec<&'a str>> {
     Some(all.into_iter().collect())
 }
 
-fn named_by(term: &NodeTerm) -> Option<BTreeSet<&str>> {
+fn named_by(term: &NodeSelectorTerm) -> Option<BTreeSet<&str>> {
     let mut named: Option<BTreeSet<&str>> = None;
     for requirement in term.requirements.iter().filter(|one| one.key == NODE_NAME_FIELD) {
         if let Operator::In(values) = &requirement.operator {

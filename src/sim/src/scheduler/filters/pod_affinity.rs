@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_core::rules::{Identity, selects};
-use poolwright_core::{NamespaceLabels, Pod, PodTerm};
+use poolwright_core::{NamespaceLabels, Pod, PodAffinityTerm};
 
 use super::super::cluster::{Cluster, NodeInfo};
 use super::super::looks::Asking;
@@ -91,7 +91,8 @@ impl<'a> Company<'a> {
         if !self.has_company(namespaces, at) {
             return Err(Unfit::unresolvable(Reason::PodAffinity));
         }
-        let shuns = |term: &PodTerm| near(at, term).is_some_and(|place| self.shunned.contains_key(&place));
+        let shuns =
+            |term: &PodAffinityTerm| near(at, term).is_some_and(|place| self.shunned.contains_key(&place));
         if self.pod.spec.anti_affinity.iter().any(shuns) {
             return Err(Unfit::resolvable(Reason::PodAntiAffinity));
         }
@@ -119,7 +120,7 @@ impl<'a> Company<'a> {
 fn count_all<'a>(
     cluster: &'a Cluster,
     mut meets: Asking<'a, impl Fn(&'a Pod) -> bool>,
-    terms: &'a [PodTerm],
+    terms: &'a [PodAffinityTerm],
     matches: &mut Matches<'a>,
 ) {
     for at in cluster.nodes() {
@@ -133,17 +134,17 @@ fn count_all<'a>(
 }
 
 /// Whether a pod meets all terms; false if there are none.
-fn meets_all(terms: &[PodTerm], pod: Identity<'_>) -> bool {
+fn meets_all(terms: &[PodAffinityTerm], pod: Identity<'_>) -> bool {
     !terms.is_empty() && terms.iter().all(|term| selects(term, pod))
 }
 
 /// The topology key and value of a node, for a term.
-pub(in super::super) fn near<'a>(at: &'a NodeInfo, term: &'a PodTerm) -> Option<(&'a str, &'a str)> {
+pub(in super::super) fn near<'a>(at: &'a NodeInfo, term: &'a PodAffinityTerm) -> Option<(&'a str, &'a str)> {
     let value = at.node.labels.get(&term.topology_key)?;
     Some((&term.topology_key, value))
 }
 
-fn count<'a>(matches: &mut Matches<'a>, term: &'a PodTerm, at: &'a NodeInfo, by: i64) {
+fn count<'a>(matches: &mut Matches<'a>, term: &'a PodAffinityTerm, at: &'a NodeInfo, by: i64) {
     let Some(place) = near(at, term) else { return };
     let sum = matches.entry(place).or_default();
     *sum += by;

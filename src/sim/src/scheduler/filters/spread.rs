@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_core::{Pod, SpreadRule};
+use poolwright_core::{Pod, TopologySpreadConstraint};
 
 use super::super::asked::{Asked, counts};
 use super::super::cluster::{Cluster, Filed, NodeInfo};
@@ -20,7 +20,7 @@ pub(super) struct Spread<'a> {
 
 #[derive(Clone)]
 struct Counted<'a> {
-    rule: &'a SpreadRule,
+    rule: &'a TopologySpreadConstraint,
     /// 1 if the constraint counts the pod itself, else 0.
     own: i64,
     /// Pods by value of the topology label, on the nodes that count.
@@ -29,7 +29,7 @@ struct Counted<'a> {
 
 impl<'a> Spread<'a> {
     pub fn new(cluster: &'a Cluster, asked: &'a Asked<'a>) -> Self {
-        let new = |rule: &'a SpreadRule| Counted {
+        let new = |rule: &'a TopologySpreadConstraint| Counted {
             rule,
             own: i64::from(counts(rule, &asked.pod.labels)),
             places: BTreeMap::new(),
@@ -78,7 +78,7 @@ impl<'a> Spread<'a> {
 }
 
 /// Whether a node has the labels of all constraints. A node that lacks one counts for none of them.
-pub(in super::super) fn has_all(at: &NodeInfo, rules: &[SpreadRule]) -> bool {
+pub(in super::super) fn has_all(at: &NodeInfo, rules: &[TopologySpreadConstraint]) -> bool {
     rules.iter().all(|rule| at.node.labels.contains_key(&rule.topology_key))
 }
 
@@ -86,7 +86,7 @@ pub(in super::super) fn has_all(at: &NodeInfo, rules: &[SpreadRule]) -> bool {
 pub(in super::super) fn counting<'a>(
     cluster: &'a Cluster,
     of: &Pod,
-    rule: &SpreadRule,
+    rule: &TopologySpreadConstraint,
 ) -> Asking<'a, impl Fn(&'a Pod) -> bool> {
     Asking::new(&cluster.looks, |pod: &Pod| {
         pod.key.namespace() == of.key.namespace() && counts(rule, &pod.labels)

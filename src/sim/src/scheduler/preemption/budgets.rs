@@ -1,14 +1,14 @@
 //! Finds the pods of a node that a PodDisruptionBudget protects from eviction.
 
 use poolwright_core::rules::matches;
-use poolwright_core::{Budget, BudgetLimit, BudgetSelector, Pod, Share};
+use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, Pod, PodDisruptionBudget};
 
 use super::super::Found;
 use super::super::cluster::{Cluster, Filed};
 
 /// The disruptions that each budget still allows, computed like the disruption controller: healthy pods minus required ones. A
 /// pod is healthy here if it is on a node and not being deleted.
-pub(super) struct Allowed<'a>(Vec<(&'a Budget, i64)>);
+pub(super) struct Allowed<'a>(Vec<(&'a PodDisruptionBudget, i64)>);
 
 impl<'a> Allowed<'a> {
     pub fn new(cluster: &'a Cluster, found: &Found<'_>) -> Self {
@@ -38,7 +38,7 @@ impl<'a> Allowed<'a> {
 }
 
 /// A budget with a missing or empty selector protects no pods here, and no budget protects a pod without labels.
-fn selects(budget: &Budget, pod: &Pod) -> bool {
+fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     let BudgetSelector::Pods(all) = &budget.selector else { return false };
     budget.key.namespace == pod.key.namespace()
         && !all.is_empty()
@@ -46,7 +46,7 @@ fn selects(budget: &Budget, pod: &Pod) -> bool {
         && all.iter().all(|requirement| matches(requirement, &pod.labels))
 }
 
-fn allowed(cluster: &Cluster, budget: &Budget) -> i64 {
+fn allowed(cluster: &Cluster, budget: &PodDisruptionBudget) -> i64 {
     if budget.failure.is_some() {
         return 0;
     }
@@ -54,14 +54,14 @@ fn allowed(cluster: &Cluster, budget: &Budget) -> i64 {
     let pods = || all().filter(|pod| selects(budget, pod));
     let healthy = pods().filter(|pod| pod.deleting_since.is_none()).count() as i64;
     let expected = budget.expected.max(pods().count() as u64);
-    let of = |share: Share| match share {
-        Share::Count(count) => count,
-        Share::Percent(percent) => (u128::from(expected) * u128::from(percent)).div_ceil(100) as u64,
+    let of = |amount: CountOrPercent| match amount {
+        CountOrPercent::Count(count) => count,
+        CountOrPercent::Percent(percent) => (u128::from(expected) * u128::from(percent)).div_ceil(100) as u64,
     };
     let needed = match budget.limit {
         None => 0,
-        Some(BudgetLimit::MinAvailable(share)) => of(share),
-        Some(BudgetLimit::MaxUnavailable(share)) => expected.saturating_sub(of(share)),
+        Some(BudgetLimit::MinAvailable(amount)) => of(amount),
+        Some(BudgetLimit::MaxUnavailable(amount)) => expected.saturating_sub(of(amount)),
     };
     (healthy - i64::try_from(needed).unwrap_or(i64::MAX)).max(0)
 }

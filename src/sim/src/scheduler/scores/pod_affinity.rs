@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_core::rules::{Identity, selects};
-use poolwright_core::{Pod, PodTerm, Weighted};
+use poolwright_core::{Pod, PodAffinityTerm, Weighted};
 
 use super::super::cluster::{Cluster, Filed, NodeInfo};
 use super::super::filters::near;
@@ -44,14 +44,14 @@ fn weights<'a>(cluster: &'a Cluster, pod: &'a Pod) -> Weights<'a> {
         let preferences = pod.spec.preferences.as_deref();
         let to = preferences.map(|preferences| preferences.affinity.as_slice()).unwrap_or_default();
         let from = preferences.map(|preferences| preferences.anti_affinity.as_slice()).unwrap_or_default();
-        let weight = |preference: &'a Weighted<PodTerm>, sign: i64| {
+        let weight = |preference: &'a Weighted<PodAffinityTerm>, sign: i64| {
             (&preference.term, sign * i64::from(preference.weight))
         };
         let to = to.iter().map(move |preference| weight(preference, 1));
         to.chain(from.iter().map(move |preference| weight(preference, -1)))
     };
     let mut weights = Weights::new();
-    let mut add = |at: &'a NodeInfo, term: &'a PodTerm, weight| {
+    let mut add = |at: &'a NodeInfo, term: &'a PodAffinityTerm, weight| {
         if let Some((key, value)) = near(at, term) {
             *weights.entry(key).or_default().entry(value).or_default() += weight;
         }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_core::SpreadRule;
+use poolwright_core::TopologySpreadConstraint;
 use poolwright_terms::labels::HOSTNAME;
 
 use super::super::asked::Asked;
@@ -18,7 +18,7 @@ const HALF: u128 = 1 << (BITS - 1);
 
 /// A constraint, and the places of the nodes that fit.
 struct Counted<'a> {
-    rule: &'a SpreadRule,
+    rule: &'a TopologySpreadConstraint,
     /// Pods by value of the topology label. For the hostname, each node is counted directly.
     places: BTreeMap<&'a str, i64>,
     /// The weight of one pod. It grows with the number of places.
@@ -53,7 +53,7 @@ pub(super) fn scores(cluster: &Cluster, asked: &Asked<'_>, nodes: &[&NodeInfo]) 
 fn placed<'a>(
     cluster: &'a Cluster,
     asked: &Asked<'_>,
-    rule: &'a SpreadRule,
+    rule: &'a TopologySpreadConstraint,
     scored: &[&'a NodeInfo],
     counts: &impl Fn(&NodeInfo) -> bool,
 ) -> Counted<'a> {

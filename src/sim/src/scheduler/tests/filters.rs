@@ -3,7 +3,7 @@
 use poolwright_catalog::ResourceName;
 use poolwright_core::rules::NODE_NAME_FIELD;
 use poolwright_core::{
-    ClaimName, EnforcedAffinity, HostPort, NodeTerm, Profile, Toleration, TolerationMatch,
+    ClaimName, EnforcedAffinity, HostPort, NodeSelectorTerm, Profile, Toleration, TolerationMatch,
 };
 use poolwright_terms::keys::{CORDON_TAINT, RESERVED_TAINT};
 use poolwright_terms::{Taint, TaintEffect};
@@ -91,9 +91,10 @@ fn of_a_pod_that_names_its_nodes_no_others_are_looked_at() {
     let mut full = node("n2", "a");
     full.allocatable = room(100, 16);
     let cluster = cluster([node("n1", "a"), full, node("n3", "a")], []);
-    let named = |terms: Vec<NodeTerm>| pod("p").spec(|spec| spec.node_affinity = Some(terms));
-    let term =
-        |all: &[&str]| NodeTerm { requirements: all.iter().map(|name| is(NODE_NAME_FIELD, name)).collect() };
+    let named = |terms: Vec<NodeSelectorTerm>| pod("p").spec(|spec| spec.node_affinity = Some(terms));
+    let term = |all: &[&str]| NodeSelectorTerm {
+        requirements: all.iter().map(|name| is(NODE_NAME_FIELD, name)).collect(),
+    };
     assert_eq!(fits(&cluster, named(vec![term(&["n3"])])).0, ["n3"]);
     assert_eq!(
         tried(&cluster, named(vec![term(&["n2"]), term(&["n9"])])),

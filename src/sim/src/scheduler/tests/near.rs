@@ -1,6 +1,6 @@
 //! Rules about other pods: spread, affinity, anti-affinity.
 
-use poolwright_core::{ObjectKey, PodKey, Profile, Service, SpreadRule};
+use poolwright_core::{ObjectKey, PodKey, Profile, Service, TopologySpreadConstraint};
 use poolwright_terms::TaintEffect;
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 
@@ -9,7 +9,7 @@ use super::super::{Cluster, Scheduler};
 
 const SPREAD: &str = "node(s) didn't match pod topology spread constraints";
 
-fn spreading(change: impl FnOnce(&mut SpreadRule)) -> Made {
+fn spreading(change: impl FnOnce(&mut TopologySpreadConstraint)) -> Made {
     let mut rule = spread("web", ZONE);
     change(&mut rule);
     pod("p").spec(|spec| spec.spreads = vec![rule])
@@ -81,7 +81,7 @@ fn pods_of_a_service_are_spread_as_the_profile_says() {
         ..poolwright_core::Snapshot::default()
     };
     cluster.set_around(&snapshot);
-    let rule = SpreadRule { selector: None, ..spread("", ZONE) };
+    let rule = TopologySpreadConstraint { selector: None, ..spread("", ZONE) };
     let profile = Profile { spreads: vec![rule], ..Profile::default() };
     let scheduler = Scheduler { profiles: [("even".to_owned(), profile)].into() };
     let nodes = |made: Made| scheduler.feasible(&cluster, &made.made()).expect("nothing is unknown").nodes;

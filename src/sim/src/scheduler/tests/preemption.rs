@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_core::{
-    Budget, BudgetLimit, BudgetSelector, HostPort, ObjectKey, PodKey, Share, Snapshot, Uid,
+    BudgetLimit, BudgetSelector, CountOrPercent, HostPort, ObjectKey, PodDisruptionBudget, PodKey, Snapshot,
+    Uid,
 };
 
 use super::super::kit::{Made, cluster, is, node, pod, room, term, tried};
@@ -80,11 +81,11 @@ fn of_equally_important_ones_fewer_go_and_then_the_younger() {
 }
 
 fn budget(available: u64) -> Snapshot {
-    let budget = Budget {
+    let budget = PodDisruptionBudget {
         key: ObjectKey::new("default", "web"),
         uid: Uid("budget".to_owned()),
         selector: BudgetSelector::Pods(vec![is("app", "web")]),
-        limit: Some(BudgetLimit::MinAvailable(Share::Count(available))),
+        limit: Some(BudgetLimit::MinAvailable(CountOrPercent::Count(available))),
         expected: 0,
         allowed: None,
         failure: None,

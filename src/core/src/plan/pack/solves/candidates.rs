@@ -27,7 +27,7 @@ pub(crate) struct NodeCandidate {
     pub uses: Vec<(u32, u64)>,
     /// Whether the cloud has reclaimed such instances lately. Then `price` is the raised price, and pools with lower weight are
     /// considered too.
-    pub taken_back: bool,
+    pub is_reclaimed: bool,
 }
 
 /// The key of a candidate: of offerings with equal keys, only the cheapest is used.
@@ -42,7 +42,7 @@ struct CandidateKey {
     /// The offering, if its number is limited or a commitment covers it.
     own_terms: Option<usize>,
     interruptions: u32,
-    taken_back: bool,
+    is_reclaimed: bool,
     signatures: BitSet,
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn candidates(
             let own_terms = limits.is_scarce(offered.table, offer.offering)
                 || options.commitments.iter().any(|one| one.pays_for(&offering.id));
             let interruptions = interruption_risk::interruptions(options, offering);
-            let taken_back = matches!(offer.availability, Availability::TakenBack(..));
+            let is_reclaimed = matches!(offer.availability, Availability::Reclaimed(..));
             for form in forms(kind).iter().copied() {
                 let key = CandidateKey {
                     weight: std::cmp::Reverse(weight),
@@ -165,7 +165,7 @@ pub(crate) fn candidates(
                     limited,
                     own_terms: own_terms.then_some(offer.offering),
                     interruptions,
-                    taken_back,
+                    is_reclaimed,
                     signatures: signatures.clone(),
                 };
                 if best.get(&key).is_some_and(|known| known.price <= price) {
@@ -184,7 +184,7 @@ pub(crate) fn candidates(
                         weight,
                         signatures,
                         uses,
-                        taken_back,
+                        is_reclaimed,
                     },
                 );
             }

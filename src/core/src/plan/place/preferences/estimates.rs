@@ -62,12 +62,12 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
                         continue;
                     }
                     match offer.availability {
-                        Availability::Priced(_) | Availability::TakenBack(..) => {
+                        Availability::Priced(_) | Availability::Reclaimed(..) => {
                             let Some(price) = offer.availability.weighed() else { continue };
                             found.size += 1;
                             // Reclaimed offerings do not make a pool preferred.
-                            let is_taken_back = matches!(offer.availability, Availability::TakenBack(..));
-                            let weight = if is_taken_back { Reverse(0) } else { weight };
+                            let is_reclaimed = matches!(offer.availability, Availability::Reclaimed(..));
+                            let weight = if is_reclaimed { Reverse(0) } else { weight };
                             let known = found.prices.entry(weight).or_default();
                             let known = known.entry(offer.capacity).or_insert(price);
                             *known = price.min(*known);

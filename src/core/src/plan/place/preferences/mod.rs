@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::ResourceList;
 
 use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
-use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
+use crate::model::{NodeSelectorTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
 use crate::plan::pending::PendingPod;
 use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
 use crate::rules;
@@ -145,7 +145,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
         .iter()
         .flat_map(|preferences| &preferences.added)
         .map(|(preference, file)| (preference, file.as_str()));
-    let mut terms: Vec<(&Weighted<NodeTerm>, &str)> = own.chain(added).collect();
+    let mut terms: Vec<(&Weighted<NodeSelectorTerm>, &str)> = own.chain(added).collect();
     terms.sort_by_key(|(preference, _)| Reverse(preference.weight));
     let terms = terms
         .into_iter()
