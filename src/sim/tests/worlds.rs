@@ -154,7 +154,10 @@ fn nodes_that_are_given_back_before_their_pods_come_are_found_to_be_bought_again
 
 #[test]
 fn claims_without_a_reason_are_found() {
-    assert_eq!(broken_without_accidents(Sabotage::ReasonsMissing, 5), "every claim records why it was bought");
+    assert_eq!(
+        broken_without_accidents(Sabotage::ReasonsMissing, 5),
+        "every claim records why it was bought"
+    );
 }
 
 #[test]

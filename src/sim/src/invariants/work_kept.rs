@@ -10,8 +10,7 @@ use poolwright_provider_contract::InstanceState;
 use super::departures::is_due;
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str =
-    "no instance is terminated under running pods before the deadline of its claim";
+pub(super) const RULE: &str = "no instance is terminated under running pods before the deadline of its claim";
 
 /// Terminating instances checked so far, by key.
 pub(super) type Seen = BTreeSet<String>;
