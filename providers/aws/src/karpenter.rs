@@ -6,7 +6,7 @@
 
 use kube::CustomResourceExt;
 use poolwright_provider_contract::karpenter::{
-    Fields, FromKarpenter, Label, Report, convert_metadata, is_empty, join, text,
+    Fields, FromKarpenter, LabelMapping, Report, convert_metadata, is_empty, join, text,
 };
 use poolwright_terms::labels;
 use serde_json::{Map, Value, json};
@@ -30,35 +30,37 @@ impl FromKarpenter for Karpenter {
         convert(object, report).and_then(|class| serde_json::to_value(class).ok())
     }
 
-    fn label(&self, key: &str) -> Option<Label> {
+    fn label(&self, key: &str) -> Option<LabelMapping> {
         if key == "topology.k8s.aws/zone-id" {
-            return Some(Label::Nothing("Choose zones by their names with `topology.kubernetes.io/zone`."));
+            return Some(LabelMapping::NoCounterpart(
+                "Choose zones by their names with `topology.kubernetes.io/zone`.",
+            ));
         }
         key.strip_prefix("karpenter.k8s.aws/").map(label)
     }
 }
 
-fn label(name: &str) -> Label {
+fn label(name: &str) -> LabelMapping {
     match name {
-        "instance-family" => Label::Same(labels::INSTANCE_FAMILY),
-        "instance-gpu-name" => Label::Same(labels::GPU_MODEL),
-        "instance-gpu-count" => Label::Same(labels::GPU_COUNT),
-        "instance-gpu-memory" => Label::Same(labels::GPU_MEMORY),
-        "instance-gpu-manufacturer" => Label::GpuManufacturer,
-        "instance-cpu" => Label::Cpu,
-        "instance-category" => Label::Category,
-        "instance-generation" => Label::Generation,
-        "instance-size" => Label::Size,
-        "instance-memory" => Label::Nothing(
+        "instance-family" => LabelMapping::Renamed(labels::INSTANCE_FAMILY),
+        "instance-gpu-name" => LabelMapping::Renamed(labels::GPU_MODEL),
+        "instance-gpu-count" => LabelMapping::Renamed(labels::GPU_COUNT),
+        "instance-gpu-memory" => LabelMapping::Renamed(labels::GPU_MEMORY),
+        "instance-gpu-manufacturer" => LabelMapping::GpuManufacturer,
+        "instance-cpu" => LabelMapping::Cpu,
+        "instance-category" => LabelMapping::Category,
+        "instance-generation" => LabelMapping::Generation,
+        "instance-size" => LabelMapping::Size,
+        "instance-memory" => LabelMapping::NoCounterpart(
             "Write `poolwright.dev/instance-memory`, which counts allocatable MiB; that is less than the memory of the machine.",
         ),
-        "instance-cpu-manufacturer" => Label::Nothing(
+        "instance-cpu-manufacturer" => LabelMapping::NoCounterpart(
             "Choose processors with `kubernetes.io/arch` or by `poolwright.dev/instance-family`.",
         ),
-        _ if name.starts_with("capacity-reservation") => Label::Nothing(
+        _ if name.starts_with("capacity-reservation") => LabelMapping::NoCounterpart(
             "Choose reserved capacity with `poolwright.dev/capacity-type: reserved` and by instance type and zone.",
         ),
-        _ => Label::Nothing(
+        _ => LabelMapping::NoCounterpart(
             "Name the types that have it with `node.kubernetes.io/instance-type` or `poolwright.dev/instance-family`.",
         ),
     }

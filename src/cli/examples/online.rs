@@ -143,8 +143,8 @@ impl World {
         };
         // What is lost by a move is not asked here: what is compared is where moves lead.
         let disruption = Disruption {
-            moves_work: true,
-            quiet_for: Some(SignedDuration::ZERO),
+            consolidates: true,
+            consolidate_after: Some(SignedDuration::ZERO),
             payback: SignedDuration::from_hours(24),
             ..Disruption::default()
         };
@@ -209,8 +209,8 @@ impl World {
                 owner: None,
                 total: 1,
                 wanted: 1,
-                made: 1,
-                held: false,
+                current: 1,
+                scheduling_gated: false,
                 selector: None,
             };
             self.snapshot.workloads.insert((set.kind.clone(), set.key.clone()), Arc::new(set));
@@ -307,9 +307,9 @@ impl World {
             ready: true,
             cordoned: false,
             cordoned_until_initialized: false,
-            kept: false,
+            do_not_disrupt: false,
             deleting_since: None,
-            unwell: Vec::new(),
+            unhealthy_conditions: Vec::new(),
         };
         let opened = Condition {
             status: ConditionStatus::True,
@@ -330,7 +330,7 @@ impl World {
             readiness_gates: Vec::new(),
             planned_pods: Vec::new(),
             reason: planned.reason.clone(),
-            kept: false,
+            do_not_disrupt: false,
             bought_again: false,
             deadlines: planned.deadlines,
             created: self.now,
@@ -361,7 +361,7 @@ impl World {
             self.move_history.record_search(&outlook);
             match outlook.proposal {
                 Some(proposal) => break proposal,
-                None if outlook.more => {}
+                None if outlook.has_untried => {}
                 None => return None,
             }
         };
@@ -376,15 +376,15 @@ impl World {
                 milli_gpus += whole * 1000 + pod.spec.gpu_share.map_or(0, u64::from);
             }
             match &moved.to {
-                MovedTo::Room(target) => self.bind(&moved.pod, target.name()),
+                MovedTo::Existing(target) => self.bind(&moved.pod, target.name()),
                 MovedTo::New(name) => self.bind(&moved.pod, &name.0),
-                MovedTo::Nowhere(_) | MovedTo::NotMade => unreachable!("such a proposal is none"),
+                MovedTo::Unplaced(_) | MovedTo::NoSuccessor => unreachable!("such a proposal is none"),
             }
         }
-        for leave in &found.leave {
+        for leave in &found.nodes_to_empty {
             self.snapshot.claims.remove(&leave.claim);
             self.snapshot.nodes.remove(&leave.claim.0);
         }
-        Some(Done { evicted: found.plan.moved.len(), left: found.leave.len(), milli_gpus })
+        Some(Done { evicted: found.plan.moved.len(), left: found.nodes_to_empty.len(), milli_gpus })
     }
 }

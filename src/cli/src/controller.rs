@@ -1,4 +1,4 @@
-//! `poolwright controller`: flags to settings, providers and logs; the controller itself is a room of its own.
+//! `poolwright controller`: turns flags into settings, providers and logs. The crate `controller` has the rest.
 
 use std::env;
 use std::io::IsTerminal;
@@ -28,7 +28,7 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
     let limits = limits(&flags.limit)?;
     let commitments = match &flags.commitments {
         Some(path) => {
-            Some(CommittedFile { path: path.clone(), said: commitments::read_for_controller(path)? })
+            Some(CommittedFile { path: path.clone(), commitments: commitments::read_for_controller(path)? })
         }
         None => None,
     };

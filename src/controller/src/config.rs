@@ -17,7 +17,7 @@ pub struct CommittedFile {
     /// Its path.
     pub path: PathBuf,
     /// Its contents at the start.
-    pub said: Commitments,
+    pub commitments: Commitments,
 }
 
 /// The parts of a file of commitments that a controller cannot use: reservations, which it knows only from node classes.

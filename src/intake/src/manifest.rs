@@ -285,7 +285,7 @@ fn owner_uid(value: &Value) -> Option<String> {
     Some(controller.get("uid")?.as_str()?.to_owned())
 }
 
-/// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
+/// Kinds that this module reads, with the one version it reads and whether they live in a namespace.
 const KINDS: [(&str, &str, bool); 20] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),

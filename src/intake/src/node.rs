@@ -42,9 +42,13 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
         cordoned,
         cordoned_until_initialized: annotations
             .is_some_and(|annotations| annotations.contains_key(CORDONED_UNTIL_ANNOTATION)),
-        kept: is_kept(meta),
+        do_not_disrupt: is_kept(meta),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
-        unwell: conditions.iter().filter(|one| !is_usual(one)).map(unwell).collect(),
+        unhealthy_conditions: conditions
+            .iter()
+            .filter(|one| !is_usual(one))
+            .map(unhealthy_condition)
+            .collect(),
     })
 }
 
@@ -58,7 +62,7 @@ fn is_usual(condition: &k8s::NodeCondition) -> bool {
     condition.status == status
 }
 
-fn unwell(condition: &k8s::NodeCondition) -> NodeCondition {
+fn unhealthy_condition(condition: &k8s::NodeCondition) -> NodeCondition {
     // One that does not say since when may have begun at any time, and is not old.
     let since = condition.last_transition_time.as_ref().map_or(Timestamp::MAX, |time| time.0);
     NodeCondition { kind: condition.type_.clone(), status: condition.status.clone(), since }

@@ -135,11 +135,11 @@ pub(crate) fn term_of(
 fn namespaces(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Namespaces> {
     let names: BTreeSet<String> = term.namespaces.iter().flatten().cloned().collect();
     Some(match &term.namespace_selector {
-        None if names.is_empty() => Namespaces::Of([owner.namespace.to_owned()].into()),
-        None => Namespaces::Of(names),
+        None if names.is_empty() => Namespaces::Named([owner.namespace.to_owned()].into()),
+        None => Namespaces::Named(names),
         Some(chosen) => match requirements(chosen)? {
             all if all.is_empty() => Namespaces::All,
-            by => Namespaces::Chosen(names, by),
+            by => Namespaces::NamedOrSelected(names, by),
         },
     })
 }
@@ -205,8 +205,8 @@ pub(crate) fn spread_of(
         // The kube-scheduler counts no pods for a selector that is empty.
         selector: selector.filter(|all| !all.is_empty()),
         min_domains: spread.min_domains.and_then(|least| u32::try_from(least).ok()),
-        any_affinity: spread.node_affinity_policy.as_deref() == Some("Ignore"),
-        honor_taints: spread.node_taints_policy.as_deref() == Some("Honor"),
+        ignore_node_affinity: spread.node_affinity_policy.as_deref() == Some("Ignore"),
+        honor_node_taints: spread.node_taints_policy.as_deref() == Some("Honor"),
         default_of: None,
     })
 }

@@ -62,7 +62,7 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
     let disruption = disruption(from).unwrap_or_else(|problem| {
         problems.push((Reason::InvalidDuration, problem));
         // Nobody knows what it allows.
-        Disruption { kept: true, ..Disruption::default() }
+        Disruption { do_not_disrupt: true, ..Disruption::default() }
     });
     let buffer = buffer(&spec.buffer).unwrap_or_else(|problem| {
         problems.push((Reason::InvalidBuffer, problem));
@@ -111,8 +111,8 @@ fn disruption(from: &api::NodePool) -> Result<Disruption, FieldProblem> {
     };
     let payback = said.payback_within.parse();
     Ok(Disruption {
-        moves_work: said.consolidation_policy == ConsolidationPolicy::WhenEmptyOrUnderutilized,
-        quiet_for: expiry("spec.disruption.consolidateAfter", &said.consolidate_after)?,
+        consolidates: said.consolidation_policy == ConsolidationPolicy::WhenEmptyOrUnderutilized,
+        consolidate_after: expiry("spec.disruption.consolidateAfter", &said.consolidate_after)?,
         payback: payback.map_err(|error| FieldProblem::duration("spec.disruption.paybackWithin", &error))?,
         budgets: said
             .budgets
@@ -121,7 +121,7 @@ fn disruption(from: &api::NodePool) -> Result<Disruption, FieldProblem> {
             .map(|(at, budget)| node_budget(&format!("spec.disruption.budgets[{at}]"), budget))
             .collect(),
         expire_after: expiry("spec.template.spec.expireAfter", &from.spec.template.spec.expire_after)?,
-        kept: is_kept(&from.metadata),
+        do_not_disrupt: is_kept(&from.metadata),
         repair: repair_rules(&said.repair)?,
     })
 }

@@ -151,7 +151,7 @@ pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeC
             attributes_class: spec.volume_attributes_class_name.clone().unwrap_or_default(),
         },
         selector,
-        made_for: owner.filter(|owner| owner.kind == "Pod").map(|owner| Uid(owner.uid.clone())),
+        ephemeral_for: owner.filter(|owner| owner.kind == "Pod").map(|owner| Uid(owner.uid.clone())),
         deleting: meta.deletion_timestamp.is_some(),
     })
 }
@@ -260,7 +260,7 @@ fn named(kind: &str, meta: &ObjectMeta, namespaced: bool) -> String {
 
 /// The claims that controllers make for a pod of a workload: of its ephemeral volumes, and of a StatefulSet's templates.
 /// `pod` is the pod's name.
-pub(crate) fn made_for(
+pub(crate) fn ephemeral_claims(
     namespace: Option<&str>,
     pod: &str,
     spec: &k8s::PodSpec,
@@ -285,7 +285,7 @@ pub(crate) fn made_for(
             status: None,
         };
         let key = poolwright_core::ObjectKey::new(namespace.unwrap_or("default"), pod);
-        made.push(VolumeClaim { made_for: Some(Uid(key.to_string())), ..convert_claim(&object)? });
+        made.push(VolumeClaim { ephemeral_for: Some(Uid(key.to_string())), ..convert_claim(&object)? });
     }
     for template in templates {
         let name = format!("{}-{pod}", template.metadata.name.as_deref().unwrap_or_default());

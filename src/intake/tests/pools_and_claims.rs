@@ -92,7 +92,7 @@ fn what_a_pool_says_of_disruption_is_read_and_a_budget_that_makes_no_sense_allow
     let read = |disruption: serde_json::Value| pool(json!({ "disruption": disruption })).disruption;
     let all = read(json!({"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "Never",
         "paybackWithin": "3h", "budgets": [{"nodes": "20%", "reasons": ["Drifted"]}]}));
-    assert_eq!((all.moves_work, all.quiet_for), (true, None));
+    assert_eq!((all.consolidates, all.consolidate_after), (true, None));
     assert_eq!(all.payback, SignedDuration::from_hours(3));
     assert_eq!((all.budgets[0].nodes, all.budgets[0].allows(10)), (CountOrPercent::Percent(20), 2));
     assert_eq!(all.budgets[0].causes, [Cause::Drifted].into());
@@ -109,7 +109,7 @@ fn what_a_pool_says_of_disruption_is_read_and_a_budget_that_makes_no_sense_allow
     assert!(wrong(json!({"nodes": "many"})).contains("budgets[0].nodes: `many`"));
     assert!(wrong(json!({"nodes": "5", "schedule": "@daily"})).contains("or neither"));
     let unclear = pool(json!({"disruption": {"paybackWithin": "soon"}}));
-    assert!(unclear.disruption.kept, "nobody knows what it allows");
+    assert!(unclear.disruption.do_not_disrupt, "nobody knows what it allows");
     assert!(unclear.problem.unwrap().message.contains("spec.disruption.paybackWithin: `soon`"));
 }
 

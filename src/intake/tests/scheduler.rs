@@ -43,7 +43,7 @@ fn listed_defaults_are_rules_and_preferences_without_a_selector() {
     };
     let zones = TopologySpreadConstraint {
         min_domains: Some(3),
-        honor_taints: true,
+        honor_node_taints: true,
         ..rule("topology.kubernetes.io/zone", 2)
     };
     assert_eq!(found.spreads, [zones]);

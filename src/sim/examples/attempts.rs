@@ -95,9 +95,9 @@ fn node(at: usize) -> Node {
         ready: true,
         cordoned: false,
         cordoned_until_initialized: false,
-        kept: false,
+        do_not_disrupt: false,
         deleting_since: None,
-        unwell: Vec::new(),
+        unhealthy_conditions: Vec::new(),
     }
 }
 
@@ -117,7 +117,7 @@ fn selector(app: usize) -> Vec<Requirement> {
 }
 
 fn term(app: usize, key: &str) -> PodAffinityTerm {
-    let namespaces = Namespaces::Of(["default".to_owned()].into());
+    let namespaces = Namespaces::Named(["default".to_owned()].into());
     PodAffinityTerm { topology_key: key.to_owned(), namespaces, selector: Some(selector(app)) }
 }
 

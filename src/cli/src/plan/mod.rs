@@ -18,7 +18,7 @@ use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{PodKey, Snapshot};
-use poolwright_report::plan::{Asked, CatalogueSummary, PodNames, document};
+use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, document};
 use poolwright_terms::CapacityType;
 
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
@@ -67,7 +67,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     }
     let explained =
         flags.explain.as_deref().map(|pod| alternatives::of_pod(&plan, pod, &input)).transpose()?;
-    let asked = Asked {
+    let asked = DocumentContext {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
         notes: input.notes,

@@ -6,7 +6,7 @@ use crate::edge::clock::SharedClock;
 use crate::edge::events::Events;
 use crate::edge::metrics::Metrics;
 use crate::leader::writer::Writer;
-use crate::observed::Sight;
+use crate::observed::ObserverContext;
 use crate::observed::providers::Providers;
 use crate::observed::reader::Reader;
 use crate::observed::world::World;
@@ -31,9 +31,9 @@ pub struct Context {
 }
 
 impl Context {
-    /// The context for a sight and a writer.
-    pub fn new(sight: &Sight, writer: Writer) -> Self {
-        let Sight { reader, world, providers, events, metrics, clock, .. } = sight.clone();
+    /// The context for a observers and a writer.
+    pub fn new(observers: &ObserverContext, writer: Writer) -> Self {
+        let ObserverContext { reader, world, providers, events, metrics, clock, .. } = observers.clone();
         Self { reader, writer, world, providers, events, metrics, clock }
     }
 }

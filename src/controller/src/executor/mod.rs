@@ -38,8 +38,8 @@ use poolwright_terms::Reason;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-pub use claims::Created;
-pub use interruption::Recorded;
+pub use claims::CreateResult;
+pub use interruption::RecordResult;
 use lanes::{InLane, Lanes};
 use progress::Progress;
 use slots::Slots;

@@ -83,7 +83,7 @@ impl Scene {
 
     async fn created() -> Self {
         let scene = Self::new();
-        assert_eq!(scene.executor.create_claim(&planned(), None).await, Created::Yes);
+        assert_eq!(scene.executor.create_claim(&planned(), None).await, CreateResult::Created);
         scene
     }
 
@@ -137,7 +137,7 @@ async fn a_claim_whose_creation_got_no_answer_is_created_once() {
     let scene = Scene::new();
     scene.api.fault(Method::POST, "nodeclaims", Fault::AnswerLost);
     scene.api.fault(Method::POST, "nodeclaims", Fault::Fails(500));
-    assert_eq!(scene.executor.create_claim(&planned(), None).await, Created::Yes);
+    assert_eq!(scene.executor.create_claim(&planned(), None).await, CreateResult::Created);
     assert_eq!(scene.claim().planned_pods, [PodKey::new("default", "train")]);
 }
 
@@ -180,7 +180,7 @@ async fn nothing_is_bought_or_written_when_we_do_not_lead() {
     let writes = scene.api.writes().len();
     assert!(matches!(scene.executor.launch(&scene.claim()).await, Progress::NotLeading));
     assert!(matches!(scene.executor.terminate(&scene.claim(), false).await, Progress::NotLeading));
-    assert_eq!(scene.executor.create_claim(&planned(), None).await, Created::NotLeading);
+    assert_eq!(scene.executor.create_claim(&planned(), None).await, CreateResult::NotLeading);
     assert_eq!((scene.cloud.ever_made(), scene.api.writes().len()), (0, writes));
 }
 
@@ -390,9 +390,9 @@ fn what_concerns_one_claim_goes_through_one_lane() {
         ready: true,
         cordoned: false,
         cordoned_until_initialized: false,
-        kept: false,
+        do_not_disrupt: false,
         deleting_since: None,
-        unwell: Vec::new(),
+        unhealthy_conditions: Vec::new(),
     };
     snapshot.nodes.insert("n".into(), Arc::new(node));
     let claim = ClaimName("gpu-1".into());

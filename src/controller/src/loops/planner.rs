@@ -29,7 +29,7 @@ use super::plan_events::PlanEvents;
 use crate::config::Config;
 use crate::edge::signal::Receiver;
 use crate::executor::context::Context;
-use crate::executor::{Created, Executor};
+use crate::executor::{CreateResult, Executor};
 use crate::leader::LeaderTerm;
 use crate::observed::commitments::Committed;
 
@@ -182,13 +182,13 @@ impl Planner {
         self.context.world.plan_again_at(again.into_iter().flatten().min());
         let outcome = match &created {
             _ if plan.claims.is_empty() => "nothing-to-buy",
-            Created::Yes => "bought",
-            Created::NotLeading => "not-leading",
-            Created::No | Created::Unknown => "failed",
+            CreateResult::Created => "bought",
+            CreateResult::NotLeading => "not-leading",
+            CreateResult::Refused | CreateResult::Unknown => "failed",
         };
         self.context.metrics.plans.with_label_values(&[outcome]).inc();
         self.plan_events.record(plan, snapshot, options).await;
-        matches!(created, Created::Yes | Created::NotLeading)
+        matches!(created, CreateResult::Created | CreateResult::NotLeading)
     }
 
     async fn compute_plan(&self, snapshot: Snapshot, options: PlanOptions) -> Option<(Plan, Snapshot)> {

@@ -18,7 +18,7 @@ use poolwright_core::{
 };
 use poolwright_intake as intake;
 
-use super::Sight;
+use super::ObserverContext;
 use super::last_seen;
 use super::watch::{self, Kind, Need};
 use super::world::State;
@@ -61,7 +61,7 @@ pub struct Watched {
     #[cfg(test)]
     resource: fn() -> (String, String),
     /// Starts the watch.
-    pub start: fn(Sight) -> BoxFuture<'static, ()>,
+    pub start: fn(ObserverContext) -> BoxFuture<'static, ()>,
 }
 
 /// The kinds that this controller watches. Some are needed only if a scheduler has default spread constraints.
@@ -141,7 +141,7 @@ macro_rules! watched {
                     let resource = kube::api::ApiResource::erase::<$object>(&());
                     (resource.group, resource.plural)
                 },
-                start: |sight| watch::run::<$kind>(sight).boxed(),
+                start: |observers| watch::run::<$kind>(observers).boxed(),
             },
         )*];
     };

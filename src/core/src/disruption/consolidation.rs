@@ -84,8 +84,8 @@ impl<'a> Search<'a> {
     /// Whether a node may be consolidated.
     fn may_save(&self, claim: &Claim) -> bool {
         let Some(pool) = self.facts.pool(claim) else { return false };
-        let moves = pool.disruption.moves_work && pool.replicas.is_none() && !pool.deleting;
-        let Some(quiet) = pool.disruption.quiet_for.filter(|_| moves) else {
+        let moves = pool.disruption.consolidates && pool.replicas.is_none() && !pool.deleting;
+        let Some(quiet) = pool.disruption.consolidate_after.filter(|_| moves) else {
             return false;
         };
         let opened = claim.since(ConditionType::Initialized);
@@ -145,7 +145,7 @@ impl<'a> Search<'a> {
             );
             leave(claim, Cause::Underutilized, what)
         });
-        Some(Proposal { leave: leave.collect(), plan: tried.plan, saving })
+        Some(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving })
     }
 
     /// Whether a pod would move to a new node of a pool with a lower weight. It would be planned for the higher weight again as

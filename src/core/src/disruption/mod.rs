@@ -21,7 +21,7 @@ pub(crate) mod required;
 pub(crate) mod search;
 
 pub use crate::disruption::drift::drift;
-pub use crate::disruption::follow::{Followed, follow};
+pub use crate::disruption::follow::{FollowUp, follow};
 pub use crate::disruption::move_history::MoveHistory;
 pub use crate::disruption::proposal::{NodeToEmpty, Proposal, SearchResult};
 pub use crate::disruption::propose::propose;

@@ -30,12 +30,12 @@ impl MoveHistory {
         if outlook.proposal.is_some() {
             return;
         }
-        self.together.extend(outlook.together.iter().cloned());
-        self.alone.extend(outlook.alone.iter().cloned());
-        if !outlook.more {
+        self.together.extend(outlook.tried_together.iter().cloned());
+        self.alone.extend(outlook.tried_alone.iter().cloned());
+        if !outlook.has_untried {
             self.together.clear();
         }
-        if outlook.alone.is_empty() {
+        if outlook.tried_alone.is_empty() {
             self.alone.clear();
         }
     }
@@ -59,7 +59,7 @@ impl MoveHistory {
             !times.is_empty()
         });
         let facts = Facts::new(snapshot, now);
-        for leave in &proposal.leave {
+        for leave in &proposal.nodes_to_empty {
             let Some(claim) = snapshot.claims.get(&leave.claim) else { continue };
             if Cause::named(leave.condition.reason.as_str()) == Some(Cause::Underutilized) {
                 for owner in facts.work(claim).filter_map(|pod| pod.owner.clone()) {

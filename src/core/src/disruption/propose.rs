@@ -43,8 +43,8 @@ pub fn propose(
     if proposal.is_none() && !stop.should_stop() {
         proposal = search.consolidation(stop);
     }
-    let Search { actions, together, alone, more, .. } = search;
-    SearchResult { proposal, actions, together, alone, more }
+    let Search { actions, together: tried_together, alone: tried_alone, more: has_untried, .. } = search;
+    SearchResult { proposal, actions, tried_together, tried_alone, has_untried }
 }
 
 /// Claims that pods are planned for: their nodes stay.

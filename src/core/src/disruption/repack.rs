@@ -49,7 +49,7 @@ pub(crate) fn candidate_sets<'a>(
     let stands_for: BTreeMap<&PodKey, (&PodKey, &crate::model::ClaimName)> = asked
         .moved
         .iter()
-        .filter_map(|moved| Some((moved.stands_as.as_ref()?, (&moved.pod, &moved.from))))
+        .filter_map(|moved| Some((moved.successor.as_ref()?, (&moved.pod, &moved.from))))
         .collect();
     let largest = asked.solves.iter().max_by_key(|solve| solve.pods.iter().map(Vec::len).sum::<usize>());
     let Some(largest) = largest else { return Vec::new() };

@@ -120,11 +120,11 @@ impl<'a> Search<'a> {
         let mut stuck: BTreeMap<ClaimName, String> = BTreeMap::new();
         for moved in &plan.moved {
             match &moved.to {
-                MovedTo::Nowhere(why) if names.contains(&moved.from) => {
+                MovedTo::Unplaced(why) if names.contains(&moved.from) => {
                     let why = format!("pod {} has no other place: {why}", moved.pod);
                     stuck.entry(moved.from.clone()).or_insert(why);
                 }
-                MovedTo::Nowhere(_) | MovedTo::New(_) if !names.contains(&moved.from) => return None,
+                MovedTo::Unplaced(_) | MovedTo::New(_) if !names.contains(&moved.from) => return None,
                 _ => {}
             }
         }
@@ -145,13 +145,13 @@ pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
     let (mut rooms, mut new): (BTreeSet<&str>, BTreeSet<&ClaimName>) = (BTreeSet::new(), BTreeSet::new());
     for moved in plan.moved.iter().filter(|moved| moved.from == *from) {
         match &moved.to {
-            MovedTo::Room(target) => {
+            MovedTo::Existing(target) => {
                 rooms.insert(target.name());
             }
             MovedTo::New(name) => {
                 new.insert(name);
             }
-            MovedTo::Nowhere(_) | MovedTo::NotMade => {}
+            MovedTo::Unplaced(_) | MovedTo::NoSuccessor => {}
         }
     }
     let mut words: Vec<String> = Vec::new();

@@ -48,7 +48,7 @@ pub struct ClusterIndex {
     keeps_selectors: bool,
     /// Claims that we created and no watch has shown yet: their UIDs, and until when they are kept.
     expected: BTreeMap<ClaimName, (Uid, Timestamp)>,
-    instances_gone: Gone,
+    instances_gone: TerminatedInstances,
     /// Controllers of pods on interrupted nodes, and the claims of those nodes.
     interrupted_owners: BTreeSet<(Uid, ClaimName)>,
 }
@@ -273,4 +273,4 @@ fn drop_missing<K: Ord + Clone, V: Clone, W>(
 }
 
 /// Instances that have terminated, and since when.
-pub(crate) type Gone = BTreeMap<String, Timestamp>;
+pub(crate) type TerminatedInstances = BTreeMap<String, Timestamp>;

@@ -12,7 +12,11 @@ use crate::rules;
 
 /// The kind of the object whose annotation protects a node, if any.
 pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'static str> {
-    let kept = [(claim.kept, "NodeClaim"), (node.kept, "Node"), (pool.disruption.kept, "NodePool")];
+    let kept = [
+        (claim.do_not_disrupt, "NodeClaim"),
+        (node.do_not_disrupt, "Node"),
+        (pool.disruption.do_not_disrupt, "NodePool"),
+    ];
     kept.into_iter().find_map(|(kept, kind)| kept.then_some(kind))
 }
 
@@ -72,7 +76,7 @@ impl<'a> Facts<'a> {
         if let Some(kind) = kept_by(claim, node, pool) {
             return Some(format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it"));
         }
-        if cause == Cause::Underutilized && !pool.disruption.moves_work {
+        if cause == Cause::Underutilized && !pool.disruption.consolidates {
             return Some(
                 "its pool does not consolidate nodes with pods (disruption.consolidationPolicy)".to_owned(),
             );
@@ -104,7 +108,7 @@ impl<'a> Facts<'a> {
             };
             return Some(format!("pod {key} would not be recreated: {why}"));
         };
-        if maker.held && cause == Cause::Underutilized {
+        if maker.scheduling_gated && cause == Cause::Underutilized {
             return Some(format!("the successor of pod {key} would have scheduling gates"));
         }
         let together = pod.group.is_some()

@@ -14,9 +14,9 @@ use crate::model::budget::CountOrPercent;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disruption {
     /// Whether nodes are consolidated: pods move so that the same pods cost less.
-    pub moves_work: bool,
+    pub consolidates: bool,
     /// How old the newest pod of a node must be before the node is consolidated; `None` for never.
-    pub quiet_for: Option<SignedDuration>,
+    pub consolidate_after: Option<SignedDuration>,
     /// The time within which a move must earn back its cost.
     pub payback: SignedDuration,
     /// How many nodes may be disrupted at a time. If empty, [`Self::DEFAULT_PERCENT`] applies to every cause except
@@ -25,7 +25,7 @@ pub struct Disruption {
     /// The age at which a node expires; `None` for never.
     pub expire_after: Option<SignedDuration>,
     /// Whether an annotation of the pool forbids to disrupt its nodes.
-    pub kept: bool,
+    pub do_not_disrupt: bool,
     /// Node conditions after which a node is replaced.
     #[serde(default)]
     pub repair: Vec<RepairRule>,
@@ -51,12 +51,12 @@ impl Default for Disruption {
     /// No consolidation and no expiry; a tenth of the nodes at a time.
     fn default() -> Self {
         Self {
-            moves_work: false,
-            quiet_for: Some(SignedDuration::from_mins(5)),
+            consolidates: false,
+            consolidate_after: Some(SignedDuration::from_mins(5)),
             payback: SignedDuration::from_hours(1),
             budgets: Vec::new(),
             expire_after: None,
-            kept: false,
+            do_not_disrupt: false,
             repair: Vec::new(),
         }
     }

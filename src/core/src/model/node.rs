@@ -29,19 +29,19 @@ pub struct Node {
     /// initialized.
     pub cordoned_until_initialized: bool,
     /// Whether an annotation forbids to disrupt it.
-    pub kept: bool,
+    pub do_not_disrupt: bool,
     /// Deletion timestamp.
     pub deleting_since: Option<Timestamp>,
     /// Conditions that may be unhealthy: `Ready` unless true, and pressure or network conditions unless false. All other
     /// conditions are included, since their healthy status is unknown.
     #[serde(default)]
-    pub unwell: Vec<NodeCondition>,
+    pub unhealthy_conditions: Vec<NodeCondition>,
 }
 
 impl Node {
-    /// The condition of this type, if it is in [`Self::unwell`].
+    /// The condition of this type, if it is in [`Self::unhealthy_conditions`].
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
-        self.unwell.iter().find(|one| one.kind == kind)
+        self.unhealthy_conditions.iter().find(|one| one.kind == kind)
     }
 }
 

@@ -54,9 +54,9 @@ pub enum Namespaces {
     /// Every namespace.
     All,
     /// The namespaces with these names.
-    Of(BTreeSet<String>),
+    Named(BTreeSet<String>),
     /// The namespaces with these names, and those whose labels meet all requirements.
-    Chosen(BTreeSet<String>, Vec<Requirement>),
+    NamedOrSelected(BTreeSet<String>, Vec<Requirement>),
 }
 
 /// A topology spread constraint.
@@ -72,9 +72,9 @@ pub struct TopologySpreadConstraint {
     /// `minDomains`: with fewer domains, the least count is taken as zero.
     pub min_domains: Option<u32>,
     /// `nodeAffinityPolicy: Ignore`: nodes count even if the pod's node selector or node affinity excludes them.
-    pub any_affinity: bool,
+    pub ignore_node_affinity: bool,
     /// `nodeTaintsPolicy: Honor`: nodes whose taints the pod does not tolerate do not count.
-    pub honor_taints: bool,
+    pub honor_node_taints: bool,
     /// The scheduler's configuration file, if this is a default constraint; `None` for a constraint of the pod.
     pub default_of: Option<String>,
 }

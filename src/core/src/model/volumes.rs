@@ -61,7 +61,7 @@ pub struct VolumeClaim {
     /// Labels that a volume must have, AND-ed; empty for every volume.
     pub selector: Vec<Requirement>,
     /// UID of the pod that it was created for and will be deleted with.
-    pub made_for: Option<Uid>,
+    pub ephemeral_for: Option<Uid>,
     /// Whether it is being deleted.
     pub deleting: bool,
 }

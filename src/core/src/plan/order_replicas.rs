@@ -169,7 +169,7 @@ fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
         readiness_gates: planned.readiness_gates.clone(),
         planned_pods: Vec::new(),
         reason: planned.reason.clone(),
-        kept: false,
+        do_not_disrupt: false,
         bought_again: false,
         deadlines: planned.deadlines,
         created: now,

@@ -34,7 +34,7 @@ mod tests {
         let operator = Operator::In([app.to_owned()].into());
         PodAffinityTerm {
             topology_key: HOSTNAME.into(),
-            namespaces: Namespaces::Of(["default".to_owned()].into()),
+            namespaces: Namespaces::Named(["default".to_owned()].into()),
             selector: Some(vec![Requirement { key: "app".into(), operator }]),
         }
     }

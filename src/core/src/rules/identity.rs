@@ -50,8 +50,8 @@ impl Labels for NamespaceOf<'_> {
 pub fn selects(term: &PodAffinityTerm, pod: Identity<'_>) -> bool {
     let lives_there = match &term.namespaces {
         Namespaces::All => true,
-        Namespaces::Of(names) => names.contains(pod.namespace),
-        Namespaces::Chosen(names, by) => {
+        Namespaces::Named(names) => names.contains(pod.namespace),
+        Namespaces::NamedOrSelected(names, by) => {
             names.contains(pod.namespace)
                 || by.iter().all(|requirement| matches(requirement, &NamespaceOf(pod)))
         }
@@ -77,7 +77,7 @@ mod tests {
             let operator = Operator::In([value.to_owned()].into());
             let term = PodAffinityTerm {
                 topology_key: "zone".into(),
-                namespaces: Namespaces::Chosen(
+                namespaces: Namespaces::NamedOrSelected(
                     ["other".to_owned()].into(),
                     vec![Requirement { key: key.into(), operator }],
                 ),

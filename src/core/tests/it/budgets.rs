@@ -39,8 +39,8 @@ fn replicas(total: u64) -> Workload {
         owner: None,
         total,
         wanted: total,
-        made: 0,
-        held: false,
+        current: 0,
+        scheduling_gated: false,
         selector: None,
     }
 }

@@ -27,7 +27,7 @@ fn app_label(app: &str) -> BTreeMap<String, String> {
 fn away_from(app: &str) -> PodAffinityTerm {
     PodAffinityTerm {
         topology_key: "kubernetes.io/hostname".into(),
-        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        namespaces: Namespaces::Named(["default".to_owned()].into()),
         selector: Some(vec![is_in("app", &[app])]),
     }
 }

@@ -46,7 +46,17 @@ fn small(name: &str) -> (Claim, Node) {
 fn web(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
     let key = object_key("web");
-    Workload { kind, key, uid, owner: None, total, wanted: total, made: total, held: false, selector: None }
+    Workload {
+        kind,
+        key,
+        uid,
+        owner: None,
+        total,
+        wanted: total,
+        current: total,
+        scheduling_gated: false,
+        selector: None,
+    }
 }
 
 /// A pod of the ReplicaSet with one GPU.
@@ -55,7 +65,7 @@ fn replica(name: &str) -> Pod {
 }
 
 fn moving_pool() -> Pool {
-    let disruption = Disruption { moves_work: true, ..Disruption::default() };
+    let disruption = Disruption { consolidates: true, ..Disruption::default() };
     Pool {
         disruption: Disruption { budgets: vec![budget(CountOrPercent::Percent(100))], ..disruption },
         ..pool("gpu")
@@ -89,13 +99,17 @@ fn proposed(snapshot: &Snapshot) -> Option<Proposal> {
 }
 
 fn leaving(proposal: &Proposal) -> Vec<(&str, &str)> {
-    proposal.leave.iter().map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str())).collect()
+    proposal
+        .nodes_to_empty
+        .iter()
+        .map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str()))
+        .collect()
 }
 
 /// The cluster once the proposal is carried out: it is recorded, and what it buys is on its way.
 fn begun(snapshot: &Snapshot, proposal: &Proposal) -> Snapshot {
     let mut after = snapshot.clone();
-    for leave in &proposal.leave {
+    for leave in &proposal.nodes_to_empty {
         let mut claim = (*after.claims[&leave.claim]).clone();
         let ConditionUpdate { status, reason, message, .. } = leave.condition.clone();
         let condition = Condition { status, since: at(NOW), reason: reason.to_string(), message };
@@ -151,7 +165,7 @@ fn a_large_node_for_one_small_pod_is_replaced_by_a_small_one_which_is_open_befor
     assert_eq!(leaving(&proposal), [("big", "Underutilized")]);
     assert_eq!(bought(&proposal.plan), ["g5.xlarge: ReplicaSet:web#0"]);
     assert_eq!(proposal.saving, usd("4.666"));
-    let why = &proposal.leave[0].condition.message;
+    let why = &proposal.nodes_to_empty[0].condition.message;
     assert!(why.starts_with("the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere"), "{why}");
 
     let new = proposal.plan.claims[0].name.clone();
@@ -221,14 +235,14 @@ fn nothing_is_moved_that_is_protected_new_alone_or_one_of_a_gang() {
     assert_eq!(changed(&|pod| pod.created = at(NOW - 299)), None, "it came less than five minutes ago");
     let kept = |claim: Claim, node: Node| proposed(&with(with(base(), [claim]), [node]));
     let (claim, node) = large("big");
-    assert_eq!(kept(Claim { kept: true, ..claim.clone() }, node.clone()), None);
-    assert_eq!(kept(claim, Node { kept: true, ..node }), None);
+    assert_eq!(kept(Claim { do_not_disrupt: true, ..claim.clone() }, node.clone()), None);
+    assert_eq!(kept(claim, Node { do_not_disrupt: true, ..node }), None);
     let still = |disruption: Disruption| {
         proposed(&cluster_of(Pool { disruption, ..moving_pool() }, vec![large("big")], &[("a", "big")]))
     };
-    assert_eq!(still(Disruption { kept: true, ..moving_pool().disruption }), None);
-    assert_eq!(still(Disruption { moves_work: false, ..moving_pool().disruption }), None);
-    assert_eq!(still(Disruption { quiet_for: None, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { do_not_disrupt: true, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { consolidates: false, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { consolidate_after: None, ..moving_pool().disruption }), None);
 }
 
 #[test]
@@ -268,10 +282,10 @@ fn a_disruption_budget_that_allows_no_eviction_now_keeps_its_pods_where_they_are
 #[test]
 fn an_empty_node_that_an_annotation_keeps_is_not_given_back() {
     let closed = |claim_kept: bool, node_kept: bool, pool_kept: bool| {
-        let disruption = Disruption { kept: pool_kept, ..Disruption::default() };
+        let disruption = Disruption { do_not_disrupt: pool_kept, ..Disruption::default() };
         let (claim, node) = small("s");
-        let claim = Claim { kept: claim_kept, ..true_since(claim, ConditionType::Empty, 100) };
-        let nodes = vec![(claim, Node { kept: node_kept, ..node })];
+        let claim = Claim { do_not_disrupt: claim_kept, ..true_since(claim, ConditionType::Empty, 100) };
+        let nodes = vec![(claim, Node { do_not_disrupt: node_kept, ..node })];
         let snapshot = cluster_of(Pool { disruption, ..pool("gpu") }, nodes, &[]);
         let actions = decide(&snapshot, at(NOW)).actions;
         actions.iter().any(|action| matches!(action, Action::SetTaints { .. }))
@@ -320,7 +334,7 @@ fn no_work_is_moved_for_money_to_a_new_node_of_a_pool_that_is_less_wanted() {
 fn a_pod_whose_successor_is_held_by_gates_is_not_moved_for_money_and_room_is_not_kept_for_it() {
     let held = |pool: Pool| {
         let snapshot = cluster_of(pool, vec![large("big")], &[("a", "big")]);
-        with(snapshot, [Workload { held: true, ..web(1) }])
+        with(snapshot, [Workload { scheduling_gated: true, ..web(1) }])
     };
     assert_eq!(proposed(&held(moving_pool())), None);
     let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];
@@ -342,8 +356,12 @@ fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
         let options = PlanOptions::default();
         let outlook = propose(&snapshot, &current, &move_history, at(NOW), &options, &mut NeverStop);
         assert_eq!(outlook.proposal, None, "each is full and of the cheapest kind");
-        assert_eq!((outlook.together.len(), outlook.more), (30, false), "one look sees them all");
-        tried.extend(outlook.alone.clone());
+        assert_eq!(
+            (outlook.tried_together.len(), outlook.has_untried),
+            (30, false),
+            "one look sees them all"
+        );
+        tried.extend(outlook.tried_alone.clone());
         move_history.record_search(&outlook);
     }
     let all: std::collections::BTreeSet<&ClaimName> = tried.iter().collect();
@@ -352,5 +370,5 @@ fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
         propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
     move_history.record_search(&outlook);
     let again = propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
-    assert_eq!(again.alone.len(), 12, "then the next round begins");
+    assert_eq!(again.tried_alone.len(), 12, "then the next round begins");
 }

@@ -99,7 +99,7 @@ fn what_can_only_be_estimated_may_differ_a_little_and_devices_not_at_all() {
 fn a_node_stays_closed_until_the_conditions_that_its_pool_asks_for_are_true() {
     let condition = |status: &str| {
         let condition = NodeCondition { kind: "GpuValidated".into(), status: status.into(), since: at(25) };
-        Node { unwell: vec![condition], ..cordoned() }
+        Node { unhealthy_conditions: vec![condition], ..cordoned() }
     };
     let asks = |node: Node| {
         let claim = Claim { readiness_gates: vec!["Ready".into(), "GpuValidated".into()], ..registered() };

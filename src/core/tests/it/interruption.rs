@@ -1,7 +1,7 @@
 //! Tests of interruptions: when nodes are closed, replacements bought, and pods evicted.
 
 use jiff::SignedDuration;
-use poolwright_core::disruption::{Followed, MoveHistory, follow, propose};
+use poolwright_core::disruption::{FollowUp, MoveHistory, follow, propose};
 use poolwright_core::lifecycle::interruption_conditions;
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::setbacks::Setbacks;
@@ -39,7 +39,17 @@ fn told(mut claim: Claim, interruption: Interruption) -> Claim {
 fn web(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
     let key = object_key("web");
-    Workload { kind, key, uid, owner: None, total, wanted: total, made: total, held: false, selector: None }
+    Workload {
+        kind,
+        key,
+        uid,
+        owner: None,
+        total,
+        wanted: total,
+        current: total,
+        scheduling_gated: false,
+        selector: None,
+    }
 }
 
 fn replica(name: &str) -> Pod {
@@ -59,7 +69,7 @@ fn with_pods(claim: Claim, pods: Vec<Pod>) -> Snapshot {
     with(with(snapshot, pods.into_iter().map(|pod| bound(pod, "n"))), [web(count)])
 }
 
-fn followed(snapshot: &Snapshot, plan: &Plan, seconds: i64) -> Followed {
+fn followed(snapshot: &Snapshot, plan: &Plan, seconds: i64) -> FollowUp {
     follow(snapshot, plan, at(seconds))
 }
 
@@ -189,8 +199,8 @@ fn a_pod_of_a_set_of_jobs_has_its_place_bought_too() {
         name: "workers".into(),
         controller: "Job".into(),
         controllers: vec!["set-workers-0".into()],
-        each: 1,
-        comes: true,
+        pods_per_controller: 1,
+        creates_missing: true,
         example: pod("template", requests(1, 1, 0)),
     };
     let set =
@@ -290,7 +300,7 @@ fn before_maintenance_pods_move_as_budgets_allow_and_in_its_last_hour_whatever_t
         let options = PlanOptions::default();
         let look =
             propose(snapshot, &current, &MoveHistory::default(), at(seconds), &options, &mut NeverStop);
-        look.proposal.map(|proposal| proposal.leave[0].condition.reason)
+        look.proposal.map(|proposal| proposal.nodes_to_empty[0].condition.reason)
     };
     assert_eq!(leaves(&snapshot, NOTICED + 10), Some(Reason::Interrupted));
     let guarded = with_pods(claim, vec![protected("b")]);

@@ -183,9 +183,9 @@ pub fn node(name: &str, allocatable: ResourceList) -> Node {
         ready: true,
         cordoned: false,
         cordoned_until_initialized: false,
-        kept: false,
+        do_not_disrupt: false,
         deleting_since: None,
-        unwell: Vec::new(),
+        unhealthy_conditions: Vec::new(),
     }
 }
 
@@ -273,7 +273,7 @@ pub fn created(planned: &PlannedClaim, seconds: i64) -> Claim {
         readiness_gates: planned.readiness_gates.clone(),
         planned_pods: planned.planned_pods.clone(),
         reason: planned.reason.clone(),
-        kept: false,
+        do_not_disrupt: false,
         bought_again: !planned.bought_again.is_empty(),
         deadlines: planned.deadlines,
         created: at(seconds),
@@ -311,7 +311,7 @@ pub fn claim() -> Claim {
         readiness_gates: vec![],
         planned_pods: vec![key("p")],
         reason: String::new(),
-        kept: false,
+        do_not_disrupt: false,
         bought_again: false,
         deadlines: Deadlines::default(),
         created: at(0),

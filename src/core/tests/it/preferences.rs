@@ -35,7 +35,7 @@ fn app(name: &str, app: &str) -> Pod {
 fn about(key: &str, app: &str) -> PodAffinityTerm {
     PodAffinityTerm {
         topology_key: key.into(),
-        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        namespaces: Namespaces::Named(["default".to_owned()].into()),
         selector: Some(vec![is_in("app", &[app])]),
     }
 }

@@ -125,8 +125,8 @@ fn the_selector_is_that_of_the_controllers_that_the_scheduler_looks_at() {
             owner: None,
             total: 3,
             wanted: 0,
-            made: 3,
-            held: false,
+            current: 3,
+            scheduling_gated: false,
             selector,
         };
         snapshot.workloads.insert((workload.kind.clone(), workload.key.clone()), Arc::new(workload));

@@ -34,7 +34,7 @@ fn apps<const N: usize>(names: [&str; N], of: &str) -> [Pod; N] {
 fn term(key: &str, of: &str) -> PodAffinityTerm {
     PodAffinityTerm {
         topology_key: key.into(),
-        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        namespaces: Namespaces::Named(["default".to_owned()].into()),
         selector: Some(vec![is_in("app", &[of])]),
     }
 }
@@ -316,7 +316,7 @@ fn namespaces_are_chosen_by_their_labels() {
     let mut other = bound(app("r", "db"), "n");
     other.key = PodKey::new("data", other.key.name());
     let mut pod = near(app("p", "web"), "db");
-    pod.spec.affinity[0].namespaces = Namespaces::Chosen([].into(), vec![is_in("team", &["ml"])]);
+    pod.spec.affinity[0].namespaces = Namespaces::NamedOrSelected([].into(), vec![is_in("team", &["ml"])]);
     snapshot = with(snapshot, [other, pod]);
     assert_eq!(planned(&snapshot).unplaced.len(), 1);
     let labels = BTreeMap::from([("team".to_owned(), "ml".to_owned())]);

@@ -74,7 +74,7 @@ fn claim(at: usize, class: &NodeClassRef, pool: &Pool, catalogue: &Catalogue) ->
             .map(|pod| PodKey::new("default", format!("pod-{:05}", at + pod * NODES)))
             .collect(),
         reason: String::new(),
-        kept: false,
+        do_not_disrupt: false,
         bought_again: false,
         deadlines: poolwright_core::Deadlines::default(),
         created: NOW,

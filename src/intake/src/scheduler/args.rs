@@ -167,8 +167,8 @@ impl Args<'_> {
             max_skew: u32::try_from(from.max_skew).unwrap_or_default(),
             selector: None,
             min_domains: from.min_domains.and_then(|least| u32::try_from(least).ok()),
-            any_affinity: from.node_affinity_policy.as_deref() == Some("Ignore"),
-            honor_taints: from.node_taints_policy.as_deref() == Some("Honor"),
+            ignore_node_affinity: from.node_affinity_policy.as_deref() == Some("Ignore"),
+            honor_node_taints: from.node_taints_policy.as_deref() == Some("Honor"),
             default_of: Some(self.source.to_owned()),
         }
     }

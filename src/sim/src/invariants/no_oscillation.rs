@@ -76,7 +76,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     }
     let within = |at: &&Duration| scene.now.saturating_sub(**at) <= HOUR;
     let set = scene.calendars_set.iter().chain(scene.withdrawn).filter(within).count();
-    let moved = scene.cluster.view().pools.values().any(|pool| pool.disruption.moves_work);
+    let moved = scene.cluster.view().pools.values().any(|pool| pool.disruption.consolidates);
     let moves = if moved { scene.started.iter().filter(within).count().max(1) } else { 0 };
     jobs.iter_mut().find_map(|(name, job)| {
         job.moves = moves;

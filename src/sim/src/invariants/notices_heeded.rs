@@ -21,7 +21,7 @@ pub(super) struct Seen {
     /// Since when a claim names its instance, by provider id.
     launched: BTreeMap<String, Duration>,
     /// The interruption that each claim last recorded, by UID.
-    said: BTreeMap<String, (InterruptionKind, Option<Timestamp>)>,
+    announced: BTreeMap<String, (InterruptionKind, Option<Timestamp>)>,
 }
 
 pub(super) fn recorded(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
@@ -40,12 +40,14 @@ pub(super) fn recorded(scene: &Scene<'_>, memory: &mut Memory) -> Option<String>
         let given_back = one.given_back?;
         let claim = unsaid.get(one.provider_id.as_str())?;
         let known = seen.launched.get(&one.provider_id).is_some_and(|since| *since + AS_OLD < given_back);
-        known.then(|| format!("{claim} does not record {} of {}", one.said.kind.as_str(), one.provider_id))
+        known.then(|| {
+            format!("{claim} does not record {} of {}", one.interruption.kind.as_str(), one.provider_id)
+        })
     })
 }
 
 pub(super) fn kept(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
-    let seen = &mut memory.notices.said;
+    let seen = &mut memory.notices.announced;
     scene.cluster.claims.values().find_map(|claim| {
         let interruption = claim.status.as_ref()?.interruption.as_ref()?;
         let now = (interruption.kind, interruption.deadline.as_ref().map(|at| at.0));

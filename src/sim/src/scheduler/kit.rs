@@ -13,17 +13,17 @@ use poolwright_terms::{Taint, TaintEffect};
 use super::{Cluster, MayPreempt, Outcome, Scheduler};
 
 /// Builds a pod.
-pub struct Made(Pod);
+pub struct PodBuilder(Pod);
 
 /// A waiting pod with one core and 1 GiB.
-pub fn pod(name: &str) -> Made {
+pub fn pod(name: &str) -> PodBuilder {
     let spec = PodSpec { requests: room(1000, 1), ..PodSpec::default() };
     let labels = [("app".to_owned(), "web".to_owned())].into();
-    Made(Pod { labels, ..Pod::waiting(PodKey::new("default", name), spec) })
+    PodBuilder(Pod { labels, ..Pod::waiting(PodKey::new("default", name), spec) })
 }
 
-impl Made {
-    pub fn made(self) -> Pod {
+impl PodBuilder {
+    pub fn build(self) -> Pod {
         self.0
     }
 
@@ -69,9 +69,9 @@ pub fn node(name: &str, zone: &str) -> Node {
         ready: true,
         cordoned: false,
         cordoned_until_initialized: false,
-        kept: false,
+        do_not_disrupt: false,
         deleting_since: None,
-        unwell: Vec::new(),
+        unhealthy_conditions: Vec::new(),
     }
 }
 
@@ -92,7 +92,7 @@ pub fn only(key: &str, value: &str) -> NodeSelectorTerm {
 pub fn term(app: &str, key: &str) -> PodAffinityTerm {
     PodAffinityTerm {
         topology_key: key.to_owned(),
-        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        namespaces: Namespaces::Named(["default".to_owned()].into()),
         selector: Some(vec![is("app", app)]),
     }
 }
@@ -107,7 +107,7 @@ pub fn spread(app: &str, key: &str) -> TopologySpreadConstraint {
     }
 }
 
-pub fn cluster(nodes: impl IntoIterator<Item = Node>, pods: impl IntoIterator<Item = Made>) -> Cluster {
+pub fn cluster(nodes: impl IntoIterator<Item = Node>, pods: impl IntoIterator<Item = PodBuilder>) -> Cluster {
     let mut cluster = Cluster::default();
     nodes.into_iter().for_each(|node| cluster.set_node(Arc::new(node)));
     pods.into_iter().for_each(|pod| cluster.set_pod(Arc::new(pod.0)));
@@ -115,13 +115,13 @@ pub fn cluster(nodes: impl IntoIterator<Item = Node>, pods: impl IntoIterator<It
 }
 
 /// Schedules a pod with the default profile. Of equal nodes, takes the first.
-pub fn tried(cluster: &Cluster, pod: Made) -> Outcome {
+pub fn tried(cluster: &Cluster, pod: PodBuilder) -> Outcome {
     let outcome = Scheduler::default().schedule(cluster, &pod.0, MayPreempt::LessImportant, &mut |_| 0);
     outcome.expect("nothing in it is unknown to the scheduler")
 }
 
 /// The nodes that fit a pod, and the message for all others.
-pub fn fits(cluster: &Cluster, pod: Made) -> (Vec<String>, String) {
+pub fn fits(cluster: &Cluster, pod: PodBuilder) -> (Vec<String>, String) {
     let found = Scheduler::default().feasible(cluster, &pod.0).expect("nothing in it is unknown");
     let reasons = found.unfit.iter().flat_map(|(_, unfit)| &unfit.reasons).map(ToString::to_string);
     (found.nodes, reasons.collect::<Vec<_>>().join("; "))

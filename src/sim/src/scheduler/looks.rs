@@ -70,19 +70,19 @@ mod tests {
     #[test]
     fn pods_that_are_alike_are_asked_about_once_and_numbers_are_used_again() {
         let mut looks = Looks::default();
-        let mut take = |app: &str| looks.take(&Arc::new(pod("p").app(app).made()));
+        let mut take = |app: &str| looks.take(&Arc::new(pod("p").app(app).build()));
         let numbers = [take("web"), take("db"), take("web")];
         assert_eq!(numbers, [0, 1, 0]);
-        let asked = std::cell::Cell::new(0);
+        let attempt = std::cell::Cell::new(0);
         let mut asking = Asking::new(&looks, |pod: &Pod| {
-            asked.set(asked.get() + 1);
+            attempt.set(attempt.get() + 1);
             pod.labels["app"] == "web"
         });
         assert_eq!(numbers.map(|look| asking.holds(look)), [true, false, true]);
-        assert_eq!(asked.get(), 2);
+        assert_eq!(attempt.get(), 2);
         looks.drop(0);
         looks.drop(1);
-        let mut take = |app: &str| looks.take(&Arc::new(pod("p").app(app).made()));
+        let mut take = |app: &str| looks.take(&Arc::new(pod("p").app(app).build()));
         assert_eq!([take("cache"), take("web"), take("db")], [1, 0, 2]);
     }
 }

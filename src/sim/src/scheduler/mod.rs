@@ -10,7 +10,7 @@
 //!
 //! The differential test compares it with a real one (`tests/plane/tests/differential/simulated.rs`, `evicted.rs`).
 
-mod asked;
+mod attempt;
 mod cluster;
 mod filters;
 #[cfg(test)]
@@ -28,7 +28,7 @@ use std::fmt;
 
 use poolwright_core::{Pod, PodKey, Profiles, Snapshot};
 
-use asked::Asked;
+use attempt::Attempt;
 pub use cluster::Cluster;
 use cluster::NodeInfo;
 use filters::{Start, State};
@@ -136,29 +136,29 @@ impl Scheduler {
         if cluster.is_empty() {
             return Ok(nothing("no nodes available to schedule pods".to_owned()));
         }
-        let asked = self.asked(cluster, pod)?;
-        let found = Found::new(cluster, &asked)?;
+        let attempt = self.attempt(cluster, pod)?;
+        let found = Found::new(cluster, &attempt)?;
         if found.fit.is_empty() {
             return Ok(preemption::after(cluster, found, may_preempt, pick));
         }
-        let best = found.best(cluster, &asked);
+        let best = found.best(cluster, &attempt);
         let node = best[if best.len() > 1 { pick(best.len()) } else { 0 }].node.name.clone();
         Ok(Outcome::Bind { node })
     }
 
     /// The nodes that fit a pod now, and the reasons for all others.
     pub fn feasible(&self, cluster: &Cluster, pod: &Pod) -> Result<Feasible, Unmodelled> {
-        let asked = self.asked(cluster, pod)?;
-        let found = Found::new(cluster, &asked)?;
+        let attempt = self.attempt(cluster, pod)?;
+        let found = Found::new(cluster, &attempt)?;
         let name = |at: &NodeInfo| at.node.name.clone();
         Ok(Feasible {
             nodes: found.fit.iter().map(|at| name(at)).collect(),
-            best: found.best(cluster, &asked).into_iter().map(name).collect(),
+            best: found.best(cluster, &attempt).into_iter().map(name).collect(),
             unfit: found.unfit.iter().map(|(at, unfit)| (name(at), unfit.clone())).collect(),
         })
     }
 
-    fn asked<'a>(&'a self, cluster: &Cluster, pod: &'a Pod) -> Result<Asked<'a>, Unmodelled> {
+    fn attempt<'a>(&'a self, cluster: &Cluster, pod: &'a Pod) -> Result<Attempt<'a>, Unmodelled> {
         let refused = |field: &str, rule: &str| Unmodelled {
             pod: pod.key.clone(),
             field: field.into(),
@@ -178,7 +178,7 @@ impl Scheduler {
                 return Err(refused("spec.schedulingGroup", "a PodGroup whose pods are placed as one"));
             }
         }
-        Ok(Asked::new(cluster, self.profiles.get(&pod.scheduler), pod))
+        Ok(Attempt::new(cluster, self.profiles.get(&pod.scheduler), pod))
     }
 }
 
@@ -206,9 +206,9 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn new(cluster: &'a Cluster, asked: &'a Asked<'a>) -> Result<Self, Unmodelled> {
+    fn new(cluster: &'a Cluster, attempt: &'a Attempt<'a>) -> Result<Self, Unmodelled> {
         let mut found = Self { fit: Vec::new(), unfit: Vec::new(), state: None, never: None, absent: None };
-        let (state, names) = match State::start(cluster, asked)? {
+        let (state, names) = match State::start(cluster, attempt)? {
             Start::Look(state, names) => (state, names),
             Start::Never(why) => {
                 found.never = Some(why);
@@ -216,7 +216,7 @@ impl<'a> Found<'a> {
             }
         };
         // The nominated node is tried first. If it fits, no other node is checked.
-        let nominated = asked.pod.nominated_node.as_ref().and_then(|name| cluster.node(name));
+        let nominated = attempt.pod.nominated_node.as_ref().and_then(|name| cluster.node(name));
         if let Some(at) = nominated.filter(|at| state.check_with_nominated(at, at).is_ok()) {
             found.fit.push(at);
             return Ok(found);
@@ -237,11 +237,11 @@ impl<'a> Found<'a> {
     }
 
     /// The nodes with the highest score.
-    fn best(&self, cluster: &Cluster, asked: &Asked<'_>) -> Vec<&'a NodeInfo> {
+    fn best(&self, cluster: &Cluster, attempt: &Attempt<'_>) -> Vec<&'a NodeInfo> {
         if self.fit.len() < 2 {
             return self.fit.clone();
         }
-        let scores = scores::scores(cluster, asked, &self.fit);
+        let scores = scores::scores(cluster, attempt, &self.fit);
         let highest = scores.iter().max().copied();
         let best = self.fit.iter().zip(&scores).filter(|(_, score)| Some(**score) == highest);
         best.map(|(at, _)| *at).collect()

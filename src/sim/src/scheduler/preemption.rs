@@ -49,7 +49,7 @@ pub(super) fn after(cluster: &Cluster, found: Found<'_>, may: MayPreempt, pick: 
         let second = message::no_node(nodes, &[], Some(Reason::PreemptionInVain));
         return only(Preemption::InVain, &second);
     };
-    if has_room_coming(cluster, &found, state.asked.pod) {
+    if has_room_coming(cluster, &found, state.attempt.pod) {
         return only(Preemption::NotTried, "not eligible due to a terminating pod on the nominated node.");
     }
     let allowed = Allowed::new(cluster, &found);
@@ -65,11 +65,11 @@ pub(super) fn after(cluster: &Cluster, found: Found<'_>, may: MayPreempt, pick: 
         return only(Preemption::InVain, &second);
     };
     let node = chosen.at.node.name.clone();
-    let asked = state.asked.pod;
+    let attempt = state.attempt.pod;
     let nominated = cluster.nominated(&node).iter();
     // If all victims are being deleted already, no nomination changes.
     let evicts = chosen.victims.iter().any(|victim| victim.pod.deleting_since.is_none());
-    let behind = nominated.filter(|other| evicts && other.pod.priority < asked.priority);
+    let behind = nominated.filter(|other| evicts && other.pod.priority < attempt.priority);
     let set_back = behind.map(|other| other.pod.key.clone()).collect();
     let victims = chosen.victims.iter().map(|victim| victim.pod.key.clone()).collect();
     Outcome::Unschedulable { message: first, preemption: Preemption::Evict { node, victims, set_back } }
@@ -89,9 +89,9 @@ fn has_room_coming(cluster: &Cluster, found: &Found<'_>, pod: &Pod) -> bool {
 
 /// The pods to evict from a node so that the pod fits, or the reason why evictions do not help.
 fn victims<'a>(state: &State<'a>, at: &'a NodeInfo, allowed: &Allowed<'_>) -> Result<Candidate<'a>, Unfit> {
-    let asked = state.asked.pod;
+    let attempt = state.attempt.pod;
     let mut possible: Vec<&Filed> =
-        at.pods.iter().filter(|other| other.pod.priority < asked.priority).collect();
+        at.pods.iter().filter(|other| other.pod.priority < attempt.priority).collect();
     if possible.is_empty() {
         return Err(Unfit::unresolvable(Reason::NoVictims));
     }

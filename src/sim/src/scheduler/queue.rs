@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn pods_of_others_and_pods_that_are_held_placed_ended_or_leaving_do_not_wait() {
-        let waiting = pod("one").made();
+        let waiting = pod("one").build();
         assert!(waits_for("default-scheduler", &waiting));
         assert!(!waits_for("another", &waiting));
         for phase in [PodPhase::Gated, PodPhase::Finished, PodPhase::Bound { node: "n".into() }] {

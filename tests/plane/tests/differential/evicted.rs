@@ -1,5 +1,5 @@
-//! Whom a pod evicts for which there is no room, and who goes where while room is made: the simulated scheduler beside the
-//! real one. Every pod has an importance of its own, so that nothing is left to chance.
+//! Preemption: compares which pods the simulated and the real scheduler evict, and where preempting pods go. Every pod has a
+//! priority of its own, so that nothing is random.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

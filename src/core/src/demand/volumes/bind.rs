@@ -138,7 +138,7 @@ impl<'a> Binder<'a> {
                 "uses PersistentVolumeClaim `{name}`, which is being deleted; create it again when it is gone"
             )));
         }
-        if ephemeral && claim.made_for.as_ref() != Some(&pod.uid) {
+        if ephemeral && claim.ephemeral_for.as_ref() != Some(&pod.uid) {
             return Err(unusable(format!(
                 "needs a PersistentVolumeClaim `{name}` of its own (an ephemeral volume), but another one has that name; delete that one or rename the pod"
             )));

@@ -397,9 +397,9 @@ impl<'a> Colocation<'a> {
     }
 
     /// Whether two sets of residents leave room for the same number of pods of a profile.
-    pub fn takes_as_many(&self, profile: usize, these: &Present, those: &Present) -> bool {
+    pub fn takes_as_many(&self, profile: usize, present: &Present, other: &Present) -> bool {
         let mut own = self.profiles[profile].spreads.iter().map(|at| &self.spreads[*at]);
-        own.all(|spread| spread.count(these) <= spread.count(those))
+        own.all(|spread| spread.count(present) <= spread.count(other))
     }
 
     /// Checks host ports and anti-affinity.

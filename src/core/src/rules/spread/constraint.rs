@@ -54,8 +54,8 @@ pub(crate) fn includes(
     labels: &impl Labels,
     taints: &[Taint],
 ) -> bool {
-    (rule.any_affinity || check_own_labels(owner, labels).is_ok())
-        && (!rule.honor_taints || check_taints(&owner.tolerations, taints).is_ok())
+    (rule.ignore_node_affinity || check_own_labels(owner, labels).is_ok())
+        && (!rule.honor_node_taints || check_taints(&owner.tolerations, taints).is_ok())
 }
 
 /// Whether these pods may share one node as far as the constraints of `owner`, one of them, are concerned.

@@ -63,9 +63,9 @@ impl<'a> HostSpread<'a> {
             over.into_iter().map(str::to_owned).collect::<Vec<_>>()
         };
         let like = |other: &PodSpec| {
-            (self.rule.any_affinity
+            (self.rule.ignore_node_affinity
                 || (&other.node_selector, &other.node_affinity) == (&spec.node_selector, &spec.node_affinity))
-                && (!self.rule.honor_taints || other.tolerations == spec.tolerations)
+                && (!self.rule.honor_node_taints || other.tolerations == spec.tolerations)
                 && (other.spreads == spec.spreads || asks(other) == asks(spec))
         };
         if !self.owners.iter().any(|other| like(other)) {

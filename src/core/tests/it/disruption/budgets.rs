@@ -9,7 +9,7 @@ fn a_budget_bounds_how_many_nodes_leave_at_a_time() {
     let nodes = vec![large("x"), large("y"), large("z")];
     let snapshot = cluster_of(few, nodes, &[("a", "x"), ("b", "y"), ("c", "z")]);
     let proposal = proposed(&snapshot).unwrap();
-    assert_eq!(proposal.leave.len(), 1);
+    assert_eq!(proposal.nodes_to_empty.len(), 1);
     assert_eq!(proposed(&begun(&snapshot, &proposal)), None, "one leaves already");
 }
 

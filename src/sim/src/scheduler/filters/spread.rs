@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use poolwright_core::{Pod, TopologySpreadConstraint};
 
-use super::super::asked::{Asked, counts};
+use super::super::attempt::{Attempt, counts};
 use super::super::cluster::{Cluster, Filed, NodeInfo};
 use super::super::looks::Asking;
 use super::super::reason::{Fits, Reason, Unfit};
@@ -28,20 +28,21 @@ struct Counted<'a> {
 }
 
 impl<'a> Spread<'a> {
-    pub fn new(cluster: &'a Cluster, asked: &'a Asked<'a>) -> Self {
+    pub fn new(cluster: &'a Cluster, attempt: &'a Attempt<'a>) -> Self {
         let new = |rule: &'a TopologySpreadConstraint| Counted {
             rule,
-            own: i64::from(counts(rule, &asked.pod.labels)),
+            own: i64::from(counts(rule, &attempt.pod.labels)),
             places: BTreeMap::new(),
         };
-        let mut spread = Self { rules: asked.spreads.iter().map(new).collect() };
+        let mut spread = Self { rules: attempt.spreads.iter().map(new).collect() };
         if spread.rules.is_empty() {
             return spread;
         }
-        let nodes: Vec<&NodeInfo> = cluster.nodes().iter().filter(|at| has_all(at, &asked.spreads)).collect();
+        let nodes: Vec<&NodeInfo> =
+            cluster.nodes().iter().filter(|at| has_all(at, &attempt.spreads)).collect();
         for Counted { rule, places, .. } in &mut spread.rules {
-            let mut counting = counting(cluster, asked.pod, rule);
-            for at in nodes.iter().filter(|at| asked.counts_node(rule, &at.node)) {
+            let mut counting = counting(cluster, attempt.pod, rule);
+            for at in nodes.iter().filter(|at| attempt.counts_node(rule, &at.node)) {
                 let value = at.node.labels[&rule.topology_key].as_str();
                 *places.entry(value).or_default() += pods_of(&mut counting, at);
             }
@@ -50,12 +51,12 @@ impl<'a> Spread<'a> {
     }
 
     /// Adds or removes a pod. Like the kube-scheduler, counts pods that are being deleted here.
-    pub fn update(&mut self, asked: &Asked<'_>, pod: &Pod, at: &'a NodeInfo, by: i64) {
-        if pod.key.namespace() != asked.pod.key.namespace() || !has_all(at, &asked.spreads) {
+    pub fn update(&mut self, attempt: &Attempt<'_>, pod: &Pod, at: &'a NodeInfo, by: i64) {
+        if pod.key.namespace() != attempt.pod.key.namespace() || !has_all(at, &attempt.spreads) {
             return;
         }
         for of in &mut self.rules {
-            if counts(of.rule, &pod.labels) && asked.counts_node(of.rule, &at.node) {
+            if counts(of.rule, &pod.labels) && attempt.counts_node(of.rule, &at.node) {
                 *of.places.entry(at.node.labels[&of.rule.topology_key].as_str()).or_default() += by;
             }
         }

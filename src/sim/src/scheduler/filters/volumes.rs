@@ -56,7 +56,7 @@ impl<'a> Volumes<'a> {
             if claim.deleting {
                 return Ok(Err(format!("persistentvolumeclaim \"{name}\" is being deleted")));
             }
-            if *ephemeral && claim.made_for.as_ref() != Some(&pod.uid) {
+            if *ephemeral && claim.ephemeral_for.as_ref() != Some(&pod.uid) {
                 return Ok(Err(format!(
                     "PVC {} was not created for pod {} (pod is not owner)",
                     claim.key, pod.key

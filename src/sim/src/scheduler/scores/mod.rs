@@ -12,21 +12,21 @@ mod pod_affinity;
 mod spread;
 mod taints;
 
-use super::asked::Asked;
+use super::attempt::Attempt;
 use super::cluster::{Cluster, NodeInfo};
 
 /// The highest score of a plugin.
 const MOST: i64 = 100;
 
 /// The score of each node, in order.
-pub(super) fn scores(cluster: &Cluster, asked: &Asked<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
+pub(super) fn scores(cluster: &Cluster, attempt: &Attempt<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
     let weighted = [
-        (3, taints::scores(asked, nodes)),
-        (2, node_affinity::scores(asked, nodes)),
-        (1, allocation::least(asked.pod, nodes)),
-        (2, spread::scores(cluster, asked, nodes)),
-        (2, pod_affinity::scores(cluster, asked.pod, nodes)),
-        (1, allocation::balanced(asked.pod, nodes)),
+        (3, taints::scores(attempt, nodes)),
+        (2, node_affinity::scores(attempt, nodes)),
+        (1, allocation::least(attempt.pod, nodes)),
+        (2, spread::scores(cluster, attempt, nodes)),
+        (2, pod_affinity::scores(cluster, attempt.pod, nodes)),
+        (1, allocation::balanced(attempt.pod, nodes)),
     ];
     let mut sums = vec![0; nodes.len()];
     for (weight, scores) in weighted {

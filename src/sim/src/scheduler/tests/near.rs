@@ -4,12 +4,12 @@ use poolwright_core::{ObjectKey, PodKey, Profile, Service, TopologySpreadConstra
 use poolwright_terms::TaintEffect;
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 
-use super::super::kit::{Made, cluster, fits, is, node, only, pod, spread, taint, term};
+use super::super::kit::{PodBuilder, cluster, fits, is, node, only, pod, spread, taint, term};
 use super::super::{Cluster, Scheduler};
 
 const SPREAD: &str = "node(s) didn't match pod topology spread constraints";
 
-fn spreading(change: impl FnOnce(&mut TopologySpreadConstraint)) -> Made {
+fn spreading(change: impl FnOnce(&mut TopologySpreadConstraint)) -> PodBuilder {
     let mut rule = spread("web", ZONE);
     change(&mut rule);
     pod("p").spec(|spec| spec.spreads = vec![rule])
@@ -63,12 +63,13 @@ fn nodes_that_the_pod_may_not_have_count_unless_the_rule_says_otherwise() {
         cluster([node("n1", "a"), node("n2", "b"), tainted], [pod("one").on("n1"), pod("two").on("n2")]);
     // Zone c is empty. The pod does not tolerate its taint, but the zone counts.
     assert!(fits(&cluster, spreading(|_| {})).0.is_empty());
-    assert_eq!(fits(&cluster, spreading(|rule| rule.honor_taints = true)).0, ["n1", "n2"]);
+    assert_eq!(fits(&cluster, spreading(|rule| rule.honor_node_taints = true)).0, ["n1", "n2"]);
     // The constraint honours node affinity, unless told not to.
-    let not_c =
-        |made: Made| made.spec(|spec| spec.node_affinity = Some(vec![only(ZONE, "a"), only(ZONE, "b")]));
+    let not_c = |made: PodBuilder| {
+        made.spec(|spec| spec.node_affinity = Some(vec![only(ZONE, "a"), only(ZONE, "b")]))
+    };
     assert_eq!(fits(&cluster, not_c(spreading(|_| {}))).0, ["n1", "n2"]);
-    assert!(fits(&cluster, not_c(spreading(|rule| rule.any_affinity = true))).0.is_empty());
+    assert!(fits(&cluster, not_c(spreading(|rule| rule.ignore_node_affinity = true))).0.is_empty());
 }
 
 #[test]
@@ -84,7 +85,8 @@ fn pods_of_a_service_are_spread_as_the_profile_says() {
     let rule = TopologySpreadConstraint { selector: None, ..spread("", ZONE) };
     let profile = Profile { spreads: vec![rule], ..Profile::default() };
     let scheduler = Scheduler { profiles: [("even".to_owned(), profile)].into() };
-    let nodes = |made: Made| scheduler.feasible(&cluster, &made.made()).expect("nothing is unknown").nodes;
+    let nodes =
+        |made: PodBuilder| scheduler.feasible(&cluster, &made.build()).expect("nothing is unknown").nodes;
     let even = |app: &str| pod("p").app(app).with(|pod| pod.scheduler = "even".to_owned());
     assert_eq!(nodes(even("web")), ["n3"]);
     assert_eq!(nodes(even("db")).len(), 3, "of no Service");

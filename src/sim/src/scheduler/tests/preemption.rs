@@ -8,15 +8,15 @@ use poolwright_core::{
     Uid,
 };
 
-use super::super::kit::{Made, cluster, is, node, pod, room, term, tried};
+use super::super::kit::{PodBuilder, cluster, is, node, pod, room, term, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Preemption, Scheduler};
 
 /// A pod of three cores; a node has room for one.
-fn large(name: &str) -> Made {
+fn large(name: &str) -> PodBuilder {
     pod(name).spec(|spec| spec.requests = room(3000, 1))
 }
 
-fn evicts(cluster: &Cluster, made: Made) -> (String, Vec<String>) {
+fn evicts(cluster: &Cluster, made: PodBuilder) -> (String, Vec<String>) {
     match tried(cluster, made) {
         Outcome::Unschedulable { preemption: Preemption::Evict { node, victims, .. }, .. } => {
             (node, victims.into_iter().map(|victim| victim.name().into_owned()).collect())
@@ -65,8 +65,9 @@ fn the_node_is_chosen_where_the_least_important_go() {
 #[test]
 fn of_equally_important_ones_fewer_go_and_then_the_younger() {
     let half = |name: &str| pod(name).spec(|spec| spec.requests = room(2000, 1));
-    let at =
-        |made: Made, second| made.with(|pod| pod.created = Timestamp::from_second(second).expect("in range"));
+    let at = |made: PodBuilder, second| {
+        made.with(|pod| pod.created = Timestamp::from_second(second).expect("in range"))
+    };
     let two = cluster(
         [node("n1", "a"), node("n2", "a")],
         [half("one").on("n1"), half("two").on("n1"), large("three").on("n2")],
@@ -164,7 +165,7 @@ fn a_pod_that_may_not_preempt_does_not() {
     let cluster = cluster([node("n1", "a")], [large("there").on("n1")]);
     let with = |may| {
         let outcome =
-            Scheduler::default().schedule(&cluster, &large("p").priority(9).made(), may, &mut |_| 0);
+            Scheduler::default().schedule(&cluster, &large("p").priority(9).build(), may, &mut |_| 0);
         let Ok(Outcome::Unschedulable { message, preemption: Preemption::NotTried }) = outcome else {
             panic!("it evicts somebody: {outcome:?}");
         };

@@ -4,14 +4,14 @@ use poolwright_core::{Preferences, Weighted};
 use poolwright_terms::TaintEffect;
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 
-use super::super::kit::{Made, cluster, node, only, pod, room, spread, taint, term};
+use super::super::kit::{PodBuilder, cluster, node, only, pod, room, spread, taint, term};
 use super::super::{Cluster, MayPreempt, Outcome, Scheduler};
 
-fn best(cluster: &Cluster, made: Made) -> Vec<String> {
-    Scheduler::default().feasible(cluster, &made.made()).expect("nothing in it is unknown").best
+fn best(cluster: &Cluster, made: PodBuilder) -> Vec<String> {
+    Scheduler::default().feasible(cluster, &made.build()).expect("nothing in it is unknown").best
 }
 
-fn preferring(change: impl FnOnce(&mut Preferences)) -> Made {
+fn preferring(change: impl FnOnce(&mut Preferences)) -> PodBuilder {
     let mut preferences = Preferences::default();
     change(&mut preferences);
     pod("p").spec(|spec| spec.preferences = preferences.some())
@@ -22,14 +22,14 @@ fn the_node_with_most_room_is_the_best_and_of_equal_ones_the_caller_chooses() {
     let cluster = cluster([node("n1", "a"), node("n2", "a"), node("n3", "a")], [pod("there").on("n2")]);
     assert_eq!(best(&cluster, pod("p")), ["n1", "n3"]);
     let scheduler = Scheduler::default();
-    let mut asked = Vec::new();
+    let mut attempt = Vec::new();
     let mut last = |count: usize| {
-        asked.push(count);
+        attempt.push(count);
         count - 1
     };
-    let outcome = scheduler.schedule(&cluster, &pod("p").made(), MayPreempt::LessImportant, &mut last);
+    let outcome = scheduler.schedule(&cluster, &pod("p").build(), MayPreempt::LessImportant, &mut last);
     assert_eq!(outcome, Ok(Outcome::Bind { node: "n3".to_owned() }));
-    assert_eq!(asked, [2]);
+    assert_eq!(attempt, [2]);
 }
 
 #[test]

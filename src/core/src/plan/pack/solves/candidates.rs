@@ -111,7 +111,7 @@ impl Fits {
         candidate.signatures.contains(signature)
             && self.fit[candidate.offer.capacity].contains(self.requests[class])
             && inputs.colocation.admits(wanted.profile, &inputs.supply.residents[candidate.offer.residents])
-            && (candidate.form == GpuForm::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
+            && (candidate.form == GpuForm::Whole || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
             && wanted.gpu_need.as_ref().is_none_or(|gpu_need| {
                 let kind = inputs.supply.instance_type(candidate.pool, candidate.offer.offering);
                 candidate.form.grants(inputs.options.sharing, kind, Some(gpu_need))
@@ -129,7 +129,7 @@ pub(crate) fn candidates(
     // Without requests for parts of GPUs, no GPU is partitioned or shared.
     let gpu_needs = classes.classes.iter().any(|class| class.gpu_need.is_some());
     let forms =
-        |kind: &InstanceType| if gpu_needs { GpuForm::all(options.sharing, kind) } else { &[GpuForm::Plain] };
+        |kind: &InstanceType| if gpu_needs { GpuForm::all(options.sharing, kind) } else { &[GpuForm::Whole] };
     let mut best: BTreeMap<CandidateKey, NodeCandidate> = BTreeMap::new();
     for (index, offered) in supply.pools.iter().enumerate() {
         let tolerated: Vec<usize> =

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::plan::{Plan, PlannedClaim};
 use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
 use crate::model::{NodeSelectorTerm, Operator, PodAffinityTerm, PodKey, Requirement, Snapshot, Weighted};
-use crate::plan::place::preferences::kept::Kept;
+use crate::plan::place::preferences::kept::KeptPreferences;
 use crate::rules;
 
 /// How many preferences a claim's reason names; the others are counted.
@@ -72,8 +72,9 @@ impl Record {
             }
             let labels = labels(snapshot, claim);
             for (key, kept) in of_pods {
-                let is_met =
-                    |one: &&Kept| one.requirements.iter().all(|wanted| rules::matches(wanted, &labels));
+                let is_met = |one: &&KeptPreferences| {
+                    one.requirements.iter().all(|wanted| rules::matches(wanted, &labels))
+                };
                 met += usize::from(key.existing().is_some() && kept.iter().any(|one| is_met(&one)));
                 for preference in kept.iter().filter(|one| !is_met(one)).flat_map(|one| &one.preferences) {
                     relaxed.entry((preference.clone(), why)).or_default().insert(key.clone());

@@ -17,8 +17,8 @@ use poolwright_terms::labels::{HOSTNAME, ZONE};
 
 use super::cluster::{Cluster, NodeLabels};
 
-/// The rules of one attempt.
-pub(super) struct Asked<'a> {
+/// The input of one scheduling attempt.
+pub(super) struct Attempt<'a> {
     pub pod: &'a Pod,
     /// Required topology spread.
     pub spreads: Cow<'a, [TopologySpreadConstraint]>,
@@ -32,7 +32,7 @@ pub(super) struct Asked<'a> {
     pub preferred: Vec<&'a Weighted<NodeSelectorTerm>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Attempt<'a> {
     pub fn new(cluster: &Cluster, profile: Option<&'a Profile>, pod: &'a Pod) -> Self {
         let preferences = pod.spec.preferences.as_deref();
         let own = preferences.map(|preferences| preferences.spreads.as_slice()).unwrap_or_default();
@@ -43,7 +43,7 @@ impl<'a> Asked<'a> {
             || preferences.is_some_and(|preferences| preferences.unread.iter().any(unread));
         let added = profile.map(|profile| profile.preferred.as_slice()).unwrap_or_default();
         let preferred = preferences.map(|preferences| preferences.nodes.as_slice()).unwrap_or_default();
-        let mut asked = Self {
+        let mut attempt = Self {
             pod,
             spreads: Cow::Borrowed(&pod.spec.spreads),
             preferred_spreads: Cow::Borrowed(own),
@@ -60,14 +60,14 @@ impl<'a> Asked<'a> {
                 rules.iter().map(one).collect::<Vec<_>>()
             };
             if let Some(profile) = profile.filter(|profile| profile.spreads_pods()) {
-                asked.spreads = with(&profile.spreads).into();
-                asked.preferred_spreads = with(&profile.preferred_spreads).into();
+                attempt.spreads = with(&profile.spreads).into();
+                attempt.preferred_spreads = with(&profile.preferred_spreads).into();
             } else {
-                asked.preferred_spreads = with(&built_in()).into();
-                asked.built_in = true;
+                attempt.preferred_spreads = with(&built_in()).into();
+                attempt.built_in = true;
             }
         }
-        asked
+        attempt
     }
 
     /// Whether the pod tolerates a taint. Admitted pods tolerate a reservation ([`Pod::reserved_for`]).
@@ -81,8 +81,8 @@ impl<'a> Asked<'a> {
     pub fn counts_node(&self, rule: &TopologySpreadConstraint, node: &Node) -> bool {
         use poolwright_terms::TaintEffect::PreferNoSchedule;
         let shut = |taint: &Taint| taint.effect != PreferNoSchedule && !self.tolerates(taint);
-        (rule.any_affinity || rules::check_own_labels(&self.pod.spec, &NodeLabels(node)).is_ok())
-            && !(rule.honor_taints && node.taints.iter().any(shut))
+        (rule.ignore_node_affinity || rules::check_own_labels(&self.pod.spec, &NodeLabels(node)).is_ok())
+            && !(rule.honor_node_taints && node.taints.iter().any(shut))
     }
 }
 
