@@ -7,7 +7,7 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 use super::{Memory, Scene};
 
 pub(super) const RULE: &str =
-    "no more nodes that are well are emptied at a time than a budget of their pool allows";
+    "no more healthy nodes are disrupted at a time than a budget of their pool allows";
 
 pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     scene.cluster.view().pools.values().find_map(|pool| {

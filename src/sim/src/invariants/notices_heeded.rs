@@ -9,8 +9,8 @@ use poolwright_terms::InterruptionKind;
 use super::{Memory, Scene};
 
 pub(super) const RECORDED: &str =
-    "what the cloud says of an instance is recorded on its NodeClaim before it is told that it was heard";
-pub(super) const KEPT: &str = "no deadline of an interruption is ever put off, and none becomes less certain";
+    "an interruption is recorded on its NodeClaim before its message is acknowledged";
+pub(super) const KEPT: &str = "no deadline of an interruption is postponed, and none becomes less certain";
 
 /// The largest age of a controller's knowledge, because watches stall and requests are late.
 const AS_OLD: Duration = Duration::from_mins(5);
@@ -41,7 +41,7 @@ pub(super) fn recorded(scene: &Scene<'_>, memory: &mut Memory) -> Option<String>
         let claim = unsaid.get(one.provider_id.as_str())?;
         let known = seen.launched.get(&one.provider_id).is_some_and(|since| *since + AS_OLD < given_back);
         known.then(|| {
-            format!("{claim} says nothing of {} of {}", one.interruption.kind.as_str(), one.provider_id)
+            format!("{claim} does not record {} of {}", one.interruption.kind.as_str(), one.provider_id)
         })
     })
 }

@@ -1,4 +1,4 @@
-//! A pod with what its scheduler's configuration adds to its own rules.
+//! A pod with its own rules and those that its scheduler's configuration adds.
 //!
 //! Facts: `buildDefaultConstraints` (podtopologyspread/common.go), `systemDefaultConstraints` (podtopologyspread/plugin.go),
 //! `DefaultSelector` (plugins/helper/spread.go), Kubernetes 1.36.
@@ -20,15 +20,15 @@ use super::cluster::{Cluster, NodeLabels};
 /// The input of one scheduling attempt.
 pub(super) struct Attempt<'a> {
     pub pod: &'a Pod,
-    /// Spread that must be kept.
+    /// Required topology spread.
     pub spreads: Cow<'a, [TopologySpreadConstraint]>,
-    /// Spread that is preferred.
+    /// Preferred topology spread.
     pub preferred_spreads: Cow<'a, [TopologySpreadConstraint]>,
-    /// The preferred ones are the defaults that are built in: they go by nodes too that lack one of their labels.
+    /// The preferred spread is the built-in default, which also counts nodes that lack one of the labels.
     pub built_in: bool,
-    /// Node affinity that the scheduler demands.
+    /// Node affinity that the scheduler's configuration requires.
     pub enforced: Option<&'a EnforcedAffinity>,
-    /// Node affinity that the pod prefers, and then its scheduler.
+    /// Preferred node affinity, of the pod first and then of its scheduler.
     pub preferred: Vec<&'a Weighted<NodeSelectorTerm>>,
 }
 
@@ -70,15 +70,14 @@ impl<'a> Attempt<'a> {
         attempt
     }
 
-    /// Whether the pod tolerates a taint. Those that keep a node for the pods it was bought for are tolerated by pods that
-    /// were let in ([`Pod::reserved_for`]).
+    /// Whether the pod tolerates a taint. Admitted pods tolerate a reservation ([`Pod::reserved_for`]).
     pub fn tolerates(&self, taint: &Taint) -> bool {
         let admitted = || self.pod.reserved_for.iter().any(|claim| claim.0 == taint.value);
         self.pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))
             || (taint.key == RESERVED_TAINT && admitted())
     }
 
-    /// Whether a spread counts what is on a node.
+    /// Whether a spread constraint counts the pods of a node.
     pub fn counts_node(&self, rule: &TopologySpreadConstraint, node: &Node) -> bool {
         use poolwright_terms::TaintEffect::PreferNoSchedule;
         let shut = |taint: &Taint| taint.effect != PreferNoSchedule && !self.tolerates(taint);
@@ -87,7 +86,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// How the scheduler spreads pods without constraints of their own where its configuration says nothing.
+/// The scheduler's default spread constraints.
 fn built_in() -> [TopologySpreadConstraint; 2] {
     let rule = |key: &str, max_skew| TopologySpreadConstraint {
         topology_key: key.to_owned(),
@@ -97,7 +96,7 @@ fn built_in() -> [TopologySpreadConstraint; 2] {
     [rule(HOSTNAME, 3), rule(ZONE, 5)]
 }
 
-/// Which pods count for the default spread of this one; `None` where nothing chooses it, and then it is not spread.
+/// The selector of the default spread for this pod. `None` if no Service or controller selects the pod: then it is not spread.
 fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
     let namespace = pod.key.namespace();
     let services = cluster.around.services.range_from(&ObjectKey::new(namespace, ""));
@@ -117,8 +116,7 @@ fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Whether labels meet all requirements of a selector. `None` is met by none, and so is an empty one: a spread counts
-/// nobody then (`countPodsMatchSelector`).
+/// Whether the selector matches these labels. A missing or empty selector matches no pod (`countPodsMatchSelector`).
 pub(super) fn counts(rule: &TopologySpreadConstraint, labels: &BTreeMap<String, String>) -> bool {
     let met = |all: &Vec<Requirement>| {
         !all.is_empty() && all.iter().all(|requirement| rules::matches(requirement, labels))

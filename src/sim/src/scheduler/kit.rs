@@ -12,10 +12,10 @@ use poolwright_terms::{Taint, TaintEffect};
 
 use super::{Cluster, MayPreempt, Outcome, Scheduler};
 
-/// A pod in the making.
+/// Builds a pod.
 pub struct PodBuilder(Pod);
 
-/// A pod that waits: one core and 1 GiB.
+/// A waiting pod with one core and 1 GiB.
 pub fn pod(name: &str) -> PodBuilder {
     let spec = PodSpec { requests: room(1000, 1), ..PodSpec::default() };
     let labels = [("app".to_owned(), "web".to_owned())].into();
@@ -49,7 +49,7 @@ impl PodBuilder {
     }
 }
 
-/// Cores in thousandths and GiB, for one pod, or as much of a node, which takes ten.
+/// The resources of one pod: thousandths of a core, and GiB.
 pub fn room(cpu: u64, gib: u64) -> ResourceList {
     ResourceList::new()
         .with(ResourceName::CPU, cpu)
@@ -79,7 +79,7 @@ pub fn taint(effect: TaintEffect) -> Taint {
     Taint { key: "team".to_owned(), value: "ml".to_owned(), effect }
 }
 
-/// A label with this value.
+/// A requirement that a label has this value.
 pub fn is(key: &str, value: &str) -> Requirement {
     Requirement { key: key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
 }
@@ -88,7 +88,7 @@ pub fn only(key: &str, value: &str) -> NodeSelectorTerm {
     NodeSelectorTerm { requirements: vec![is(key, value)] }
 }
 
-/// A term about pods of an application in the namespace `default`.
+/// An affinity term for pods of an application in the namespace `default`.
 pub fn term(app: &str, key: &str) -> PodAffinityTerm {
     PodAffinityTerm {
         topology_key: key.to_owned(),
@@ -97,7 +97,7 @@ pub fn term(app: &str, key: &str) -> PodAffinityTerm {
     }
 }
 
-/// At most one more pod of an application than where there are fewest.
+/// A spread constraint with a skew of 1 for an application.
 pub fn spread(app: &str, key: &str) -> TopologySpreadConstraint {
     TopologySpreadConstraint {
         topology_key: key.to_owned(),
@@ -114,13 +114,13 @@ pub fn cluster(nodes: impl IntoIterator<Item = Node>, pods: impl IntoIterator<It
     cluster
 }
 
-/// What the default profile does with a pod; of equal nodes the first.
+/// Schedules a pod with the default profile. Of equal nodes, takes the first.
 pub fn tried(cluster: &Cluster, pod: PodBuilder) -> Outcome {
     let outcome = Scheduler::default().schedule(cluster, &pod.0, MayPreempt::LessImportant, &mut |_| 0);
     outcome.expect("nothing in it is unknown to the scheduler")
 }
 
-/// The nodes that take a pod, and what is said of all others together.
+/// The nodes that fit a pod, and the message for all others.
 pub fn fits(cluster: &Cluster, pod: PodBuilder) -> (Vec<String>, String) {
     let found = Scheduler::default().feasible(cluster, &pod.0).expect("nothing in it is unknown");
     let reasons = found.unfit.iter().flat_map(|(_, unfit)| &unfit.reasons).map(ToString::to_string);

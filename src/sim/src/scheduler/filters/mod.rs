@@ -19,7 +19,7 @@ use super::reason::Fits;
 pub(super) use pod_affinity::near;
 pub(super) use spread::{counting, has_all, pods_of};
 
-/// What is worked out once for all nodes (`PreFilter`).
+/// The results of `PreFilter`, which hold for all nodes.
 #[derive(Clone)]
 pub(super) struct State<'a> {
     pub attempt: &'a Attempt<'a>,
@@ -29,11 +29,11 @@ pub(super) struct State<'a> {
     volumes: volumes::Volumes<'a>,
 }
 
-/// What a pod asks of all nodes at once.
+/// The outcome of `PreFilter`.
 pub(super) enum Start<'a> {
-    /// Nodes are to be looked at: these only, where they are named.
+    /// Check all nodes, or only the named ones.
     Look(Box<State<'a>>, Option<Vec<&'a str>>),
-    /// No node takes it, whatever is on it.
+    /// No node fits, regardless of its pods.
     Never(String),
 }
 
@@ -52,21 +52,21 @@ impl<'a> State<'a> {
         Ok(Start::Look(Box::new(Self { attempt, cluster, spread, company, volumes }), names))
     }
 
-    /// Counts another pod on a node.
+    /// Adds a pod on a node to the counts.
     pub fn add(&mut self, pod: &'a Pod, at: &'a NodeInfo) {
         self.spread.update(self.attempt, pod, at, 1);
         self.company.update(self.cluster, pod, at, 1);
         self.volumes.update(pod, 1);
     }
 
-    /// Counts a pod less on a node.
+    /// Removes a pod on a node from the counts.
     pub fn remove(&mut self, pod: &'a Pod, at: &'a NodeInfo) {
         self.spread.update(self.attempt, pod, at, -1);
         self.company.update(self.cluster, pod, at, -1);
         self.volumes.update(pod, -1);
     }
 
-    /// Whether a node takes the pod as things are.
+    /// Whether the pod fits on a node now.
     pub fn check(&self, at: &NodeInfo) -> Fits {
         cordon::check(self.attempt, at)?;
         taints::check(self.attempt, at)?;
@@ -78,8 +78,8 @@ impl<'a> State<'a> {
         self.company.check(&self.cluster.around.namespaces, at)
     }
 
-    /// Whether a node takes the pod, `at` being what is on the node now (`home`): also when the pods are there for which
-    /// room is made there and which are at least as important (`RunFilterPluginsWithNominatedPods`).
+    /// Whether the pod fits on a node, also if the nominated pods of the node with the same or higher priority are there
+    /// (`RunFilterPluginsWithNominatedPods`). `home` is the node now, `at` the node with changed pods.
     pub fn check_with_nominated(&self, home: &'a NodeInfo, at: &NodeInfo) -> Fits {
         let attempt = self.attempt.pod;
         let nominated = self.cluster.nominated(&home.node.name).iter();

@@ -1,7 +1,7 @@
-//! `PodTopologySpread`: no place with many more pods of a kind than the place with fewest (`DoNotSchedule`).
+//! `PodTopologySpread`: limits the skew between places (`DoNotSchedule`).
 //!
-//! Written after podtopologyspread/filtering.go, over all nodes, and with nothing of the planner's own counting: each is to
-//! be a second opinion on the other.
+//! Written after podtopologyspread/filtering.go, over all nodes. It shares no counting code with the planner, so each is a second
+//! opinion on the other.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::super::cluster::{Cluster, Filed, NodeInfo};
 use super::super::looks::Asking;
 use super::super::reason::{Fits, Reason, Unfit};
 
-/// Where pods are, for each constraint of one pod.
+/// The number of pods per place, for each constraint of one pod.
 #[derive(Clone)]
 pub(super) struct Spread<'a> {
     rules: Vec<Counted<'a>>,
@@ -21,9 +21,9 @@ pub(super) struct Spread<'a> {
 #[derive(Clone)]
 struct Counted<'a> {
     rule: &'a TopologySpreadConstraint,
-    /// Whether the pod itself counts.
+    /// 1 if the constraint counts the pod itself, else 0.
     own: i64,
-    /// Pods by value of the topology label, of nodes that count.
+    /// Pods by value of the topology label, on the nodes that count.
     places: BTreeMap<&'a str, i64>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Spread<'a> {
         spread
     }
 
-    /// Counts a pod more or less. As the kube-scheduler has it, one that is being deleted counts here.
+    /// Adds or removes a pod. Like the kube-scheduler, counts pods that are being deleted here.
     pub fn update(&mut self, attempt: &Attempt<'_>, pod: &Pod, at: &'a NodeInfo, by: i64) {
         if pod.key.namespace() != attempt.pod.key.namespace() || !has_all(at, &attempt.spreads) {
             return;
@@ -78,12 +78,12 @@ impl<'a> Spread<'a> {
     }
 }
 
-/// Whether a node has the labels of all constraints: where it lacks one, it counts for none of them.
+/// Whether a node has the labels of all constraints. A node that lacks one counts for none of them.
 pub(in super::super) fn has_all(at: &NodeInfo, rules: &[TopologySpreadConstraint]) -> bool {
     rules.iter().all(|rule| at.node.labels.contains_key(&rule.topology_key))
 }
 
-/// Which pods a constraint of this pod counts.
+/// Selects the pods that a constraint of this pod counts.
 pub(in super::super) fn counting<'a>(
     cluster: &'a Cluster,
     of: &Pod,
@@ -94,7 +94,7 @@ pub(in super::super) fn counting<'a>(
     })
 }
 
-/// How many of them are on a node and stay there.
+/// The number of selected pods on a node that are not being deleted.
 pub(in super::super) fn pods_of<'a>(
     counting: &mut Asking<'a, impl Fn(&'a Pod) -> bool>,
     at: &NodeInfo,

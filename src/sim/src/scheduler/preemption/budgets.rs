@@ -6,13 +6,13 @@ use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, Pod, PodDisru
 use super::super::Found;
 use super::super::cluster::{Cluster, Filed};
 
-/// How many pods each budget still lets go, as the disruption controller works it out: healthy ones less those that must
-/// be. A pod is healthy here when it is on a node and not being deleted.
+/// The disruptions that each budget still allows, computed like the disruption controller: healthy pods minus required ones. A
+/// pod is healthy here if it is on a node and not being deleted.
 pub(super) struct Allowed<'a>(Vec<(&'a PodDisruptionBudget, i64)>);
 
 impl<'a> Allowed<'a> {
     pub fn new(cluster: &'a Cluster, found: &Found<'_>) -> Self {
-        // Nobody can be evicted anywhere: nothing needs to be counted.
+        // No node can be helped by evictions, so nothing is counted.
         if found.unfit.iter().all(|(_, unfit)| !unfit.resolvable) {
             return Self(Vec::new());
         }
@@ -20,8 +20,7 @@ impl<'a> Allowed<'a> {
         Self(all.map(|budget| (budget, allowed(cluster, budget))).collect())
     }
 
-    /// Those of these pods that a budget protects, and the others, both in their order. Whoever comes first uses up what a
-    /// budget allows.
+    /// Splits pods into those that a budget protects and the rest, in order. Earlier pods use up the allowed disruptions first.
     pub fn split<'p>(&self, pods: &[&'p Filed]) -> (Vec<&'p Filed>, Vec<&'p Filed>) {
         let mut left: Vec<i64> = self.0.iter().map(|(_, allowed)| *allowed).collect();
         let mut is_protected = |pod: &Pod| {
@@ -38,7 +37,7 @@ impl<'a> Allowed<'a> {
     }
 }
 
-/// A budget without a selector, or with an empty one, protects nobody here; nor does any protect a pod without labels.
+/// A budget with a missing or empty selector protects no pods here, and no budget protects a pod without labels.
 fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     let BudgetSelector::Pods(all) = &budget.selector else { return false };
     budget.key.namespace == pod.key.namespace()

@@ -1,4 +1,4 @@
-//! `InterPodAffinity`: rather a node near those that the pod would like to be near, and near those that would like it.
+//! `InterPodAffinity`: prefers nodes near the pods that this pod prefers, and near pods that prefer this one.
 //!
 //! Facts: interpodaffinity/scoring.go.
 
@@ -12,7 +12,7 @@ use super::super::filters::near;
 use super::super::looks::Asking;
 use super::MOST;
 
-/// What a required affinity of another pod weighs (`hardPodAffinityWeight`).
+/// The weight of another pod's required affinity (`hardPodAffinityWeight`).
 const REQUIRED: i64 = 1;
 
 /// Sums of weights, by topology label and value.

@@ -1,4 +1,4 @@
-//! `PodTopologySpread`: rather a node in a place with few pods of the kind (`ScheduleAnyway`, and the scheduler's defaults).
+//! `PodTopologySpread`: prefers nodes in places with few such pods (`ScheduleAnyway`, and the scheduler's defaults).
 //!
 //! Facts: podtopologyspread/scoring.go.
 
@@ -13,15 +13,15 @@ use super::super::filters::{counting, has_all, pods_of};
 use super::MOST;
 use super::logarithm::{BITS, ln};
 
-/// One half with [`BITS`] bits after the point.
+/// One half with [`BITS`] fractional bits.
 const HALF: u128 = 1 << (BITS - 1);
 
-/// A constraint, and where the nodes that take the pod are.
+/// A constraint, and the places of the nodes that fit.
 struct Counted<'a> {
     rule: &'a TopologySpreadConstraint,
-    /// Pods by value of the topology label; for hosts they are counted on each node.
+    /// Pods by value of the topology label. For the hostname, each node is counted directly.
     places: BTreeMap<&'a str, i64>,
-    /// What one pod weighs: more where there are more places, so that few places are not drowned by many.
+    /// The weight of one pod. It grows with the number of places.
     weight: u64,
 }
 
@@ -63,7 +63,7 @@ fn placed<'a>(
     if rule.topology_key == HOSTNAME {
         return Counted { rule, places: BTreeMap::new(), weight: ln(scored.len() as u64 + 2) };
     }
-    // A node without the label is in a place of its own kind, as the scheduler has it.
+    // Like the scheduler, treats a missing label as a value of its own.
     let value = |at: &'a NodeInfo| at.node.labels.get(&rule.topology_key).map_or("", String::as_str);
     let mut places: BTreeMap<&str, i64> = scored.iter().map(|at| (value(at), 0)).collect();
     let mut counting = counting(cluster, attempt.pod, rule);
@@ -77,7 +77,7 @@ fn placed<'a>(
 }
 
 impl Counted<'_> {
-    /// Adds how crowded it is where each node is, with [`BITS`] bits after the point.
+    /// Adds the weighted pods at each node's place, with [`BITS`] fractional bits.
     fn add(&self, cluster: &Cluster, attempt: &Attempt<'_>, nodes: &[&NodeInfo], sums: &mut [u128]) {
         let is_host = self.rule.topology_key == HOSTNAME;
         let mut counting = counting(cluster, attempt.pod, self.rule);

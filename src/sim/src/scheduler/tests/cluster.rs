@@ -16,7 +16,7 @@ fn a_pod_that_is_being_bound_takes_its_room_at_once_and_gives_it_back_when_it_go
     let mut cluster = cluster([node("n1", "a")], []);
     cluster.assume(&large("one").build(), "n1");
     assert!(fits(&cluster, large("two")).0.is_empty());
-    // The watch tells it once more.
+    // The watch delivers it again.
     cluster.set_pod(Arc::new(large("one").on("n1").build()));
     assert_eq!(fits(&cluster, pod("two")).0, ["n1"]);
     cluster.remove_pod(&PodKey::new("default", "one"));

@@ -11,7 +11,7 @@ use poolwright_core::{
 use super::super::kit::{PodBuilder, cluster, is, node, pod, room, term, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Preemption, Scheduler};
 
-/// A pod of three cores: a node has room for one.
+/// A pod of three cores; a node has room for one.
 fn large(name: &str) -> PodBuilder {
     pod(name).spec(|spec| spec.requests = room(3000, 1))
 }
@@ -102,7 +102,7 @@ fn pods_that_a_budget_protects_are_spared_where_others_will_do() {
     cluster.set_around(&budget(1));
     assert_eq!(evicts(&cluster, large("p").priority(9)), expect("n2", &["db"]));
     cluster.remove_node("n2");
-    // Where nothing else will do, a budget does not help.
+    // If no other choice works, protected pods are evicted.
     assert_eq!(evicts(&cluster, large("p").priority(9)), expect("n1", &["web"]));
     cluster.set_around(&budget(0));
     assert_eq!(evicts(&cluster, large("p").priority(9)), expect("n1", &["web"]));
