@@ -48,7 +48,9 @@ pub enum Unusual {
     #[error("it is burstable: its price covers a share of its CPU, and credits pay for the rest")]
     Burstable,
     /// It is made for tightly coupled jobs.
-    #[error("it is made for tightly coupled jobs: no spot, few zones, and little network bandwidth except EFA")]
+    #[error(
+        "it is made for tightly coupled jobs: no spot, few zones, and little network bandwidth except EFA"
+    )]
     Hpc,
 }
 

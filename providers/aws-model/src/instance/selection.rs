@@ -30,6 +30,10 @@ impl Selection {
         if taken {
             return None;
         }
-        class.reason().map(|why| format!("{why}; to allow it, name the type or its family in alsoInstanceTypes of the EC2NodeClass"))
+        class.reason().map(|why| {
+            format!(
+                "{why}; to allow it, name the type or its family in alsoInstanceTypes of the EC2NodeClass"
+            )
+        })
     }
 }

@@ -35,14 +35,8 @@ pub const OUTCOMES: &[(&str, &str)] = &[
     ("detail-a-list.json", "error: the field `detail` of a message is not an object"),
     ("detail-a-text.json", "error: the field `detail` of a message is not an object"),
     ("detail-missing.json", "error: a message has no field `detail`"),
-    (
-        "duplicate-account.json",
-        "error: a message is not a valid JSON object: the key `account` occurs twice",
-    ),
-    (
-        "duplicate-in-resources.json",
-        "error: a message is not a valid JSON object: the key `a` occurs twice",
-    ),
+    ("duplicate-account.json", "error: a message is not a valid JSON object: the key `account` occurs twice"),
+    ("duplicate-in-resources.json", "error: a message is not a valid JSON object: the key `a` occurs twice"),
     (
         "duplicate-instance.json",
         "error: a message is not a valid JSON object: the key `instance-id` occurs twice",
@@ -60,11 +54,11 @@ pub const OUTCOMES: &[(&str, &str)] = &[
         "foreign-account.json",
         "error: a message concerns the account `210987654321`, and Poolwright runs in `123456789012`",
     ),
-    ("foreign-region.json", "error: a message concerns the region `eu-west-1`, and Poolwright runs in `us-east-1`"),
     (
-        "half-a-surrogate.json",
-        "error: a message is not a valid JSON object: unexpected end of hex escape",
+        "foreign-region.json",
+        "error: a message concerns the region `eu-west-1`, and Poolwright runs in `us-east-1`",
     ),
+    ("half-a-surrogate.json", "error: a message is not a valid JSON object: unexpected end of hex escape"),
     ("health-abuse.json", "ignored: Poolwright does not use events of the type AWS Health Abuse Event"),
     (
         "health-bad-start.json",
