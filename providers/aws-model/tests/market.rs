@@ -131,7 +131,7 @@ fn with_the_list_built_in_the_catalogue_has_what_the_one_built_in_has_on_demand(
     assert_eq!(sold.catalogue.origin().as_of, Some(date(2026, 7, 20)));
     assert_eq!(
         sold.catalogue.origin().source,
-        "aws us-east-1 (on-demand: list built in: karpenter-provider-aws@1d92708)"
+        "aws us-east-1 (on-demand: built-in list: karpenter-provider-aws@1d92708)"
     );
 }
 
@@ -368,7 +368,7 @@ fn reservations_of_every_size_of_a_family_stay_free_of_charge() {
         let price = price(&sold.catalogue, name, "us-east-1a", CapacityType::Reserved).expect(name);
         let Price::Known(quote) = price else { panic!("{name}: {price:?}") };
         assert_eq!(quote.usd_per_hour, UsdPerHour::ZERO);
-        assert_eq!(quote.source.as_str(), format!("paid for beforehand: cr-{name}"));
+        assert_eq!(quote.source.as_str(), format!("paid in advance: cr-{name}"));
     }
     let targeted = of("g5.xlarge", Matching::Targeted);
     let wrong = [
@@ -385,11 +385,11 @@ fn reservations_of_every_size_of_a_family_stay_free_of_charge() {
         why,
         [
             "it is not active",
-            "it is interruptible: its owner takes instances back at two minutes' notice, and how often nobody says",
+            "it is interruptible: its owner reclaims instances with two minutes' notice, and AWS does not publish how often",
             "its platform is `Windows`, not Linux/UNIX",
             "its tenancy is `dedicated`, not default",
-            "t3.large is not among the types that the node class takes",
-            "`not a zone` cannot be the name of a type or a zone",
+            "the node class does not allow the type t3.large",
+            "`not a zone` is not a valid name of a type or a zone",
         ]
     );
     assert!(sold.reserved.offerings.is_empty());

@@ -6,6 +6,6 @@
 
 use poolwright_provider_contract::Registration;
 
-/// Every cloud. Where several could be meant, the first that fits is.
+/// All clouds. If several match, the first one counts.
 pub static CLOUDS: [Registration; 2] =
     [poolwright_provider_kwok::REGISTRATION, poolwright_provider_aws::REGISTRATION];

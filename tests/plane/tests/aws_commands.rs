@@ -71,7 +71,7 @@ async fn prices_names_the_source_of_each_price_and_reports_missing_spot_prices_a
     assert!(on_demand.len() > 1, "one for each zone: {on_demand:?}");
     for row in &on_demand {
         assert_eq!(row["usdMicrosPerHour"], 1_006_000, "{row}");
-        assert!(row["source"].as_str().unwrap().contains("list built in"), "moto has no price list: {row}");
+        assert!(row["source"].as_str().unwrap().contains("built-in list"), "moto has no price list: {row}");
         assert_eq!(row["asOf"], "2026-07-20", "{row}");
     }
     let per_gpu: Vec<u64> = rows.iter().filter_map(|row| row["usdMicrosPerGpuHour"].as_u64()).collect();

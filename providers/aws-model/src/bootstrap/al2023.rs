@@ -1,7 +1,7 @@
-//! Amazon Linux 2023 for EKS: nodeadm reads a NodeConfig from a part of a MIME archive
+//! User data for Amazon Linux 2023 for EKS: nodeadm reads a NodeConfig from a part of a MIME archive
 //! (<https://awslabs.github.io/amazon-eks-ami/nodeadm/>).
 //!
-//! Where there are several, later ones win field by field, and flags are put together. Ours is the last.
+//! nodeadm merges several NodeConfigs: a later field wins, and flags are concatenated. Poolwright's NodeConfig is the last.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
-//! Bottlerocket reads TOML (<https://bottlerocket.dev/en/os/latest/#/api/settings/>).
+//! User data for Bottlerocket, in TOML (<https://bottlerocket.dev/en/os/latest/#/api/settings/>).
 //!
-//! The user's own is kept as it means; what a node must be told to join as it was planned replaces what it says there.
+//! The user's own settings stay, except those that Poolwright must set so that the node joins as planned.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,25 @@ use super::facts::{ClusterFacts, NodeFacts};
 use super::names;
 use super::problem::Problem;
 
-/// Settings of the NVIDIA device plugin that is part of Bottlerocket's images for GPUs
+/// The settings of the NVIDIA device plugin in Bottlerocket's GPU images
 /// (<https://bottlerocket.dev/en/os/latest/#/api/settings/kubelet-device-plugins/>).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NvidiaPlugin {
     /// How pods share a GPU.
     pub sharing: DeviceSharing,
-    /// The profile that each GPU of a model is divided into, by the plugin's name of the model: `a100.40gb` into `1g.5gb`. Empty: they
-    /// are not divided.
+    /// The MIG profile of each GPU model, by the plugin's name of the model: `a100.40gb` with `1g.5gb`. An empty map disables MIG.
     pub mig_profiles: BTreeMap<String, String>,
 }
 
 /// How pods share a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceSharing {
-    /// They do not.
+    /// Each pod has whole GPUs.
     #[default]
     None,
-    /// One after the other, so many to a GPU.
+    /// Time slicing, with this number of pods per GPU.
     TimeSlicing(u32),
-    /// At the same time through MPS, so many to a GPU.
+    /// MPS, with this number of pods per GPU.
     Mps(u32),
 }
 
@@ -42,7 +41,7 @@ pub(super) fn write(
     if node.kubelet.pods_per_core.is_some() {
         return Err(Problem::PodsPerCore);
     }
-    // The parser's own words repeat the line, which may hold a secret.
+    // The parser's message quotes the line, which may contain a secret.
     let mut document: Table = user_data.parse().map_err(|error: toml::de::Error| {
         let at = error.span().map_or(0, |span| span.start).min(user_data.len());
         Problem::Toml { line: user_data.get(..at).unwrap_or(user_data).matches('\n').count() + 1 }
@@ -55,11 +54,11 @@ pub(super) fn write(
     if let Some(nvidia) = nvidia {
         plugin(table(&mut document, &["settings", "kubelet-device-plugins", "nvidia"])?, nvidia)?;
     }
-    // A table of texts, numbers, lists and tables can always be written.
+    // Every parsed TOML document can be written.
     Ok(toml::to_string(&document).expect("what was read as TOML can be written as TOML"))
 }
 
-/// The table at the end of a path, which is made where it is not there.
+/// Returns the table at this path and creates it if necessary.
 fn table<'a>(document: &'a mut Table, path: &[&str]) -> Result<&'a mut Table, Problem> {
     let mut table = document;
     for (depth, key) in path.iter().enumerate() {
@@ -87,7 +86,7 @@ fn kubernetes(settings: &mut Table, cluster: &ClusterFacts, node: &NodeFacts) ->
             set(key, i64::from(number).into());
         }
     }
-    // Percentages are texts here.
+    // Bottlerocket takes percentages as strings.
     let percentages = [
         ("image-gc-high-threshold-percent", kubelet.image_gc_high_threshold_percent),
         ("image-gc-low-threshold-percent", kubelet.image_gc_low_threshold_percent),
@@ -114,7 +113,7 @@ fn kubernetes(settings: &mut Table, cluster: &ClusterFacts, node: &NodeFacts) ->
             set(key, values.into());
         }
     }
-    // Taints are those of the plan and no others: with one more no pod that was planned for the node could go there.
+    // Remove the user's taints: the pods that are planned for the node may not tolerate them.
     settings.remove("node-taints");
     if !node.taints.is_empty() {
         let mut taints = Table::new();
@@ -138,7 +137,7 @@ fn kubernetes(settings: &mut Table, cluster: &ClusterFacts, node: &NodeFacts) ->
     Ok(())
 }
 
-/// The commands that make one disk of those that the instance type brings along.
+/// The commands that combine the local disks.
 fn raid() -> Value {
     let command = |words: &[&str]| Value::Array(words.iter().map(|word| Value::from(*word)).collect());
     let dirs = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"];

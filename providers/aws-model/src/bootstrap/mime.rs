@@ -1,4 +1,4 @@
-//! MIME archives: several parts in one text (RFC 2046), as cloud-init and nodeadm read them.
+//! MIME multipart archives (RFC 2046), a format of cloud-init and nodeadm.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::problem::Problem;
 
-/// A part, with its headers.
+/// A part of an archive, with its headers.
 pub(super) struct Part(String);
 
 impl Part {
-    /// A part of this type. Of what cloud-init reads, text beyond ASCII is base64, for it loses it otherwise; nodeadm reads its parts as
-    /// they are.
+    /// Makes a part of this content type. Parts for cloud-init with non-ASCII text are base64-encoded, because cloud-init would lose
+    /// that text. nodeadm does not decode its parts.
     pub(super) fn new(content_type: &str, text: &str) -> Self {
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         let charset = if text.is_ascii() { "us-ascii" } else { "utf-8" };
@@ -25,14 +25,15 @@ impl Part {
             "Content-Type: {content_type}; charset=\"{charset}\"\nMIME-Version: 1.0\nContent-Transfer-Encoding: base64\n\n"
         );
         for line in STANDARD.encode(text).as_bytes().chunks(76) {
-            // Base64 is ASCII, and writing to a String cannot fail.
+            // Writing to a String cannot fail.
             let _ = writeln!(part, "{}", String::from_utf8_lossy(line));
         }
         Self(part)
     }
 }
 
-/// The user's own text as parts of an archive, where it is an archive, a script or a cloud-config; none where it is empty.
+/// Splits the user's user data into parts. It may be an archive, a script or a cloud-config; an empty text has no parts. It returns
+/// `None` for other formats.
 pub(super) fn archive_parts(user_data: &str) -> Result<Option<Vec<Part>>, Problem> {
     let start = user_data.trim_start();
     if start.is_empty() {
@@ -48,18 +49,18 @@ pub(super) fn archive_parts(user_data: &str) -> Result<Option<Vec<Part>>, Proble
     }
 }
 
-/// Whether a text is an archive, or a single part with headers.
+/// Returns whether a text is an archive, or a single part with headers.
 fn is_mime(text: &str) -> bool {
     ["mime-version:", "content-type:"]
         .iter()
         .any(|header| text.get(..header.len()).is_some_and(|start| start.eq_ignore_ascii_case(header)))
 }
 
-/// The parts of an archive, as they are. A text that is one part with headers is that part.
+/// Returns the unchanged parts of an archive. A single part with headers counts as an archive of one part.
 fn parts(text: &str) -> Result<Vec<Part>, Problem> {
     let text = text.replace("\r\n", "\n");
     let (headers, body) = text.split_once("\n\n").ok_or(Problem::Mime)?;
-    // A header goes on in lines that begin with blanks.
+    // A line that begins with a blank continues the header.
     let headers = headers.replace("\n ", " ").replace("\n\t", " ");
     if !headers.to_ascii_lowercase().contains("multipart/") {
         return Ok(vec![Part(format!("{headers}\n\n{body}\n"))]);
@@ -94,7 +95,7 @@ fn boundary(headers: &str) -> Option<&str> {
     (!found.is_empty() && found.len() <= 70).then_some(found)
 }
 
-/// An archive of these parts, with a boundary that is in none of them.
+/// Makes an archive of these parts, with a boundary that none of them contains.
 pub(super) fn archive(parts: &[Part]) -> String {
     let taken = |boundary: &str| {
         let delimiter = format!("--{boundary}");

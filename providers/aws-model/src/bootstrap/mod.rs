@@ -1,11 +1,10 @@
-//! User data: what an EC2 instance is told at its start so that it joins the cluster as the node that was planned.
+//! User data: the configuration with which an EC2 instance joins the cluster as the planned node.
 //!
-//! Each family of images has its own form, each in a file: nodeadm's NodeConfig (Amazon Linux 2023), TOML (Bottlerocket), a script
-//! around `kubeadm join` (Ubuntu), and the user's own text with nothing added. The same facts give the same bytes, so that a node
-//! class whose user data changes is seen to have drifted.
+//! Each image family has its own format, in a file of its own: nodeadm's NodeConfig (Amazon Linux 2023), TOML (Bottlerocket), a script
+//! around `kubeadm join` (Ubuntu), and the user's own text without additions (Custom). The same facts give the same bytes, so that a
+//! change of the user data is detected as drift.
 //!
-//! Whoever may describe an instance may read its user data, and it often holds secrets all the same. So neither it nor anything in
-//! it is in what is printed of these types, or in an error.
+//! User data often contains secrets. Errors and debug output therefore never contain any of it.
 
 mod al2023;
 mod bottlerocket;
@@ -23,11 +22,11 @@ pub use facts::{ClusterFacts, Family, KubeadmFacts, Kubelet, NodeFacts};
 pub use problem::{BootstrapError, Problem};
 pub use secret::{BootstrapToken, UserData};
 
-/// The most bytes of user data that EC2 takes, before they are base64
+/// The maximum size of user data before base64 encoding, in bytes
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html>).
 pub const MAX_BYTES: usize = 16 * 1024;
 
-/// The user data of a node. `object` is whose it is, for errors: `EC2NodeClass gpu`.
+/// Makes the user data of a node. Errors name `object`: `EC2NodeClass gpu`.
 pub fn user_data(
     object: &str,
     cluster: &ClusterFacts,
@@ -66,7 +65,7 @@ fn write(
     }
 }
 
-/// The labels that a kubelet may give its own node, as its flag `--node-labels` takes them. Nothing without any.
+/// Returns the labels that a kubelet may set, in the format of its flag `--node-labels`; `None` if there are none.
 fn label_flag(node: &NodeFacts) -> Option<String> {
     let labels: Vec<String> = node
         .labels
@@ -77,13 +76,14 @@ fn label_flag(node: &NodeFacts) -> Option<String> {
     (!labels.is_empty()).then(|| labels.join(","))
 }
 
-/// Taints as the API has them.
+/// Returns the taints in the format of the Kubernetes API.
 fn taints(node: &NodeFacts) -> Value {
     let one = |taint: &poolwright_terms::Taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect.as_str()});
     node.taints.iter().map(one).collect::<Vec<_>>().into()
 }
 
-/// What is set of a KubeletConfiguration (<https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/>).
+/// Returns the fields of a KubeletConfiguration that are set
+/// (<https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/>).
 fn kubelet_configuration(node: &NodeFacts) -> Map<String, Value> {
     let kubelet = &node.kubelet;
     let dns: Vec<String> = kubelet.cluster_dns.iter().map(ToString::to_string).collect();
@@ -108,7 +108,7 @@ fn map(values: &std::collections::BTreeMap<String, String>) -> Option<Value> {
     (!values.is_empty()).then(|| json!(values))
 }
 
-/// JSON over several lines. It is YAML too, and leaves no doubt about what is a text.
+/// Formats a value as JSON in several lines. JSON is also valid YAML, without ambiguous strings.
 fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }

@@ -1,5 +1,5 @@
-//! What Kubernetes accepts as labels, taints and names. Everything that is written into user data is checked here first, so that no
-//! value can end the text that it is in.
+//! Checks labels, taints and names by the rules of Kubernetes before they are written to user data, so that no value can break out of
+//! the text that contains it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use super::facts::{ClusterFacts, NodeFacts};
 use super::problem::Problem;
 use crate::text::excerpt;
 
-/// Checks all facts but the user's own text.
+/// Checks all facts except the user's own user data.
 pub(super) fn check(cluster: &ClusterFacts, node: &NodeFacts) -> Result<(), Problem> {
     check_cluster(cluster)?;
     for (key, value) in &node.labels {
@@ -64,7 +64,7 @@ fn check_cluster(cluster: &ClusterFacts) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A qualified name: an optional DNS prefix and `/`, then at most 63 characters
+/// Returns whether it is a qualified name: an optional DNS prefix with `/`, then at most 63 characters
 /// (<https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set>).
 fn is_key(key: &str) -> bool {
     let (prefix, name) = match key.split_once('/') {
@@ -88,9 +88,9 @@ fn is_value(value: &str) -> bool {
     bytes.len() <= 63 && bytes.iter().all(|byte| inner(*byte)) && end(bytes.first()) && end(bytes.last())
 }
 
-/// Labels under these domains, or domains under them, are the system's.
+/// Labels in these domains and their subdomains are reserved for Kubernetes.
 const SYSTEM: [&str; 2] = ["kubernetes.io", "k8s.io"];
-/// Those of them that a kubelet may give its node all the same, by prefix and by key.
+/// The reserved labels that a kubelet may set nevertheless, by domain and by key.
 const KUBELET_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 const KUBELET_LABELS: [&str; 10] = [
     labels::HOSTNAME,
@@ -105,7 +105,7 @@ const KUBELET_LABELS: [&str; 10] = [
     "beta.kubernetes.io/arch",
 ];
 
-/// Whether a kubelet may give its own node this label: it does not start with others of the system's
+/// Returns whether a kubelet may set this label on its own node. A kubelet does not start with other reserved labels
 /// (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction>).
 pub(super) fn kubelet_may_set(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else { return true };

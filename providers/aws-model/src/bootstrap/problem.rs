@@ -1,86 +1,86 @@
-//! Why there is no user data.
+//! Errors of making user data.
 
 use super::MAX_BYTES;
 
-/// Why there is no user data for an object.
+/// The error of making user data, with the object that it concerns.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object}: {problem}")]
 pub struct BootstrapError {
-    /// Whose it would have been: `EC2NodeClass gpu`.
+    /// The object: `EC2NodeClass gpu`.
     pub object: String,
-    /// Why.
+    /// The cause and the next step.
     pub problem: Problem,
 }
 
-/// Why there is no user data. Nothing of the user's own is repeated.
+/// The cause of the error. It never quotes `spec.userData`, which may contain secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// More than EC2 takes.
+    /// The user data is larger than EC2 allows.
     #[error(
-        "its user data has {bytes} bytes, of which {user_data} are spec.userData, and EC2 takes {MAX_BYTES}; make spec.userData shorter, for \
-         example by a script that loads the rest from S3, or give the pool fewer labels and taints"
+        "its user data has {bytes} bytes, of which {user_data} are spec.userData, and EC2 allows {MAX_BYTES}; make spec.userData shorter, for \
+         example with a script that loads the rest from S3, or give the pool fewer labels and taints"
     )]
     TooLarge {
-        /// How many bytes.
+        /// The size in bytes.
         bytes: usize,
-        /// How many of them the user's own text has.
+        /// The size of `spec.userData` in bytes.
         user_data: usize,
     },
-    /// A fact about the cluster that no node could use.
+    /// A fact about the cluster is invalid.
     #[error("the cluster's {what} is not {expected}; correct it in the controller's configuration")]
     Cluster {
-        /// Which.
+        /// The fact.
         what: &'static str,
-        /// What it should be.
+        /// The expected value.
         expected: &'static str,
     },
-    /// A fact about the cluster that this family needs.
+    /// The family needs the address range of Services.
     #[error(
-        "nodes of the family AL2023 must be told the cluster's service CIDR and it is not known; set it in the controller's configuration"
+        "nodes of the family AL2023 need the address range of Services; start the controller with --aws-service-cidr"
     )]
     NoServiceCidr,
-    /// Not a label that Kubernetes has.
-    #[error("`{0}` is not a label that Kubernetes accepts; correct it in the NodePool")]
+    /// A label is invalid.
+    #[error("`{0}` is not a valid label; correct it in the NodePool")]
     Label(String),
-    /// Not a taint that Kubernetes has.
-    #[error("`{0}` is not a taint that Kubernetes accepts; correct it in the NodePool")]
+    /// A taint is invalid.
+    #[error("`{0}` is not a valid taint; correct it in the NodePool")]
     Taint(String),
-    /// A setting of the kubelet with characters that none has.
-    #[error("the value of `{0}` in spec.kubelet is not one that a kubelet takes; correct it")]
+    /// A kubelet setting contains invalid characters.
+    #[error("the value of `{0}` in spec.kubelet is invalid; correct it")]
     Kubelet(String),
-    /// A setting that the family lacks.
+    /// The family does not support `podsPerCore`.
     #[error("Bottlerocket has no setting for podsPerCore; use spec.kubelet.maxPods, or another family")]
     PodsPerCore,
-    /// A setting that the family lacks.
+    /// The family does not support `instanceStorePolicy`.
     #[error(
-        "nodes of the family Ubuntu have no instanceStorePolicy; make one disk of the instance's own in spec.userData, which runs first"
+        "the family Ubuntu does not support instanceStorePolicy; remove it, and combine the local disks in spec.userData, which runs first"
     )]
     NoRaid,
-    /// Not a bootstrap token.
+    /// The bootstrap token is invalid.
     #[error(
-        "the bootstrap token is not six characters, a dot and sixteen, lower-case letters and digits; make one with `kubeadm token create`"
+        "the bootstrap token is not six lower-case letters or digits, a dot and sixteen more; make one with `kubeadm token create`"
     )]
     Token,
-    /// The user's MIME archive has no parts.
+    /// The MIME archive in `spec.userData` has no parts.
     #[error(
-        "spec.userData begins like a MIME archive and has no parts that can be told apart; give it a boundary, and each part a line of it"
+        "spec.userData begins like a MIME archive but has no parts; declare a boundary in its header, and begin each part with it"
     )]
     Mime,
-    /// The user's text is in no form that the family reads.
-    #[error("spec.userData is in no form that the family {family} reads: {forms}")]
+    /// The family does not support the format of `spec.userData`.
+    #[error("spec.userData has a format that the family {family} does not support; write {forms}")]
     Form {
         /// The family.
         family: &'static str,
-        /// What it reads.
+        /// The supported formats.
         forms: &'static str,
     },
-    /// The user's TOML is none.
-    #[error("spec.userData is not TOML from line {line} on; correct it, or use another amiFamily")]
+    /// `spec.userData` is not valid TOML.
+    #[error("line {line} of spec.userData is not valid TOML; correct it, or use another amiFamily")]
     Toml {
-        /// The first line that is none, from 1.
+        /// The number of the first invalid line, from 1.
         line: usize,
     },
-    /// A table of the user's TOML that is none.
-    #[error("`{0}` in spec.userData is not a table; Poolwright has to set keys in it")]
+    /// A key in the TOML of `spec.userData` must be a table.
+    #[error("`{0}` in spec.userData is not a table, and Poolwright must set keys in it; make it a table")]
     NoTable(String),
 }

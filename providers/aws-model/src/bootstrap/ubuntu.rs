@@ -1,12 +1,12 @@
-//! Ubuntu, or another system with cloud-init where kubeadm and a kubelet are installed: a script joins the cluster with a
-//! JoinConfiguration (<https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/>).
+//! User data for Ubuntu, or another system with cloud-init, kubeadm and a kubelet. A script joins the cluster with a JoinConfiguration
+//! (<https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/>).
 //!
-//! The node finds the cluster by a file ("file discovery") that has the API server's address, the certificates of its authority and the
-//! token. So the node talks to nobody who does not prove to be the cluster, the token need not sign anything, and nothing has to be
-//! readable for whoever has no name.
+//! The script uses kubeadm's file discovery: a kubeconfig with the address of the API server, its CA certificates and the token. The
+//! node therefore verifies the API server, the token needs no signing permission, and the cluster needs no `cluster-info` that
+//! anonymous users can read.
 //!
-//! What only the instance knows (its id, zone and name) the script asks cloud-init for. It is the last part of the archive, so that
-//! the user's own scripts have run before.
+//! The script asks cloud-init for the id, zone and name of the instance. It is the last part of the archive, so that the user's own
+//! scripts run first.
 
 use serde_json::{Value, json};
 
@@ -30,12 +30,12 @@ pub(super) fn write(
     Ok(archive(&all))
 }
 
-/// Where the script keeps what it tells kubeadm. It is gone after the join, token and all.
+/// The directory of the configuration for kubeadm. The script deletes it after the join, because it contains the token.
 const FOLDER: &str = "/run/poolwright";
-/// What the kubeconfig calls who joins, as kubeadm does where it writes one itself.
+/// The user name in the kubeconfig. kubeadm uses the same name.
 const USER: &str = "tls-bootstrap-token-user";
 
-/// The values between `@` are replaced on the instance; no label, taint or setting can have that character.
+/// Makes the script. It replaces the placeholders between `@` on the instance. No label, taint or setting contains that character.
 fn script(cluster: &ClusterFacts, node: &NodeFacts, facts: &KubeadmFacts) -> String {
     let join = pretty(&join_configuration(node, facts));
     let kubeconfig = pretty(&kubeconfig(cluster, facts));
@@ -61,7 +61,7 @@ kubeadm join --config {FOLDER}/join.json
     )
 }
 
-/// Where the cluster is, what proves that it is the one, and the token that proves to it that the node may join.
+/// Makes the kubeconfig: the address of the API server, its CA certificates, and the bootstrap token.
 fn kubeconfig(cluster: &ClusterFacts, facts: &KubeadmFacts) -> Value {
     let ClusterFacts { name, endpoint, ca, .. } = cluster;
     json!({

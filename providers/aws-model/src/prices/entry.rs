@@ -1,4 +1,4 @@
-//! One entry of AWS's price list: a JSON text, as GetProducts gives a hundred of on a page.
+//! Parses one entry of AWS's price list: one JSON text in a response of GetProducts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,75 +11,75 @@ use serde::Deserialize;
 use super::request::{COMMON, FAMILIES};
 use crate::id::shown;
 
-/// Longer than any entry AWS was seen to give by a factor of ten.
+/// The maximum size of an entry. It is ten times the largest observed size.
 const MOST_BYTES: usize = 256 << 10;
-/// More than any instance costs by a factor of a hundred: the dearest list price is some 400 $/h.
+/// The maximum price. It is a hundred times the highest list price, about 400 $/h.
 const MOST: UsdPerHour = UsdPerHour::from_micros(50_000 * UsdPerHour::MICROS_PER_USD);
 
-/// What an entry says.
+/// A parsed entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Of which type.
+    /// The instance type.
     pub instance_type: InstanceTypeName,
-    /// Its price on demand; unknown where it is in quarantine (zero, not dollars, two prices at once).
+    /// The on-demand price; unknown if it is in quarantine: zero, another currency, or two contradicting prices.
     pub price: Price,
 }
 
-/// Why an entry says nothing usable.
+/// The reason why an entry is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Too long to be looked at.
-    #[error("an entry of {bytes} bytes, more than the {MOST_BYTES} that are read")]
+    /// The entry is too long.
+    #[error("an entry has {bytes} bytes, more than the limit of {MOST_BYTES}")]
     TooLong {
-        /// How long.
+        /// The size in bytes.
         bytes: usize,
     },
-    /// Not JSON, or not of this form.
-    #[error("an entry that cannot be read: {0}")]
+    /// The entry is not JSON, or has another structure.
+    #[error("an entry cannot be parsed: {0}")]
     NotAnEntry(String),
-    /// Its type has a name that no type has.
-    #[error("an entry for `{0}`, which cannot be the name of an instance type")]
+    /// The name of the type is invalid.
+    #[error("an entry for `{0}`, which is not a valid name of an instance type")]
     NotAType(String),
-    /// Something else that is sold.
+    /// The entry is for another product.
     #[error("an entry for {instance_type} whose {attribute} is `{value}`, not `{wanted}`")]
     OtherProduct {
-        /// Type.
+        /// The instance type.
         instance_type: String,
-        /// Attribute.
+        /// The attribute.
         attribute: &'static str,
-        /// What it is.
+        /// The value of the attribute.
         value: String,
-        /// What was asked for.
+        /// The expected value.
         wanted: String,
     },
-    /// No price on demand.
-    #[error("an entry for {instance_type} without a price on demand")]
+    /// The entry has no on-demand price.
+    #[error("an entry for {instance_type} without an on-demand price")]
     NoPrice {
-        /// Type.
+        /// The instance type.
         instance_type: String,
     },
-    /// Not by the hour.
-    #[error("an entry for {instance_type} that is priced by `{unit}`, not by the hour (Hrs)")]
+    /// The price is not per hour.
+    #[error("an entry for {instance_type} with the unit `{unit}`, not Hrs")]
     OtherUnit {
-        /// Type.
+        /// The instance type.
         instance_type: String,
         /// The unit.
         unit: String,
     },
-    /// No amount of money, or less than none.
-    #[error("an entry for {instance_type} whose price is `{text}`, which is no amount of dollars")]
+    /// The price is not a number, or is negative.
+    #[error("an entry for {instance_type} whose price is `{text}`, which is not a valid amount")]
     NotAnAmount {
-        /// Type.
+        /// The instance type.
         instance_type: String,
-        /// What it says.
+        /// The price in the entry.
         text: String,
     },
-    /// More than an instance can cost.
+    /// The price is implausibly high.
     #[error("an entry for {instance_type} whose price is `{text}`, more than {MOST} $/h")]
     TooLarge {
-        /// Type.
+        /// The instance type.
         instance_type: String,
-        /// What it says.
+        /// The price in the entry.
         text: String,
     },
 }
@@ -119,12 +119,12 @@ struct Dimension {
     price_per_unit: BTreeMap<String, String>,
 }
 
-/// Reads one entry of the price list of `region`. Money is rounded to the micro-dollar (the list has ten decimals).
+/// Parses one entry of the price list of `region`. It rounds the price to micro-dollars (the list has ten decimals).
 ///
 /// # Errors
 ///
-/// What is no entry, or one of something else than was asked for; see [`Refusal`]. A price that is there and cannot be
-/// right is no error but an unknown price with its reason.
+/// The text is not an entry, or is for another product; see [`Refusal`]. An implausible price is not an error: the price is then
+/// unknown, with the reason.
 pub fn read_entry(
     text: &str,
     region: &str,
@@ -153,7 +153,7 @@ pub fn read_entry(
     Ok(Listed { instance_type: InstanceTypeName::from(name), price })
 }
 
-/// What an entry is that was not asked for: filters are AWS's to apply, and a price of Windows is no price of Linux.
+/// Checks that an entry is for the requested product. AWS applies the filters, but a price of Windows must never count as one of Linux.
 fn other_product(product: &Product, region: &str, name: &str) -> Option<Refusal> {
     let family = FAMILIES.iter().find(|(family, _)| *family == product.product_family);
     let tenancy = family.map(|(_, tenancy)| ("tenancy", *tenancy));
@@ -197,8 +197,8 @@ fn price(
     Ok(sanity::admit(Claim { text: &text, amount, currency: &currency }, source.clone(), as_of))
 }
 
-/// The one price that several say; `None` of none. Those that are known win over those that are not, and two that differ
-/// contradict each other.
+/// Combines several prices of one type; `None` if the list is empty. Known prices take precedence over unknown ones. Two different
+/// known prices contradict each other and give an unknown price.
 pub(super) fn one(prices: Vec<Price>) -> Option<Price> {
     let mut known = BTreeSet::new();
     for price in &prices {

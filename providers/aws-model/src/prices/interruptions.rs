@@ -1,39 +1,39 @@
-//! How often AWS takes spot capacity back: the Spot Advisor's buckets, built in.
+//! The built-in spot interruption rates, from the ranges of the Spot Advisor.
 //!
-//! Source: <https://aws.amazon.com/ec2/spot/instance-advisor/>. It says how often capacity of a type was reclaimed in a region
-//! during the last month, as one of five ranges: below 5 %, to 10, to 15, to 20, and above. No API of EC2 tells it.
+//! Source: <https://aws.amazon.com/ec2/spot/instance-advisor/>. It shows which share of the instances of a type was interrupted in a
+//! region during the last month, as one of five ranges: below 5 %, 5 to 10, 10 to 15, 15 to 20, and above 20. No EC2 API has this data.
 //!
-//! A percentage is no rate: AWS does not say how long the instances lived that it is a part of. They are taken to have lived for a
-//! day, the cautious end (a month would make every rate a thirtieth), as for types of which nobody says anything
-//! (`SpotRisk::prior` of the planner). The order of types does not depend on it.
+//! To convert a percentage to a rate, the lifetime of the instances is needed, which AWS does not publish. The conversion assumes one
+//! day, which is cautious: one month would divide every rate by thirty. The planner assumes the same for types without data
+//! (`SpotRisk::prior`). The order of types does not depend on this assumption.
 
 use std::collections::BTreeMap;
 
 use jiff::civil::{Date, date};
 use poolwright_catalog::{InstanceTypeName, Interruptions, PriceSource};
 
-/// The day of the list that is built in.
+/// The date of the built-in rates.
 pub const INTERRUPTIONS_AS_OF: Date = date(2025, 6, 28);
 
 const BUILTIN: &str = include_str!("../../../../fixtures/aws/spot-interruptions.csv");
 pub(super) const SOURCE: &str = "AWS Spot Advisor: spotinfo@5eedf20";
 
-/// Thousandths of instances that each bucket stands for: the middle of its range. The last has no end; it is taken to be as wide
-/// as all below it together, from 20 to 40 %.
+/// The share of interrupted instances of each range, in thousandths: the middle of the range. The last range has no upper end and
+/// counts as 20 to 40 %.
 const MIDDLES: [u32; 5] = [25, 75, 125, 175, 300];
 
-/// Hours that an instance lives.
+/// The assumed lifetime of an instance, in hours.
 const LIFE: u32 = 24;
 
-/// How often spot instances of a region are taken back, by type.
+/// The spot interruption rates of a region, by instance type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterruptionRates {
-    /// In a million node-hours.
+    /// Interruptions per million node-hours.
     rates: BTreeMap<InstanceTypeName, u32>,
 }
 
 impl InterruptionRates {
-    /// Those built in of a region. Nothing is known of other types, and none is copied from another region.
+    /// Returns the built-in rates of a region. It does not copy rates of other regions.
     pub fn builtin(region: &str) -> Self {
         let rate = |line: &str| {
             let (name, bucket) = line.strip_prefix(region)?.strip_prefix(',')?.split_once(',')?;
@@ -42,7 +42,7 @@ impl InterruptionRates {
         Self { rates: BUILTIN.lines().skip(1).filter_map(rate).collect() }
     }
 
-    /// How often a type is taken back; `None` where nobody says.
+    /// Returns the rate of a type; `None` if it is unknown.
     pub fn of(&self, name: &InstanceTypeName) -> Option<Interruptions> {
         Some(Interruptions {
             per_million_hours: *self.rates.get(name)?,
@@ -51,18 +51,18 @@ impl InterruptionRates {
         })
     }
 
-    /// Of how many types it is known.
+    /// Returns the number of types with a rate.
     pub fn len(&self) -> usize {
         self.rates.len()
     }
 
-    /// Whether it is known of none.
+    /// Returns whether no type has a rate.
     pub fn is_empty(&self) -> bool {
         self.rates.is_empty()
     }
 }
 
-/// Interruptions in a million node-hours of a bucket, rounded half up.
+/// Returns the interruptions per million node-hours of a range, rounded half up.
 fn rate(bucket: usize) -> Option<u32> {
     let thousandths = MIDDLES.get(bucket)?;
     Some((thousandths * 1000 + LIFE / 2) / LIFE)

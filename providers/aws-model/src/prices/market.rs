@@ -1,4 +1,4 @@
-//! What can be ordered in a region, and the catalogue of it.
+//! The offerings of a region, and its catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,53 +15,52 @@ use super::reservation::{Reservation, Reserved};
 use super::spot::{self, SpotPrices};
 use crate::instance::{Class, Selection, Settings, TypeFacts, Unusable, UsageClass, class, instance_type};
 
-/// What AWS says of a region now.
+/// The current data about a region.
 #[derive(Clone, Copy, Debug)]
 pub struct Market<'a> {
     /// The region.
     pub region: &'a str,
-    /// The zones each type is offered in, by name: DescribeInstanceTypeOfferings, of the zones that can be used.
+    /// The names of the usable zones that offer each type, from DescribeInstanceTypeOfferings.
     pub zones: &'a BTreeMap<InstanceTypeName, BTreeSet<Zone>>,
     /// On-demand prices.
     pub on_demand: &'a OnDemandPrices,
     /// Spot prices.
     pub spot: &'a SpotPrices,
-    /// How often spot instances are taken back.
+    /// The spot interruption rates.
     pub interruptions: &'a InterruptionRates,
-    /// Reservations that may be used.
+    /// The reservations that the node class selects.
     pub reservations: &'a [Reservation],
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// A type that the catalogue does not have.
+/// An instance type that is left out of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its name.
+    /// The name.
     pub instance_type: InstanceTypeName,
-    /// Why, and what to do about it.
+    /// The reason, and the next step if there is one.
     pub reason: String,
-    /// Whether it is for what its node would keep: nothing would be left for pods.
+    /// Whether the reason is that no resources are left for pods.
     pub too_small: bool,
 }
 
-/// The catalogue, and what is not in it.
+/// A catalogue, and the types and reservations that are not in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarketCatalogue {
-    /// What can be ordered.
+    /// The catalogue.
     pub catalogue: Catalogue,
-    /// Types that are left out.
+    /// The types that are left out.
     pub left_out: Vec<LeftOut>,
-    /// What is behind the reserved offerings, and what reservations are not sold from.
+    /// The reservations of the reserved offerings, and the reservations that are not used.
     pub reserved: Reserved,
-    /// What a person should know of it.
+    /// Remarks for the reader.
     pub notes: Vec<String>,
 }
 
-/// What can be ordered of these types on demand and as spot, with every price that cannot be right in quarantine by the
-/// rules of [`sanity`]. Of a type that [`class::is_sold_in_blocks_only`] there is nothing, unless the region's list has a
-/// price for it all the same: then AWS sells it there by now. Types and zones whose names no label
-/// can have are passed over.
+/// Returns the on-demand and spot offerings of these types. The rules of [`sanity`] quarantine implausible prices. A type that EC2
+/// sells only in capacity blocks ([`class::is_sold_in_blocks_only`]) has no offering here, unless the price list of the region has a
+/// price for it. Types and zones whose names are not valid label values are skipped.
 pub fn offerings(types: &[(&TypeFacts, InstanceType)], market: Market<'_>) -> Vec<Offering> {
     let mut offerings = Vec::new();
     for (facts, kind) in types {
@@ -77,7 +76,7 @@ pub fn offerings(types: &[(&TypeFacts, InstanceType)], market: Market<'_>) -> Ve
                 available: None,
                 interruptions,
             };
-            // What AWS says of a region holds for none of its local and wavelength zones.
+            // The prices of a region do not apply to its Local Zones and Wavelength Zones.
             let is_of_region = is_of_region(zone.as_str(), market.region);
             let on_demand = if is_of_region {
                 market.on_demand.price(&kind.name)
@@ -101,17 +100,17 @@ pub fn offerings(types: &[(&TypeFacts, InstanceType)], market: Market<'_>) -> Ve
     offerings
 }
 
-/// Whether a zone is an availability zone of the region, by its name: `us-east-1a` of `us-east-1`, and not the local zone
+/// Returns whether a zone is an availability zone of the region, by its name: `us-east-1a` of `us-east-1`, but not the Local Zone
 /// `us-east-1-atl-1a`.
 fn is_of_region(zone: &str, region: &str) -> bool {
     zone.strip_prefix(region).is_some_and(|letter| matches!(letter.as_bytes(), [b'a'..=b'z']))
 }
 
-/// A spot price at a tenth of on-demand or below is where AWS's discounts end, and says little of what there is: it stands,
-/// and its source says so.
+/// Marks the source of a spot price at or below a tenth of the on-demand price. That is AWS's minimum, so the price says little about
+/// the available capacity. The price itself stays.
 fn with_confidence(spot: Price, on_demand: Option<UsdPerHour>) -> Price {
     match (spot, on_demand) {
-        // A tenth, rounded up to the micro-dollar.
+        // Round up to the micro-dollar.
         (Price::Known(mut quote), Some(on_demand))
             if quote.usd_per_hour.micros() <= on_demand.micros().div_ceil(10) =>
         {
@@ -122,7 +121,7 @@ fn with_confidence(spot: Price, on_demand: Option<UsdPerHour>) -> Price {
     }
 }
 
-/// The catalogue of a region: the types that are described and selected, and what can be ordered of them.
+/// Makes the catalogue of a region from the selected types and their offerings.
 pub fn catalogue(
     described: &[TypeFacts],
     selection: &Selection,
@@ -158,7 +157,7 @@ pub fn catalogue(
     MarketCatalogue { catalogue: Catalogue::new(origin, types, all), left_out, reserved, notes }
 }
 
-/// Who said what is in it.
+/// Names the sources of the prices.
 fn source(market: Market<'_>, reserved: &Reserved) -> String {
     let mut sources = vec![format!("on-demand: {}", market.on_demand.source())];
     if !market.spot.is_empty() {
@@ -174,7 +173,7 @@ fn notes(market: Market<'_>, offerings: &[Offering]) -> Vec<String> {
     let mut notes: Vec<String> = market.on_demand.note().map(str::to_owned).into_iter().collect();
     let first = |what: &str, refused: &[String]| {
         let (first, number) = (refused.first()?, refused.len());
-        Some(format!("{number} {what} could not be used, the first: {first}"))
+        Some(format!("{number} {what} could not be used; the first: {first}"))
     };
     let texts = |refused: &mut dyn Iterator<Item = String>| refused.collect::<Vec<_>>();
     let on_demand = texts(&mut market.on_demand.refused().iter().map(ToString::to_string));
@@ -189,7 +188,7 @@ fn notes(market: Market<'_>, offerings: &[Offering]) -> Vec<String> {
     if !local.is_empty() {
         let zones = local.into_iter().collect::<Vec<_>>().join(", ");
         notes.push(format!(
-            "no on-demand price is known in {zones}: AWS prices local zones apart; lay a catalogue file with prices over it"
+            "no on-demand prices are known for {zones}: Local Zones have their own prices; add prices with a catalogue file (docs/catalogue.md)"
         ));
     }
     notes

@@ -1,9 +1,8 @@
-//! Prices: AWS's price list, spot price history, how often spot is taken back, what is reserved, and the catalogue that comes
-//! of them.
+//! Makes the catalogue of a region from AWS's price list, the spot price history, interruption rates and capacity reservations.
 //!
-//! The edge asks ([`request`] says what and where) and hands over plain texts and structs. Nothing here guesses: what no
-//! source prices has no known price, and what cannot be right is in quarantine by the catalogue's own rules
-//! ([`poolwright_catalog::sanity`]).
+//! `providers/aws` makes the calls ([`request`] has their parameters) and passes plain texts and structs. Nothing here guesses: an
+//! offering without a price in any source has an unknown price, and the rules of [`poolwright_catalog::sanity`] quarantine implausible
+//! prices.
 
 mod entry;
 mod interruptions;

@@ -1,4 +1,4 @@
-//! On-demand prices of a region: AWS's list, or the one built in.
+//! On-demand prices of a region, from AWS's price list or the built-in list.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use poolwright_catalog::{InstanceTypeName, Price, PriceSource, Quote, UnknownPri
 
 use super::entry::{Refusal, one, read_entry};
 
-/// The region of the list that is built in.
+/// The region of the built-in list.
 pub const BUILTIN_REGION: &str = "us-east-1";
-/// The day of the list that is built in.
+/// The date of the built-in list.
 pub const BUILTIN_AS_OF: Date = date(2026, 7, 20);
 
 const BUILTIN: &str = include_str!("../../../../fixtures/aws/on-demand-us-east-1.csv");
-const BUILTIN_SOURCE: &str = "list built in: karpenter-provider-aws@1d92708";
+const BUILTIN_SOURCE: &str = "built-in list: karpenter-provider-aws@1d92708";
 
 /// On-demand prices by type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub struct OnDemandPrices {
 }
 
 impl OnDemandPrices {
-    /// From the entries of AWS's price list of `region`, in any order, read on the day `as_of`. What cannot be read is told
-    /// by [`Self::refused`]; a type that no entry prices has no known price.
+    /// Reads the entries of AWS's price list of `region` from the day `as_of`, in any order. [`Self::refused`] returns the entries that
+    /// cannot be used. A type without an entry has no known price.
     pub fn of_entries<'t>(region: &str, as_of: Date, entries: impl IntoIterator<Item = &'t str>) -> Self {
         let source = format!("AWS price list of {region}");
         let quoted_by = PriceSource::from(source.as_str());
@@ -42,12 +42,12 @@ impl OnDemandPrices {
         Self { prices, source, refused, note: None }
     }
 
-    /// From the list built in, for where AWS's own cannot be asked. It is of [`BUILTIN_REGION`]: elsewhere everything costs
-    /// up to twice as much, so there no price is known, and [`Self::note`] says what to do.
+    /// Returns the built-in list, for use when AWS's list cannot be read. It applies only to [`BUILTIN_REGION`], because prices
+    /// elsewhere are up to twice as high. In other regions no price is known, and [`Self::note`] says what to do.
     pub fn builtin(region: &str) -> Self {
         if region != BUILTIN_REGION {
             let note = format!(
-                "no on-demand price of {region} is known: the list built in is of {BUILTIN_REGION}; allow the action pricing:GetProducts, or lay a catalogue file with prices over it (docs/catalogue.md)"
+                "no on-demand prices are known for {region}, because the built-in list is for {BUILTIN_REGION}; allow the action pricing:GetProducts, or add prices with a catalogue file (docs/catalogue.md)"
             );
             return Self { source: "no list".to_owned(), note: Some(note), ..Self::default() };
         }
@@ -62,37 +62,37 @@ impl OnDemandPrices {
         };
         let prices = BUILTIN.lines().skip(1).filter_map(quote).collect();
         let note = format!(
-            "on-demand prices are those of the list built in, of {BUILTIN_AS_OF}; allow the action pricing:GetProducts to have today's"
+            "the on-demand prices are from the built-in list of {BUILTIN_AS_OF}; allow the action pricing:GetProducts to get current ones"
         );
         Self { prices, source: BUILTIN_SOURCE.to_owned(), refused: Vec::new(), note: Some(note) }
     }
 
-    /// The price of a type; unknown where no source has one.
+    /// Returns the price of a type; unknown if no source has one.
     pub fn price(&self, name: &InstanceTypeName) -> Price {
         self.prices.get(name).cloned().unwrap_or(Price::Unknown(UnknownPrice::Missing))
     }
 
-    /// How many types are listed, with a known price or in quarantine.
+    /// Returns the number of listed types, including those with a price in quarantine.
     pub fn len(&self) -> usize {
         self.prices.len()
     }
 
-    /// Whether no type is listed: a list that came empty is no answer.
+    /// Returns whether no type is listed. An empty list of AWS does not count as an answer.
     pub fn is_empty(&self) -> bool {
         self.prices.is_empty()
     }
 
-    /// Where the prices are from.
+    /// Returns the source of the prices.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Entries that could not be used.
+    /// Returns the entries that could not be used.
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
 
-    /// What a person should know of the list.
+    /// Returns a remark about the list for the reader.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }

@@ -1,10 +1,10 @@
-//! What to ask AWS's price list, and where.
+//! The requests to AWS's price list, and its endpoints.
 //!
 //! Source: <https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html>.
 
-/// The service of EC2's prices.
+/// The service code of EC2 in the price list.
 pub const SERVICE_CODE: &str = "AmazonEC2";
-/// Entries to a page, the most there can be.
+/// The page size. GetProducts allows no more.
 pub const PAGE: i32 = 100;
 
 /// A filter of GetProducts, of the type `TERM_MATCH`.
@@ -12,12 +12,12 @@ pub const PAGE: i32 = 100;
 pub struct Filter {
     /// The attribute.
     pub field: &'static str,
-    /// What it must be.
+    /// The value.
     pub value: String,
 }
 
-/// What an entry must be, whatever else it is: a running Linux with nothing installed, by the hour. An attribute that an
-/// entry does not have is not asked.
+/// The attributes of all entries that Poolwright uses: Linux without preinstalled software, in use, priced per hour. A missing
+/// attribute of an entry is not checked.
 pub(super) const COMMON: [(&str, &str); 4] = [
     ("operatingSystem", "Linux"),
     ("preInstalledSw", "NA"),
@@ -25,11 +25,11 @@ pub(super) const COMMON: [(&str, &str); 4] = [
     ("marketoption", "OnDemand"),
 ];
 
-/// Product families, and the tenancy in which AWS lists an ordinary order of each.
+/// The product families, and the tenancy with which AWS lists the shared instances of each.
 pub(super) const FAMILIES: [(&str, &str); 2] =
     [("Compute Instance", "Shared"), ("Compute Instance (bare metal)", "Dedicated")];
 
-/// The filters of the two questions that together have all types of a region: virtual machines and bare metal.
+/// Returns the filters of two requests that together cover all types of a region: virtual machines and bare metal.
 pub fn filters(region: &str) -> [Vec<Filter>; 2] {
     FAMILIES.map(|(family, tenancy)| {
         let own = [("regionCode", region), ("productFamily", family), ("tenancy", tenancy)];
@@ -40,22 +40,22 @@ pub fn filters(region: &str) -> [Vec<Filter>; 2] {
     })
 }
 
-/// Why there is no price list to ask.
+/// The error for a region without a price list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "AWS has no price list that can be asked from {region}; lay a catalogue file with prices over it (docs/catalogue.md)"
+    "AWS has no price list for {region}; add prices with a catalogue file (docs/catalogue.md)"
 )]
 pub struct NoPriceList {
-    /// Where it was to be asked from.
+    /// The region.
     pub region: String,
 }
 
-/// The region of the endpoint to ask for prices of `region`: the list is served in few places, and credentials of one
+/// Returns the region of the price list endpoint for prices of `region`. Few regions have such an endpoint, and credentials of one
 /// partition do not work in another.
 ///
 /// # Errors
 ///
-/// In partitions without a list: GovCloud, the isolated ones, the European sovereign cloud.
+/// The partition has no price list: GovCloud, the isolated partitions, the European sovereign cloud.
 pub fn endpoint(region: &str) -> Result<&'static str, NoPriceList> {
     let begins = |prefix: &str| region.starts_with(prefix);
     if ["us-gov-", "us-iso", "eu-isoe-", "eusc-"].into_iter().any(begins) {

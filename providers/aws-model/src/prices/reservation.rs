@@ -1,9 +1,9 @@
-//! What is paid for beforehand: capacity reservations and capacity blocks.
+//! Capacity reservations and capacity blocks.
 //!
 //! Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservation-overview.html> and
-//! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html>. An hour in a reservation costs nothing
-//! more, for the reservation costs the same whether it is used or not; so its price is zero, as with
-//! `poolwright plan --commitments`. What runs on past the end of a reservation is paid for by the hour.
+//! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html>. An instance in a reservation has the price zero, as
+//! with `poolwright plan --commitments`, because the reservation costs the same whether it is used or not. An instance that runs
+//! longer than its reservation costs the on-demand price from then on.
 
 use std::collections::BTreeMap;
 
@@ -16,115 +16,116 @@ use poolwright_terms::{CapacityType, labels};
 
 use crate::id::shown;
 
-/// EC2 begins to end what runs in a capacity block 30 minutes before its end, and warns ten minutes earlier.
+/// How long before the end of a capacity block Poolwright stops launching into it. EC2 terminates the instances 30 minutes before
+/// the end, and warns ten minutes earlier.
 pub const BLOCK_STOPS_BEFORE_END: SignedDuration = SignedDuration::from_mins(40);
 
-/// A reservation, as DescribeCapacityReservations says.
+/// A capacity reservation, from DescribeCapacityReservations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Its id: `cr-0123456789abcdef0`.
+    /// The id: `cr-0123456789abcdef0`.
     pub id: String,
-    /// What is reserved.
+    /// The instance type.
     pub instance_type: String,
-    /// Where, by the name of the zone.
+    /// The name of the zone.
     pub zone: String,
-    /// How.
+    /// The kind of reservation.
     pub kind: ReservationKind,
-    /// Whether it is lent out by its owner, who takes instances back at two minutes' notice.
+    /// Whether it is interruptible: its owner reclaims instances with two minutes' notice.
     pub interruptible: bool,
     /// Whether its state is `active`.
     pub active: bool,
-    /// What may run on it: `Linux/UNIX`.
+    /// The platform: `Linux/UNIX`.
     pub platform: String,
-    /// `default` or `dedicated`.
+    /// The tenancy: `default` or `dedicated`.
     pub tenancy: String,
-    /// Instances it is for.
+    /// The number of reserved instances.
     pub total: u32,
-    /// Instances of it that are free.
+    /// The number of free instances.
     pub available: u32,
-    /// When it begins; `None` where it has begun.
+    /// The start time; `None` if it has started.
     pub starts: Option<Timestamp>,
-    /// When it ends; `None` where somebody must end it.
+    /// The end time; `None` if it has no end.
     pub ends: Option<Timestamp>,
 }
 
-/// How capacity is reserved.
+/// The kind of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReservationKind {
-    /// On demand, until somebody ends it or it expires.
+    /// An on-demand capacity reservation. It lasts until its owner cancels it or it expires.
     OnDemand(Matching),
-    /// For a time that is paid for beforehand.
+    /// A capacity block: a period that is paid in advance.
     CapacityBlock,
 }
 
-/// Which instances a reservation takes.
+/// The instances that may use a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matching {
-    /// Those that name it.
+    /// Only instances that name the reservation.
     Targeted,
-    /// Any that fits, ours or another's: its free instances may be gone by the time of an order. An on-demand order takes
-    /// from it too unless it says that it wants none.
+    /// Every instance with matching attributes, of Poolwright or not, so the free instances may be used up at the time of a launch. An
+    /// on-demand instance also uses it unless its launch excludes reservations.
     Open,
 }
 
-/// Why a reservation is not sold from.
+/// The reason why Poolwright does not launch into a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReservationUnusable {
-    /// Its state is another.
+    /// Its state is not `active`.
     #[error("it is not active")]
     NotActive,
-    /// Not yet.
-    #[error("it begins at {0}")]
+    /// It has not started.
+    #[error("it starts at {0}")]
     NotBegun(Timestamp),
-    /// No longer.
+    /// It has ended.
     #[error("it ended at {0}")]
     Ended(Timestamp),
-    /// Its instances are about to be ended.
-    #[error("it ends at {0}, and EC2 ends what runs in a capacity block half an hour before")]
+    /// It is a capacity block whose instances EC2 is about to terminate.
+    #[error("it ends at {0}, and EC2 terminates the instances of a capacity block half an hour earlier")]
     Ending(Timestamp),
-    /// Only lent.
+    /// It is interruptible.
     #[error(
-        "it is interruptible: its owner takes instances back at two minutes' notice, and how often nobody says"
+        "it is interruptible: its owner reclaims instances with two minutes' notice, and AWS does not publish how often"
     )]
     Interruptible,
-    /// Not for our nodes.
+    /// Its platform is not Linux.
     #[error("its platform is `{0}`, not Linux/UNIX")]
     OtherPlatform(String),
-    /// On hardware of one's own.
+    /// Its tenancy is dedicated.
     #[error("its tenancy is `{0}`, not default")]
     OtherTenancy(String),
-    /// Names that cannot stand in labels.
-    #[error("`{0}` cannot be the name of a type or a zone")]
+    /// Its instance type or zone is not a valid label value.
+    #[error("`{0}` is not a valid name of a type or a zone")]
     NoName(String),
-    /// Nothing is known of its type.
-    #[error("{0} is not among the types that the node class takes")]
+    /// The catalogue does not have its instance type.
+    #[error("the node class does not allow the type {0}")]
     UnknownType(String),
 }
 
 /// The free instances of one reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationLot {
-    /// The reservation.
+    /// The id of the reservation.
     pub id: String,
-    /// Its kind: an order from a capacity block says so.
+    /// The kind. A launch into a capacity block must state it.
     pub kind: ReservationKind,
-    /// Its free instances.
+    /// The number of free instances.
     pub available: u32,
 }
 
-/// What can be had of reservations.
+/// The offerings of reservations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reserved {
-    /// One for each type and zone, with the free instances of all its reservations.
+    /// One offering for each type and zone, with the free instances of all its reservations.
     pub offerings: Vec<Offering>,
-    /// What is behind each: what an order names, those that end first at the front.
+    /// The reservations of each offering, with the earliest end first.
     pub lots: BTreeMap<OfferingId, Vec<ReservationLot>>,
-    /// Reservations that are not sold from, by id.
+    /// The reservations that Poolwright does not launch into, by id.
     pub unsold: Vec<(String, ReservationUnusable)>,
 }
 
 impl Reservation {
-    /// Why it is not sold from now, if it is not.
+    /// Returns why Poolwright does not launch into it now; `None` if it does.
     pub fn unsold(&self, now: Timestamp) -> Option<ReservationUnusable> {
         let is_name = |text: &&String| text.is_empty() || !labels::is_value(text);
         if let Some(name) = [&self.instance_type, &self.zone].into_iter().find(is_name) {
@@ -157,8 +158,8 @@ impl Reservation {
 }
 
 impl Reserved {
-    /// What can be had of these reservations now, of the types that `is_known`. Instances that were ordered a moment ago
-    /// and that EC2 still counts as free are the caller's to take off `available`.
+    /// Makes the offerings of these reservations now, for types that `is_known`. The caller must subtract recent launches from
+    /// `available`, because EC2 counts them as free for a moment.
     pub fn of(
         reservations: &[Reservation],
         region: &str,
@@ -183,13 +184,13 @@ impl Reserved {
         let mut all = Self { unsold, ..Self::default() };
         let today = now.to_zoned(TimeZone::UTC).date();
         for (id, mut reservations) in sold {
-            // What never ends comes last.
+            // Reservations without an end come last.
             reservations.sort_by_key(|one| (one.ends.is_none(), one.ends, &one.id));
             reservations.dedup_by(|later, first| later.id == first.id);
             let ids: Vec<_> = reservations.iter().map(|one| one.id.as_str()).collect();
             let quote = Quote {
                 usd_per_hour: UsdPerHour::ZERO,
-                source: PriceSource::new(format!("paid for beforehand: {}", ids.join(", "))),
+                source: PriceSource::new(format!("paid in advance: {}", ids.join(", "))),
                 as_of: Some(today),
             };
             let available = reservations.iter().fold(0u32, |sum, one| sum.saturating_add(one.available));

@@ -1,8 +1,8 @@
-//! Spot prices: what DescribeSpotPriceHistory says now.
+//! Spot prices, from DescribeSpotPriceHistory.
 //!
-//! Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html>. Asked with the start
-//! time now, EC2 gives the price of each type and zone that is in force, with the time at which it came into force: a price
-//! that has been steady for days is days old and still the price. History reaches back 90 days.
+//! Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html>. With the current time as start
+//! time, EC2 returns the current price of each type and zone, and the time since which it is valid. A stable price can be days old. The
+//! history has 90 days.
 
 use std::collections::BTreeMap;
 
@@ -15,77 +15,77 @@ use poolwright_terms::labels;
 
 use crate::id::shown;
 
-/// How old a price may be, unless somebody says otherwise: a third of what the history reaches back.
+/// The default maximum age of a price: a third of the 90 days of history.
 pub const DEFAULT_MAX_AGE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// What the history calls Linux. What is sold under other names has licences in its price.
+/// The history's names for Linux. Prices of other products include licences.
 const LINUX: [&str; 2] = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"];
 
 pub(super) const SOURCE: &str = "EC2 spot price history";
 pub(super) const AT_FLOOR: &str =
-    "EC2 spot price history: a tenth of on-demand, AWS's floor, so no market price";
+    "EC2 spot price history: a tenth of the on-demand price, which is AWS's minimum and not a market price";
 
 /// One entry of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpotEntry {
-    /// Type.
+    /// The instance type.
     pub instance_type: String,
-    /// Zone, by its name.
+    /// The name of the zone.
     pub zone: String,
-    /// What runs on it: `Linux/UNIX`.
+    /// The product: `Linux/UNIX`.
     pub product: String,
-    /// Dollars per hour, as EC2 writes them.
+    /// The price in dollars per hour, in EC2's format.
     pub price: String,
-    /// Since when.
+    /// The time since which the price is valid.
     pub since: Timestamp,
 }
 
 /// The spot price of a type in a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpotPrice {
-    /// The price; unknown where the latest entry is in quarantine or cannot be read.
+    /// The price; unknown if the latest entry is in quarantine or cannot be parsed.
     pub price: Price,
-    /// Since when.
+    /// The time since which the price is valid.
     pub since: Timestamp,
 }
 
-/// Why an entry says nothing usable.
+/// The reason why an entry is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpotRefusal {
-    /// Another product.
+    /// The entry is for another product.
     #[error("a spot price for `{0}`, not for Linux")]
     OtherProduct(String),
-    /// Names that cannot be those of a type and a zone.
-    #[error("a spot price for `{instance_type}` in `{zone}`, which cannot be the names of a type and a zone")]
+    /// The instance type or the zone is invalid.
+    #[error("a spot price for `{instance_type}` in `{zone}`, which are not valid names of a type and a zone")]
     NoNames {
-        /// Type.
+        /// The instance type.
         instance_type: String,
-        /// Zone.
+        /// The zone.
         zone: String,
     },
-    /// Older than a price that is in force can be.
-    #[error("a spot price of {instance_type} in {zone} of {since}, too old to go by")]
+    /// The entry is older than the maximum age.
+    #[error("a spot price of {instance_type} in {zone} of {since}, which is too old")]
     Stale {
-        /// Type.
+        /// The instance type.
         instance_type: String,
-        /// Zone.
+        /// The zone.
         zone: String,
-        /// Since when.
+        /// The time since which the price is valid.
         since: Timestamp,
     },
-    /// No amount of money. The type has no known price there then, for an older one is no longer in force.
-    #[error("a spot price of {instance_type} in {zone} that is `{text}`, which is no amount of dollars")]
+    /// The price is not a number. The type then has no known price in the zone, because older prices are no longer valid.
+    #[error("a spot price of {instance_type} in {zone} that is `{text}`, which is not a valid amount")]
     NotAnAmount {
-        /// Type.
+        /// The instance type.
         instance_type: String,
-        /// Zone.
+        /// The zone.
         zone: String,
-        /// What it says.
+        /// The price in the entry.
         text: String,
     },
 }
 
-/// Spot prices by type and zone. What is not there is not offered as spot.
+/// Spot prices by type and zone. A type without a price is not offered as spot capacity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpotPrices {
     latest: BTreeMap<(InstanceTypeName, Zone), SpotPrice>,
@@ -93,8 +93,8 @@ pub struct SpotPrices {
 }
 
 impl SpotPrices {
-    /// The latest price of each type and zone, as long as it is no older than `max_age`. Entries may come in any order; of
-    /// two of one time the dearer counts.
+    /// Takes the latest price of each type and zone that is not older than `max_age`. The order of the entries does not matter. If two
+    /// entries have the same time, the higher price counts.
     pub fn of_history(
         entries: impl IntoIterator<Item = SpotEntry>,
         now: Timestamp,
@@ -131,28 +131,28 @@ impl SpotPrices {
         Self { latest, refused }
     }
 
-    /// The price of a type in a zone.
+    /// Returns the price of a type in a zone.
     pub fn get(&self, name: &InstanceTypeName, zone: &Zone) -> Option<&SpotPrice> {
         self.latest.get(&(name.clone(), zone.clone()))
     }
 
-    /// How many types and zones have one.
+    /// Returns the number of prices.
     pub fn len(&self) -> usize {
         self.latest.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no prices.
     pub fn is_empty(&self) -> bool {
         self.latest.is_empty()
     }
 
-    /// Entries that were not used.
+    /// Returns the entries that were not used.
     pub fn refused(&self) -> &[SpotRefusal] {
         &self.refused
     }
 }
 
-/// Which of two entries of one time counts: what cannot be read, then the dearer.
+/// The precedence of entries with the same time: an invalid entry, then the higher price.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Amount(UsdPerHour),

@@ -17,7 +17,7 @@ use crate::dns::DnsFailure;
 /// The identity of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Caller {
-    /// Its account.
+    /// The account.
     pub account: String,
     /// The region.
     pub region: String,
@@ -35,7 +35,7 @@ fn credentials(answer: &CallResult, who: Option<(&str, &str)>) -> Verdict {
         }
         (CallResult::NoCredentials, _) => {
             return Verdict::wrong(
-                "there are none: neither variables nor a profile, nor a role of this pod or machine",
+                "there are none: no environment variables, no profile, and no role of this pod or machine",
                 "aws eks create-pod-identity-association --cluster-name CLUSTER --namespace poolwright \
                  --service-account poolwright --role-arn ROLE (in a pod), or export AWS_PROFILE=NAME",
             );
@@ -49,12 +49,12 @@ fn credentials(answer: &CallResult, who: Option<(&str, &str)>) -> Verdict {
             "aws sso login, or export a new AWS_SESSION_TOKEN",
         ),
         "SignatureDoesNotMatch" | "IncompleteSignature" => Verdict::wrong(
-            format!("the secret is not that of the key, or the clock of this machine is wrong ({code})"),
+            format!("the secret does not belong to the key, or the clock of this machine is wrong ({code})"),
             "aws configure list (shows which key is used, and where it is from)",
         ),
         "InvalidClientTokenId" | "InvalidAccessKeyId" | "UnrecognizedClientException" | "AuthFailure" => {
             Verdict::wrong(
-                format!("AWS does not know the key, or the key is of another partition ({code})"),
+                format!("AWS does not know the key, or the key belongs to another partition ({code})"),
                 "aws configure list (shows which key is used, and where it is from)",
             )
         }
@@ -71,10 +71,10 @@ fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
         ),
         (CallResult::Done, Some(_)) => Verdict::fine(format!("{name} answers and is enabled")),
         (CallResult::Done, None) => Verdict::wrong(
-            format!("EC2 knows no region {name}"),
+            format!("there is no region {name}"),
             "aws ec2 describe-regions --all-regions --query Regions[].RegionName (lists the names for --aws-region)",
         ),
-        // Whoever is not enabled there is not known there either.
+        // EC2 authenticated the caller. In a region that the account has not enabled it would not.
         (answer, _) if answer.is_forbidden() => Verdict::fine(format!("{name} answers")),
         (CallResult::Refused { code, .. }, _) if code == "OptInRequired" || code == "AuthFailure" => {
             Verdict::wrong(
@@ -83,13 +83,13 @@ fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
             )
         }
         (CallResult::DnsFailure(DnsFailure::OfRegion { host, why, .. }), _) => Verdict::wrong(
-            format!("{host} does not resolve ({why}): there is no region {name}, or no DNS"),
-            "correct --aws-region, AWS_REGION or the profile; where the region is right, see to the DNS of this machine",
+            format!("{host} does not resolve ({why}): there is no region {name}, or DNS does not work"),
+            "correct --aws-region, AWS_REGION or the profile; if the region is right, check the DNS of this machine",
         ),
         (CallResult::NoResponse(why), _) => Verdict::wrong(
             format!("{name} does not answer: {why}"),
             format!(
-                "curl -sS https://ec2.{name}.amazonaws.com/ping (must answer healthy: correct --aws-region, or let this machine out)"
+                "curl -sS https://ec2.{name}.amazonaws.com/ping (must answer healthy; if not, correct --aws-region or the network)"
             ),
         ),
         (answer, _) => Verdict::undetermined(answer.reason()),
@@ -98,7 +98,7 @@ fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
 
 /// Whether the clocks of AWS and this machine agree.
 fn clock(theirs: Option<Timestamp>, ours: Timestamp) -> Verdict {
-    let Some(theirs) = theirs else { return Verdict::undetermined("no answer of AWS had a date") };
+    let Some(theirs) = theirs else { return Verdict::undetermined("no response of AWS had a date") };
     let ahead = ours.as_second() - theirs.as_second();
     if ahead.abs() <= TOO_FAR {
         return Verdict::fine(format!("within {TOO_FAR} s of AWS's"));
@@ -106,7 +106,7 @@ fn clock(theirs: Option<Timestamp>, ours: Timestamp) -> Verdict {
     let which = if ahead > 0 { "ahead of" } else { "behind" };
     Verdict::wrong(
         format!(
-            "the clock of this machine is {} s {which} AWS's: AWS refuses what is signed five minutes off",
+            "the clock of this machine is {} s {which} AWS's: AWS rejects requests from a clock that is five minutes off",
             ahead.abs()
         ),
         "timedatectl set-ntp true",
@@ -191,7 +191,7 @@ mod tests {
         let (unknown, _) = why(credentials(&CallResult::refused("InvalidClientTokenId"), None));
         assert!(unknown.contains("does not know the key"), "{unknown}");
         let (secret, _) = why(credentials(&CallResult::refused("SignatureDoesNotMatch"), None));
-        assert!(secret.contains("secret is not that of the key"), "{secret}");
+        assert!(secret.contains("secret does not belong to the key"), "{secret}");
         assert!(matches!(
             credentials(&CallResult::refused("RequestLimitExceeded"), None),
             Verdict::Undetermined(_)

@@ -40,7 +40,7 @@ impl CallResult {
                     code: code.to_owned(),
                     blamed: service.message().and_then(blamed).map(str::to_owned),
                 },
-                None => Self::NoResponse("the answer has no code: something on the way, not AWS".to_owned()),
+                None => Self::NoResponse("the response has no error code, so it is from a proxy and not from AWS".to_owned()),
             };
         }
         if let Some(unresolved) = DnsFailure::among(error) {
@@ -62,7 +62,7 @@ impl CallResult {
         matches!(self, Self::Refused { code, .. } if FORBIDDEN.contains(&code.as_str()))
     }
 
-    /// Why the response leaves the question open.
+    /// Returns why the response is inconclusive.
     pub fn reason(&self) -> String {
         match self {
             Self::Done => "AWS answered".to_owned(),

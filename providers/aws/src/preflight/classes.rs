@@ -34,7 +34,7 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<CheckResult> 
     let uses_alias = spec.ami_selector_terms.iter().any(|term| term.alias.is_some());
     let image = if uses_alias && scope.kubernetes.is_none() {
         Verdict::undetermined(
-            "which image an alias stands for depends on the version of the cluster, which does not answer",
+            "the image of an alias depends on the Kubernetes version of the cluster, which does not answer",
         )
     } else {
         found(&parts.images, edit("amiSelectorTerms"), |images| images_of(images))
@@ -58,7 +58,7 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<CheckResult> 
         result("image", image),
         result("role", profile),
     ];
-    // Where a class says nothing there is nothing to say.
+    // Show only the parts that the class has.
     if let Some(placement) = &parts.placement {
         let says = |group: &ResolvedPlacementGroup| format!("{} ({})", group.id, group.strategy);
         found.push(result("placement group", self::found(placement, edit("placementGroup"), says)));
@@ -94,7 +94,7 @@ fn subnets_of(subnets: &[ResolvedSubnet]) -> Verdict {
         .collect();
     if subnets.iter().all(|subnet| subnet.available_addresses == Some(0)) {
         return Verdict::wrong(
-            format!("no address is free: {}", each.join(", ")),
+            format!("the subnets have no free addresses: {}", each.join(", ")),
             "aws ec2 create-subnet --vpc-id VPC --cidr-block CIDR --availability-zone ZONE, with the tags of the class",
         );
     }
@@ -125,10 +125,10 @@ fn profile_of(seen: &ProfileState, cluster: &str) -> Verdict {
             deploy(cluster, &format!("NodeRoleName={role}")),
         ),
         ProfileState::ToCreate { profile, role_exists: Some(true), role } => {
-            Verdict::fine(format!("role {role}; instance profile {profile} is made with the first node"))
+            Verdict::fine(format!("role {role}; Poolwright creates the instance profile {profile} with the first node"))
         }
         ProfileState::ToCreate { role, role_exists: None, .. } => Verdict::undetermined(format!(
-            "whether the role is there may not be asked: aws iam get-role --role-name {role}"
+            "iam:GetRole is not allowed, which Poolwright needs for nothing else: aws iam get-role --role-name {role}"
         )),
     }
 }

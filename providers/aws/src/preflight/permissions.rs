@@ -66,7 +66,7 @@ pub(super) fn verdict(action: &str, probe: &Probe) -> Verdict {
             Verdict::fine("allowed")
         }
         CallResult::Refused { blamed: Some(other), .. } if answer.is_forbidden() && other != action => {
-            Verdict::undetermined(format!("the try was refused for {other} first"))
+            Verdict::undetermined(format!("the call was refused for lack of {other} first"))
         }
         answer if answer.is_forbidden() => Verdict::wrong("not allowed", fix(action)),
         answer => Verdict::undetermined(answer.reason()),
@@ -160,6 +160,6 @@ mod tests {
         assert!(fix.contains("\"ec2:CreateFleet\""), "{fix}");
         assert!(verdict("ec2:CreateFleet", &refused(Some("ec2:CreateFleet"))).is_wrong());
         let other = verdict("ec2:CreateFleet", &refused(Some("iam:PassRole")));
-        assert_eq!(other, Verdict::undetermined("the try was refused for iam:PassRole first"));
+        assert_eq!(other, Verdict::undetermined("the call was refused for lack of iam:PassRole first"));
     }
 }

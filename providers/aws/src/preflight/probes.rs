@@ -1,7 +1,7 @@
-//! Trying each action: as a dry run where EC2 has one, else by a call that does no harm.
+//! Probes each action with a dry run, or with a harmless call if the service has no dry runs.
 //!
-//! Nothing here may launch, end, make or change anything, whatever stands behind the address that is asked: calls that would have
-//! an effect are dry runs or name things that are not there.
+//! No probe may launch, terminate, create or change anything, even if the endpoint is not AWS. A call that could have an effect is a
+//! dry run, or names a resource that does not exist.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
     let names_group = parts.iter().any(|(_, spec, _)| spec.placement_group.is_some());
     let placement = async {
         if !names_group {
-            return Probe::Skipped("no EC2NodeClass names a placement group, so it is not asked".to_owned());
+            return Probe::Skipped("not needed, because no EC2NodeClass names a placement group".to_owned());
         }
         called(CallResult::of(&ec2.describe_placement_groups().dry_run(true).send().await))
     };
@@ -62,11 +62,11 @@ async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
         let asked = pricing.get_products().service_code(request::SERVICE_CODE).max_results(1).send().await;
         called(CallResult::of(&asked))
     };
-    // What is looked at when an answer was lost.
+    // Poolwright needs this action when the response of a launch is lost.
     let fleets = async { CallResult::of(&ec2.describe_fleets().dry_run(true).send().await) };
     let of_fleets = async { CallResult::of(&ec2.describe_tags().dry_run(true).send().await) };
     let (fleets, of_fleets) = futures::join!(fleets, of_fleets);
-    // What is looked at for interruptions and for what is paid already.
+    // Poolwright needs these actions for interruptions and for reservations.
     let (placement, reservations, statuses, requests) = futures::join!(
         placement,
         async { CallResult::of(&ec2.describe_capacity_reservations().dry_run(true).send().await) },
@@ -161,7 +161,7 @@ async fn fleet(clients: &Clients, scope: &Scope) -> Probe {
     let answer = CallResult::of(&made.send().await);
     match (&answer, &name) {
         (CallResult::Refused { code, .. }, None) if code.contains("NotFound") => Probe::Skipped(
-            "there is no launch template of this cluster to try it with: the first launch makes one"
+            "the probe needs a launch template of this cluster, which the first launch creates"
                 .to_owned(),
         ),
         _ => called(answer),
@@ -177,7 +177,7 @@ async fn run(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
         Some((subnet, group, image, parts))
     });
     let Some((subnet, group, image, parts)) = usable else {
-        let why = "there is no EC2NodeClass with subnets, security groups and an image to try it with";
+        let why = "the probe needs an EC2NodeClass with subnets, security groups and an image";
         return ["ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"]
             .map(|action| (action, Probe::Skipped(why.to_owned())))
             .into();
@@ -199,20 +199,22 @@ async fn run(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
     };
     let run = CallResult::of(&ask().send().await);
     let pass = match &parts.profile {
-        _ if run.is_forbidden() => Probe::Skipped("the try without a role is refused already".to_owned()),
+        _ if run.is_forbidden() => Probe::Skipped("the same call without a role is already refused".to_owned()),
         Ok(ProfileState::Exists(profile)) => {
             let profile = IamInstanceProfileSpecification::builder().name(profile).build();
             called(CallResult::of(&ask().iam_instance_profile(profile).send().await))
         }
         Ok(ProfileState::ToCreate { profile, .. }) => {
-            Probe::Skipped(format!("the instance profile {profile} is made with the first node"))
+            Probe::Skipped(format!(
+                "the probe needs the instance profile {profile}, which Poolwright creates with the first node"
+            ))
         }
-        Err(_) => Probe::Skipped("there is no instance profile to try it with".to_owned()),
+        Err(_) => Probe::Skipped("the probe needs an instance profile".to_owned()),
     };
-    // Tags are given in the same call: what is refused for them is blamed on them.
+    // The call includes tags, so the error names ec2:CreateTags if that permission is missing.
     let tags = match &run {
         CallResult::Refused { blamed: None, .. } if run.is_forbidden() => {
-            Probe::Skipped("the try with tags is refused, and AWS does not say for which action".to_owned())
+            Probe::Skipped("the call with tags is refused, and AWS does not say for which action".to_owned())
         }
         _ => called(run.clone()),
     };
@@ -223,17 +225,17 @@ async fn ends(clients: &Clients, scope: &Scope) -> All {
     let own = instances::list(&clients.ec2, &scope.cluster).await;
     let instance = own.ok().and_then(|own| Some(own.found.first()?.id.to_string()));
     let terminate = match instance {
-        // EC2 finds the instance before it says who may end it.
+        // EC2 looks up the instance before it checks the permission.
         Some(id) => called(CallResult::of(
             &clients.ec2.terminate_instances().dry_run(true).instance_ids(id).send().await,
         )),
-        None => Probe::Skipped("there is no instance of this cluster to try it with".to_owned()),
+        None => Probe::Skipped("the probe needs an instance of this cluster".to_owned()),
     };
     let deleted =
         clients.ec2.delete_launch_template().dry_run(true).launch_template_name(NOBODY).send().await;
     let delete = match CallResult::of(&deleted) {
         CallResult::Refused { code, .. } if code.contains("NotFound") => Probe::Skipped(
-            "EC2 looks for the launch template first, and none is given away to try it with".to_owned(),
+            "EC2 looks up the launch template before it checks the permission, and the probe risks no existing one".to_owned(),
         ),
         answer => called(answer),
     };
@@ -243,7 +245,7 @@ async fn ends(clients: &Clients, scope: &Scope) -> All {
 async fn iam(clients: &Clients, parts: &[Parts<'_>]) -> All {
     let iam = &clients.iam;
     let there = parts.iter().find_map(|(_, _, parts)| match &parts.profile {
-        // Others are the user's, and Poolwright needs no right to make them.
+        // Other profiles belong to the user, and Poolwright needs no permission to create them.
         Ok(ProfileState::Exists(profile)) => {
             Some(profile.as_str()).filter(|name| name.starts_with("poolwright-"))
         }
@@ -254,13 +256,13 @@ async fn iam(clients: &Clients, parts: &[Parts<'_>]) -> All {
         &iam.add_role_to_instance_profile().instance_profile_name(NOBODY).role_name(NOBODY).send().await,
     );
     let create = match there {
-        // It is there, so it is not made again.
+        // The profile exists, so the call creates nothing.
         Some(profile) => {
             let made = iam.create_instance_profile().instance_profile_name(profile).send().await;
             Probe::Called(CallResult::of(&made), IAM_LETS_THROUGH)
         }
         None => Probe::Skipped(
-            "IAM has no dry run, and there is no instance profile of Poolwright's that could not be made again".to_owned(),
+            "IAM has no dry runs, and the probe needs an existing instance profile of Poolwright".to_owned(),
         ),
     };
     BTreeMap::from([
@@ -279,15 +281,15 @@ async fn sqs(clients: &Clients, queue: &Queue) -> All {
         }
     };
     let (receive, delete) = match &queue.url {
-        None => (not("there is no queue to try it with"), not("there is no queue to try it with")),
+        None => (not("the probe needs a queue"), not("the probe needs a queue")),
         Some(url) => {
-            // A receipt that is none deletes nothing; its refusal is within an answer that says who is let through.
+            // An invalid receipt deletes nothing. SQS rejects it only after it has checked the permission.
             let entry = DeleteMessageBatchRequestEntry::builder().id("0").receipt_handle(NOBODY).build().ok();
             let deleted =
                 clients.sqs.delete_message_batch().queue_url(url).set_entries(entry.map(|one| vec![one]));
             let delete = Probe::Called(CallResult::of(&deleted.send().await), &["ReceiptHandleIsInvalid"]);
             let receive = match queue.messages {
-                // Each receipt counts towards the dead letters, so messages are left to the controller.
+                // SQS counts each receive of a message towards the dead-letter limit, so leave messages to the controller.
                 Some(0) => {
                     let received = clients
                         .sqs
@@ -298,10 +300,10 @@ async fn sqs(clients: &Clients, queue: &Queue) -> All {
                     called(CallResult::of(&received.send().await))
                 }
                 Some(_) => {
-                    not("messages wait in the queue, and receiving one counts towards its dead letters")
+                    not("the queue has messages, and SQS would count the probe towards their dead-letter limit")
                 }
                 None => not(
-                    "whether messages wait in the queue may not be asked, and receiving one counts towards its dead letters",
+                    "the queue may have messages, and SQS would count the probe towards their dead-letter limit",
                 ),
             };
             (receive, delete)

@@ -40,7 +40,7 @@ fn owner(arn: &str, caller: &Caller) -> Verdict {
     if *account != caller.account {
         return Verdict::wrong(
             format!(
-                "it is of account {account}, and the nodes of {}: Poolwright ignores its messages",
+                "it belongs to account {account}, and the nodes to {}: Poolwright ignores its messages",
                 caller.account
             ),
             "give a queue of this account with --aws-interruption-queue",
@@ -176,7 +176,7 @@ pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> 
                 Verdict::wrong(format!("there is no queue at {url}"), "correct --aws-interruption-queue")
             }
             read_result if read_result.is_forbidden() => Verdict::undetermined(format!(
-                "it is there; sqs:GetQueueAttributes is not allowed, which Poolwright needs for nothing else: aws sqs \
+                "it exists; sqs:GetQueueAttributes is not allowed, which Poolwright needs for nothing else: aws sqs \
                  get-queue-attributes --queue-url {url} --attribute-names All"
             )),
             read_result => Verdict::undetermined(read_result.reason()),
@@ -203,7 +203,7 @@ pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> 
             result(
                 "rules",
                 Verdict::undetermined(format!(
-                    "EventBridge is not asked: aws events list-rule-names-by-target --target-arn {}",
+                    "Poolwright does not call EventBridge; check the rules yourself: aws events list-rule-names-by-target --target-arn {}",
                     attributes.arn
                 )),
             ),

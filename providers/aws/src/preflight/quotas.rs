@@ -1,4 +1,4 @@
-//! How many vCPUs of GPU types the account may run.
+//! Checks the quotas of GPU instances, in vCPUs.
 //!
 //! Codes: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html>. Quotas are counted in vCPUs, per region.
 
@@ -22,10 +22,10 @@ const ALL: [Quota; 4] = [
     Quota { code: "L-7212CCBC", name: "spot P types" },
 ];
 
-/// vCPUs to ask for: the largest G and P types have 192.
+/// The quota to request, in vCPUs. The largest G and P types have 192.
 const WANTED: u32 = 192;
 
-/// The quota of each, or the reason why it could not be read.
+/// Returns the verdict of each quota: its value, or the reason why it could not be read.
 fn verdicts(found: &[Result<u64, String>; 4]) -> [Verdict; 4] {
     let any = found.iter().any(|one| matches!(one, Ok(vcpus) if *vcpus > 0));
     std::array::from_fn(|at| {
@@ -35,9 +35,9 @@ fn verdicts(found: &[Result<u64, String>; 4]) -> [Verdict; 4] {
         );
         match &found[at] {
             Ok(0) if any => Verdict::undetermined(format!(
-                "0 vCPUs: nothing of it can be bought. If a pool wants it: {raise}"
+                "0 vCPUs: Poolwright cannot launch these types. If a pool needs them: {raise}"
             )),
-            Ok(0) => Verdict::wrong("0 vCPUs: nothing of it can be bought", raise),
+            Ok(0) => Verdict::wrong("0 vCPUs: Poolwright cannot launch these types", raise),
             Ok(vcpus) => Verdict::fine(format!("{vcpus} vCPUs")),
             Err(why) => Verdict::undetermined(format!(
                 "{why}: aws service-quotas get-service-quota --service-code ec2 --quota-code {code}"
@@ -59,7 +59,7 @@ pub(super) async fn check(clients: &Clients) -> Vec<CheckResult> {
             );
         }
         let value = asked.ok().and_then(|asked| asked.quota()?.value()).ok_or_else(|| answer.reason())?;
-        // A number of vCPUs, which AWS writes as a decimal.
+        // AWS writes the number of vCPUs as a decimal.
         Ok(if value.is_finite() && value > 0.0 { value as u64 } else { 0 })
     };
     let found = futures::join!(ask(&ALL[0]), ask(&ALL[1]), ask(&ALL[2]), ask(&ALL[3]));

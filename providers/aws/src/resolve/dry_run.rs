@@ -1,9 +1,9 @@
-//! Whether AWS would let a class be launched with, without launching anything: EC2 answers a call with `DryRun` by whether it is
-//! allowed.
+//! A dry run of a launch, which shows whether AWS would allow it. With the parameter `DryRun`, EC2 checks the permissions of a call and
+//! has no effect.
 //!
-//! Three calls are tried, as a launch makes them: CreateLaunchTemplate, CreateFleet, and RunInstances, which a fleet makes in our name
-//! and which is where EC2 looks whether the nodes' role may be passed. They name the tags that a launch gives, for policies look at
-//! these. Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonParameters.html>, `DryRun`.
+//! The dry run makes the three calls of a launch: CreateLaunchTemplate, CreateFleet, and RunInstances. A fleet calls RunInstances in
+//! Poolwright's name, and there EC2 checks whether Poolwright may pass the role of the nodes. The calls have the tags of a launch,
+//! because policies depend on them. Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonParameters.html>, `DryRun`.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ use crate::tags::{self, Tags};
 
 /// The condition.
 const KIND: &str = "Validated";
-/// How long the success of a dry run counts. A launch that fails for a permission makes it void.
+/// How long a successful dry run is valid. A launch that fails for lack of a permission ends that time.
 const ALLOWED_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// How soon a failed dry run is repeated. A person who adds a permission waits for the result.
 const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(2);
@@ -108,7 +108,7 @@ fn condition_of(tried: Result<(), ProviderError>) -> NodeClassCondition {
 
 fn dry_run_input(cluster: &str, class: &ResolvedNodeClass) -> Option<DryRunInput> {
     let image = class.images.first()?;
-    // Of a type that every region has; nothing is launched.
+    // Every region has these types. Nothing is launched.
     let kind = if image.architecture == Arch::Arm64.as_str() { "m6g.large" } else { "m5.large" };
     let mut all = class.spec.tags.clone();
     all.insert(tags::CLUSTER.to_owned(), cluster.to_owned());
@@ -185,7 +185,7 @@ async fn try_all(ec2: &aws_sdk_ec2::Client, cluster: &str, about: &DryRunInput) 
         .subnet_id(&about.subnet)
         .set_security_group_ids(Some(about.groups.clone()))
         .iam_instance_profile(IamInstanceProfileSpecification::builder().name(&about.profile).build())
-        // Organizations refuse launches without.
+        // Policies of organizations may reject launches without this setting.
         .metadata_options(
             InstanceMetadataOptionsRequest::builder().http_tokens(HttpTokensState::Required).build(),
         )
@@ -203,10 +203,10 @@ where
     R: std::fmt::Debug + Send + Sync + 'static,
 {
     match answer {
-        // Not of this API; nothing was asked for that does anything.
+        // EC2 never returns success to a dry run, but a simulated AWS may. The call had no effect.
         Ok(_) => Ok(()),
         Err(error) => match code(&error) {
-            // Resolution for only when the call is allowed: the template is never made, the type may not be sold in this zone.
+            // EC2 returns these errors only to permitted callers: the template does not exist, or the zone does not offer the type.
             Some("DryRunOperation" | "Unsupported") => Ok(()),
             Some(code) if code.starts_with("InvalidLaunchTemplateName.NotFound") => Ok(()),
             _ => Err(provider_error(action, error)),

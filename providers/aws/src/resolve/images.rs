@@ -120,7 +120,7 @@ async fn named(
         (Some(id), ..) => return Ok(Some(vec![Named { id: id.clone(), nvidia: None }])),
         (None, Some(name), _) => vec![Parameter { name: name.clone(), nvidia: None }],
         (None, None, Some(alias)) => parameters(alias, kubernetes).ok_or_else(|| {
-            unusable(class, field, format!("`{alias}` is no alias: use al2023@latest or bottlerocket@latest"))
+            unusable(class, field, format!("`{alias}` is not an alias: use al2023@latest or bottlerocket@latest"))
         })?,
         (None, None, None) => return Ok(None),
     };
@@ -146,8 +146,8 @@ async fn named(
     if named.is_empty() {
         let cause = match &term.alias {
             Some(alias) => format!(
-                "AWS publishes no image as {alias} for Kubernetes {kubernetes} in this region (no parameter {}): use a version \
-                 that it publishes, or name the image by id",
+                "AWS has no image {alias} for Kubernetes {kubernetes} in this region (no parameter {}): use a version that exists, \
+                 or select the image by id",
                 parameters[0].name
             ),
             None => format!("there is no parameter {} in this region: correct it", parameters[0].name),

@@ -60,7 +60,7 @@ pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
         return Ok(());
     }
     Err(ProviderError::Invalid(format!(
-        "{}/{} `{}` is no node class of the aws provider: correct spec.template.spec.nodeClassRef of the pool to group {GROUP}, \
+        "{}/{} `{}` is not a node class of the aws provider: correct spec.template.spec.nodeClassRef of the pool to group {GROUP}, \
          kind {KIND}",
         key.group, key.kind, key.name
     )))

@@ -17,10 +17,10 @@ pub(super) async fn find(
 ) -> Result<ResolvedPlacementGroup, ProviderError> {
     let ask = ec2.describe_placement_groups();
     let asked = match (&wanted.id, &wanted.name) {
-        // A group that another account shares is known by its id alone. Source:
+        // A group that another account shares can only be found by its id. Source:
         // <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribePlacementGroups.html>.
         (Some(id), _) => ask.group_ids(id),
-        // A filter, since asking for a name that is not there is an error.
+        // Use a filter, because a missing name in the parameter is an error.
         (None, Some(name)) => ask.filters(Filter::builder().name("group-name").values(escaped(name)).build()),
         (None, None) => return Err(unusable(class, FIELD, "give a name or an id")),
     };
@@ -40,7 +40,7 @@ fn usable(wanted: &PlacementGroup, found: Option<&Described>) -> Result<Resolved
     let name = wanted.id.as_deref().or(wanted.name.as_deref()).unwrap_or_default();
     let Some(found) = found else {
         return Err(format!(
-            "there is no placement group `{name}` in this region: correct it, or make one (aws ec2 create-placement-group \
+            "there is no placement group `{name}` in this region: correct it, or create one (aws ec2 create-placement-group \
              --group-name NAME --strategy cluster)"
         ));
     };
@@ -55,14 +55,14 @@ fn usable(wanted: &PlacementGroup, found: Option<&Described>) -> Result<Resolved
     match wanted.partition {
         Some(partition) if strategy != PlacementStrategy::Partition.as_str() => {
             return Err(format!(
-                "partition {partition} is asked for, and the placement group `{name}` has none, for its strategy is {strategy}: \
-                 remove placementGroup.partition, or name a group of partitions"
+                "the placement group `{name}` has no partition {partition}, because its strategy is {strategy}: remove \
+                 placementGroup.partition, or name a group with the strategy partition"
             ));
         }
         Some(partition) if partition > partitions => {
             return Err(format!(
-                "partition {partition} is asked for, and the placement group `{name}` has {partitions}: name one of 1 to \
-                 {partitions}, or leave placementGroup.partition out"
+                "the placement group `{name}` has no partition {partition}, only 1 to {partitions}: correct placementGroup.partition, \
+                 or remove it"
             ));
         }
         _ => {}
@@ -96,7 +96,7 @@ mod tests {
         let available = |strategy| described(PlacementGroupState::Available, strategy, 0);
         let three = described(PlacementGroupState::Available, PlacementStrategy::Partition, 3);
         for (wanted, found, words) in [
-            (named(None), None, "no placement group `training` in this region: correct it, or make one"),
+            (named(None), None, "no placement group `training` in this region: correct it, or create one"),
             (
                 named(None),
                 Some(described(PlacementGroupState::Deleting, PlacementStrategy::Cluster, 0)),
@@ -107,7 +107,7 @@ mod tests {
                 Some(available(PlacementStrategy::Cluster)),
                 "its strategy is cluster: remove placementGroup.partition",
             ),
-            (named(Some(4)), Some(three.clone()), "has 3: name one of 1 to 3"),
+            (named(Some(4)), Some(three.clone()), "has no partition 4, only 1 to 3"),
         ] {
             let why = usable(&wanted, found.as_ref()).expect_err(words);
             assert!(why.contains(words), "{why}");

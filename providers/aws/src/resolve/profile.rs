@@ -6,8 +6,8 @@ use super::unusable;
 use crate::error::{code, provider_error};
 use crate::node_class::EC2NodeClassSpec;
 
-/// The name of the instance profile that nodes get: the one that is named, which must be there and have a role; for a role, ours
-/// with that role in it, which is made where it is missing.
+/// Returns the name of the instance profile for nodes. A profile that the class names must exist and have a role. For a role, it is
+/// Poolwright's own profile with that role, which this function creates if necessary.
 pub(super) async fn find(
     iam: &aws_sdk_iam::Client,
     class: &str,
@@ -25,9 +25,9 @@ pub(super) async fn find(
 pub(crate) enum ProfileState {
     /// A profile with a role.
     Exists(String),
-    /// Our own profile, which the first launch creates.
+    /// Poolwright's own profile, which the first launch creates.
     ToCreate {
-        /// Its name.
+        /// The name.
         profile: String,
         /// The role.
         role: String,
@@ -43,7 +43,7 @@ pub(super) async fn look(
     spec: &EC2NodeClassSpec,
 ) -> Result<ProfileState, ProviderError> {
     let (None, Some(role)) = (&spec.instance_profile, &spec.role) else {
-        // A named profile is looked at, and nothing named is an error.
+        // For a named profile `find` creates nothing. A class with neither is an error.
         return Ok(ProfileState::Exists(find(iam, class, spec).await?));
     };
     let profile = own(role);
@@ -59,7 +59,7 @@ pub(super) async fn look(
     Ok(ProfileState::ToCreate { profile, role: role.clone(), role_exists })
 }
 
-/// The name of our profile for a role.
+/// Returns the name of Poolwright's profile for a role.
 fn own(role: &str) -> String {
     format!("poolwright-{role}").chars().take(128).collect()
 }
@@ -68,7 +68,7 @@ async fn named(iam: &aws_sdk_iam::Client, class: &str, name: &str) -> Result<Str
     match roles(iam, name).await? {
         None => {
             let cause = format!(
-                "there is no instance profile `{name}`: create it, or give the role of the nodes in spec.role"
+                "there is no instance profile `{name}`: create it, or set spec.role instead of spec.instanceProfile"
             );
             Err(unusable(class, "instanceProfile", cause))
         }
@@ -96,7 +96,7 @@ async fn roles(iam: &aws_sdk_iam::Client, name: &str) -> Result<Option<Vec<Strin
     }
 }
 
-/// Our profile for this role. Each role has one.
+/// Returns Poolwright's profile for this role. Each role has one.
 async fn of_role(iam: &aws_sdk_iam::Client, class: &str, role: &str) -> Result<String, ProviderError> {
     let name = own(role);
     let found = roles(iam, &name).await?;
@@ -115,15 +115,15 @@ async fn of_role(iam: &aws_sdk_iam::Client, class: &str, role: &str) -> Result<S
     match added {
         Ok(_) => Ok(name),
         Err(error) => match code(&error) {
-            // It has one already: ours, when another of us was faster.
+            // The profile already has a role. It is this role if another replica was faster.
             Some("LimitExceeded" | "LimitExceededException") => {
                 let found = roles(iam, &name).await?.unwrap_or_default();
                 if found.iter().any(|one| one == role) {
                     return Ok(name);
                 }
                 let cause = format!(
-                    "instance profile `{name}`, which Poolwright keeps for the role `{role}`, has the role {} in it: remove that, or \
-                     name a profile of your own in spec.instanceProfile",
+                    "Poolwright's instance profile `{name}` for the role `{role}` contains the role {}: remove that role from the \
+                     profile, or name your own profile in spec.instanceProfile",
                     found.join(", ")
                 );
                 Err(unusable(class, "role", cause))

@@ -16,7 +16,7 @@ use super::{Resolution, check_kind, dry_run};
 use crate::node_class::ResolvedPlacementGroup;
 use crate::provider::AwsProvider;
 
-/// A sentence names at most this many instance types.
+/// The maximum number of instance types that a message names.
 const NAMED: usize = 10;
 
 #[async_trait]
@@ -75,7 +75,7 @@ fn report(resolution: &Resolution, too_small: &[InstanceTypeName]) -> NodeClassS
             format!("instance profile {name}")
         }),
     ];
-    // Where none are asked for there is nothing to say, and what was found before is not asked for any more.
+    // A class without a placement group or reservations gets no condition for them, and earlier results are removed.
     match &resolution.placement {
         Some(placement) => {
             let words =
@@ -131,7 +131,7 @@ pub(crate) fn nothing_left(of: &[InstanceTypeName]) -> String {
 }
 
 fn value(found: &impl Serialize) -> Value {
-    // Plain data: it can always be written.
+    // Plain data can always be serialized.
     serde_json::to_value(found).unwrap_or_default()
 }
 
@@ -156,7 +156,7 @@ fn part<T: Serialize>(
             fields.insert(field.to_owned(), Value::Null);
             (ConditionOutcome::False, format!("{}Unusable", kind.trim_end_matches("Ready")), why.clone())
         }
-        // What was found before still stands there.
+        // The field keeps the last result.
         Err(error) => (ConditionOutcome::NoAnswer, "NoAnswer".to_owned(), error.to_string()),
     };
     NodeClassCondition { kind, outcome, reason, message }

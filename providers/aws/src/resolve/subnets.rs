@@ -20,7 +20,7 @@ pub(super) async fn find(
     let mut found = BTreeMap::new();
     for (index, term) in terms.iter().enumerate() {
         let filters = match (&term.id, &term.tags) {
-            // A filter, since asking for an id that is not there is an error that says nothing of the others.
+            // Use a filter, because a missing id in the parameter would fail the whole call.
             (Some(id), _) => vec![Filter::builder().name("subnet-id").values(id).build()],
             (None, Some(tags)) => tag_filters(tags),
             (None, None) => {

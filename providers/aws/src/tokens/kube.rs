@@ -1,4 +1,4 @@
-//! Creates bootstrap tokens as Secrets of the cluster.
+//! Creates bootstrap tokens as Secrets in the cluster.
 
 use std::time::Duration;
 
@@ -19,17 +19,18 @@ use super::{LIFE, Tokens};
 
 /// The namespace of bootstrap tokens.
 const NAMESPACE: &str = "kube-system";
-/// The group that kubeadm allows to join; its own tokens have it.
+/// The group that kubeadm allows to join. kubeadm's own tokens have it.
 /// Source: <https://kubernetes.io/docs/reference/setup-tools/kubeadm/implementation-details/#configure-tls-bootstrapping-for-node-joining>.
 const GROUP: &str = "system:bootstrappers:kubeadm:default-node-token";
 /// The shortest lifetime of a new token by the API server's clock.
 const LEAST_LIFE: SignedDuration = SignedDuration::from_mins(45);
-/// Ids are drawn, and there are two milliards of them: nobody meets another's three times.
+/// The number of attempts to find a free token id. There are two billion ids, so three collisions do not happen by chance.
 const DRAWS: u32 = 3;
-/// How often, and how far apart, it is tried whether the API server takes a new token: its authenticator hears of Secrets by a watch.
+/// How often, and at which interval, Poolwright tries whether the API server accepts a new token. The authenticator learns of new
+/// Secrets by a watch.
 const MAX_POLLS: u32 = 25;
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// The answer of the API server is what it made without what is in it: so nothing of a token is in what its client may log.
+/// Requests only the metadata of the created Secret, so that the response contains nothing of the token that a client could log.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// Creates bootstrap tokens in a cluster.
@@ -37,22 +38,24 @@ pub struct KubeTokens {
     client: Client,
     config: Config,
     cluster: String,
-    /// One that was made and not taken, and when it expires: another would be taken no sooner, and none can be deleted.
+    /// A created token that the API server does not accept, and its expiry. Poolwright tries it again instead of creating another,
+    /// because it has no permission to delete tokens.
     refused: Mutex<Option<(BootstrapToken, Timestamp)>>,
 }
 
 impl KubeTokens {
-    /// Of the cluster of this client; `config` is how it is reached, and `cluster` what Poolwright calls it.
+    /// Makes a creator of tokens for the cluster of this client. `config` is the configuration of the client, and `cluster` the name
+    /// of the cluster in Poolwright.
     pub fn new(client: Client, config: Config, cluster: impl Into<String>) -> Self {
         Self { client, config, cluster: cluster.into(), refused: Mutex::default() }
     }
 
-    /// Writes the token. `None` if its id is taken.
+    /// Creates the Secret of the token. It returns `None` if the id is taken.
     async fn write(&self, token: &BootstrapToken, expires: Timestamp) -> Result<Option<()>, ProviderError> {
         let name = format!("bootstrap-token-{}", token.id());
         let failed = |why: String| {
             ProviderError::Transient(format!(
-                "Secret `{NAMESPACE}/{name}`, a bootstrap token, could not be made: {why}"
+                "Secret `{NAMESPACE}/{name}`, a bootstrap token, could not be created: {why}"
             ))
         };
         let body = secret(&name, token, expires, &self.cluster).to_string().into_bytes();
@@ -68,26 +71,26 @@ impl KubeTokens {
             Err(kube::Error::Api(status)) if status.is_already_exists() => return Ok(None),
             Err(kube::Error::Api(status)) if status.is_forbidden() => {
                 return Err(ProviderError::Invalid(format!(
-                    "Secret `{NAMESPACE}/{name}` may not be made, and nodes of the family Ubuntu join with such a bootstrap token: grant \
-                     {{apiGroups: [\"\"], resources: [secrets], verbs: [create]}} by a Role in {NAMESPACE}, as deploy/rbac-kubeadm.yaml \
-                     does, and bind it to Poolwright's service account: {}",
+                    "Poolwright may not create Secret `{NAMESPACE}/{name}`, a bootstrap token that nodes of the family Ubuntu need: grant \
+                     {{apiGroups: [\"\"], resources: [secrets], verbs: [create]}} with a Role in {NAMESPACE}, as in \
+                     deploy/rbac-kubeadm.yaml, and bind it to Poolwright's service account: {}",
                     status.message
                 )));
             }
             Err(kube::Error::Api(status)) if [400, 404, 422].contains(&status.code) => {
                 return Err(ProviderError::Invalid(format!(
-                    "Secret `{NAMESPACE}/{name}`, a bootstrap token, is refused by the API server or one of its webhooks: {}; let it \
-                     through, for nodes of the family Ubuntu join with it",
+                    "the API server or one of its webhooks rejects Secret `{NAMESPACE}/{name}`, a bootstrap token: {}; allow it, because \
+                     nodes of the family Ubuntu need it to join",
                     status.message
                 )));
             }
             Err(error) => return Err(failed(error.to_string())),
         };
-        tracing::info!(secret = name, %expires, "bootstrap token made, for nodes of the family Ubuntu");
+        tracing::info!(secret = name, %expires, "bootstrap token created for nodes of the family Ubuntu");
         match made.metadata.creation_timestamp {
             Some(at) if expires.duration_since(at.0) < LEAST_LIFE => Err(ProviderError::Invalid(format!(
-                "Secret `{NAMESPACE}/{name}`, a bootstrap token, expires at {expires} and was made at {} by the API server's clock: nodes \
-                 could not join in time. Set the clock of Poolwright's machine or of the API server",
+                "Secret `{NAMESPACE}/{name}`, a bootstrap token, expires at {expires}, and the API server created it at {} by its clock: \
+                 nodes could not join in time. Correct the clock of Poolwright's machine or of the API server",
                 at.0
             ))),
             _ => Ok(Some(())),
@@ -98,11 +101,11 @@ impl KubeTokens {
     async fn is_taken(&self, token: &BootstrapToken, looks: u32) -> Result<(), ProviderError> {
         let failed = |error: kube::Error| {
             ProviderError::Transient(format!(
-                "whether the API server takes bootstrap tokens could not be tried: {error}"
+                "Poolwright could not check whether the API server accepts bootstrap tokens: {error}"
             ))
         };
         let mut config = self.config.clone();
-        // Nothing of who Poolwright is goes along.
+        // Authenticate only with the token, not with Poolwright's own credentials.
         config.auth_info = AuthInfo { token: Some(token.reveal().to_owned().into()), ..AuthInfo::default() };
         let reviews: Api<SelfSubjectReview> = Api::all(Client::try_from(config).map_err(failed)?);
         for _ in 0..looks {
@@ -114,12 +117,12 @@ impl KubeTokens {
                         return Ok(());
                     }
                     return Err(ProviderError::Invalid(format!(
-                        "the API server takes the bootstrap token `{}` for somebody who is not of the group {GROUP}: whatever is before \
-                         its own authenticator must let bootstrap tokens through",
+                        "the API server accepts the bootstrap token `{}`, but its user is not in the group {GROUP}: an authenticator in \
+                         front of the API server must pass bootstrap tokens through",
                         token.id()
                     )));
                 }
-                // Known, and no more than that is wanted.
+                // The API server has authenticated the token, which is all that this check needs.
                 Err(kube::Error::Api(status)) if status.is_forbidden() => return Ok(()),
                 Err(kube::Error::Api(status)) if status.code == 401 => {
                     tokio::time::sleep(POLL_INTERVAL).await;
@@ -128,9 +131,9 @@ impl KubeTokens {
             }
         }
         Err(ProviderError::Invalid(format!(
-            "the API server does not take the bootstrap token `{}`, which is there: nodes of the family Ubuntu could not join, \
-             and none is launched. Start kube-apiserver with --enable-bootstrap-token-auth=true, as kubeadm does. On EKS there are no \
-             bootstrap tokens: use amiFamily AL2023 or Bottlerocket, or Custom",
+            "the API server does not accept the bootstrap token `{}` although it exists, so Poolwright launches no nodes of the family \
+             Ubuntu: start kube-apiserver with --enable-bootstrap-token-auth=true, as kubeadm does. EKS does not support bootstrap \
+             tokens: use amiFamily AL2023, Bottlerocket or Custom there",
             token.id()
         )))
     }
@@ -153,11 +156,11 @@ impl Tokens for KubeTokens {
                 return Ok(token);
             }
         }
-        Err(ProviderError::Transient("each bootstrap token that was drawn is there already".to_owned()))
+        Err(ProviderError::Transient(format!("{DRAWS} random ids for a bootstrap token are all taken: trying again")))
     }
 }
 
-/// A token from the system's random numbers.
+/// Makes a token from random numbers of the operating system.
 fn draw() -> Result<BootstrapToken, ProviderError> {
     let mut bytes = [0; 64];
     let drawn = rand::fill(&mut bytes).ok().and_then(|()| BootstrapToken::from_random(&bytes));
@@ -166,7 +169,7 @@ fn draw() -> Result<BootstrapToken, ProviderError> {
     })
 }
 
-/// The token as a Secret. It allows a node to join, and signs nothing.
+/// Makes the Secret of the token. The token allows a node to join, but not to sign anything.
 fn secret(name: &str, token: &BootstrapToken, expires: Timestamp, cluster: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -176,7 +179,7 @@ fn secret(name: &str, token: &BootstrapToken, expires: Timestamp, cluster: &str)
         "stringData": {
             "token-id": token.id(),
             "token-secret": token.reveal_secret(),
-            // With whole seconds, as the API has times.
+            // The API takes whole seconds.
             "expiration": Timestamp::from_second(expires.as_second()).unwrap_or(expires).to_string(),
             "usage-bootstrap-authentication": "true",
             "auth-extra-groups": GROUP,

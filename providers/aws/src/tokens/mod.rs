@@ -1,11 +1,11 @@
-//! Bootstrap tokens: what a node of the family Ubuntu proves with that it may join the cluster
+//! Bootstrap tokens, with which nodes of the family Ubuntu authenticate when they join the cluster
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/>).
 //!
 //! This module holds the interface that makes tokens ([`Tokens`]) and the token in use ([`SharedToken`]). `kube.rs` makes tokens in a
 //! cluster.
 //!
-//! One is made when a node is about to be ordered that needs it, and then used for half an hour: a token is part of the user data and so
-//! of the launch template. It is kept nowhere but here: whoever starts anew makes another.
+//! Poolwright creates a token when it launches a node that needs one, and uses it for half an hour, because a token is part of the
+//! launch template. Only this process stores the token; after a restart Poolwright creates a new one.
 
 mod kube;
 
@@ -52,7 +52,7 @@ impl SharedToken {
         let now = (self.now)();
         if let Some((outcome, at)) = &*last {
             let holds_for = if outcome.is_ok() { USED_FOR } else { FAILED_FOR };
-            // Whichever way the clock was set: what is not of a moment ago is not used.
+            // Use the absolute difference, because the clock may be set back.
             if now.duration_since(*at).abs() < holds_for {
                 return outcome.clone();
             }
@@ -80,7 +80,7 @@ mod tests {
     #[async_trait]
     impl Tokens for Counted {
         async fn make(&self, expires: Timestamp) -> Result<BootstrapToken, ProviderError> {
-            // Others come while it is made.
+            // Let other callers arrive during the creation.
             tokio::task::yield_now().await;
             let mut made = self.made.lock().unwrap();
             made.push(expires);

@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
     /// Takes a required field that holds a string.
     pub fn needed_text(&mut self, key: &str, report: &mut Report) -> Option<String> {
         let Some(value) = self.take(key) else {
-            report.problem(self.path(key), "missing", "write it, as Karpenter needs it too");
+            report.problem(self.path(key), "missing", "add it; Karpenter requires it too");
             return None;
         };
         text(self.path(key), value, report)
@@ -100,7 +100,7 @@ impl<'a> Fields<'a> {
     pub fn finish(self, report: &mut Report) {
         for (key, path, value) in self.rest() {
             if is_empty(value) {
-                report.changed(path, "It is empty and says nothing: left out.");
+                report.changed(path, "Left out, because it is empty.");
             } else {
                 report.not_possible(path, unknown(&key));
             }
@@ -112,9 +112,9 @@ impl<'a> Fields<'a> {
 fn unknown(key: &str) -> String {
     let instead = match key {
         "kubelet" => {
-            "Set what the kubelet is to do in the node's image or its user data, as Karpenter 1.x does in its node class."
+            "Set the kubelet's settings in the node class, as in Karpenter 1.x, or in the image or the user data."
         }
-        _ => "Check its spelling; if Karpenter has it, do without it or keep this pool in Karpenter.",
+        _ => "Check the spelling. If Karpenter has the field, leave it out or keep this pool in Karpenter.",
     };
     format!("Poolwright has no field for `{key}`. {instead}")
 }

@@ -55,7 +55,7 @@ pub fn convert_metadata(root: &mut Fields<'_>, report: &mut Report) -> Option<Me
         if is_karpenters(&key) {
             report.not_possible(
                 path,
-                "Poolwright does not read Karpenter's label: left out. Nothing needs to be done.",
+                "Left out: Poolwright does not read Karpenter's label. You need not do anything.",
             );
         } else {
             report.kept(path, "The label stays.");
@@ -78,8 +78,8 @@ pub fn convert_metadata(root: &mut Fields<'_>, report: &mut Report) -> Option<Me
 fn annotation(key: String, path: String, value: String, metadata: &mut Metadata, report: &mut Report) {
     if key == KARPENTER_DO_NOT_DISRUPT_ANNOTATION {
         let sentence = format!(
-            "On a NodePool itself Karpenter does not read it; `{DO_NOT_DISRUPT_ANNOTATION}` here would keep every node of the pool. \
-             Left out. Write that annotation if this is what you want."
+            "Left out: Karpenter ignores it on a NodePool, but `{DO_NOT_DISRUPT_ANNOTATION}` of Poolwright would keep every node of the \
+             pool. Add that annotation if you want this."
         );
         report.not_possible(path, sentence);
     } else if key == "kubectl.kubernetes.io/last-applied-configuration"
@@ -89,7 +89,7 @@ fn annotation(key: String, path: String, value: String, metadata: &mut Metadata,
     } else if is_karpenters(&key) {
         report.not_possible(
             path,
-            "Poolwright does not read Karpenter's annotation: left out. Check whether you need what it did.",
+            "Left out: Poolwright does not read Karpenter's annotation. Check whether you need its effect.",
         );
     } else {
         report.kept(path, "The annotation stays.");

@@ -203,7 +203,7 @@ async fn a_class_without_matches_names_the_field_and_the_fix() {
         (json!({"amiSelectorTerms": [{"id": "ami-00000000000000000"}]}), "spec.amiSelectorTerms"),
         (
             json!({"amiFamily": null, "amiSelectorTerms": [{"alias": "al2023@latest"}]}),
-            "publishes no image as al2023@latest",
+            "AWS has no image al2023@latest",
         ),
         (json!({"instanceProfile": "nobody"}), "no instance profile `nobody`"),
         (json!({"instanceProfile": null, "role": "nobody"}), "no IAM role `nobody`"),
