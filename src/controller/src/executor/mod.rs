@@ -198,6 +198,10 @@ impl Executor {
                 self.context.world.urgent();
                 Progress::Done
             }
+            Action::RefreshCatalogues => {
+                self.context.world.classes_changed();
+                Progress::Done
+            }
             Action::RecordEvent(event) => {
                 self.record(event.clone());
                 Progress::Done
@@ -270,6 +274,7 @@ fn kind(action: &Action) -> &'static str {
         Action::SetConditions { .. } => "set-conditions",
         Action::HoldBack { .. } => "hold-back",
         Action::PlanNow => "plan-now",
+        Action::RefreshCatalogues => "refresh-catalogues",
         Action::RecordEvent(_) => "tell",
     }
 }
@@ -305,6 +310,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
             Subject::Budget(budget) => format!("poddisruptionbudget/{budget}"),
         },
         Action::PlanNow => "plan".to_owned(),
+        Action::RefreshCatalogues => "catalogues".to_owned(),
         Action::RecordEvent(_) => "tell".to_owned(),
     }
 }

@@ -4,6 +4,7 @@ mod budgets;
 mod committed;
 mod follow;
 mod required;
+mod search_schedule;
 
 use poolwright_catalog::RankedOffering;
 use poolwright_terms::keys::DISRUPTED_TAINT;
