@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use poolwright_core::disruption::{Moves, Proposal, SearchResult, SearchSchedule, propose};
+use poolwright_core::disruption::{MoveHistory, Proposal, SearchResult, SearchSchedule, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{EventType, Snapshot, Subject};
 use poolwright_solver::StopSignal;
@@ -18,7 +18,7 @@ use tracing::{error, info, warn};
 
 use super::compute::Compute;
 use crate::executor::context::Context;
-use crate::executor::{Created, Executor};
+use crate::executor::{CreateResult, Executor};
 
 /// How long a search may take: new pods wait meanwhile.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -30,7 +30,7 @@ pub struct Consolidation {
     compute: Compute,
     create_concurrency: usize,
     schedule: SearchSchedule,
-    moves: Moves,
+    move_history: MoveHistory,
 }
 
 impl Consolidation {
@@ -41,8 +41,8 @@ impl Consolidation {
         compute: Compute,
         create_concurrency: usize,
     ) -> Self {
-        let (schedule, moves) = (SearchSchedule::default(), Moves::default());
-        Self { context, executor, compute, create_concurrency, schedule, moves }
+        let (schedule, move_history) = (SearchSchedule::default(), MoveHistory::default());
+        Self { context, executor, compute, create_concurrency, schedule, move_history }
     }
 
     /// When the next search is due, at the latest.
@@ -66,15 +66,15 @@ impl Consolidation {
         self.schedule.begin(snapshot, started);
         let (seen, current, options, now) =
             (snapshot.clone(), plan.clone(), options.clone(), self.context.clock.now());
-        let moves = self.moves.clone();
-        let look = move |limit: &mut dyn StopSignal| propose(&seen, &current, &moves, now, &options, limit);
+        let move_history = self.move_history.clone();
+        let look = move |limit: &mut dyn StopSignal| propose(&seen, &current, &move_history, now, &options, limit);
         let outlook = self.compute.run(LIMIT, look).await;
         let Some(outlook) = outlook else {
             error!("looking for nodes to empty panicked; this is a bug");
             return None;
         };
-        self.moves.looked(&outlook);
-        self.schedule.end(outlook.more);
+        self.move_history.record_search(&outlook);
+        self.schedule.end(outlook.has_untried);
         let SearchResult { proposal, actions, .. } = outlook;
         self.executor.submit(actions, snapshot);
         let proposal = proposal?;
@@ -83,8 +83,8 @@ impl Consolidation {
     }
 
     async fn carry_out(&mut self, snapshot: &Snapshot, proposal: &Proposal) {
-        self.moves.record(snapshot, proposal, self.context.clock.now());
-        for leave in &proposal.leave {
+        self.move_history.record(snapshot, proposal, self.context.clock.now());
+        for leave in &proposal.nodes_to_empty {
             if !self.executor.record_leaving(&leave.claim, &leave.uid, &leave.condition).await {
                 warn!(claim = %leave.claim, "could not record that its node leaves, so nothing is bought for its pods");
                 return;
@@ -96,8 +96,8 @@ impl Consolidation {
             info!(claim = %leave.claim, cause = %condition.reason, why = condition.message, "its node leaves");
         }
         let created = self.executor.create_claims(&proposal.plan.claims, self.create_concurrency).await;
-        if created == Created::Yes
-            && proposal.leave.iter().any(|leave| leave.condition.reason == Reason::Underutilized)
+        if created == CreateResult::Created
+            && proposal.nodes_to_empty.iter().any(|leave| leave.condition.reason == Reason::Underutilized)
         {
             self.context.metrics.saving_promised.inc_by(proposal.saving.as_f64());
         }

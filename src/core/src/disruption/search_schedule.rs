@@ -65,7 +65,7 @@ impl SearchSchedule {
             || self.last.as_ref().is_none_or(|last| !last.seen.pools.is_same(&snapshot.pools));
         let pool_disrupts = || {
             let mut pools = snapshot.pools.values();
-            pools.any(|pool| pool.disruption.moves_work || pool.disruption.expire_after.is_some())
+            pools.any(|pool| pool.disruption.consolidates || pool.disruption.expire_after.is_some())
         };
         let has_drifted = || {
             let mut claims = snapshot.claims.values();
