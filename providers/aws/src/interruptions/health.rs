@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_must_mend_is_said_at_once_and_is_over_when_the_queue_is_read_again() {
+    fn a_lasting_queue_problem_is_reported_at_once_until_a_read_succeeds() {
         let health = QueueHealth::new("events".to_owned());
         assert_eq!(health.condition(at(0)).outcome, ConditionOutcome::NoAnswer);
         health.record_receive::<()>(&Err(invalid()), at(0));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_said_once_it_is_as_long_as_a_warning_and_counts_from_its_first_moment() {
+    fn an_unreadable_queue_is_reported_after_the_length_of_a_spot_warning() {
         let health = QueueHealth::new("events".to_owned());
         health.record_receive(&Ok(()), at(0));
         health.record_receive::<()>(&Err(lost()), at(10));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_read_and_not_deleted_from_is_said_and_a_call_that_was_lost_is_not() {
+    fn denied_deletions_are_reported_and_lost_calls_are_not() {
         let health = QueueHealth::new("events".to_owned());
         health.record_receive(&Ok(()), at(0));
         health.record_delete(&Err(lost()));

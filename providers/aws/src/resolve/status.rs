@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_the_status_that_the_api_knows() {
+    fn resolved_terms_become_the_status_of_the_api() {
         let report = report(&resolution(), &[]);
         let status: Ec2NodeClassStatus =
             serde_json::from_value(Value::Object(Map::from_iter(report.fields))).expect("a status");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_found_is_taken_out_of_the_status_and_what_nobody_answered_stays() {
+    fn unmatched_terms_leave_the_status_and_unanswered_ones_stay() {
         let report = report(
             &Resolution {
                 subnets: Err(ProviderError::Invalid("no subnet".to_owned())),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubelet_keeps_is_told_of_where_a_class_says_something_or_leaves_nothing_for_pods() {
+    fn kubelet_reservations_are_reported_if_configured_or_if_they_exhaust_a_type() {
         let told = |resolution: &Resolution, too_small: &[InstanceTypeName]| {
             let report = report(resolution, too_small);
             let found = report.conditions.into_iter().find(|one| one.kind == "KubeletReady");

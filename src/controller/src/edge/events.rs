@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_same_thing_is_said_once_in_half_an_hour_and_a_new_reason_at_once() {
+    async fn an_event_repeats_after_half_an_hour_and_a_new_reason_at_once() {
         let clock = Arc::new(TestClock::new());
         let (events, mut queue) = Events::new(clock.clone(), Metrics::new().unwrap());
         events.record(event("Pod", "a", "too big"));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_story_whose_figures_change_is_told_once() {
+    async fn an_event_is_not_repeated_if_only_its_figures_change() {
         let (events, mut queue) = Events::new(Arc::new(TestClock::new()), Metrics::new().unwrap());
         let telling = |story: &str| QueuedEvent { story: Some(story.into()), ..event("Pod", "a", "too big") };
         assert_eq!(events.news(&[telling("of 5 offerings"), event("Pod", "b", "too big")]), [0, 1]);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_object_of_which_something_else_is_said_each_time_makes_no_storm_and_others_are_heard() {
+    async fn events_about_one_object_are_limited_and_others_are_written() {
         let (clock, metrics) = (Arc::new(TestClock::new()), Metrics::new().unwrap());
         let (events, mut queue) = Events::new(clock.clone(), metrics.clone());
         for number in 0..1000 {

@@ -159,13 +159,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_event_whose_answer_was_lost_is_written_once() {
+    async fn an_event_with_a_lost_response_is_written_once() {
         let (writes, is_news) = written(&[Fault::AnswerLost]).await;
         assert_eq!((writes.len(), is_news), (2, false), "the second finds the first");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_event_that_could_not_be_written_is_said_again_by_the_next_plan() {
+    async fn the_next_plan_repeats_an_event_that_was_not_written() {
         let (writes, is_news) = written(&[Fault::Fails(500); 5]).await;
         assert_eq!((writes.len(), is_news), (5, true));
         let (writes, is_news) = written(&[Fault::Fails(403)]).await;

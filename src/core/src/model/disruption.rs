@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule_is_refused_with_what_to_write() {
+    fn an_invalid_schedule_is_rejected_with_an_example() {
         assert!(Schedule::parse("every day", "UTC").unwrap_err().contains("such as `0 9 * * mon-fri`"));
         assert!(Schedule::parse("61 * * * *", "UTC").unwrap_err().starts_with("`61 * * * *` is no schedule"));
         assert!(Schedule::parse("* * * * *", "Mars/Phobos").unwrap_err().contains("such as `Europe/Berlin`"));

@@ -121,7 +121,7 @@ fn nodes_of_a_static_pool_stay_without_work() {
 }
 
 #[test]
-fn what_a_static_pool_has_too_much_of_goes_those_first_that_have_no_work() {
+fn a_static_pool_removes_idle_surplus_nodes_first() {
     let snapshot = with_open(cluster(aws(), [replicas(1)]), &["a", "b", "c"], "static");
     let snapshot = with(snapshot, [bound(pod("p", requests(1, 1, 1)), "b")]);
     assert_eq!(deleted(&snapshot, 100), ["a", "c"]);

@@ -33,7 +33,7 @@ fn status_of(object: &DynamicObject, kind: &str) -> (String, String, Timestamp) 
 }
 
 #[test]
-fn what_was_found_is_written_once_and_times_change_only_with_the_state() {
+fn a_node_class_status_is_written_once_and_times_change_with_the_state() {
     let mut object = object();
     let found = report(
         json!({"subnets": [{"id": "subnet-1", "zone": "a"}]}),
@@ -57,7 +57,7 @@ fn what_was_found_is_written_once_and_times_change_only_with_the_state() {
 }
 
 #[test]
-fn what_nobody_answered_stands_as_it_was_unless_the_class_was_changed() {
+fn an_unanswered_check_keeps_the_status_of_an_unchanged_class() {
     let mut object = object();
     let well = report(
         json!({"subnets": [{"id": "subnet-1", "zone": "a"}]}),
