@@ -7,7 +7,7 @@ mod required;
 
 use poolwright_catalog::RankedOffering;
 use poolwright_terms::keys::DISRUPTED_TAINT;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
@@ -98,7 +98,7 @@ fn begun(snapshot: &Snapshot, proposal: &Proposal) -> Snapshot {
     for leave in &proposal.leave {
         let mut claim = (*after.claims[&leave.claim]).clone();
         let ConditionUpdate { status, reason, message, .. } = leave.condition.clone();
-        let condition = Condition { status, since: at(NOW), reason: reason.to_string(), message };
+        let condition = Condition { status, since: at(NOW), reason: Some(reason), message };
         claim.conditions.insert(ConditionType::Disrupting, condition);
         after = with(after, [claim]);
     }

@@ -74,7 +74,7 @@ async fn a_node_of_ubuntu_is_told_to_join_with_a_token_that_is_made_when_it_is_o
 
     let provider = world.connect_with(Some(cluster())).await.unwrap();
     let report = provider.status(&world.node_class()).await.unwrap().expect("the class is there");
-    assert!(report.conditions.iter().any(|one| one.reason == "Allowed"), "{:?}", report.conditions);
+    assert!(report.conditions.iter().any(|one| one.reason.name == "Allowed"), "{:?}", report.conditions);
     provider.list().await.unwrap();
     assert_eq!(world.tokens.made(), [], "nothing is ordered");
 
