@@ -7,13 +7,13 @@ reasons! {
     pub(crate) enum AwsReason;
     Allowed: "AWS allowed a dry run of a launch.", "Nothing.";
     CapacityReservationsUnusable: "AWS refused to list the capacity reservations.", "Do what the message says. Usually you allow `ec2:DescribeCapacityReservations`.";
-    Found: "The condition is met: the resources exist, or the settings are valid.", "Nothing. If the message counts fewer resources than you expect, correct the selectors.";
-    ImagesUnusable: "No image matches, AWS refused to list images, or `spec.amiFamily` is missing.", "Correct `spec.amiSelectorTerms` or `spec.amiFamily`, or add the permission that the message names.";
-    InstanceProfileUnusable: "The instance profile is missing or has no role, or AWS refused to read or create it.", "Correct `spec.role` or `spec.instanceProfile`, or add the permission that the message names.";
+    Found: "The condition is met: Poolwright found the resources, or the settings are valid.", "Nothing. If the message counts fewer resources than you expect, correct the selectors.";
+    ImagesUnusable: "No image matches, AWS refused to look up images, or `spec.amiFamily` is missing.", "Correct `spec.amiSelectorTerms` or `spec.amiFamily`, or add the permission that the message names.";
+    InstanceProfileUnusable: "The instance profile or the role is missing, the profile has no role or another one, or AWS refused a call about them.", "Correct `spec.role` or `spec.instanceProfile`, or add the permission that the message names.";
     InterruptionQueueRead: "Poolwright reads the interruption queue.", "Nothing.";
-    InterruptionQueueSilent: "For at least two minutes, Poolwright has not read the interruption queue. Until then, it learns of interruptions only by asking EC2 once a minute. It still launches nodes.", "Check the network and the permissions, such as with `poolwright check --provider aws`.";
+    InterruptionQueueSilent: "Poolwright has not read the interruption queue for at least two minutes. Until it reads the queue again, it learns of interruptions only by asking EC2 once a minute. It still launches nodes.", "Check the network and the permissions, such as with `poolwright check --provider aws`.";
     InterruptionQueueUndeletable: "Poolwright reads the interruption queue, but AWS refuses to delete its messages. SQS delivers them again until it moves them to the dead-letter queue.", "Do what the message says. Usually you allow `sqs:DeleteMessage`.";
-    InterruptionQueueUnreadable: "The interruption queue does not exist, or AWS refuses to read it. Until then, Poolwright learns of interruptions only by asking EC2 once a minute. It still launches nodes.", "Correct the name of the queue, or add the permission that the message names.";
+    InterruptionQueueUnreadable: "The interruption queue does not exist, or AWS refuses to let Poolwright read it. Until you correct that, Poolwright learns of interruptions only by asking EC2 once a minute. It still launches nodes.", "Correct the name of the queue, or add the permission that the message names.";
     KubeletUnusable: "A setting of the kubelet is invalid, or the image family does not support it.", "Correct the field of `spec.kubelet` that the message names.";
     NoAnswer: "AWS has not answered yet. After a first answer, the condition keeps its status instead.", "Wait: Poolwright asks again. If it takes long, read the error in the message.";
     NotAllowed: "AWS refused a dry run of a launch.", "Do what the message says. Usually you add the permission that it names to Poolwright's policy.";
