@@ -3,7 +3,7 @@
 //! This crate holds the [`Registration`] that describes a cloud, the [`CloudProvider`] trait with its requests, answers and typed
 //! errors, the [`conformance`] suite that every provider must pass, and an in-memory cloud for tests ([`memory`]).
 //!
-//! This crate names no cloud, depends on no cloud SDK, decides nothing about what to buy, and makes no calls to an API server.
+//! It must not name a cloud, depend on a cloud SDK, decide anything about what to buy, or call an API server.
 
 pub mod conformance;
 mod connect;

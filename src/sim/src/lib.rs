@@ -1,13 +1,13 @@
 //! A deterministic world for the real controller.
 //!
-//! Belongs here: an API server in memory ([`api`]) behind the Kubernetes client that all of Poolwright uses, the network to it
+//! This crate holds an API server in memory ([`api`]) behind the Kubernetes client that all of Poolwright uses, the network to it
 //! ([`wire`]), a cloud ([`cloud`]), the other components of a cluster ([`cluster`]), faults ([`accidents`]), the rules that must
 //! hold ([`invariants`]), and worlds: played from a seed ([`run`]) or driven by a test ([`sandbox`]).
 //!
-//! Nothing here reads a clock, takes a random number or starts a thread. Time is tokio's paused clock, randomness comes from the
+//! It must not read a clock, take a random number or start a thread. Time is tokio's paused clock, randomness comes from the
 //! seed, and names and UIDs from counters.
 //!
-//! Does not belong here: decisions of Poolwright (`core`), the controller itself, calls of any real cloud.
+//! It must not contain decisions of Poolwright (`core`), the controller itself, or calls to a real cloud.
 //!
 //! One contract suite sends the same requests to this API server and to a real one, and compares the responses
 //! (`tests/plane/tests/api_contract`).

@@ -48,12 +48,12 @@ pub struct Report {
     /// The number of worlds played so far to reduce the faults.
     pub tried: u32,
     /// The world after the reduction.
-    pub found: Option<Found>,
+    pub found: Option<Counterexample>,
 }
 
 /// A world that breaks a rule.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct Counterexample {
     /// The outcome with only the needed faults, and its whole log.
     pub outcome: Outcome,
     /// The number of faults before the reduction.
@@ -124,7 +124,12 @@ impl Search {
 
     /// Removes faults as long as the same rule is broken: halves, quarters, and so on down to single ones (Zeller, Hildebrandt:
     /// Simplifying and Isolating Failure-Inducing Input, 2002).
-    fn shrink(&self, outcome: Outcome, stop: &AtomicBool, tried: &mut dyn FnMut(u32)) -> io::Result<Found> {
+    fn shrink(
+        &self,
+        outcome: Outcome,
+        stop: &AtomicBool,
+        tried: &mut dyn FnMut(u32),
+    ) -> io::Result<Counterexample> {
         let until = outcome.violation.as_ref().map_or(Duration::MAX, |violation| violation.at + LATER);
         let rule = outcome.violation.as_ref().map(|violation| violation.rule);
         let accidents_before = outcome.accidents.len();
@@ -167,7 +172,7 @@ impl Search {
             };
         }
         let outcome = play(&needed, true)?;
-        Ok(Found { outcome, accidents_before, runs })
+        Ok(Counterexample { outcome, accidents_before, runs })
     }
 }
 

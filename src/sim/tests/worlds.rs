@@ -118,19 +118,19 @@ fn a_controller_that_orders_under_another_key_each_time_is_found_to_buy_twice() 
 #[test]
 fn claims_without_a_finalizer_are_found_to_be_gone_before_their_instances() {
     let (rule, _) = broken_by(Sabotage::FinalizersVanish, 50);
-    assert_eq!(rule, "no claim is gone while the instance runs that it had");
+    assert_eq!(rule, "no claim is gone while its instance runs");
 }
 
 #[test]
 fn a_replica_that_takes_a_refused_lease_for_its_own_is_found_to_write_beside_the_leader() {
     let (rule, _) = broken_by(Sabotage::LeaseConflictsSwallowed, 200);
-    assert_eq!(rule, "nothing is written while somebody else holds the lease");
+    assert_eq!(rule, "nothing is written while another process holds the Lease");
 }
 
 #[test]
 fn what_cannot_be_terminated_is_found_to_be_left() {
     let rule = broken_without_accidents(Sabotage::NothingTerminates, 5);
-    assert_eq!(rule, "when nothing goes wrong any more all work gets done and then nothing is left");
+    assert_eq!(rule, "after the last fault, all work completes and then nothing is left");
 }
 
 /// The rule that this bug breaks without faults.
@@ -143,24 +143,27 @@ fn broken_without_accidents(sabotage: Sabotage, seeds: u64) -> &'static str {
 #[test]
 fn a_controller_that_orders_nothing_is_found_to_let_work_wait() {
     let rule = broken_without_accidents(Sabotage::NothingIsOrdered, 5);
-    assert!(rule.starts_with("a pod for which a node can be had does not wait"), "{rule}");
+    assert!(rule.starts_with("no pod for which a node can be bought waits"), "{rule}");
 }
 
 #[test]
 fn nodes_that_are_given_back_before_their_pods_come_are_found_to_be_bought_again_and_again() {
     let rule = broken_without_accidents(Sabotage::GivesBackAtOnce, 10);
-    assert!(rule.starts_with("in no hour more instances are launched for a Job"), "{rule}");
+    assert!(rule.starts_with("in each hour, at most this many instances are launched for a Job"), "{rule}");
 }
 
 #[test]
 fn claims_without_a_reason_are_found() {
-    assert_eq!(broken_without_accidents(Sabotage::ReasonsMissing, 5), "a claim says why it was bought");
+    assert_eq!(
+        broken_without_accidents(Sabotage::ReasonsMissing, 5),
+        "every claim records why it was bought"
+    );
 }
 
 #[test]
 fn pods_that_nobody_tells_why_they_wait_are_found() {
     let rule = broken_without_accidents(Sabotage::NothingIsSaid, 20);
-    assert!(rule.starts_with("a pod that waits for longer than ten minutes"), "{rule}");
+    assert!(rule.starts_with("a pod that waits longer than ten minutes"), "{rule}");
 }
 
 #[test]
@@ -172,7 +175,7 @@ fn a_controller_that_sees_no_selectors_and_no_gates_is_found_to_buy_in_vain() {
 #[test]
 fn nodes_that_are_drained_before_there_is_room_elsewhere_are_found() {
     let (rule, _) = broken_by(Sabotage::RoomNotAwaited, 200);
-    assert!(rule.starts_with("no node that is well is drained before there was room"), "{rule}");
+    assert!(rule.starts_with("no healthy node is drained before each of its pods had room"), "{rule}");
 }
 
 #[test]
@@ -180,7 +183,7 @@ fn nodes_without_work_that_are_not_given_back_are_found() {
     // In the first world, their pool's limit keeps work waiting while these nodes exist.
     let report = search(2, 1, Rates::NONE, Some(Sabotage::NothingIsGivenBack));
     let rule = report.found.and_then(|found| found.outcome.violation).expect("it is found").rule;
-    assert!(rule.starts_with("a node without work, while no pod waits"), "{rule}");
+    assert!(rule.starts_with("an empty node is terminated within 30 minutes"), "{rule}");
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn a_controller_that_lets_pods_end_with_their_machines_is_found() {
         let outcome = run(&Setup { sabotage, keep_record: false, ..setup(seed, rates) }).expect("a runtime");
         outcome.violation.map(|violation| violation.rule)
     };
-    let found = |rule: &'static str| rule.starts_with("no pod was left unasked on a machine that goes");
+    let found = |rule: &'static str| rule.starts_with("every pod is evicted from an interrupted machine");
     assert!((1..=40).filter_map(broken).any(found), "it is not found within 40 worlds");
 }
 

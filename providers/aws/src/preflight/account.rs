@@ -86,7 +86,7 @@ fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
             format!("{host} does not resolve ({why}): there is no region {name}, or no DNS"),
             "correct --aws-region, AWS_REGION or the profile; where the region is right, see to the DNS of this machine",
         ),
-        (CallResult::Nothing(why), _) => Verdict::wrong(
+        (CallResult::NoResponse(why), _) => Verdict::wrong(
             format!("{name} does not answer: {why}"),
             format!(
                 "curl -sS https://ec2.{name}.amazonaws.com/ping (must answer healthy: correct --aws-region, or let this machine out)"
@@ -220,7 +220,7 @@ mod tests {
             none.contains("there is no region us-esat-1") && fix.contains("--aws-region"),
             "{none} {fix}"
         );
-        let silent = CallResult::Nothing("dns error".to_owned());
+        let silent = CallResult::NoResponse("dns error".to_owned());
         assert!(why(region("us-esat-1", &silent, None)).0.contains("dns error"));
     }
 

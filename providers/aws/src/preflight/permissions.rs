@@ -51,13 +51,13 @@ pub(super) enum Probe {
     /// A call, and the error codes that only permitted callers get.
     Called(CallResult, &'static [&'static str]),
     /// No call, with the reason.
-    Not(String),
+    Skipped(String),
 }
 
 /// The verdict of a probe.
 pub(super) fn verdict(action: &str, probe: &Probe) -> Verdict {
     let (answer, through) = match probe {
-        Probe::Not(why) => return Verdict::undetermined(why.clone()),
+        Probe::Skipped(why) => return Verdict::undetermined(why.clone()),
         Probe::Called(answer, through) => (answer, *through),
     };
     match answer {
@@ -100,7 +100,7 @@ pub(super) async fn check(
 ) -> Vec<CheckResult> {
     let mut tried = probes::try_all(clients, scope, parts, queue).await;
     let result = |action: &str| {
-        let tried = tried.remove(action).unwrap_or_else(|| Probe::Not("nothing tries it".to_owned()));
+        let tried = tried.remove(action).unwrap_or_else(|| Probe::Skipped("nothing tries it".to_owned()));
         CheckResult::new(PERMISSIONS, action, verdict(action, &tried))
     };
     ACTIONS.into_iter().map(result).collect()
@@ -142,7 +142,10 @@ mod tests {
         assert_eq!(called(CallResult::refused("DryRunOperation"), &[]), Verdict::fine("allowed"));
         assert_eq!(called(CallResult::refused("NoSuchEntity"), &["NoSuchEntity"]), Verdict::fine("allowed"));
         assert!(matches!(called(CallResult::refused("NoSuchEntity"), &[]), Verdict::Undetermined(_)));
-        assert!(matches!(called(CallResult::Nothing("no route".to_owned()), &[]), Verdict::Undetermined(_)));
+        assert!(matches!(
+            called(CallResult::NoResponse("no route".to_owned()), &[]),
+            Verdict::Undetermined(_)
+        ));
     }
 
     #[test]

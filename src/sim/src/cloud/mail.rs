@@ -20,7 +20,7 @@ const AGAIN: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug)]
 pub struct Mail {
     /// The notice in the message.
-    pub said: Interruption,
+    pub interruption: Interruption,
     /// The provider id of the machine.
     pub provider_id: String,
     /// When it is delivered next.
@@ -37,7 +37,7 @@ impl Mail {
         at: &impl Fn(Duration) -> Timestamp,
     ) -> Self {
         Self {
-            said: Interruption {
+            interruption: Interruption {
                 instance: instance_of(provider_id).to_owned(),
                 kind: InterruptionKind::Reclaim,
                 noticed: at(told),
@@ -53,8 +53,9 @@ impl Mail {
     /// A message that an interruption is likely (rebalance recommendation).
     fn hint(provider_id: &str, said: Duration, at: &impl Fn(Duration) -> Timestamp) -> Self {
         let warning = Self::warning(provider_id, (said, said), at);
-        let said = Interruption { kind: InterruptionKind::Rebalance, deadline: None, ..warning.said };
-        Self { said, ..warning }
+        let interruption =
+            Interruption { kind: InterruptionKind::Rebalance, deadline: None, ..warning.interruption };
+        Self { interruption, ..warning }
     }
 
     fn heard_from(self, due: Duration) -> Self {
@@ -102,7 +103,7 @@ pub(super) fn hear(mail: &mut [Mail], now: Duration) -> Vec<InterruptionMessage>
         if one.given_back.is_none() && one.due <= now {
             one.due = now + AGAIN;
             let receipt = Some(number.to_string());
-            heard.push(InterruptionMessage { receipt, interruptions: vec![one.said.clone()] });
+            heard.push(InterruptionMessage { receipt, interruptions: vec![one.interruption.clone()] });
         }
     }
     heard

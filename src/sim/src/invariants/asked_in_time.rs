@@ -10,7 +10,7 @@ use poolwright_terms::InterruptionKind;
 use super::{Memory, Scene};
 
 pub(super) const RULE: &str =
-    "no pod was left unasked on a machine that goes, when that was recorded 80 seconds before";
+    "every pod is evicted from an interrupted machine within 80 seconds after the interruption is recorded";
 
 /// Of two minutes' notice, the controller has 40 seconds to record it. It must evict pods in the other 80.
 const IN_TIME: Duration = Duration::from_secs(80);
@@ -40,7 +40,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         if goes && calm && scene.now.saturating_sub(*since) >= IN_TIME {
             let unasked = here.iter().find(|pod| pod.deleting_since.is_none() && there.contains(&pod.uid.0));
             if let Some(pod) = unasked {
-                return Some(format!("{} is on {} unasked", pod.key, machine.instance.provider_id));
+                return Some(format!("{} is still on {}", pod.key, machine.instance.provider_id));
             }
         }
     }

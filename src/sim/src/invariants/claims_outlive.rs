@@ -7,7 +7,7 @@ use poolwright_provider_contract::InstanceState;
 
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str = "no claim is gone while the instance runs that it had";
+pub(super) const RULE: &str = "no claim is gone while its instance runs";
 
 /// A launch call may still run when its claim ends. Its instance has no claim and is reaped.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);

@@ -7,8 +7,8 @@ use poolwright_terms::keys::REASON_ANNOTATION;
 
 use super::{Memory, Scene};
 
-pub(super) const BOUGHT: &str = "a claim says why it was bought";
-pub(super) const STUCK: &str = "no claim is stuck without a condition that says why";
+pub(super) const BOUGHT: &str = "every claim records why it was bought";
+pub(super) const STUCK: &str = "no claim is stuck without a condition that gives the reason";
 
 /// A claim that is not open after this time is stuck: each of its three stages has five minutes here.
 const OPEN_WITHIN: Duration = Duration::from_mins(15);
@@ -29,7 +29,7 @@ pub(super) fn stuck(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     let now = scene.cluster.time.now();
     scene.cluster.claims.iter().find_map(|(name, claim)| {
         let what = silent(claim, since, now)?;
-        Some(format!("claim {name} is {what}, and no condition says why"))
+        Some(format!("claim {name} is {what}, and no condition gives the reason"))
     })
 }
 

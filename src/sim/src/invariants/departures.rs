@@ -14,7 +14,7 @@ use crate::api::ApiServer;
 use crate::time::Time;
 use crate::wire::{Process, Witness};
 
-pub(super) const RULE: &str = "no pod is asked to go whose node stays or that is protected, and none is told to before the time of its node is up";
+pub(super) const RULE: &str = "no pod is evicted if its node stays or the pod is protected, and none is deleted before the deadline of its node";
 
 /// The largest clock error of a controller, plus the time of a request.
 const SLACK: SignedDuration = SignedDuration::from_mins(11);
@@ -54,15 +54,15 @@ fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: 
     let pod = get(asked.or(told)?)?;
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     let Some(node) = pod["spec"]["nodeName"].as_str() else {
-        return Some(format!("{name} is asked to go, and is on no node"));
+        return Some(format!("{name} is evicted, and is on no node"));
     };
     let claim = get(&format!("/apis/poolwright.dev/v1alpha1/nodeclaims/{node}"))?;
     let Some(deleted) = time(&claim["metadata"]["deletionTimestamp"]) else {
-        return Some(format!("{name} is asked to go, and its node {node} stays"));
+        return Some(format!("{name} is evicted, and its node {node} stays"));
     };
     let protection = &pod["metadata"]["annotations"][DO_NOT_DISRUPT_ANNOTATION];
     if asked.is_some() {
-        return (protection == "true").then(|| format!("{name} is asked to go, and is protected"));
+        return (protection == "true").then(|| format!("{name} is evicted, and is protected"));
     }
     let length =
         claim["spec"]["deadlines"]["termination"].as_str().and_then(|text| parse_duration(text).ok());
@@ -75,7 +75,7 @@ fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: 
     let cloud = time(&interruption["deadline"]).filter(|_| interruption["kind"] != "Rebalance");
     let end = [own, cloud].into_iter().flatten().min();
     let due = end.map(|end| end - SignedDuration::from_secs(grace) - SLACK);
-    due.is_none_or(|due| now < due).then(|| format!("{name} is told to go before its node {node} is due"))
+    due.is_none_or(|due| now < due).then(|| format!("{name} is deleted before its node {node} is due"))
 }
 
 /// Whether the termination deadline of a deleted claim may have passed.

@@ -9,7 +9,7 @@ use poolwright_provider_contract::InstanceState;
 use super::{Memory, Scene, offers};
 use crate::scenario::BUFFER_UNTIL;
 
-pub(super) const RULE: &str = "a node without work, while no pod waits that anything could be bought for, is given back within 30 minutes without trouble";
+pub(super) const RULE: &str = "an empty node is terminated within 30 minutes without trouble, unless a pod waits for which a node could be bought";
 
 /// Allows three minutes of `scaleToZero.after`, clocks that are wrong by ten minutes for five, room kept by buffers, and failing
 /// calls. A node that never became usable has three deadlines of five minutes.

@@ -8,7 +8,7 @@ use poolwright_core::{Cause, PodKey};
 use super::{Memory, Scene, disruption_budgets};
 use crate::cloud::Machine;
 
-pub(super) const RULE: &str = "in no hour more instances are launched for a Job than it has pods to place, once more each time that a calendar is set or somebody deletes a node, as many again where work is moved for money, instances that failed or became too old, and four";
+pub(super) const RULE: &str = "in each hour, at most this many instances are launched for a Job: its pods to place, times one plus the clock changes, deleted claims and moves for cost, plus its failed and expired nodes, plus four";
 
 const HOUR: Duration = Duration::from_hours(1);
 /// Extra launches: pods may take each other's room, and a new plan may come before an old one is carried out.
@@ -76,7 +76,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     }
     let within = |at: &&Duration| scene.now.saturating_sub(**at) <= HOUR;
     let set = scene.calendars_set.iter().chain(scene.withdrawn).filter(within).count();
-    let moved = scene.cluster.view().pools.values().any(|pool| pool.disruption.moves_work);
+    let moved = scene.cluster.view().pools.values().any(|pool| pool.disruption.consolidates);
     let moves = if moved { scene.started.iter().filter(within).count().max(1) } else { 0 };
     jobs.iter_mut().find_map(|(name, job)| {
         job.moves = moves;

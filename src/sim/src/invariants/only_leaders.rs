@@ -10,7 +10,7 @@ use crate::api::ApiServer;
 use crate::time::Time;
 use crate::wire::{Process, Witness};
 
-pub(super) const RULE: &str = "nothing is written while somebody else holds the lease";
+pub(super) const RULE: &str = "nothing is written while another process holds the Lease";
 
 /// Checks each mutation before it is carried out.
 #[derive(Clone, Debug, Default)]

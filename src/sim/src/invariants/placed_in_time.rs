@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Memory, Scene, offers};
 
 pub(super) const RULE: &str =
-    "a pod for which a node can be had does not wait for longer than 35 minutes without trouble";
+    "no pod for which a node can be bought waits longer than 35 minutes without trouble";
 
 /// A failed offering is held back for up to ten minutes here, by clocks that may be wrong by ten minutes for five. A launch call
 /// without an answer takes two minutes, a node four until it opens, the scheduler half a minute. The time restarts after each

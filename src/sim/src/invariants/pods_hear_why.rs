@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::{Memory, Scene, offers};
 
-pub(super) const RULE: &str = "a pod that waits for longer than ten minutes without trouble was told what is done for it, or why nothing is";
+pub(super) const RULE: &str =
+    "a pod that waits longer than ten minutes without trouble has an event with the reason";
 
 /// A new leader plans at once, and failed events are retried. A crashed controller is down for a minute, a partition lasts 90
 /// seconds.

@@ -8,7 +8,7 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str = "what the claims of a pool may cost and hold is never beyond its limits";
+pub(super) const RULE: &str = "the claims of a pool never exceed its limits on cost and resources";
 
 pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     scene.cluster.view().pools.values().find_map(|pool| held(scene, pool).passed(pool))

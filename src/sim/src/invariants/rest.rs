@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str = "when nothing goes wrong any more all work gets done and then nothing is left";
+pub(super) const RULE: &str = "after the last fault, all work completes and then nothing is left";
 
 /// Three times the sum of these: ten minutes for offerings held back, some for nodes, ten for work.
 const DONE_WITHIN: Duration = Duration::from_mins(90);

@@ -10,7 +10,7 @@ use poolwright_terms::keys::RESERVED_TAINT;
 use super::{Memory, Scene, disruption_budgets};
 
 pub(super) const RULE: &str =
-    "no node that is well is drained before there was room for each of its pods on another open node";
+    "no healthy node is drained before each of its pods had room on another open node";
 
 /// The largest age of the state that a controller decides by, because watches stall and requests are late.
 const AS_OLD: Duration = Duration::from_mins(5);
@@ -64,7 +64,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
             known && !lately(&seen.room) && !is_held(scene, pod)
         });
         if let Some(pod) = without.filter(|_| leaves && !by_somebody) {
-            return Some(format!("{} is drained, and {} had room nowhere else", node.name, pod.key));
+            return Some(format!("{} is drained, and {} had no room elsewhere", node.name, pod.key));
         }
     }
     None

@@ -10,8 +10,7 @@ use poolwright_provider_contract::InstanceState;
 use super::departures::is_due;
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str =
-    "no instance is given back under pods that run, before the time of its claim is up";
+pub(super) const RULE: &str = "no instance is terminated under running pods before the deadline of its claim";
 
 /// Terminating instances checked so far, by key.
 pub(super) type Seen = BTreeSet<String>;
@@ -38,7 +37,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         };
         if let Some(pod) = here.find(works) {
             return Some(format!(
-                "{} is given back while {} is on it",
+                "{} is terminated while {} runs on it",
                 machine.instance.provider_id, pod.key
             ));
         }

@@ -84,7 +84,7 @@ pub fn refusals(objects: &[Value], classes: &[NodeClass]) -> Vec<String> {
 impl Replay {
     /// Runs the replay. Calls `tell` with its progress; a return value of `false` stops it. Equal replays return equal results.
     ///
-    ///  # Errors
+    /// # Errors
     /// See [`ReplayError`].
     pub fn run(&self, tell: &mut dyn FnMut(Duration) -> bool) -> Result<History, ReplayError> {
         let runtime =
