@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use poolwright_core::EventType;
+use poolwright_terms::RegisteredReason;
 use tokio::sync::mpsc;
 
 use crate::edge::clock::SharedClock;
@@ -36,8 +37,8 @@ pub struct QueuedEvent {
     pub about: ObjectReference,
     /// Normal or warning.
     pub kind: EventType,
-    /// The reason. Most are a [`poolwright_terms::Reason`]; conditions of node classes have reasons of their providers.
-    pub reason: String,
+    /// The reason. Conditions of node classes have reasons of their providers.
+    pub reason: RegisteredReason,
     /// The message. Events with the same message are repetitions. For pods, text in parentheses is ignored, because it may
     /// contain figures that change with every node, such as the use of a limit.
     pub message: String,
@@ -46,7 +47,7 @@ pub struct QueuedEvent {
 }
 
 /// The identity of an event: object, reason and message.
-pub type EventKey = (String, String, String);
+pub type EventKey = (String, &'static str, String);
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -61,7 +62,7 @@ impl Memory {
         if self.recorded.get(key).is_some_and(is_recent) {
             return Some("repeated");
         }
-        let first = (key.0.clone(), String::new(), String::new());
+        let first = (key.0.clone(), "", String::new());
         let of_object = self.recorded.range(first..).take_while(|((object, ..), _)| *object == key.0);
         let lately = of_object.filter(|(_, at)| is_recent(at)).count();
         (lately >= OF_ONE_OBJECT).then_some("too-many")
@@ -82,7 +83,7 @@ impl QueuedEvent {
         } else {
             self.message.clone()
         };
-        (object, self.reason.clone(), sentence)
+        (object, self.reason.name, sentence)
     }
 }
 
@@ -192,6 +193,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use poolwright_terms::Reason;
+
     use super::*;
     use crate::edge::clock::testing::TestClock;
 
@@ -208,7 +211,7 @@ mod tests {
         QueuedEvent {
             about: about(kind, name),
             kind: EventType::Warning,
-            reason: "NoOfferingFits".into(),
+            reason: Reason::NoOfferingFits.into(),
             message: message.into(),
             story: None,
         }

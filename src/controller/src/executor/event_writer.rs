@@ -87,10 +87,10 @@ fn to_api(queued: QueuedEvent, clock: &dyn Clock, identity: &str, number: u64) -
             namespace: Some(about.namespace.clone().unwrap_or_else(|| "default".to_owned())),
             ..Default::default()
         },
-        action: Some(queued.reason.clone()),
+        action: Some(queued.reason.to_string()),
         event_time: Some(MicroTime(now)),
         note: Some(shorten(queued.story.unwrap_or(queued.message))),
-        reason: Some(queued.reason),
+        reason: Some(queued.reason.to_string()),
         regarding: Some(about),
         reporting_controller: Some(poolwright_terms::keys::REPORTING_CONTROLLER.to_owned()),
         reporting_instance: Some(identity.chars().take(128).collect()),
@@ -117,6 +117,7 @@ mod tests {
 
     use axum::http::Method;
     use k8s_openapi::api::core::v1::ObjectReference;
+    use poolwright_terms::Reason;
 
     use super::*;
     use crate::edge::clock::SharedClock;
@@ -128,7 +129,7 @@ mod tests {
     fn queued() -> QueuedEvent {
         let about =
             ObjectReference { kind: Some("Pod".into()), name: Some("a".into()), ..Default::default() };
-        let (kind, reason, message) = (EventType::Warning, "NoOfferingFits".into(), "too big".into());
+        let (kind, reason, message) = (EventType::Warning, Reason::NoOfferingFits.into(), "too big".into());
         QueuedEvent { about, kind, reason, message, story: None }
     }
 

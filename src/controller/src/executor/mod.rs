@@ -252,7 +252,7 @@ impl Executor {
     pub fn to_queue(&self, event: Event) -> Option<QueuedEvent> {
         let about = self.context.world.view(|all| reference(&event.subject, all))?;
         let Event { kind, reason, message, .. } = event;
-        Some(QueuedEvent { about, kind, reason: reason.to_string(), message, story: None })
+        Some(QueuedEvent { about, kind, reason: reason.into(), message, story: None })
     }
 }
 

@@ -98,9 +98,9 @@ impl Cause {
         self.reason().as_str()
     }
 
-    /// The cause with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|cause| cause.as_str() == name)
+    /// The cause with this reason.
+    pub fn of(reason: Reason) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.reason() == reason)
     }
 }
 

@@ -8,7 +8,7 @@ mod search_schedule;
 
 use poolwright_catalog::RankedOffering;
 use poolwright_terms::keys::DISRUPTED_TAINT;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
@@ -113,7 +113,7 @@ fn begun(snapshot: &Snapshot, proposal: &Proposal) -> Snapshot {
     for leave in &proposal.nodes_to_empty {
         let mut claim = (*after.claims[&leave.claim]).clone();
         let ConditionUpdate { status, reason, message, .. } = leave.condition.clone();
-        let condition = Condition { status, since: at(NOW), reason: reason.to_string(), message };
+        let condition = Condition { status, since: at(NOW), reason: Some(reason), message };
         claim.conditions.insert(ConditionType::Disrupting, condition);
         after = with(after, [claim]);
     }

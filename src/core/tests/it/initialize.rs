@@ -137,7 +137,7 @@ fn the_reason_to_wait_is_recorded_once() {
     let recorded = Condition {
         status: update.status,
         since: at(30),
-        reason: update.reason.to_string(),
+        reason: Some(update.reason),
         message: update.message,
     };
     claim.conditions.insert(update.kind, recorded);

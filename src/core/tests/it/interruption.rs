@@ -31,7 +31,7 @@ fn told(mut claim: Claim, interruption: Interruption) -> Claim {
     {
         claim
             .conditions
-            .insert(kind, Condition { status, since: at(NOTICED + 1), reason: reason.to_string(), message });
+            .insert(kind, Condition { status, since: at(NOTICED + 1), reason: Some(reason), message });
     }
     Claim { interruption: Some(interruption), planned_pods: vec![], ..claim }
 }

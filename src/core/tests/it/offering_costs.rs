@@ -11,7 +11,7 @@ use poolwright_core::plan::{
 };
 use poolwright_core::{Claim, ClaimName, Condition, Pod, Snapshot, Uid};
 use poolwright_solver::NeverStop;
-use poolwright_terms::{CapacityType, ConditionType};
+use poolwright_terms::{CapacityType, ConditionType, Reason};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -238,7 +238,7 @@ fn staying_nodes_use_their_part_of_a_commitment() {
         conditions: leaving
             .conditions
             .into_iter()
-            .map(|(kind, one)| (kind, Condition { reason: "Underutilized".into(), ..one }))
+            .map(|(kind, one)| (kind, Condition { reason: Some(Reason::Underutilized), ..one }))
             .collect(),
         ..leaving
     };

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use poolwright_core::plan::{Plan, PlanOptions, Target, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -137,7 +137,7 @@ fn a_replica_that_leaves_is_ordered_again_while_it_is_still_there() {
     let leaving = Condition {
         status: ConditionStatus::True,
         since: at(50),
-        reason: "Drifted".into(),
+        reason: Some(Reason::Drifted),
         message: "it drifted".into(),
     };
     claim.conditions.insert(ConditionType::Disrupting, leaving);

@@ -240,7 +240,7 @@ fn with_attached(mut snapshot: Snapshot, all: impl IntoIterator<Item = Attachmen
 /// Records that volumes were waited for from then on.
 fn waiting_since(mut snapshot: Snapshot, seconds: i64) -> Snapshot {
     let mut claim = snapshot.claims[&ClaimName("c".into())].as_ref().clone();
-    let (status, reason) = (ConditionStatus::False, "VolumesAttached".into());
+    let (status, reason) = (ConditionStatus::False, Some(Reason::VolumesAttached));
     let condition = Condition { status, since: at(seconds), reason, message: String::new() };
     claim.conditions.insert(ConditionType::VolumesDetached, condition);
     snapshot.claims.insert(claim.name.clone(), claim.into());

@@ -1,6 +1,7 @@
 //! Tests of node classes: from a provider's report to the status.
 
 use poolwright_provider_contract::NodeClassKind;
+use poolwright_terms::reasons;
 use serde_json::json;
 
 use super::*;
@@ -18,7 +19,7 @@ fn object() -> DynamicObject {
 }
 
 fn told(kind: &'static str, outcome: ConditionOutcome, message: &str) -> NodeClassCondition {
-    NodeClassCondition { kind, outcome, reason: format!("{outcome:?}"), message: message.to_owned() }
+    NodeClassCondition { kind, outcome, reason: Reason::Ready.into(), message: message.to_owned() }
 }
 
 fn report(fields: Value, conditions: Vec<NodeClassCondition>) -> NodeClassStatus {
@@ -115,6 +116,19 @@ fn whether_the_cloud_is_heard_is_written_beside_the_rest_and_does_not_decide_whe
     assert_eq!(status_of(&object, "InterruptionQueueReady"), expected);
     assert!(apply(&mut object, &well, None, at(180)), "no queue is configured any more");
     assert!(conditions(&object.data["status"]).iter().all(|one| one.type_ != "InterruptionQueueReady"));
+}
+
+reasons! {
+    enum HazeReason;
+    Foggy: "Nobody sees the cloud.", "Wait.";
+}
+
+#[test]
+fn an_event_has_the_reason_of_the_provider_the_registry_or_else_a_general_one() {
+    let of = |name| registered(name, HazeReason::TABLE);
+    assert_eq!(of("Foggy"), HazeReason::Foggy.into());
+    assert_eq!(of("Ready"), Reason::Ready.into());
+    assert_eq!(of("OfAnEarlierVersion"), Reason::NodeClassNotReady.into());
 }
 
 #[test]
