@@ -67,7 +67,8 @@ impl Consolidation {
         let (seen, current, options, now) =
             (snapshot.clone(), plan.clone(), options.clone(), self.context.clock.now());
         let move_history = self.move_history.clone();
-        let look = move |limit: &mut dyn StopSignal| propose(&seen, &current, &move_history, now, &options, limit);
+        let look =
+            move |limit: &mut dyn StopSignal| propose(&seen, &current, &move_history, now, &options, limit);
         let outlook = self.compute.run(LIMIT, look).await;
         let Some(outlook) = outlook else {
             error!("looking for nodes to empty panicked; this is a bug");
