@@ -18,7 +18,7 @@ use poolwright_intake::{claim_price, merge_conditions, offering_ref};
 use poolwright_provider_contract::{
     FailedOffering, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
-use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, Reason, keys};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason, keys};
 use tracing::{info, warn};
 
 use super::progress::{Progress, refused};
