@@ -1,4 +1,4 @@
-//! What an event says, by its kind.
+//! Parses the `detail` of an event.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use crate::text::excerpt;
 
 type Read = Result<Result<EventDetail, Ignored>, Unreadable>;
 
-/// Reads what an event says, and that it is about the region in question.
+/// Parses the `detail` of an event and checks that the event concerns this region.
 pub(super) fn read(envelope: &Envelope<'_>, scope: &Scope) -> Read {
     match (envelope.kind, envelope.region) {
-        // Where a message of AWS Health was delivered is not what it is about; AWS's page shows the other without a region.
+        // An AWS Health event names the affected region in its detail. AWS's example of a capacity block event has no region.
         (DetailType::Health, _) | (DetailType::CapacityBlock, None) => {}
         (_, Some(region)) => check_region(region, scope)?,
         (_, None) => return Err(Unreadable::Missing { field: "region" }),
@@ -24,7 +24,7 @@ pub(super) fn read(envelope: &Envelope<'_>, scope: &Scope) -> Read {
     match envelope.kind {
         DetailType::SpotInterruption => {
             let action = action(envelope)?;
-            // Hibernation begins with the warning.
+            // Hibernation starts with the warning.
             let notice = if action == Action::Hibernate { SignedDuration::ZERO } else { NOTICE };
             one(envelope, Kind::SpotInterruption(action), Some(later(envelope.at, notice)?))
         }
@@ -84,7 +84,7 @@ fn state(envelope: &Envelope<'_>) -> Read {
 
 fn health(envelope: &Envelope<'_>, scope: &Scope) -> Read {
     let detail = envelope.detail;
-    // Organisations collect the messages of all their accounts.
+    // An organization can collect the events of all its accounts.
     if let Some(account) =
         text(detail, "affectedAccount")?.filter(|account| *account != scope.account.as_str())
     {
@@ -113,7 +113,7 @@ fn health(envelope: &Envelope<'_>, scope: &Scope) -> Read {
     let mut instances = BTreeSet::new();
     for entity in objects(detail, "affectedEntities")? {
         let over = text(entity, "status")? == Some("RESOLVED");
-        // Volumes, hosts and whole accounts are affected too.
+        // The entity can also be a volume, a host or an account.
         let instance = needed(entity, "entityValue")?.parse::<InstanceId>();
         if let (false, Ok(instance)) = (over, instance) {
             instances.insert(instance);

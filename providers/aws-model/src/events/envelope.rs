@@ -1,4 +1,4 @@
-//! What EventBridge says around an event: whose it is, when it was sent, of what kind it is.
+//! Parses the envelope of an EventBridge event: account, region, time and type.
 
 use jiff::Timestamp;
 
@@ -9,7 +9,7 @@ use super::strict::Object;
 use crate::account::{AccountId, Region};
 use crate::text::excerpt;
 
-/// Kinds of events that something follows from.
+/// The types of events that Poolwright uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DetailType {
     SpotInterruption,
@@ -20,17 +20,18 @@ pub(super) enum DetailType {
     CapacityBlock,
 }
 
-/// What is around an event.
+/// The envelope of an event.
 pub(super) struct Envelope<'a> {
     pub(super) id: &'a str,
     pub(super) at: Timestamp,
     pub(super) kind: DetailType,
-    /// The region that the envelope names, if it does.
+    /// The region in the envelope, if it has one.
     pub(super) region: Option<&'a str>,
     pub(super) detail: &'a Object,
 }
 
-/// Reads what is around an event. The account is checked here; the region where the kind of event says which one counts.
+/// Parses the envelope and checks the account. `detail` checks the region, because it depends on the type of event which field
+/// names it.
 pub(super) fn read<'a>(
     message: &'a Object,
     scope: &Scope,
@@ -40,7 +41,7 @@ pub(super) fn read<'a>(
     }
     let source = needed(message, "source")?;
     let spelled = text(message, "detail-type")?;
-    // One page of AWS's documentation spells it with an underscore.
+    // One page of AWS's documentation spells the field with an underscore.
     let other = text(message, "detail_type")?;
     let kind = match (spelled, other) {
         (Some(one), Some(two)) if one != two => {
@@ -48,8 +49,8 @@ pub(super) fn read<'a>(
         }
         (one, two) => one.or(two).ok_or(Unreadable::Missing { field: "detail-type" })?,
     };
-    // EventBridge always says it; what stands in for it, and rules that write messages anew, may not. Whose a machine is
-    // is known without it.
+    // EventBridge always sets this field. Simulators and rules with input transformers may omit it. Poolwright knows its own
+    // instances without it.
     if let Some(found) = text(message, "account")? {
         let account: AccountId =
             found.parse().map_err(|_| bad("account", found, "an account of twelve digits"))?;
@@ -67,7 +68,7 @@ pub(super) fn read<'a>(
         }));
     };
     let spelled = text(message, "id")?;
-    // The same page has this key for it.
+    // The same page uses this key.
     let id = spelled.or(text(message, "customer_event_id")?).ok_or(Unreadable::Missing { field: "id" })?;
     if id.is_empty() || id.len() > 128 || !id.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(bad("id", id, "an id of at most 128 plain characters"));
@@ -81,12 +82,12 @@ pub(super) fn read<'a>(
     }))
 }
 
-/// Every kind of event that something follows from: source, detail-type, what it is.
+/// The events that Poolwright uses: source, detail-type and type.
 const KNOWN: [(&str, &str, DetailType); 8] = [
     ("aws.ec2", "EC2 Spot Instance Interruption Warning", DetailType::SpotInterruption),
     ("aws.ec2", "EC2 Instance Rebalance Recommendation", DetailType::Rebalance),
     ("aws.ec2", "EC2 Instance State-change Notification", DetailType::State),
-    // Both are in AWS's documentation, of different days.
+    // AWS's documentation has used both names.
     (
         "aws.ec2",
         "EC2 Capacity Reservation Instance Interruption Warning",
@@ -97,18 +98,18 @@ const KNOWN: [(&str, &str, DetailType); 8] = [
         "EC2 Interruptible Capacity Reservation Instance Interruption Warning",
         DetailType::ReservationInterruption,
     ),
-    // The one is the heading of AWS's page, the other is in its example.
+    // AWS's page has the first name in its heading and the second in its example.
     ("aws.ec2", "Capacity Block Reservation Expiration Warning", DetailType::CapacityBlock),
     ("aws.ec2", "Capacity Block Expiration Warning", DetailType::CapacityBlock),
     ("aws.health", "AWS Health Event", DetailType::Health),
 ];
 
-/// Sources and detail-types of the events that something follows from: what rules must send.
+/// Returns the source and detail-type of all events that EventBridge rules must send to the queue.
 pub fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
     KNOWN.into_iter().map(|(source, kind, _)| (source, kind))
 }
 
-/// Checks that a region is the one whose events are believed.
+/// Checks that an event concerns the region of this account that Poolwright uses.
 pub(super) fn check_region(found: &str, scope: &Scope) -> Result<(), Unreadable> {
     let region: Region = found.parse().map_err(|_| bad("region", found, "a region such as us-east-1"))?;
     if region == scope.region {

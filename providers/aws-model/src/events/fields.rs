@@ -1,4 +1,4 @@
-//! Fields of an object: there or not, of the type they should be, meaning something.
+//! Reads the fields of a JSON object and checks their presence, type and value.
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
@@ -7,7 +7,7 @@ use super::problem::Unreadable;
 use super::strict::{Json, Object};
 use crate::text::excerpt;
 
-/// A text. One that is null is not there.
+/// Reads an optional string. Null counts as absent.
 pub(super) fn text<'a>(object: &'a Object, field: &'static str) -> Result<Option<&'a str>, Unreadable> {
     match object.get(field) {
         None | Some(Json::Null) => Ok(None),
@@ -16,12 +16,12 @@ pub(super) fn text<'a>(object: &'a Object, field: &'static str) -> Result<Option
     }
 }
 
-/// A text that must be there.
+/// Reads a required string.
 pub(super) fn needed<'a>(object: &'a Object, field: &'static str) -> Result<&'a str, Unreadable> {
     text(object, field)?.ok_or(Unreadable::Missing { field })
 }
 
-/// An object that must be there.
+/// Reads a required object.
 pub(super) fn object<'a>(object: &'a Object, field: &'static str) -> Result<&'a Object, Unreadable> {
     match object.get(field) {
         None | Some(Json::Null) => Err(Unreadable::Missing { field }),
@@ -30,7 +30,7 @@ pub(super) fn object<'a>(object: &'a Object, field: &'static str) -> Result<&'a 
     }
 }
 
-/// A list of objects. Nothing is an empty one.
+/// Reads a list of objects. An absent field counts as an empty list.
 pub(super) fn objects<'a>(object: &'a Object, field: &'static str) -> Result<Vec<&'a Object>, Unreadable> {
     let wrong = Unreadable::WrongType { field, expected: "a list of objects" };
     match object.get(field) {
@@ -43,7 +43,7 @@ pub(super) fn objects<'a>(object: &'a Object, field: &'static str) -> Result<Vec
     }
 }
 
-/// A text that must be there and mean something.
+/// Reads a required string and parses it.
 pub(super) fn parsed<T: std::str::FromStr>(
     object: &Object,
     field: &'static str,
@@ -53,21 +53,21 @@ pub(super) fn parsed<T: std::str::FromStr>(
     found.parse().map_err(|_| bad(field, found, expected))
 }
 
-/// A value that means nothing.
+/// Makes the error for an invalid value.
 pub(super) fn bad(field: &'static str, found: &str, expected: &'static str) -> Unreadable {
     Unreadable::BadValue { field, found: excerpt(found), expected }
 }
 
-/// A time as EventBridge writes it: RFC 3339.
+/// Parses a time in the format of EventBridge: RFC 3339.
 pub(super) fn time(field: &'static str, found: &str) -> Result<Timestamp, Unreadable> {
-    // Longer ones name time zones, which AWS does not.
+    // A longer text contains the name of a time zone, which AWS never sends.
     let plain = found.len() <= 35 && !found.contains('[');
     let read = if plain { found.parse().ok() } else { None };
     read.ok_or_else(|| bad(field, found, "a time such as 2026-08-21T12:00:00Z"))
 }
 
-/// A time as EventBridge writes it, or as AWS Health does: `Sat, 22 Aug 2026 12:00:00 GMT`. The name of the day is left out of
-/// account: it adds nothing, and AWS's own example has a wrong one.
+/// Parses a time in the format of EventBridge, or of AWS Health: `Sat, 22 Aug 2026 12:00:00 GMT`. It ignores the day of the week,
+/// which is wrong in AWS's own example.
 pub(super) fn time_of_either_form(field: &'static str, found: &str) -> Result<Timestamp, Unreadable> {
     if found.as_bytes().first().is_some_and(u8::is_ascii_digit) && found.contains('T') {
         return time(field, found);
@@ -80,8 +80,8 @@ pub(super) fn time_of_either_form(field: &'static str, found: &str) -> Result<Ti
     rfc2822::DateTimeParser::new().parse_timestamp(date).map_err(|_| bad(field, found, expected))
 }
 
-/// The message that SNS wraps in one of its own, where it does
-/// (<https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html>).
+/// Returns the message inside an SNS envelope; `None` if the object is not an SNS envelope. Source:
+/// <https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html>.
 pub(super) fn wrapped_by_sns(object: &Object) -> Result<Option<&str>, Unreadable> {
     let is_sns = text(object, "Type").is_ok_and(|kind| kind == Some("Notification"));
     if is_sns && !object.contains_key("detail") { needed(object, "Message").map(Some) } else { Ok(None) }

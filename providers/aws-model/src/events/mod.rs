@@ -1,8 +1,8 @@
-//! What arrives on the queue of interruptions: EventBridge's envelopes around what EC2 and AWS Health have to say.
+//! Parses the messages of the interruption queue: EventBridge events of EC2 and AWS Health.
 //!
-//! Anybody who may write to the queue can write anything there, so a message is believed about this account and this region
-//! alone, and read strictly: a key that is there twice, a field of another type or a date that is none make it unreadable. What
-//! `resources` says is never looked at: AWS's own examples disagree about what is in it.
+//! Anyone with permission to send to the queue can send anything. So the parser accepts only events of this account and region, and
+//! it is strict: a duplicate key, a field of another type or an invalid date makes a message unreadable. It ignores the field
+//! `resources`, because AWS's own examples disagree about its content.
 //!
 //! Sources: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-changes.html>,
 //! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html>,
@@ -131,7 +131,11 @@ pub enum EndState {
     Terminated,
 }
 
-/// Reads the body of a message. Errors are of messages that will never be readable: they can be deleted after they were counted.
+/// Parses the body of a message.
+///
+/// # Errors
+///
+/// The message is unreadable, and always will be. You may delete it after you have counted it.
 pub fn read(body: &[u8], scope: &Scope) -> Result<Message, Unreadable> {
     if body.len() > MAX_BYTES {
         return Err(Unreadable::TooLarge { bytes: body.len() });

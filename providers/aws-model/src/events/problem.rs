@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// The message is larger than SQS allows.
-    #[error("a message of {bytes} bytes is more than the 1 MiB that SQS takes")]
+    #[error("a message has {bytes} bytes, and SQS allows 1 MiB")]
     TooLarge {
         /// The size in bytes.
         bytes: usize,
@@ -18,7 +18,7 @@ pub enum Unreadable {
         at: usize,
     },
     /// The message is not a JSON object, has a duplicate key, or is nested too deeply.
-    #[error("a message is not a JSON object that can be read: {cause}; it begins with `{excerpt}`")]
+    #[error("a message is not a valid JSON object: {cause}; it begins with `{excerpt}`")]
     NotJson {
         /// The error of the parser.
         cause: String,
@@ -32,7 +32,7 @@ pub enum Unreadable {
     WrappedTwice,
     /// A required field is missing.
     #[error(
-        "a message has no field `{field}`; the queue takes events of EventBridge as they are, without an input transformer"
+        "a message has no field `{field}`; send the events of EventBridge to the queue without an input transformer"
     )]
     Missing {
         /// The field.
@@ -58,8 +58,8 @@ pub enum Unreadable {
     },
     /// The event concerns another account or region, or is forged.
     #[error(
-        "a message is about the {what} `{found}` and this is `{expected}`: it is not acted on; see who may send to the queue, and that its \
-         rules are of this account and region"
+        "a message concerns the {what} `{found}`, and Poolwright runs in `{expected}`, so it ignores the message; check who may send \
+         to the queue, and that its EventBridge rules are in this account and region"
     )]
     Foreign {
         /// `account` or `region`.
@@ -94,11 +94,11 @@ impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Source(source) => write!(f, "its source is {source}"),
-            Self::DetailType(kind) => write!(f, "nothing follows from events of the type {kind}"),
+            Self::DetailType(kind) => write!(f, "Poolwright does not use events of the type {kind}"),
             Self::State(state) => write!(f, "the instance is {state}"),
-            Self::Service(service) => write!(f, "it is about the service {service}"),
-            Self::Category(category) => write!(f, "it is of the category {category}"),
-            Self::Closed => f.write_str("the change is over"),
+            Self::Service(service) => write!(f, "it concerns the service {service}"),
+            Self::Category(category) => write!(f, "its category is {category}"),
+            Self::Closed => f.write_str("the event is closed"),
             Self::NoInstances => f.write_str("it names no instance"),
         }
     }

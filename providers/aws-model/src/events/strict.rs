@@ -1,4 +1,4 @@
-//! JSON, read strictly: an object that has a key twice means two things, and is refused.
+//! A strict JSON parser. It rejects objects with duplicate keys, because they are ambiguous.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,25 +12,25 @@ use crate::text::excerpt;
 /// An object.
 pub(super) type Object = BTreeMap<String, Json>;
 
-/// JSON without what events have no use for: numbers and truth values are there and no more is known of them.
+/// A JSON value without the content of numbers and booleans, which events do not use.
 #[derive(Debug, PartialEq)]
 pub(super) enum Json {
     Null,
-    /// A number or a truth value.
+    /// A number or a boolean.
     Other,
     Text(String),
     List(Vec<Self>),
     Object(Object),
 }
 
-/// The object that a text is. A byte order mark before it is no part of it.
+/// Parses a JSON object. It skips a byte order mark.
 pub(super) fn object(text: &str) -> Result<Object, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let problem = |cause: String| Unreadable::NotJson { cause, excerpt: excerpt(text) };
-    // Depth is bounded by the reader: 128.
+    // serde_json limits the depth to 128.
     match serde_json::from_str(text).map_err(|error| problem(error.to_string()))? {
         Json::Object(object) => Ok(object),
-        _ => Err(problem("it is another JSON value".to_owned())),
+        _ => Err(problem("it is a JSON value of another type".to_owned())),
     }
 }
 
@@ -84,7 +84,7 @@ impl<'de> Visitor<'de> for Reader {
                 Entry::Vacant(free) => free.insert(value),
                 Entry::Occupied(taken) => {
                     return Err(de::Error::custom(format_args!(
-                        "the key `{}` is there twice",
+                        "the key `{}` occurs twice",
                         excerpt(taken.key())
                     )));
                 }

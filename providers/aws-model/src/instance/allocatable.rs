@@ -1,19 +1,19 @@
-//! What kubelet will report as allocatable, before there is a node to ask.
+//! Computes the allocatable resources of a node before the node exists.
 //!
-//! The figures, and where they come from (EKS's own node images, so they hold for AL2023 and Bottlerocket):
+//! The figures are those of the EKS node images, AL2023 and Bottlerocket:
 //!
-//! | what | figure | source |
+//! | resource | figure | source |
 //! |---|---|---|
-//! | memory below the kernel's sight | 7.5 % of what the type is sold with; 64 MiB more on Arm (contiguous memory that Graviton kernels set aside) | Karpenter's `VM_MEMORY_OVERHEAD_PERCENT` and `memory()`, aws/karpenter-provider-aws |
-//! | memory kept for the node | 255 MiB + 11 MiB for each pod it may have | `GetMemoryMebibytesToReserve`, awslabs/amazon-eks-ami `nodeadm/internal/kubelet/config.go` |
-//! | memory at which pods are evicted | 100 MiB | `evictionHard`, same file |
-//! | CPU kept for the node | 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest | `getCPUMillicoresToReserve`, same file |
-//! | disk kept | 1 GiB, and a tenth at which pods are evicted | `kubeReserved` and `nodefs.available`, same file |
-//! | pods | interfaces x (addresses - 1) + 2: one address is the interface's own, two pods use the host's | `getMaxPodsFromENIInfo`, `nodeadm/internal/kubelet/maxpods/maxpods.go` |
-//! | pods by cores | as many for each core as the class says, within the above | `podsPerCore`, see [`super::kubelet_reserved`] |
-//! | pods with prefixes | 16 for each address, at most 110 below 30 cores, else 250 | `max-pods-calculator.sh`, awslabs/amazon-eks-ami |
+//! | memory that the kernel does not see | 7.5 % of the memory of the type; 64 MiB more on Arm (contiguous memory that Graviton kernels set aside) | Karpenter's `VM_MEMORY_OVERHEAD_PERCENT` and `memory()`, aws/karpenter-provider-aws |
+//! | reserved memory | 255 MiB + 11 MiB for each pod of the pod limit | `GetMemoryMebibytesToReserve`, awslabs/amazon-eks-ami `nodeadm/internal/kubelet/config.go` |
+//! | eviction threshold for memory | 100 MiB | `evictionHard`, same file |
+//! | reserved CPU | 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest | `getCPUMillicoresToReserve`, same file |
+//! | reserved disk | 1 GiB, and an eviction threshold of one tenth | `kubeReserved` and `nodefs.available`, same file |
+//! | pod limit | interfaces x (addresses - 1) + 2: one address of each interface is its own, and two pods use the host network | `getMaxPodsFromENIInfo`, `nodeadm/internal/kubelet/maxpods/maxpods.go` |
+//! | pod limit by cores | `podsPerCore` of the class for each core, at most the pod limit | `podsPerCore`, see [`super::kubelet_reserved`] |
+//! | pod limit with prefixes | 16 for each address, at most 110 below 30 cores, else 250 | `max-pods-calculator.sh`, awslabs/amazon-eks-ami |
 //!
-//! What a class's own kubelet settings put in the place of these, [`KubeletReserved`] says.
+//! [`KubeletReserved`] has the kubelet settings of a class, which replace some of these figures.
 
 use std::collections::BTreeMap;
 
@@ -23,34 +23,34 @@ use super::facts::TypeFacts;
 use super::kind::whole_gpus;
 use super::kubelet_reserved::KubeletReserved;
 
-/// The resource name under which EFA's device plugin advertises interfaces.
+/// The resource name of EFA interfaces, which the EFA device plugin advertises.
 pub const VPC_EFA: &str = "vpc.amazonaws.com/efa";
 
-/// What a node class decides about what a node advertises.
+/// The settings of a node class that affect the allocatable resources of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How many pods kubelet admits.
+    /// The pod limit of the kubelet.
     pub max_pods: MaxPods,
-    /// By what number of pods memory is kept for the node.
+    /// The number of pods that determines the reserved memory.
     pub reserve: ReservedMemoryBasis,
-    /// Interfaces that give pods no addresses: one with custom networking, else none.
+    /// The number of interfaces without addresses for pods: one with custom networking, else none.
     pub reserved_interfaces: u32,
-    /// Thousandths of its memory that a node never sees, where it was not measured.
+    /// The share of the memory that the kernel does not see, in thousandths. A measured capacity takes precedence.
     pub memory_overhead_thousandths: u32,
-    /// Memory capacity in MiB that nodes of a type were seen to report: better than any formula.
+    /// The memory capacity that nodes of a type have reported, in MiB. It is more exact than the formula.
     pub measured_memory_mib: BTreeMap<InstanceTypeName, u64>,
-    /// The root disk, in GiB.
+    /// The size of the root disk, in GiB.
     pub root_disk_gib: u32,
-    /// What becomes of local disks.
+    /// The use of local disks.
     pub local_disks: LocalDisks,
     /// Whether nodes have EFA interfaces.
     pub efa: Efa,
-    /// What kubelet is told to keep.
+    /// The resources that the kubelet reserves.
     pub kept: KubeletReserved,
 }
 
 impl Default for Settings {
-    /// EKS's AL2023 image with nothing said, on a root disk of 20 GiB.
+    /// The EKS image of AL2023 without kubelet settings, on a root disk of 20 GiB.
     fn default() -> Self {
         Self {
             max_pods: MaxPods::Addresses,
@@ -66,60 +66,60 @@ impl Default for Settings {
     }
 }
 
-/// How many pods kubelet admits.
+/// The pod limit of the kubelet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxPods {
-    /// As many as the interfaces of the default network card have addresses for. No upper bound, as in AL2023.
+    /// The number of pod addresses of the default network card, without an upper bound, as in AL2023.
     Addresses,
-    /// As many as they have prefixes of 16 addresses for, and no more than AWS recommends.
+    /// The number of pod addresses with prefixes of 16 addresses, but at most the limit that AWS recommends.
     Prefixes,
-    /// This many.
+    /// This number.
     Fixed(u32),
 }
 
-/// By what number of pods memory is kept for the node.
+/// The number of pods that determines the reserved memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReservedMemoryBasis {
-    /// By its addresses, whatever kubelet is told to admit: AL2023.
+    /// The number of pod addresses, regardless of the pod limit: AL2023.
     Addresses,
-    /// By what kubelet admits: Bottlerocket.
+    /// The pod limit of the kubelet: Bottlerocket.
     MaxPods,
 }
 
-/// What becomes of local NVMe disks.
+/// The use of local NVMe disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalDisks {
-    /// Nothing; pods' scratch space is on the root disk.
+    /// They are not used. The ephemeral storage of pods is on the root disk.
     Unused,
-    /// One striped array, which holds pods' scratch space.
+    /// They form one RAID 0 with the ephemeral storage of pods.
     Raid0,
 }
 
 /// Whether nodes have EFA interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Efa {
-    /// No: nothing is advertised.
+    /// Nodes have none.
     None,
-    /// All that the type can have, and the device plugin runs.
+    /// Nodes have as many as the type supports, and the device plugin advertises them.
     All,
 }
 
-/// Cores from which [`MaxPods::Prefixes`] may be 250.
+/// The number of cores from which [`MaxPods::Prefixes`] allows 250 pods.
 const MANY_CORES: u32 = 30;
 const ARM_CONTIGUOUS_MIB: u64 = 64;
-/// The most a quantity can be in Kubernetes.
+/// The largest quantity in Kubernetes.
 const MOST: u64 = i64::MAX as u64;
 
-/// Pods that the addresses of the default card are enough for.
+/// Returns the number of pods for which the default network card has addresses.
 fn pods_by_addresses(facts: &TypeFacts, settings: &Settings, per_address: u64) -> u64 {
     let network = facts.network;
     let interfaces = u64::from(network.interfaces.saturating_sub(settings.reserved_interfaces));
     let addresses = u64::from(network.ipv4_per_interface.saturating_sub(1));
-    // Three factors of 32 bits may not fit.
+    // The product of three 32-bit factors can overflow.
     interfaces.saturating_mul(addresses).saturating_mul(per_address).saturating_add(2)
 }
 
-/// Pods that kubelet admits.
+/// Returns the pod limit of the kubelet.
 pub fn max_pods(facts: &TypeFacts, settings: &Settings) -> u64 {
     let by_cores = match settings.kept.pods_per_core {
         Some(pods) => u64::from(pods) * u64::from(facts.vcpus),
@@ -136,7 +136,7 @@ pub fn max_pods(facts: &TypeFacts, settings: &Settings) -> u64 {
     most.min(by_cores)
 }
 
-/// What kubelet keeps of this many cores, in thousandths of a core.
+/// Returns the reserved CPU of a node with this number of cores, in thousandths of a core.
 fn reserved_cpu_milli(cores: u64) -> u64 {
     let steps = [(0, 1, 600), (1, 2, 100), (2, 4, 50), (4, u64::MAX, 25)];
     let kept = |(above, upto, ten_thousandths): (u64, u64, u64)| {
@@ -145,7 +145,7 @@ fn reserved_cpu_milli(cores: u64) -> u64 {
     steps.into_iter().map(kept).sum::<u64>() / 10
 }
 
-/// Memory that the kernel sees.
+/// Returns the memory that the kernel sees, in bytes.
 fn memory_capacity(facts: &TypeFacts, settings: &Settings) -> u64 {
     let estimated = || {
         let set_aside = if facts.arch() == Some(Arch::Arm64) { ARM_CONTIGUOUS_MIB } else { 0 };
@@ -157,7 +157,7 @@ fn memory_capacity(facts: &TypeFacts, settings: &Settings) -> u64 {
     mib.min(MOST >> 20) << 20
 }
 
-/// The disk that pods write to.
+/// Returns the size of the disk with the ephemeral storage of pods, in bytes.
 fn disk_capacity(facts: &TypeFacts, settings: &Settings) -> u64 {
     let disk = match settings.local_disks {
         LocalDisks::Raid0 if facts.local_nvme_gb > 0 => facts.local_nvme_gb.saturating_mul(1_000_000_000),
@@ -166,15 +166,15 @@ fn disk_capacity(facts: &TypeFacts, settings: &Settings) -> u64 {
     disk.min(MOST)
 }
 
-/// What is left of so much.
+/// Returns the capacity without the reserved amounts and the eviction threshold.
 fn left(capacity: u64, kube: u64, system: Option<u64>, evicted_at: u64) -> u64 {
     capacity.saturating_sub(kube).saturating_sub(system.unwrap_or(0)).saturating_sub(evicted_at)
 }
 
-/// What kubelet will report as allocatable on a node of this type.
+/// Returns the allocatable resources of a node of this type.
 ///
-/// An estimate for memory, unless it was measured: the 7.5 % are more than nearly all types lose, and less than a few of
-/// 2 to 5 GiB do (`docs/aws-catalogue.md`). The other figures are exact for the images named above.
+/// Memory is an estimate unless it was measured: nearly all types lose less than 7.5 %, and a few types with 2 to 5 GiB lose more
+/// (`docs/aws-catalogue.md`). The other figures are exact for the images above.
 pub fn allocatable(facts: &TypeFacts, settings: &Settings) -> ResourceList {
     let pods = max_pods(facts, settings);
     let reserved_for = match settings.reserve {

@@ -1,89 +1,91 @@
-//! What a type is good for: which can be a node at all, and which nobody should get unasked.
+//! Classifies instance types: those that a pool gets by default, those that you must allow, and those that cannot be nodes.
 //!
-//! EC2 lists some 1,400 types. A default pool takes virtual machines on Nitro, with whole NVIDIA GPUs or none; the rest stays
-//! out, each with its reason.
+//! EC2 lists some 1,400 types. By default a pool gets virtual machines on Nitro, with whole NVIDIA GPUs or without GPUs. Each other
+//! type is left out with a reason.
 //!
-//! EC2's `CurrentGeneration` decides nothing: it is false for g5, m6i and r7g, which are as good as any for their price.
-//! What is truly of the past runs on Xen.
+//! The classification ignores EC2's `CurrentGeneration`, because it is false for g5, m6i and r7g, whose prices are competitive.
+//! Types that are really outdated run on Xen.
 
 use poolwright_terms::labels;
 
 use super::facts::{AcceleratorKind, GpuFacts, Hypervisor, TypeFacts, UsageClass};
 
-/// Families that EC2 lists with the usage class `on-demand` and sells in capacity blocks only: AWS's price list of us-east-1
-/// (2026-07-20) has no price for them, and <https://aws.amazon.com/ec2/capacityblocks/pricing/> has. Where a list has one,
-/// it counts for more than this.
+/// The families that EC2 lists with the usage class `on-demand` but sells only in capacity blocks. AWS's price list of us-east-1
+/// (2026-07-20) has no price for them; <https://aws.amazon.com/ec2/capacityblocks/pricing/> has. If the price list of a region has
+/// a price, that price takes precedence.
 const SOLD_IN_BLOCKS: [&str; 5] = ["p5e", "p6e-gb200", "p6e-gb300", "trn2", "trn2u"];
 
-/// What a type is good for.
+/// The class of an instance type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// A virtual machine on Nitro, with whole NVIDIA GPUs or none. What a pool takes by default.
+    /// A virtual machine on Nitro, with whole NVIDIA GPUs or without GPUs. Pools get these types by default.
     Virtual,
-    /// A whole machine.
+    /// Bare metal.
     Metal,
-    /// To be had in capacity blocks only, so it has no price per hour.
+    /// A type that EC2 sells only in capacity blocks, so it has no price per hour.
     CapacityBlockOnly,
-    /// It would make a node, but not one that anybody wants without having asked.
+    /// A type that Poolwright buys only if a node class allows it.
     Unusual(Unusual),
-    /// It has less than a GPU, and advertises it as one.
+    /// A type with a fraction of a GPU, which the node would advertise as a whole GPU.
     Fractional(GpuFacts),
-    /// It cannot be a node, or nobody could say what the node is.
+    /// A type that cannot be a node.
     Unusable(Unusable),
 }
 
-/// Why a type is not for everybody.
+/// The reason why pools do not get a type by default.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusual {
-    /// GPUs that are not NVIDIA's.
-    #[error("its GPUs ({0}) are not NVIDIA's: as a node it would have none that Poolwright counts")]
+    /// The GPUs are not from NVIDIA.
+    #[error("its GPUs ({0}) are not from NVIDIA, so Poolwright does not count them")]
     OtherGpu(String),
-    /// Something else that computes, and that is paid for.
-    #[error("it is paid for by its {0}, which Poolwright does not count")]
+    /// It has an accelerator, which is part of the price.
+    #[error("its price includes {0}, which Poolwright does not count")]
     Accelerator(String),
-    /// Not on Nitro.
-    #[error("it runs on Xen, before Nitro: slower disks and network for the same money")]
+    /// It does not run on Nitro.
+    #[error("it runs on Xen, which has slower disks and network than Nitro at the same price")]
     NotNitro,
-    /// Its price is for a part of its processors.
-    #[error("it is burstable: its price is for a part of its CPU, the rest is paid in credits")]
+    /// The price covers only a share of the CPU.
+    #[error("it is burstable: its price covers a share of its CPU, and credits pay for the rest")]
     Burstable,
-    /// Made for one tightly coupled job.
-    #[error("it is made for tightly coupled jobs: no spot, few zones, little network but for EFA")]
+    /// It is made for tightly coupled jobs.
+    #[error(
+        "it is made for tightly coupled jobs: no spot, few zones, and little network bandwidth except EFA"
+    )]
     Hpc,
 }
 
-/// Why a type cannot be a node.
+/// The reason why a type cannot be a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// No Linux of 64 bits runs on it.
+    /// It does not run 64-bit Linux.
     #[error("no 64-bit Linux runs on it")]
     NoLinux,
-    /// Its name cannot stand in a node's labels.
+    /// Its name is not a valid label value.
     #[error("its name cannot be the value of a node label")]
     Name,
-    /// GPUs of more than one model.
-    #[error("it has GPUs of more than one model, which one resource name cannot tell apart")]
+    /// It has GPUs of several models.
+    #[error("it has GPUs of several models, and nodes advertise all of them under one resource name")]
     MixedGpus,
-    /// Nothing is left for pods.
-    #[error("nothing is left of it for pods after what the node itself needs")]
+    /// No resources are left for pods.
+    #[error("no resources are left for pods after the reservations of the node")]
     TooSmall,
 }
 
 impl Class {
-    /// Why a pool does not get it by default, and what to do about it; `None` for what it gets.
+    /// Returns the reason why a pool does not get the type by default; `None` if it does.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Virtual => None,
             Self::Metal => Some(
-                "it is bare metal: no cheaper than the largest virtual size, and minutes slower to start"
+                "it is bare metal: it is not cheaper than the largest virtual size, and starts minutes later"
                     .to_owned(),
             ),
             Self::CapacityBlockOnly => {
-                Some("it is sold in capacity blocks only, and has no price by the hour".to_owned())
+                Some("EC2 sells it only in capacity blocks, so it has no price per hour".to_owned())
             }
             Self::Unusual(why) => Some(why.to_string()),
             Self::Fractional(gpu) => Some(format!(
-                "it has {} of an {} ({} MiB), which its node advertises as one nvidia.com/gpu like a whole one, and needs NVIDIA's GRID driver: Poolwright does not sell parts of GPUs by type",
+                "it has {} of an {} ({} MiB), which its node would advertise as one whole nvidia.com/gpu, and it needs NVIDIA's GRID driver: Poolwright does not buy types with a fraction of a GPU",
                 share(gpu.partition_thousandths),
                 gpu.name,
                 gpu.memory_mib
@@ -93,7 +95,7 @@ impl Class {
     }
 }
 
-/// A part as a person writes it.
+/// Formats a fraction: `1/8`.
 fn share(thousandths: u32) -> String {
     match thousandths {
         0 => "a part".to_owned(),
@@ -102,7 +104,7 @@ fn share(thousandths: u32) -> String {
     }
 }
 
-/// Whether it can be had in capacity blocks only.
+/// Returns whether EC2 sells the type only in capacity blocks.
 pub fn is_sold_in_blocks_only(facts: &TypeFacts) -> bool {
     let by_the_hour =
         [UsageClass::OnDemand, UsageClass::Spot].iter().any(|class| facts.usage_classes.contains(class));
@@ -110,7 +112,7 @@ pub fn is_sold_in_blocks_only(facts: &TypeFacts) -> bool {
         || (facts.usage_classes.contains(&UsageClass::CapacityBlock) && !by_the_hour)
 }
 
-/// What a type is good for.
+/// Classifies an instance type.
 pub fn of(facts: &TypeFacts) -> Class {
     if let Some(why) = unusable(facts) {
         return Class::Unusable(why);
@@ -132,7 +134,7 @@ pub fn of(facts: &TypeFacts) -> Class {
 
 fn unusable(facts: &TypeFacts) -> Option<Unusable> {
     let name = facts.name.as_str();
-    // The family is a label of its own.
+    // The family becomes a label, too.
     if name.is_empty() || !labels::is_value(name) || !labels::is_value(facts.family()) {
         Some(Unusable::Name)
     } else if facts.arch().is_none() {
@@ -157,7 +159,7 @@ fn unusual(facts: &TypeFacts) -> Option<Unusual> {
         };
         return Some(Unusual::Accelerator(format!("{kind} ({})", accelerator.name)));
     }
-    // EC2 describes trn2u without its devices.
+    // EC2 describes trn2u without its accelerators.
     if facts.family().starts_with("trn") {
         return Some(Unusual::Accelerator("Neuron devices".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! One instance type in our words.
+//! The description of one instance type.
 //!
 //! Source: `InstanceTypeInfo`, <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html>.
 
@@ -6,39 +6,39 @@ use std::collections::BTreeSet;
 
 use poolwright_catalog::{Arch, InstanceTypeName};
 
-/// What EC2 says of an instance type, as far as a node is concerned.
+/// The properties of an instance type that matter for nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeFacts {
-    /// Its name: `g5.xlarge`.
+    /// The name: `g5.xlarge`.
     pub name: InstanceTypeName,
-    /// What its processor runs.
+    /// The CPU architectures.
     pub architectures: BTreeSet<Architecture>,
-    /// Virtual processors, as many as it has unless an order asks for fewer.
+    /// The default number of vCPUs.
     pub vcpus: u32,
-    /// Memory it is sold with, in MiB. The kernel sees less.
+    /// The memory of the type, in MiB. The kernel sees less.
     pub memory_mib: u64,
-    /// What is below the operating system.
+    /// The hypervisor.
     pub hypervisor: Hypervisor,
-    /// A whole machine.
+    /// Whether it is bare metal.
     pub bare_metal: bool,
-    /// What AWS calls its current generation. Decides nothing here, see [`super::class`].
+    /// The field `CurrentGeneration` of EC2. Poolwright does not use it, see [`super::class`].
     pub current_generation: bool,
-    /// Pays for a part of its processors, and counts credits for the rest.
+    /// Whether it is burstable: the price covers a share of the CPU, and credits pay for the rest.
     pub burstable: bool,
-    /// How it can be bought.
+    /// The usage classes in which EC2 sells it.
     pub usage_classes: BTreeSet<UsageClass>,
-    /// Its GPUs of any make.
+    /// The GPUs of all manufacturers.
     pub gpus: Vec<GpuFacts>,
-    /// What else it has that computes.
+    /// The accelerators other than GPUs.
     pub accelerators: Vec<Accelerator>,
-    /// Its network.
+    /// The network.
     pub network: NetworkFacts,
-    /// Local NVMe disks, in GB (10^9 bytes), all together.
+    /// The total size of the local NVMe disks, in GB (10^9 bytes).
     pub local_nvme_gb: u64,
 }
 
 impl TypeFacts {
-    /// The architecture of a Linux node; `None` for what runs only macOS or 32 bits.
+    /// Returns the architecture of a Linux node; `None` if the type runs only macOS or 32-bit systems.
     pub fn arch(&self) -> Option<Arch> {
         if self.architectures.contains(&Architecture::X86_64) {
             Some(Arch::Amd64)
@@ -49,19 +49,19 @@ impl TypeFacts {
         }
     }
 
-    /// The family: `g5` of `g5.xlarge`.
+    /// Returns the family: `g5` of `g5.xlarge`.
     pub fn family(&self) -> &str {
         let name = self.name.as_str();
         name.split_once('.').map_or(name, |(family, _)| family)
     }
 }
 
-/// What a processor runs.
+/// A CPU architecture.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Architecture {
-    /// 64 bits of Intel or AMD, Linux.
+    /// 64-bit Intel or AMD with Linux.
     X86_64,
-    /// 64-bit Arm, Linux.
+    /// 64-bit Arm with Linux.
     Arm64,
     /// Anything else: `i386`, `x86_64_mac`, `arm64_mac`.
     Other(String),
@@ -78,19 +78,19 @@ impl Architecture {
     }
 }
 
-/// What is below the operating system.
+/// The hypervisor of an instance type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hypervisor {
-    /// AWS's own, since 2017.
+    /// Nitro, which AWS introduced in 2017.
     Nitro,
-    /// What was before.
+    /// Xen, for older types.
     Xen,
-    /// Nothing, or nothing that EC2 names.
+    /// None, or one that EC2 does not name.
     None,
 }
 
 impl Hypervisor {
-    /// From EC2's word for it; bare metal has none.
+    /// Parses EC2's name of the hypervisor; `None` for bare metal.
     pub fn of(word: Option<&str>) -> Self {
         match word {
             Some("nitro") => Self::Nitro,
@@ -100,16 +100,16 @@ impl Hypervisor {
     }
 }
 
-/// How a type can be bought.
+/// A usage class in which EC2 sells a type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UsageClass {
-    /// On demand.
+    /// On-demand capacity.
     OnDemand,
-    /// As spot.
+    /// Spot capacity.
     Spot,
-    /// In capacity blocks: for a time, paid for beforehand.
+    /// Capacity blocks, which you pay for in advance for a period.
     CapacityBlock,
-    /// In a way that EC2 did not know when this was written.
+    /// A usage class that Poolwright does not know.
     Other(String),
 }
 
@@ -125,20 +125,20 @@ impl UsageClass {
     }
 }
 
-/// GPUs of one model in a type.
+/// The GPUs of one model in an instance type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuFacts {
-    /// The model as EC2 names it: `A10G`, `RTX PRO Server 6000`.
+    /// EC2's name of the model: `A10G`, `RTX PRO Server 6000`.
     pub name: String,
-    /// `NVIDIA`, `AMD`, `Habana`.
+    /// The manufacturer: `NVIDIA`, `AMD`, `Habana`.
     pub manufacturer: String,
-    /// Whole GPUs. Zero where the type has a part of one.
+    /// The number of whole GPUs. It is zero if the type has a fraction of a GPU.
     pub count: u32,
-    /// GPUs as the operating system sees them; a part of one is one.
+    /// The number of GPUs that the operating system sees. A fraction of a GPU counts as one.
     pub logical_count: u32,
-    /// How much of a GPU each logical one is, in thousandths: 125 is an eighth.
+    /// The size of each logical GPU in thousandths of a physical GPU: 125 is an eighth.
     pub partition_thousandths: u32,
-    /// Memory of each, in MiB; of a part, its part. Zero where EC2 does not say.
+    /// The memory of each logical GPU, in MiB. It is zero if EC2 does not state it.
     pub memory_mib: u64,
 }
 
@@ -146,7 +146,7 @@ impl GpuFacts {
     /// A whole GPU, in thousandths.
     pub const WHOLE: u32 = 1000;
 
-    /// `GpuPartitionSize` in thousandths: `0.125` is 125. What is no size between nothing and a whole is a whole.
+    /// Converts `GpuPartitionSize` to thousandths: `0.125` is 125. A value that is not between 0 and 1 counts as a whole GPU.
     pub fn thousandths(partition_size: f64) -> u32 {
         if partition_size > 0.0 && partition_size < 1.0 {
             ((partition_size * f64::from(Self::WHOLE)).round() as u32).clamp(1, Self::WHOLE)
@@ -155,32 +155,32 @@ impl GpuFacts {
         }
     }
 
-    /// Whether it is less than a GPU.
+    /// Returns whether it is a fraction of a GPU.
     pub fn is_fraction(&self) -> bool {
         self.partition_thousandths < Self::WHOLE || (self.count == 0 && self.logical_count > 0)
     }
 
-    /// Whether NVIDIA makes it.
+    /// Returns whether the manufacturer is NVIDIA.
     pub fn is_nvidia(&self) -> bool {
         self.manufacturer.eq_ignore_ascii_case("nvidia")
     }
 }
 
-/// What a type has that computes and is no GPU.
+/// The accelerators of one model, other than GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accelerator {
-    /// Which kind.
+    /// The kind.
     pub kind: AcceleratorKind,
-    /// The model as EC2 names it: `Inferentia2`.
+    /// EC2's name of the model: `Inferentia2`.
     pub name: String,
-    /// How many.
+    /// The number.
     pub count: u32,
 }
 
-/// Kinds of accelerators.
+/// A kind of accelerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AcceleratorKind {
-    /// For inference, whoever makes it.
+    /// An inference accelerator of any manufacturer.
     Inference,
     /// AWS Neuron: Inferentia and Trainium.
     Neuron,
@@ -190,15 +190,15 @@ pub enum AcceleratorKind {
     Media,
 }
 
-/// The network of a type.
+/// The network of an instance type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkFacts {
-    /// Network cards.
+    /// The number of network cards.
     pub cards: u32,
-    /// Network interfaces of the default card: where pods' addresses come from.
+    /// The number of network interfaces of the default card, which has the addresses of pods.
     pub interfaces: u32,
-    /// IPv4 addresses of each interface, its own included.
+    /// The number of IPv4 addresses of each interface, including its own.
     pub ipv4_per_interface: u32,
-    /// EFA interfaces it can have; zero where EFA is not supported.
+    /// The number of EFA interfaces; zero if the type does not support EFA.
     pub efa_interfaces: u32,
 }

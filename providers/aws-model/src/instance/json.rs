@@ -1,4 +1,4 @@
-//! [`TypeFacts`] from EC2's JSON: what `aws ec2 describe-instance-types` prints for one type.
+//! Parses [`TypeFacts`] from EC2's JSON, the output of `aws ec2 describe-instance-types` for one type.
 
 use poolwright_catalog::InstanceTypeName;
 use serde::Deserialize;
@@ -7,19 +7,19 @@ use super::facts::{
     Accelerator, AcceleratorKind, Architecture, GpuFacts, Hypervisor, NetworkFacts, TypeFacts, UsageClass,
 };
 
-/// Why a text says nothing usable of an instance type.
+/// The error of parsing an instance type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an instance type as EC2 describes one: {cause}; expected is one element of InstanceTypes")]
 pub struct InvalidFacts {
-    /// What is wrong.
+    /// The cause.
     pub cause: String,
 }
 
-/// Reads one element of `InstanceTypes`. What EC2 leaves out is taken for none of it.
+/// Parses one element of `InstanceTypes`. An absent number counts as zero.
 ///
 /// # Errors
 ///
-/// Not JSON, or without a name, processors or memory.
+/// The text is not JSON, or the name, vCPUs or memory are missing.
 pub fn from_json(text: &str) -> Result<TypeFacts, InvalidFacts> {
     let info: Described =
         serde_json::from_str(text).map_err(|error| InvalidFacts { cause: error.to_string() })?;

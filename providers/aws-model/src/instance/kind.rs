@@ -1,4 +1,4 @@
-//! The catalogue's type of a type that EC2 describes.
+//! Converts an instance type of EC2 to the type of the catalogue.
 
 use poolwright_catalog::{Gpu, GpuModel, InstanceType, ProviderName, ResourceName};
 
@@ -6,13 +6,13 @@ use super::allocatable::{Settings, allocatable};
 use super::class::{self, Class, Unusable};
 use super::facts::TypeFacts;
 
-/// The catalogue's name of a GPU model: in lower case, with dashes. `RTX PRO Server 6000` is `rtx-pro-server-6000`.
+/// Converts EC2's name of a GPU model to the catalogue's name, in lower case with dashes: `RTX PRO Server 6000` becomes
+/// `rtx-pro-server-6000`.
 pub fn gpu_model(name: &str) -> GpuModel {
     GpuModel::new(name.split_whitespace().collect::<Vec<_>>().join("-").to_lowercase())
 }
 
-/// The GPUs that a node advertises as `nvidia.com/gpu` and that are whole; `None` without any, and where they are of more
-/// than one model.
+/// Returns the whole GPUs that a node advertises as `nvidia.com/gpu`; `None` if there are none, or if they are of several models.
 pub fn whole_gpus(facts: &TypeFacts) -> Option<Gpu> {
     let first = facts.gpus.first()?;
     let whole = facts.gpus.iter().all(|gpu| gpu.is_nvidia() && !gpu.is_fraction() && gpu.name == first.name);
@@ -24,11 +24,11 @@ pub fn whole_gpus(facts: &TypeFacts) -> Option<Gpu> {
     })
 }
 
-/// The catalogue's type, whatever its class but those that cannot be one.
+/// Makes the type of the catalogue.
 ///
 /// # Errors
 ///
-/// The class of a type that is not sold: one with a part of a GPU, or one that cannot be a node.
+/// Returns the class if the type has a fraction of a GPU or cannot be a node.
 pub fn instance_type(facts: &TypeFacts, settings: &Settings) -> Result<InstanceType, Class> {
     let class = class::of(facts);
     let arch = match (&class, facts.arch()) {
@@ -37,7 +37,7 @@ pub fn instance_type(facts: &TypeFacts, settings: &Settings) -> Result<InstanceT
         (_, Some(arch)) => arch,
     };
     let allocatable = allocatable(facts, settings);
-    // Of disk too: a kubelet that is to keep more than there is does not start.
+    // Check the disk too: a kubelet that reserves more than the capacity does not start.
     let needed =
         [ResourceName::CPU, ResourceName::MEMORY, ResourceName::PODS, ResourceName::EPHEMERAL_STORAGE];
     if needed.iter().any(|resource| allocatable.get(resource) == 0) {

@@ -1,15 +1,15 @@
-//! What a node class keeps from pods: the settings of its kubelet that change what its nodes advertise.
+//! The kubelet settings of a node class that change the allocatable resources of its nodes.
 //!
-//! kubelet advertises what the machine has, less `kubeReserved`, `systemReserved` and the hard thresholds of eviction
-//! (`GetNodeAllocatableReservation`, kubernetes/kubernetes `pkg/kubelet/cm/node_container_manager_linux.go`). What becomes of what the
-//! image says when a class says something:
+//! Allocatable resources are the capacity less `kubeReserved`, `systemReserved` and the hard eviction thresholds
+//! (`GetNodeAllocatableReservation`, kubernetes/kubernetes `pkg/kubelet/cm/node_container_manager_linux.go`). The settings of a class
+//! combine with those of the image as follows:
 //!
 //! | setting | AL2023 | Bottlerocket |
 //! |---|---|---|
-//! | `kubeReserved` | by resource: what the class does not name is as the image computes it. nodeadm writes its own figures into kubelet's file and the class's beside it (`writeKubeletConfigToDir`, awslabs/amazon-eks-ami `nodeadm/internal/kubelet/config.go`), and kubelet merges the two as JSON, key by key (`mergeKubeletConfigurations`, kubernetes/kubernetes `cmd/kubelet/app/server.go`) | by resource too (`packages/kubernetes-1.31/kubelet-config`, bottlerocket-os/bottlerocket-core-kit) |
-//! | `evictionHard` | by signal, as above | as a whole: the image says nothing, so kubelet's own thresholds go, and signals that are not named have none (`mergeDefaultEvictionSettings`, <https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/>) |
-//! | `systemReserved` | the image keeps nothing | likewise |
-//! | `podsPerCore` | that many, and no more than the most pods (`nodestatus.MachineInfo`, kubernetes/kubernetes) | there is no such setting |
+//! | `kubeReserved` | by resource: the image's figure applies to resources that the class does not name. nodeadm writes its own figures into the kubelet's file and those of the class into a second file (`writeKubeletConfigToDir`, awslabs/amazon-eks-ami `nodeadm/internal/kubelet/config.go`), and the kubelet merges the two as JSON, key by key (`mergeKubeletConfigurations`, kubernetes/kubernetes `cmd/kubelet/app/server.go`) | by resource, too (`packages/kubernetes-1.31/kubelet-config`, bottlerocket-os/bottlerocket-core-kit) |
+//! | `evictionHard` | by signal, as above | as a whole: the image sets none, so the kubelet drops its own defaults, and signals that the class does not name have no threshold (`mergeDefaultEvictionSettings`, <https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/>) |
+//! | `systemReserved` | the image sets none | the image sets none |
+//! | `podsPerCore` | this number per core, at most `maxPods` (`nodestatus.MachineInfo`, kubernetes/kubernetes) | there is no such setting |
 
 use std::collections::BTreeMap;
 
@@ -18,23 +18,23 @@ use poolwright_catalog::quantity::{self, QuantityError};
 
 use crate::bootstrap::Kubelet;
 
-/// What a node keeps from pods, by what its class says.
+/// The resources that the kubelet of a node class reserves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KubeletReserved {
-    /// For Kubernetes, instead of what the image computes.
+    /// `kubeReserved`, which replaces the image's figures.
     pub kube: Quantities,
-    /// For the system.
+    /// `systemReserved`.
     pub system: Quantities,
-    /// Memory that must be left, or pods are evicted.
+    /// The hard eviction threshold for memory.
     pub memory_left: Threshold,
-    /// Disk that must be left, or pods are evicted.
+    /// The hard eviction threshold for disk space.
     pub disk_left: Threshold,
-    /// The most pods for each core.
+    /// The maximum number of pods per core.
     pub pods_per_core: Option<u32>,
 }
 
 impl Default for KubeletReserved {
-    /// A class that says nothing: the thresholds of the images, which are those of kubelet itself.
+    /// The value for a class without settings: the thresholds of the images, which are the kubelet's defaults.
     fn default() -> Self {
         Self {
             kube: Quantities::default(),
@@ -46,28 +46,28 @@ impl Default for KubeletReserved {
     }
 }
 
-/// Quantities that a class says; `None` where it says nothing.
+/// Reserved quantities; `None` if the class does not set one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantities {
-    /// Thousandths of a core.
+    /// CPU in thousandths of a core.
     pub cpu_milli: Option<u64>,
-    /// Bytes.
+    /// Memory in bytes.
     pub memory: Option<u64>,
-    /// Bytes.
+    /// Ephemeral storage in bytes.
     pub ephemeral_storage: Option<u64>,
 }
 
-/// How little may be left.
+/// An eviction threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threshold {
-    /// So many bytes; zero is no threshold.
+    /// A number of bytes. Zero means no threshold.
     Bytes(u64),
-    /// This part of all there is, in thousandths of a percent.
+    /// A share of the capacity, in thousandths of a percent.
     Share(u32),
 }
 
 impl Threshold {
-    /// Bytes of so many, rounded up.
+    /// Returns the threshold in bytes for this capacity, rounded up.
     pub fn of(self, capacity: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -79,50 +79,50 @@ impl Threshold {
     }
 }
 
-/// A hundred percent, in thousandths of one.
+/// One hundred percent, in thousandths of a percent.
 const WHOLE: u32 = 100_000;
 
-/// What becomes of signals that a class's `evictionHard` does not name, when it names others.
+/// The thresholds of signals that `evictionHard` of a class does not name, if it names others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThresholdDefaults {
-    /// They are as the image has them.
+    /// They have the image's thresholds.
     AsTheImage,
     /// They have no threshold.
     None,
 }
 
-/// Why a setting says nothing: which, what of it, and what to write.
+/// The error for an invalid setting: the field, the cause and the next step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {cause}")]
 pub struct InvalidSetting {
-    /// Which: `kubeReserved.memory`.
+    /// The field: `kubeReserved.memory`.
     pub field: String,
-    /// Why.
+    /// The cause.
     pub cause: SettingProblem,
 }
 
-/// Why a setting says nothing.
+/// The cause of an invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingProblem {
-    /// No quantity.
+    /// The value is not a quantity.
     #[error(transparent)]
     Quantity(#[from] QuantityError),
-    /// No percentage.
-    #[error("`{0}` is no percentage; write a number from 0 to 100 with %, such as 5%")]
+    /// The value is not a percentage.
+    #[error("`{0}` is not a percentage; write a number from 0 to 100 with %, such as 5%")]
     Percentage(String),
-    /// A threshold that kubelet refuses.
+    /// The kubelet rejects the threshold.
     #[error(
-        "`{0}` is no threshold, and a kubelet does not start with it; write more than nothing, or 0% for no threshold"
+        "`{0}` is not a valid threshold, and the kubelet would not start; write a positive quantity, or 0% for no threshold"
     )]
     Zero(String),
 }
 
 impl KubeletReserved {
-    /// What these settings keep.
+    /// Computes the reserved resources.
     ///
     /// # Errors
     ///
-    /// The first setting that is no quantity and no percentage, or that kubelet would not start with.
+    /// The first setting that is not a valid quantity or percentage, or that would keep the kubelet from starting.
     pub fn of(kubelet: &Kubelet, unnamed: ThresholdDefaults) -> Result<Self, InvalidSetting> {
         let mut kept = Self {
             kube: amounts("kubeReserved", &kubelet.kube_reserved)?,
@@ -139,7 +139,7 @@ impl KubeletReserved {
             match signal.as_str() {
                 "memory.available" => kept.memory_left = threshold,
                 "nodefs.available" => kept.disk_left = threshold,
-                // What is counted in inodes and processes is nothing that pods ask for.
+                // Pods do not request inodes or processes.
                 _ => {}
             }
         }
@@ -156,15 +156,15 @@ fn amounts(field: &str, all: &BTreeMap<String, String>) -> Result<Quantities, In
             ResourceName::CPU => amounts.cpu_milli = Some(amount),
             ResourceName::MEMORY => amounts.memory = Some(amount),
             ResourceName::EPHEMERAL_STORAGE => amounts.ephemeral_storage = Some(amount),
-            // Processes are nothing that pods ask for.
+            // Pods do not request processes.
             _ => {}
         }
     }
     Ok(amounts)
 }
 
-/// As kubelet reads it (`parseThresholdStatement`, kubernetes/kubernetes `pkg/kubelet/eviction/helpers.go`): 0 % and 100 % are no
-/// threshold at all, and a quantity must be more than nothing.
+/// Parses a threshold like the kubelet (`parseThresholdStatement`, kubernetes/kubernetes `pkg/kubelet/eviction/helpers.go`): 0 % and
+/// 100 % mean no threshold, and a quantity must be positive.
 fn threshold(text: &str) -> Result<Threshold, SettingProblem> {
     let Some(number) = text.strip_suffix('%') else {
         return match quantity::amount(ResourceName::MEMORY, text)? {

@@ -1,7 +1,8 @@
-//! Instance types: what EC2 says of one, whether it can be a node, what its node will advertise.
+//! Instance types: their properties, their class, and the allocatable resources of their nodes.
 //!
-//! The edge fills [`TypeFacts`] from DescribeInstanceTypes; everything after that is here: [`class::of`] sorts types,
-//! [`allocatable`] computes what kubelet will report, [`KubeletReserved`] is what a class's kubelet keeps of it, [`instance_type`] makes the catalogue's type of both.
+//! `providers/aws` fills [`TypeFacts`] from DescribeInstanceTypes. Here, [`class::of`] classifies a type, [`allocatable`] computes the
+//! allocatable resources of its nodes, [`KubeletReserved`] has the reservations of a node class, and [`instance_type`] makes the type
+//! of the catalogue.
 
 mod allocatable;
 pub mod class;

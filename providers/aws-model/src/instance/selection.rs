@@ -1,23 +1,23 @@
-//! Which types a catalogue has: those of the default, and what somebody asked for.
+//! Selects the types of a catalogue: the default types, and those that a node class allows in addition.
 
 use std::collections::BTreeSet;
 
 use super::class::{self, Class};
 use super::facts::TypeFacts;
 
-/// What is wanted beside the types that a pool takes by default.
+/// The types to allow in addition to the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Bare metal as well.
+    /// Whether to allow all bare metal types.
     pub metal: bool,
-    /// Types (`t3.large`) and families (`t3`) that are wanted though they are unusual or bare metal.
+    /// Types (`t3.large`) and families (`t3`) to allow although they are unusual or bare metal.
     pub also: BTreeSet<String>,
 }
 
 impl Selection {
-    /// Why the type is left out, and what to do about it; `None` for what is taken.
+    /// Returns why the type is left out and how to allow it; `None` if the catalogue has it.
     ///
-    /// What is sold in capacity blocks only is taken: it has no offering but those of blocks that are there.
+    /// The catalogue has types that EC2 sells only in capacity blocks. Their only offerings are those of existing blocks.
     pub fn leaves_out(&self, facts: &TypeFacts) -> Option<String> {
         let class = class::of(facts);
         let by_name = self.also.contains(facts.name.as_str()) || self.also.contains(facts.family());
@@ -30,6 +30,10 @@ impl Selection {
         if taken {
             return None;
         }
-        class.reason().map(|why| format!("{why}; name the type or its family in alsoInstanceTypes of the EC2NodeClass to have it all the same"))
+        class.reason().map(|why| {
+            format!(
+                "{why}; to allow it, name the type or its family in alsoInstanceTypes of the EC2NodeClass"
+            )
+        })
     }
 }

@@ -55,12 +55,12 @@ mod tests {
             (
                 "Custom",
                 json!({"evictionHard": {"memory.available": "0"}}),
-                "spec.kubelet.evictionHard[memory.available]: `0` is no threshold",
+                "spec.kubelet.evictionHard[memory.available]: `0` is not a valid threshold",
             ),
             (
                 "AL2023",
                 json!({"evictionHard": {"nodefs.available": "101%"}}),
-                "spec.kubelet.evictionHard[nodefs.available]: `101%` is no percentage",
+                "spec.kubelet.evictionHard[nodefs.available]: `101%` is not a percentage",
             ),
             (
                 "Bottlerocket",
