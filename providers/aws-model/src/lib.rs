@@ -3,8 +3,8 @@
 //! This crate holds pure functions that convert what AWS returns (API answers, events) and node classes to the types of the rest of
 //! Poolwright, and requests to what AWS expects. All of it is tested without a network.
 //!
-//! This crate makes no calls (`providers/aws` does, and it is the only crate that depends on the AWS SDK), reads no clock, and
-//! decides nothing about what to buy.
+//! It must not make calls (`providers/aws` does, and only that crate depends on the AWS SDK), read a clock, or decide anything
+//! about what to buy.
 
 mod account;
 pub mod bootstrap;

@@ -1,4 +1,4 @@
-//! User data: from a node class and a launch to the facts that the model writes it from.
+//! Collects the facts for the user data of new nodes from the node class and the launch request. `aws-model` writes the user data.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ pub(crate) struct JoinConfig {
 }
 
 impl JoinConfig {
-    /// A bootstrap token is made only for nodes that join with one, and only once all else is known.
+    /// Determines how nodes of a class join. It creates a bootstrap token only for the family Ubuntu, and only after all other
+    /// facts are known.
     pub async fn of(
         class: &ResolvedNodeClass,
         settings: &Settings,
@@ -40,8 +41,8 @@ impl JoinConfig {
         Ok(Self { cluster, family })
     }
 
-    /// The user data of a node. It is the same for all nodes of a class and pool, so that they share a launch template: what tells one
-    /// claim's node from another's is set when it registers.
+    /// Returns the user data of a node. All nodes of a class and pool have the same user data, so that they share a launch template.
+    /// Poolwright sets the labels of a single claim when the node registers.
     pub fn user_data(
         &self,
         class: &ResolvedNodeClass,
@@ -54,7 +55,7 @@ impl JoinConfig {
     }
 }
 
-/// The cluster, as nodes of this class are told of it.
+/// Returns the facts about the cluster for nodes of this class.
 fn cluster(
     class: &ResolvedNodeClass,
     name: &str,
@@ -67,7 +68,7 @@ fn cluster(
             ca: ca.clone(),
             service_cidr: service_cidr.clone(),
         }),
-        // Nothing of it is written.
+        // The user data of this family contains none of these facts.
         None if class.family == AmiFamily::Custom => Ok(ClusterFacts {
             name: name.to_owned(),
             endpoint: String::new(),
@@ -75,8 +76,8 @@ fn cluster(
             service_cidr: None,
         }),
         None => {
-            let cause = "nodes of this family must be told where the API server is: start the controller with --aws-cluster-endpoint \
-                         (and --aws-cluster-ca, where it is not that of the kubeconfig)";
+            let cause = "nodes of this family need the address of the API server: start the controller with --aws-cluster-endpoint \
+                         (and with --aws-cluster-ca if the CA certificate differs from the one of the controller's pod)";
             Err(unusable(&class.name, "amiFamily", cause))
         }
     }
@@ -93,9 +94,9 @@ fn node(class: &ResolvedNodeClass, request: &LaunchRequest) -> Result<NodeFacts,
     })
 }
 
-/// What a class tells its kubelets.
+/// Converts the kubelet settings of a class.
 pub(crate) fn kubelet(class: &str, settings: &KubeletSettings) -> Result<Kubelet, ProviderError> {
-    // The API server lets through no negative number, and no percentage above a hundred.
+    // The API server rejects negative numbers, and percentages above 100.
     let count = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok());
     let percent = |number: Option<i32>| number.and_then(|number| u8::try_from(number).ok());
     let quantities = |all: &BTreeMap<String, Amount>| {
@@ -104,7 +105,7 @@ pub(crate) fn kubelet(class: &str, settings: &KubeletSettings) -> Result<Kubelet
     let mut cluster_dns = Vec::new();
     for address in &settings.cluster_dns {
         let parsed = address.parse().map_err(|_| {
-            unusable(class, "kubelet.clusterDNS", format!("`{address}` is no address of IP: correct it"))
+            unusable(class, "kubelet.clusterDNS", format!("`{address}` is not an IP address: correct it"))
         })?;
         cluster_dns.push(parsed);
     }

@@ -1,4 +1,4 @@
-//! The way to AWS: region, credentials, timeouts, retries. One set of clients for everything.
+//! The SDK clients of all AWS services, with one region, one set of credentials, and the same timeouts and retries.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,29 +11,29 @@ use poolwright_provider_contract::ProviderError;
 
 use crate::dns::DnsFailureContext;
 
-/// From the first byte sent to the last byte of one attempt's answer. DescribeInstanceTypes of a whole region takes seconds.
+/// The timeout of one attempt, including the whole response. DescribeInstanceTypes for a region takes seconds.
 const ATTEMPT: Duration = Duration::from_secs(20);
-/// Attempts of one call, by the SDK: those that were throttled or lost on the way. What AWS refuses is not repeated.
+/// The number of attempts per call. The SDK retries throttled calls and network failures, but no calls that AWS rejects.
 const ATTEMPTS: u32 = 3;
 
-/// How to reach AWS.
+/// Region, endpoint and credentials for AWS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The region; `None` for the environment's (`AWS_REGION`, the profile, the instance's own).
+    /// The region. With `None`, the SDK finds it in `AWS_REGION`, the profile or the instance metadata.
     pub region: Option<String>,
-    /// Where AWS is, instead of its public addresses: a stand-in, for tests and trials. `AWS_ENDPOINT_URL` does the same.
+    /// The endpoint of a simulated AWS, for tests and trials. `AWS_ENDPOINT_URL` does the same.
     pub endpoint: Option<String>,
-    /// A key to sign with, instead of what the environment has (variables, profile, the role of the pod or the instance). For
-    /// stand-ins: real keys do not belong in programs.
+    /// An access key for a simulated AWS, because real keys do not belong in programs. With `None`, the SDK finds credentials in the
+    /// environment: variables, profile, or the role of the pod or instance.
     pub key: Option<Key>,
 }
 
-/// An access key. Its secret is not printed.
+/// An access key. Its `Debug` output omits the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {
-    /// Its id.
+    /// The access key id.
     pub id: String,
-    /// Its secret.
+    /// The secret access key.
     pub secret: String,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Clients of the services that we call.
+/// The clients of all AWS services that Poolwright calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     pub region: String,
@@ -53,12 +53,12 @@ pub(crate) struct Clients {
     pub sqs: aws_sdk_sqs::Client,
     pub ssm: aws_sdk_ssm::Client,
     pub sts: aws_sdk_sts::Client,
-    /// `None` where AWS has no price list for the region.
+    /// `None` if AWS has no price list for the region.
     pub pricing: Option<aws_sdk_pricing::Client>,
 }
 
 impl Clients {
-    /// Clients with the credentials of the environment. They are not tried here.
+    /// Makes the clients. It does not check the credentials.
     pub async fn connect(access: &Access) -> Result<Self, ProviderError> {
         let config = config(access).await;
         let region = config.region().map(ToString::to_string).ok_or_else(|| {

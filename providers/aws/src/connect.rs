@@ -1,4 +1,4 @@
-//! From flags to the provider.
+//! Makes the provider from the flags.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use poolwright_provider_contract::{Connect, ConnectError, Connected, FlagValues,
 use crate::registration::{CA, CLOUD_CONTROLLER, CLUSTER, ENDPOINT, QUEUE, REGION, SERVICE_CIDR};
 use crate::{Access, AwsProvider, Join, KubeNodeClassObjects, KubeTokens, Settings};
 
-/// The file in a pod with the certificate authority of its cluster's API server.
+/// The file in every pod with the CA certificate of the API server.
 /// Source: <https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/>.
 const CA_OF_POD: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 
@@ -25,9 +25,9 @@ impl Connect for Aws {
         let Some(cluster) = site.flags.text(CLUSTER) else { return Ok(None) };
         let join = join(&site.flags)?;
         let version = site.client.apiserver_version().await.map_err(|error| {
-            ConnectError::Cluster(format!("the API server does not tell its version: {error}"))
+            ConnectError::Cluster(format!("the version of the API server could not be read: {error}"))
         })?;
-        // Managed clusters append to it: `36+`.
+        // Managed clusters append a plus sign: `36+`.
         let minor: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
         let settings = Settings {
             access: access(&site.flags),
@@ -46,30 +46,31 @@ impl Connect for Aws {
     }
 }
 
-/// The account that the flags name.
+/// Returns the access that the flags configure.
 pub(crate) fn access(flags: &FlagValues) -> Access {
     Access { region: flags.text(REGION), ..Access::default() }
 }
 
-/// How nodes find the API server, where the flags say it.
+/// Returns how nodes reach the API server; `None` if the flags do not give an endpoint.
 fn join(flags: &FlagValues) -> Result<Option<Join>, ConnectError> {
     let Some(endpoint) = flags.text(ENDPOINT) else { return Ok(None) };
     Ok(Some(Join { endpoint, ca: authority(flags.get(CA))?, service_cidr: flags.text(SERVICE_CIDR) }))
 }
 
-/// The API server's certificate authority, as nodes are told it.
+/// Reads the CA certificates of the API server and returns them as base64-encoded PEM, the format of the user data.
 fn authority(file: Option<&str>) -> Result<String, ConnectError> {
     let path = Path::new(file.unwrap_or(CA_OF_POD));
     let pem = fs::read(path).map_err(|error| {
-        let remedy = if file.is_some() { "correct it".to_owned() } else { format!("give it with --{CA}") };
+        let remedy =
+            if file.is_some() { format!("correct --{CA}") } else { format!("name the file with --{CA}") };
         ConnectError::BadFlag(format!(
-            "the certificate authority of the API server cannot be read from {}: {error}; {remedy}",
+            "the CA certificate of the API server cannot be read from {}: {error}; {remedy}",
             path.display()
         ))
     })?;
     if !pem.starts_with(b"-----BEGIN CERTIFICATE-----") {
         return Err(ConnectError::BadFlag(format!(
-            "{} is no certificate as PEM, which begins with -----BEGIN CERTIFICATE-----",
+            "{} is not a PEM certificate: the file must begin with -----BEGIN CERTIFICATE-----",
             path.display()
         )));
     }

@@ -1,7 +1,7 @@
-//! What a refusal of AWS means: try later, tell a person, or take something else.
+//! Classifies errors of AWS: retry later, ask a person to fix something, or try another offering.
 //!
-//! AWS names its errors by codes. The lists are from <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>
-//! and, for one pool of a fleet, from <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleetError.html>.
+//! The error codes are from <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>. Those of a single fleet
+//! pool are from <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleetError.html>.
 
 use std::error::Error;
 
@@ -10,10 +10,10 @@ use poolwright_provider_contract::{LaunchError, ProviderError};
 
 use crate::dns::DnsFailure;
 
-/// How much of what AWS says is repeated: an encoded authorisation failure has thousands of characters.
+/// The maximum number of characters quoted from an AWS message. An encoded authorization failure has thousands.
 const SHOWN: usize = 400;
 
-/// Too many calls.
+/// The caller sent too many requests.
 pub(crate) const THROTTLED: &[&str] = &[
     "EC2ThrottledException",
     "PriorRequestNotComplete",
@@ -26,13 +26,13 @@ pub(crate) const THROTTLED: &[&str] = &[
     "TooManyRequestsException",
 ];
 
-/// Who calls may not call this.
+/// The caller lacks the permission.
 pub(crate) const FORBIDDEN: &[&str] = &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"];
 
-/// Who calls was known until a while ago.
+/// The credentials have expired.
 pub(crate) const EXPIRED: &[&str] = &["ExpiredToken", "ExpiredTokenException", "RequestExpired"];
 
-/// Who calls is not known, or not in this region.
+/// AWS does not accept the credentials, or does not accept them in this region.
 pub(crate) const CREDENTIALS: &[&str] = &[
     "AuthFailure",
     "IncompleteSignature",
@@ -47,7 +47,7 @@ pub(crate) const CREDENTIALS: &[&str] = &[
     "UnrecognizedClientException",
 ];
 
-/// None of it is left, in this pool of capacity.
+/// The capacity pool is exhausted.
 const STOCK_OUT: &[&str] = &[
     "InsufficientCapacityOnHost",
     "InsufficientFreeAddressesInSubnet",
@@ -57,11 +57,11 @@ const STOCK_OUT: &[&str] = &[
     "ReservationCapacityExceeded",
     "SpotMaxPriceTooLow",
     "UnfulfillableCapacity",
-    // A type that is not sold in the zone of the subnet after all.
+    // The instance type is not sold in the zone of the subnet.
     "Unsupported",
 ];
 
-/// The account may not have more.
+/// The account has reached a quota.
 const QUOTA: &[&str] = &[
     "FleetLimitExceeded",
     "InstanceLimitExceeded",
@@ -70,12 +70,12 @@ const QUOTA: &[&str] = &[
     "VcpuLimitExceeded",
 ];
 
-/// The code of AWS's answer, if it is one of AWS at all.
+/// Returns the AWS error code; `None` if the error is not a response of AWS.
 pub(crate) fn code<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> Option<&str> {
     error.as_service_error().and_then(ProvideErrorMetadata::code)
 }
 
-/// What a call came to. `action` is the call as an IAM policy names it: `ec2:CreateFleet`.
+/// Converts the error of an SDK call. `action` is the IAM action of the call: `ec2:CreateFleet`.
 pub(crate) fn provider_error<E, R>(action: &str, error: SdkError<E, R>) -> ProviderError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -84,19 +84,19 @@ where
     let Some(service) = error.as_service_error() else { return without_answer(action, &error) };
     let said = service.message().unwrap_or_default();
     let Some(code) = service.code() else {
-        // An error page of something on the way, or of AWS itself.
+        // An error page of a proxy, or of AWS itself.
         return ProviderError::Transient(format!("{action}: AWS answered with an error that has no code"));
     };
     error_of_code(action, code, said)
 }
 
-/// Why there was no answer: no credentials, no network, no time.
+/// Converts an error without a response: missing credentials, a network failure, or a timeout.
 fn without_answer<E, R>(action: &str, error: &SdkError<E, R>) -> ProviderError
 where
     E: Error + Send + Sync + 'static,
     R: std::fmt::Debug + Send + Sync + 'static,
 {
-    // First: credentials are asked for in the region too, and are not what is missing then.
+    // Check DNS first: if the region does not exist, fetching credentials fails too, but they are not the cause.
     if let Some(unresolved) = DnsFailure::among(error) {
         return ProviderError::Transient(format!("{action}: {unresolved}"));
     }
@@ -118,7 +118,7 @@ pub(crate) fn is_about_credentials(chain: &str) -> bool {
     chain.contains("credential") || chain.contains("identity")
 }
 
-/// An error and its causes in one line, each said once.
+/// Returns an error and its causes in one line, without repetitions.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut told = vec![error.to_string()];
     let mut cause = error.source();
@@ -140,13 +140,15 @@ pub(crate) fn truncate(text: &str) -> String {
     cut
 }
 
-/// What AWS says without what only AWS can read: an encoded message of thousands of characters follows some refusals.
+/// Removes the encoded part of an AWS message. It has thousands of characters, and only AWS can decode it.
 fn plain(said: &str) -> &str {
     said.split("Encoded authorization failure message").next().unwrap_or_default().trim()
 }
 
-/// What AWS says is not allowed, where it says so: the action, which may be another than the one called (a launch passes a role), and
-/// on what. `... is not authorized to perform: iam:PassRole on resource: arn:aws:iam::123456789012:role/nodes because ...`.
+/// Parses the denied action and its resource, if the message names them. The action can differ from the call: a launch also needs
+/// iam:PassRole.
+///
+/// Example: `... is not authorized to perform: iam:PassRole on resource: arn:aws:iam::123456789012:role/nodes because ...`.
 fn refused(said: &str) -> Option<(&str, Option<&str>)> {
     let word = |text: &'_ str, marker: &str| -> Option<(usize, usize)> {
         let begin = text.find(marker)? + marker.len();
@@ -163,13 +165,13 @@ fn refused(said: &str) -> Option<(&str, Option<&str>)> {
     Some((action, resource))
 }
 
-/// What to do where a call is not allowed.
+/// Returns the message for a denied call: the missing permission and how to grant it.
 fn not_allowed(action: &str, code: &str, said: &str) -> String {
     let (named, resource) = refused(said).unwrap_or((action, None));
     let told = format!("{action}{NOT_ALLOWED}{code})");
     if said.contains("explicit deny") {
         return format!(
-            "{told}: a policy denies {named} explicitly: change that policy, which may be one of the organization. AWS says: {}",
+            "{told}: a policy denies {named} explicitly: change that policy. It may be a policy of the organization. AWS says: {}",
             truncate(said)
         );
     }
@@ -186,14 +188,14 @@ fn not_allowed(action: &str, code: &str, said: &str) -> String {
     )
 }
 
-/// Whether it is about a permission that is missing.
+/// Returns whether the error is a missing permission.
 pub(crate) fn is_refusal(error: &ProviderError) -> bool {
     matches!(error, ProviderError::Invalid(told) if told.contains(NOT_ALLOWED))
 }
 
 const NOT_ALLOWED: &str = ": not allowed (";
 
-/// What a code means for the whole call.
+/// Converts an error code of a whole call.
 pub(crate) fn error_of_code(action: &str, code: &str, said: &str) -> ProviderError {
     let said = plain(said);
     let told = format!("{action}: {code}: {}", truncate(said));
@@ -203,18 +205,17 @@ pub(crate) fn error_of_code(action: &str, code: &str, said: &str) -> ProviderErr
         ProviderError::Invalid(not_allowed(action, code, said))
     } else if EXPIRED.contains(&code) {
         ProviderError::Invalid(format!(
-            "{told}. The credentials have expired: log in again, or give the pod a role, whose credentials renew themselves; and \
+            "{told}. The credentials have expired: log in again, or give the pod a role, whose credentials renew automatically. Also \
              check that the clock of this machine is right"
         ))
     } else if CREDENTIALS.contains(&code) {
         ProviderError::Invalid(format!(
-            "{told}. AWS does not accept the credentials: check that they are of this account and that the clock of this machine is \
-             right; and that the account uses the region, for many must be enabled first: aws account get-region-opt-status \
-             --region-name REGION"
+            "{told}. AWS does not accept the credentials: check that they belong to this account, that the clock of this machine is \
+             right, and that the region is enabled in the account (aws account get-region-opt-status --region-name REGION)"
         ))
     } else if code.starts_with("AuthFailure.ServiceLinkedRole") {
         ProviderError::Invalid(format!(
-            "{told}. Spot instances need a service-linked role once in each account: aws iam create-service-linked-role \
+            "{told}. Spot instances need a service-linked role in the account; create it once: aws iam create-service-linked-role \
              --aws-service-name spot.amazonaws.com"
         ))
     } else if is_mistake(code) {
@@ -224,7 +225,7 @@ pub(crate) fn error_of_code(action: &str, code: &str, said: &str) -> ProviderErr
     }
 }
 
-/// Whether a code says that the request itself is wrong.
+/// Returns whether the code means that the request itself is wrong.
 fn is_mistake(code: &str) -> bool {
     let beginnings = ["Invalid", "Malformed", "Missing", "Unknown", "Unsupported", "Validation", "Incorrect"];
     let words =
@@ -233,7 +234,7 @@ fn is_mistake(code: &str) -> bool {
         || words.iter().any(|word| code.contains(word))
 }
 
-/// What one pool of capacity of a fleet said.
+/// Converts the error of one capacity pool of a fleet.
 pub(crate) fn launch_error(code: &str, said: &str) -> LaunchError {
     let told = || format!("{code}: {}", truncate(said));
     if STOCK_OUT.contains(&code) {
@@ -283,7 +284,7 @@ mod tests {
         assert!(told.len() < 500 && !told.contains('\n'), "{told}");
     }
 
-    /// As EC2 words it in the errors of a fleet.
+    /// The wording of EC2 in the errors of a fleet.
     const PASS_ROLE: &str = "You are not authorized to perform this operation. User: \
         arn:aws:sts::123456789012:assumed-role/Poolwright/1 is not authorized to perform: iam:PassRole on resource: \
         arn:aws:iam::123456789012:role/PoolwrightNode because no identity-based policy allows the iam:PassRole action. Encoded \

@@ -1,4 +1,4 @@
-//! What EC2's SDK says of an instance type, in the model's words.
+//! Converts instance types of the EC2 SDK to the type of the model.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,7 @@ use poolwright_provider_aws_model::instance::{
     Accelerator, AcceleratorKind, Architecture, GpuFacts, Hypervisor, NetworkFacts, TypeFacts, UsageClass,
 };
 
-/// What is said of a type; `None` where its name, processors or memory are missing. What else EC2 leaves out is taken for none of
-/// it.
+/// Converts an instance type. It returns `None` if the name, vCPUs or memory are missing. Any other missing field counts as zero.
 pub(crate) fn type_facts(info: &InstanceTypeInfo) -> Option<TypeFacts> {
     let storage = info.instance_storage_info();
     let nvme = storage.and_then(|storage| storage.nvme_support());

@@ -1,12 +1,12 @@
-//! From Karpenter's EC2NodeClass (`karpenter.k8s.aws/v1`, <https://karpenter.sh/docs/concepts/nodeclasses/>) and its labels
+//! Converts Karpenter's EC2NodeClass (`karpenter.k8s.aws/v1`, <https://karpenter.sh/docs/concepts/nodeclasses/>) and its labels
 //! (<https://karpenter.sh/docs/concepts/scheduling/#well-known-labels>).
 //!
-//! Most of its fields are ours by name and meaning. A field that ours does not have is found by the schema of the CRD, wherever
-//! it stands.
+//! Most fields have the same name and meaning in both. The converter compares all others with the schema of the CRD and reports
+//! those that it does not have, at any depth.
 
 use kube::CustomResourceExt;
 use poolwright_provider_contract::karpenter::{
-    Fields, FromKarpenter, Label, Report, convert_metadata, is_empty, join, text,
+    Fields, FromKarpenter, LabelMapping, Report, convert_metadata, is_empty, join, text,
 };
 use poolwright_terms::labels;
 use serde_json::{Map, Value, json};
@@ -30,40 +30,43 @@ impl FromKarpenter for Karpenter {
         convert(object, report).and_then(|class| serde_json::to_value(class).ok())
     }
 
-    fn label(&self, key: &str) -> Option<Label> {
+    fn label(&self, key: &str) -> Option<LabelMapping> {
         if key == "topology.k8s.aws/zone-id" {
-            return Some(Label::Nothing("Choose zones by their names with `topology.kubernetes.io/zone`."));
+            return Some(LabelMapping::NoCounterpart(
+                "Choose zones by their names with `topology.kubernetes.io/zone`.",
+            ));
         }
         key.strip_prefix("karpenter.k8s.aws/").map(label)
     }
 }
 
-fn label(name: &str) -> Label {
+fn label(name: &str) -> LabelMapping {
     match name {
-        "instance-family" => Label::Same(labels::INSTANCE_FAMILY),
-        "instance-gpu-name" => Label::Same(labels::GPU_MODEL),
-        "instance-gpu-count" => Label::Same(labels::GPU_COUNT),
-        "instance-gpu-memory" => Label::Same(labels::GPU_MEMORY),
-        "instance-gpu-manufacturer" => Label::GpuManufacturer,
-        "instance-cpu" => Label::Cpu,
-        "instance-category" => Label::Category,
-        "instance-generation" => Label::Generation,
-        "instance-size" => Label::Size,
-        "instance-memory" => Label::Nothing(
+        "instance-family" => LabelMapping::Renamed(labels::INSTANCE_FAMILY),
+        "instance-gpu-name" => LabelMapping::Renamed(labels::GPU_MODEL),
+        "instance-gpu-count" => LabelMapping::Renamed(labels::GPU_COUNT),
+        "instance-gpu-memory" => LabelMapping::Renamed(labels::GPU_MEMORY),
+        "instance-gpu-manufacturer" => LabelMapping::GpuManufacturer,
+        "instance-cpu" => LabelMapping::Cpu,
+        "instance-category" => LabelMapping::Category,
+        "instance-generation" => LabelMapping::Generation,
+        "instance-size" => LabelMapping::Size,
+        "instance-memory" => LabelMapping::NoCounterpart(
             "Write `poolwright.dev/instance-memory`, which counts allocatable MiB; that is less than the memory of the machine.",
         ),
-        "instance-cpu-manufacturer" => Label::Nothing(
+        "instance-cpu-manufacturer" => LabelMapping::NoCounterpart(
             "Choose processors with `kubernetes.io/arch` or by `poolwright.dev/instance-family`.",
         ),
-        _ if name.starts_with("capacity-reservation") => Label::Nothing(
+        _ if name.starts_with("capacity-reservation") => LabelMapping::NoCounterpart(
             "Choose reserved capacity with `poolwright.dev/capacity-type: reserved` and by instance type and zone.",
         ),
-        _ => Label::Nothing(
+        _ => LabelMapping::NoCounterpart(
             "Name the types that have it with `node.kubernetes.io/instance-type` or `poolwright.dev/instance-family`.",
         ),
     }
 }
-/// Converts an EC2NodeClass. What is wrong with it is in the report, and then the result means nothing.
+
+/// Converts an EC2NodeClass. If the report then contains problems, do not use the result.
 fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass> {
     let mut root = Fields::of("", value, report)?;
     if root.take("apiVersion").is_some() {
@@ -79,14 +82,14 @@ fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass> {
     let spec = root.take("spec");
     root.finish(report);
     let Some(spec) = spec else {
-        report.problem("spec", "missing", "write it, as Karpenter needs it too");
+        report.problem("spec", "missing", "add it; Karpenter requires it too");
         return None;
     };
     let fields = Fields::of("spec", spec, report)?;
     let mut class = Class { schema: spec_schema(), spec: Map::new() };
     for (key, path, value) in fields.rest() {
         if is_empty(value) {
-            report.changed(path, "It is empty and says nothing: left out.");
+            report.changed(path, "Left out, because it is empty.");
         } else {
             class.field(&key, path, value, report);
         }
@@ -96,7 +99,7 @@ fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass> {
     let spec: EC2NodeClassSpec = match serde_json::from_value(Value::Object(class.spec)) {
         Ok(spec) => spec,
         Err(error) => {
-            report.problem("spec", error.to_string(), "correct it in the source");
+            report.problem("spec", error.to_string(), "correct it in the Karpenter manifest");
             return None;
         }
     };
@@ -104,18 +107,18 @@ fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass> {
     object.metadata.annotations = (!metadata.annotations.is_empty()).then_some(metadata.annotations);
     object.metadata.labels = (!metadata.labels.is_empty()).then_some(metadata.labels);
     for error in object.validate_cel().err().into_iter().flatten() {
-        report.problem(error.field_path, error.message, "correct it in the source");
+        report.problem(error.field_path, error.message, "correct it in the Karpenter manifest");
     }
     Some(object)
 }
 
-/// The schema of our `spec`.
+/// Returns the schema of Poolwright's `spec`.
 fn spec_schema() -> Value {
     let crd = serde_json::to_value(EC2NodeClass::crd()).unwrap_or_default();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone()
 }
 
-/// What a class becomes.
+/// The converted class.
 struct Class {
     schema: Value,
     spec: Map<String, Value>,
@@ -150,13 +153,15 @@ impl Class {
     fn family(&mut self, path: String, value: &Value, report: &mut Report) {
         let Some(family) = text(path.clone(), value, report) else { return };
         if ["AL2023", "Bottlerocket", "Custom"].contains(&family.as_str()) {
-            self.keep("amiFamily", path, value, "Nodes of this family join as in Karpenter.", report);
-        } else {
-            report.problem(
+            self.keep(
+                "amiFamily",
                 path,
-                format!("`{family}` is a family that Poolwright has no user data for"),
-                MOVE,
+                value,
+                "Nodes of this family join the cluster as in Karpenter.",
+                report,
             );
+        } else {
+            report.problem(path, format!("Poolwright does not support the image family `{family}`"), MOVE);
         }
     }
 
@@ -168,7 +173,7 @@ impl Class {
             let alias = term["alias"].as_str().unwrap_or_default();
             let family = alias.split('@').next().unwrap_or_default();
             if !alias.is_empty() && !["al2023", "bottlerocket"].contains(&family) {
-                let cause = format!("`{family}` is a family that Poolwright has no user data for");
+                let cause = format!("Poolwright does not support the image family `{family}`");
                 report.problem(format!("{path}[{at}].alias"), cause, MOVE);
             }
             let chosen = term.get("name").is_some() || term.get("tags").is_some();
@@ -186,11 +191,11 @@ impl Class {
         if anybodys {
             report.changed(
                 path,
-                "Images by name or tags need an owner here; `self` and `amazon` are written, which Karpenter takes without one. Remove \
-                 the one that you do not mean.",
+                "Poolwright requires an owner for images selected by name or tags. The result has a term for `self` and one for \
+                 `amazon`, Karpenter's defaults. Remove the one that you do not need.",
             );
         } else {
-            report.kept(path, "The same images are chosen.");
+            report.kept(path, "It selects the same images.");
         }
         let terms = if value.is_array() { Value::Array(terms) } else { value };
         self.spec.insert("amiSelectorTerms".to_owned(), terms);
@@ -208,8 +213,8 @@ impl Class {
         } else {
             report.changed(
                 path,
-                "The same disks. What a new one does not say: it is encrypted, `gp3`, and goes with its instance; in Karpenter it is as \
-                 EC2 has it.",
+                "The same disks, with other defaults: in Poolwright a new disk is `gp3`, encrypted, and deleted with its instance; \
+                 Karpenter leaves absent fields to EC2.",
             );
         }
         self.spec.insert("blockDeviceMappings".to_owned(), value);
@@ -220,12 +225,12 @@ impl Class {
         if value["httpTokens"] == "optional" {
             report.changed(
                 join(&path, "httpTokens"),
-                "It is `required` here, always: without a session token (IMDSv1) any pod that can make a node ask for a page gets the \
-                 node's credentials. See that nothing on your nodes asks without.",
+                "Changed to `required`, the only value that Poolwright allows: with IMDSv1, a pod that can make the node send an HTTP \
+                 request can get the node's credentials. Make sure that no program on your nodes uses IMDSv1.",
             );
             value["httpTokens"] = json!("required");
         }
-        report.kept(path, "The metadata service answers as in Karpenter.");
+        report.kept(path, "The metadata service has the same settings.");
         self.spec.insert("metadataOptions".to_owned(), value);
     }
 
@@ -236,23 +241,24 @@ impl Class {
         if value.as_array().into_iter().flatten().any(is_efa) {
             report.changed(
                 path,
-                "It is `efa: Auto` here: an Elastic Fabric Adapter on every network card of the instance type that can have one.",
+                "It is `efa: Auto` in Poolwright: one Elastic Fabric Adapter on every network card of the instance type that supports it.",
             );
             self.spec.insert("efa".to_owned(), json!("Auto"));
         } else {
             report.not_possible(
                 path,
-                "Network interfaces cannot be listed one by one; nodes have one, and `efa: Auto` adds fabric adapters. Leave it out.",
+                "You cannot list network interfaces in Poolwright. A node has one, and `efa: Auto` adds fabric adapters. Leave it out.",
             );
         }
     }
 
-    /// What is absent and means something else here is written as Karpenter takes it, or said.
+    /// Handles absent fields whose default differs: it writes Karpenter's default or reports the difference.
     fn absent(&mut self, report: &mut Report) {
         if !self.spec.contains_key("associatePublicIPAddress") {
             report.changed(
                 "spec.associatePublicIPAddress",
-                "It is absent: Karpenter leaves it to the subnet, here nodes have no public address. Write `true` if they need one.",
+                "It is absent. Karpenter then uses the setting of the subnet; Poolwright gives nodes no public address. Write `true` \
+                 if they need one.",
             );
         }
         if self.spec.contains_key("blockDeviceMappings") {
@@ -270,47 +276,48 @@ impl Class {
         };
         report.changed(
             "spec.blockDeviceMappings",
-            "It is absent, which is disks of 20Gi in Karpenter and those of the image here: Karpenter's are written.",
+            "It is absent. Karpenter then makes a data disk of 20Gi; Poolwright uses the disks of the image. The result has Karpenter's \
+             disks.",
         );
         self.spec.insert("blockDeviceMappings".to_owned(), disks.into());
     }
 }
 
-/// What to do about images of families that are not supported.
+/// The next step for images of unsupported families.
 const MOVE: &str = "move to al2023 or bottlerocket, or name the image by its id and write `amiFamily: Custom` with user data that joins the cluster";
 
-/// What is said of fields that have our names and meanings.
+/// Returns the sentence for a field that has the same name and meaning in both; `None` for other fields.
 fn kept(key: &str) -> Option<&'static str> {
     Some(match key {
-        "subnetSelectorTerms" => "The same subnets are chosen.",
-        "securityGroupSelectorTerms" => "The same security groups are chosen.",
-        "capacityReservationSelectorTerms" => "The same reservations are chosen.",
-        "role" => "Nodes have this role.",
-        "instanceProfile" => "Nodes have this instance profile.",
-        "userData" => "It is merged with what nodes must be told; that wins.",
-        "kubelet" => "The kubelet is told the same.",
-        "instanceStorePolicy" => "The disks of an instance are one, as in Karpenter.",
-        "detailedMonitoring" => "It is the same here.",
-        "associatePublicIPAddress" => "Nodes have public addresses or not, as in Karpenter.",
-        "tags" => "Instances have these tags.",
+        "subnetSelectorTerms" => "It selects the same subnets.",
+        "securityGroupSelectorTerms" => "It selects the same security groups.",
+        "capacityReservationSelectorTerms" => "It selects the same reservations.",
+        "role" => "Nodes get this role.",
+        "instanceProfile" => "Nodes get this instance profile.",
+        "userData" => "Poolwright merges it with its own user data. Poolwright's settings win.",
+        "kubelet" => "The kubelet gets the same settings.",
+        "instanceStorePolicy" => "The local disks become one RAID 0, as in Karpenter.",
+        "detailedMonitoring" => "It has the same meaning.",
+        "associatePublicIPAddress" => "It has the same meaning.",
+        "tags" => "Instances get these tags.",
         _ => return None,
     })
 }
 
-/// What to do instead of a field that there is not.
+/// Returns the alternative to a field that Poolwright does not have.
 fn instead(key: &str) -> String {
     match key {
-        "ipPrefixCount" => "Prefixes cannot be asked for at the launch. Let the network plugin attach them (ENABLE_PREFIX_DELEGATION of the VPC CNI).",
-        "context" => "The reserved field of EC2's API cannot be set. Leave it out.",
-        "connectionTracking" => "Times of connection tracking cannot be set at the launch. Set them in the user data, or on the network interfaces.",
-        "cpuOptions" => "Options of processors cannot be set. Choose other instance types, or keep this pool in Karpenter.",
-        "enclaveOptions" => "Nitro Enclaves cannot be enabled. Keep this pool in Karpenter.",
-        _ => return format!("Poolwright has no field for `{key}`. Check its spelling; if Karpenter has it, do without it or keep this class in Karpenter."),
+        "ipPrefixCount" => "Poolwright cannot request prefixes at launch. Let the VPC CNI attach them (ENABLE_PREFIX_DELEGATION).",
+        "context" => "Poolwright does not set this field, which EC2 reserves. Leave it out.",
+        "connectionTracking" => "Poolwright does not set the timeouts of connection tracking. Set them in the user data, or on the network interfaces.",
+        "cpuOptions" => "Poolwright does not set CPU options. Choose other instance types, or keep this pool in Karpenter.",
+        "enclaveOptions" => "Poolwright does not support Nitro Enclaves. Keep this pool in Karpenter.",
+        _ => return format!("Poolwright has no field `{key}`. Check the spelling. If Karpenter has the field, leave it out or keep this class in Karpenter."),
     }
     .to_owned()
 }
 
-/// A value without the fields that its schema does not have, each of which is named, and without what is null.
+/// Returns the value without null fields and without fields that the schema does not have. It reports each unknown field.
 fn known(value: &Value, schema: &Value, path: &str, report: &mut Report) -> Value {
     match value {
         Value::Object(fields) if schema.get("properties").is_some() => {

@@ -4,7 +4,7 @@
 //! [`REGISTRATION`] of the cloud; and conversions between the AWS SDK and the types of `providers/aws-model` and of the provider
 //! contract. No other crate depends on the AWS SDK.
 //!
-//! This crate decides nothing about what to buy. Logic that needs no calls belongs in `providers/aws-model`.
+//! It must not decide anything about what to buy, or contain logic that needs no calls (`providers/aws-model` has that).
 //!
 //! # What is stored, and where
 //!

@@ -85,7 +85,7 @@ const FLAGS: [Flag; 7] = [
         help: "Launch nodes on AWS EC2 for pools with an EC2NodeClass, for the cluster with this name [default: no nodes on AWS]",
         more: "All resources that Poolwright creates in AWS carry the name as a tag. Two clusters in one account need different names. Do not \
                change the name while the cluster has nodes. On EKS, use the name of the EKS cluster.",
-        check: Some(cluster_name),
+        validate: Some(cluster_name),
     },
     Flag {
         name: REGION,
@@ -94,7 +94,7 @@ const FLAGS: [Flag; 7] = [
         requires: Some(CLUSTER),
         help: "AWS region [default: $AWS_REGION, else the region of the profile or the instance]",
         more: "",
-        check: None,
+        validate: None,
     },
     Flag {
         name: ENDPOINT,
@@ -103,7 +103,7 @@ const FLAGS: [Flag; 7] = [
         requires: Some(CLUSTER),
         help: "URL of the API server for nodes, such as https://HOST; required for AL2023, Bottlerocket and Ubuntu",
         more: "",
-        check: None,
+        validate: None,
     },
     Flag {
         name: CA,
@@ -112,7 +112,7 @@ const FLAGS: [Flag; 7] = [
         requires: Some(ENDPOINT),
         help: "PEM file with the CA certificate of the API server for nodes [default: the CA certificate of this pod]",
         more: "",
-        check: None,
+        validate: None,
     },
     Flag {
         name: SERVICE_CIDR,
@@ -121,7 +121,7 @@ const FLAGS: [Flag; 7] = [
         requires: Some(ENDPOINT),
         help: "Address range of Services, such as 10.100.0.0/16; AL2023 nodes derive the cluster DNS address from it",
         more: "",
-        check: None,
+        validate: None,
     },
     Flag {
         name: CLOUD_CONTROLLER,
@@ -131,7 +131,7 @@ const FLAGS: [Flag; 7] = [
         help: "Start the kubelets of Ubuntu nodes with --cloud-provider=external",
         more: "Set it only if the AWS cloud controller manager runs in the cluster. Without that controller, these nodes would keep their \
                startup taint forever.",
-        check: None,
+        validate: None,
     },
     Flag {
         name: QUEUE,
@@ -140,7 +140,7 @@ const FLAGS: [Flag; 7] = [
         requires: Some(CLUSTER),
         help: "Name or URL of the SQS queue that receives EC2 events from EventBridge: spot warnings, maintenance",
         more: "Without a queue, Poolwright only polls EC2 once a minute, which can cost half of the two minutes of a spot warning.",
-        check: None,
+        validate: None,
     },
 ];
 
@@ -152,7 +152,7 @@ const REGION_OF_MARKET: Flag = Flag {
     requires: Some("provider"),
     help: "With --provider aws: the region [default: $AWS_REGION, else the region of the profile or the instance]",
     more: "",
-    check: None,
+    validate: None,
 };
 
 /// Checks the name of a cluster against the rules of EKS, so that it fits into a tag and a NodeConfig.

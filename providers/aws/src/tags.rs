@@ -1,51 +1,51 @@
-//! The tags by which we know what is ours.
+//! The tags of AWS resources that Poolwright creates.
 //!
-//! Whatever has the tag [`CLUSTER`] with our cluster's name was made by Poolwright for this cluster, and nothing else is ever
-//! terminated or deleted.
+//! Every such resource has the tag [`CLUSTER`] with the name of the cluster. Poolwright never terminates or deletes a resource
+//! without this tag.
 
 use std::collections::BTreeMap;
 
 use poolwright_terms::keys::{NODECLAIM_LABEL, NODEPOOL_LABEL};
 use poolwright_terms::labels;
 
-/// The cluster that an instance or a launch template is for.
+/// The name of the cluster, on all resources.
 pub(crate) const CLUSTER: &str = "poolwright.dev/cluster";
-/// UID of the NodeClaim: the key of the launch.
+/// The UID of the NodeClaim, which is the key of the launch.
 pub(crate) const CLAIM_UID: &str = "poolwright.dev/nodeclaim-uid";
-/// Name of the NodeClaim.
+/// The name of the NodeClaim.
 pub(crate) const CLAIM: &str = NODECLAIM_LABEL;
-/// Name of the EC2NodeClass.
+/// The name of the EC2NodeClass.
 pub(crate) const CLASS: &str = "poolwright.dev/ec2nodeclass";
-/// Name of the NodePool.
+/// The name of the NodePool.
 pub(crate) const POOL: &str = NODEPOOL_LABEL;
-/// The order that it was launched with, where that was for several claims at once: an instance of such an order gets the tags of its
-/// claim after its first moment.
+/// The token of an order for several claims. An instance of such an order gets the tags of its claim only after the launch.
 pub(crate) const ORDER: &str = "poolwright.dev/order";
-/// The keys that such an order was for, in as many tags as they take: this, and a number.
+/// The prefix of the tags with the keys of an order for several claims. A number follows, because one tag cannot hold all keys.
 pub(crate) const ORDER_KEYS: &str = "poolwright.dev/order-keys-";
-/// On fleets: the token of the order.
+/// The token of the order, on fleets.
 pub(crate) const TOKEN: &str = "poolwright.dev/token";
-/// How it was bought, where EC2's own fields do not say: `reserved`.
+/// The capacity type `reserved`, which no field of EC2 shows. Other instances do not have this tag.
 pub(crate) const CAPACITY_TYPE: &str = labels::CAPACITY_TYPE;
-/// What the console shows.
+/// The name in the AWS console.
 pub(crate) const NAME: &str = "Name";
 
-/// What other parts of a cluster on AWS look for: the cloud controller manager, the CSI driver, load balancers.
+/// The tag by which the AWS cloud controller manager, the EBS CSI driver and the load balancer controller recognise resources of the
+/// cluster.
 pub(crate) fn of_kubernetes(cluster: &str) -> String {
     format!("kubernetes.io/cluster/{cluster}")
 }
 
-/// Tags, by key.
+/// Tags by key.
 pub(crate) type Tags = BTreeMap<String, String>;
 
-/// The tags of a resource.
+/// Reads the tags of a resource.
 pub(crate) fn read(tags: &[aws_sdk_ec2::types::Tag]) -> Tags {
     tags.iter()
         .filter_map(|tag| Some((tag.key()?.to_owned(), tag.value().unwrap_or_default().to_owned())))
         .collect()
 }
 
-/// As the SDK wants them, in order.
+/// Converts tags to the type of the SDK, sorted by key.
 pub(crate) fn write(tags: &Tags) -> Vec<aws_sdk_ec2::types::Tag> {
     let tag =
         |(key, value): (&String, &String)| aws_sdk_ec2::types::Tag::builder().key(key).value(value).build();

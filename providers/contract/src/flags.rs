@@ -17,12 +17,12 @@ pub struct Flag {
     pub help: &'static str,
     /// Further help that `--help` prints. It may be empty.
     pub more: &'static str,
-    /// A check that rejects invalid values.
-    pub check: Option<Check>,
+    /// Rejects invalid values.
+    pub validate: Option<Validate>,
 }
 
-/// Checks a value. The error says what is wrong and what to write instead.
-pub type Check = fn(&str) -> Result<(), String>;
+/// Validates a value. The error says what is wrong and what to write instead.
+pub type Validate = fn(&str) -> Result<(), String>;
 
 /// The flags that the user set, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

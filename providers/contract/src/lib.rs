@@ -3,7 +3,7 @@
 //! This crate holds the [`Registration`] that describes a cloud, the [`CloudProvider`] trait with its requests, answers and typed
 //! errors, the [`conformance`] suite that every provider must pass, and an in-memory cloud for tests ([`memory`]).
 //!
-//! This crate names no cloud, depends on no cloud SDK, decides nothing about what to buy, and makes no calls to an API server.
+//! It must not name a cloud, depend on a cloud SDK, decide anything about what to buy, or call an API server.
 
 pub mod conformance;
 mod connect;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use connect::{Connect, ConnectError, Connected, Site};
-pub use flags::{Check, Flag, FlagValues};
+pub use flags::{Flag, FlagValues, Validate};
 pub use interruption::{Interruption, InterruptionMessage, instance_of};
 pub use node_class::{NodeClass, NodeClassFacts, NodeClassKind, crds};
 pub use node_class_status::{ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource};

@@ -1,4 +1,4 @@
-//! A look at an account before use: one finding for each thing that Poolwright needs, with the fix where it lacks.
+//! Preflight checks: whether a cloud account has what Poolwright needs, and how to fix each problem.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -6,80 +6,80 @@ use serde_json::Value;
 
 use crate::flags::FlagValues;
 
-/// Looks at an account. Nothing is launched, made or changed.
+/// The preflight checks of a cloud. They launch, create and change nothing.
 #[async_trait]
 pub trait Preflight: Send + Sync {
-    /// Why these flags are not enough to look at anything: a sentence that names the flag to add.
+    /// The error for the user if a flag is missing that the checks need. It names the flag.
     fn missing_flag(&self, flags: &FlagValues) -> Option<String>;
 
-    /// Looks at everything. A part that cannot be looked at is a finding, too.
-    async fn look(&self, question: Question) -> Vec<Finding>;
+    /// Runs all checks. A check that cannot run has the verdict [`Verdict::Undetermined`].
+    async fn run_checks(&self, request: CheckRequest) -> Vec<CheckResult>;
 }
 
-/// What to look at.
+/// The input of the checks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct CheckRequest {
     /// The flags that were set.
     pub flags: FlagValues,
-    /// The minor version of the cluster's Kubernetes: `1.36`; `None` where it is not known.
+    /// The minor version of the cluster's Kubernetes, such as `1.36`; `None` if it is unknown.
     pub kubernetes: Option<String>,
-    /// The node classes of this cloud, as objects. Each is one that [`crate::NodeClass::read`] has read.
+    /// The node classes of this cloud, as objects. [`crate::NodeClass::read`] has accepted each of them.
     pub node_classes: Vec<Value>,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// What it belongs to: `AWS permissions`. Findings of one group follow each other.
+pub struct CheckResult {
+    /// The group of the check, such as `AWS permissions`. Results of one group are adjacent.
     pub group: &'static str,
-    /// What was looked at: `ec2:CreateFleet`.
-    pub what: String,
-    /// What was found.
+    /// The name of the check, such as `ec2:CreateFleet`.
+    pub name: String,
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What was found.
+/// The verdict of a check. The variants have the names that `poolwright check -o json` prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As it should be; with what it is.
+    /// No problem, with the value that was found.
     Fine(String),
-    /// Not as it should be.
+    /// A problem.
     Wrong {
-        /// Why.
+        /// The cause.
         why: String,
-        /// The one command, line of a policy or change that makes it right.
+        /// The command, policy or change that fixes it.
         fix: String,
     },
-    /// It could not be determined; with why, and how a person finds out.
+    /// Not checked, with the reason and, if there is one, a way for the user to check.
     Undetermined(String),
 }
 
-impl Finding {
-    /// A finding.
-    pub fn new(group: &'static str, what: impl Into<String>, verdict: Verdict) -> Self {
-        Self { group, what: what.into(), verdict }
+impl CheckResult {
+    /// Returns the result of a check.
+    pub fn new(group: &'static str, name: impl Into<String>, verdict: Verdict) -> Self {
+        Self { group, name: name.into(), verdict }
     }
 }
 
 impl Verdict {
-    /// As it should be.
-    pub fn fine(what: impl Into<String>) -> Self {
-        Self::Fine(what.into())
+    /// No problem.
+    pub fn fine(value: impl Into<String>) -> Self {
+        Self::Fine(value.into())
     }
 
-    /// Not as it should be.
+    /// A problem.
     pub fn wrong(why: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::Wrong { why: why.into(), fix: fix.into() }
     }
 
-    /// It could not be determined.
+    /// Not checked.
     pub fn undetermined(why: impl Into<String>) -> Self {
         Self::Undetermined(why.into())
     }
 
-    /// Whether it is not as it should be.
+    /// Returns whether there is a problem.
     pub fn is_wrong(&self) -> bool {
         matches!(self, Self::Wrong { .. })
     }

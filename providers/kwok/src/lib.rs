@@ -6,7 +6,7 @@
 //! pods; it recognises the nodes by the annotation `kwok.x-k8s.io/node: fake`. Without KWOK the nodes are ready when they join, and
 //! stay ready until a node controller misses their heartbeats.
 //!
-//! This crate decides nothing about what to buy, and does nothing that the provider of a real cloud would not do.
+//! It must not decide anything about what to buy, or do anything that the provider of a real cloud would not do.
 //!
 //! # Where instances live
 //!

@@ -1,8 +1,8 @@
-//! The clouds that Poolwright knows.
+//! The list of clouds.
 //!
-//! Lives here: one line for each cloud. The rest of Poolwright asks a cloud's [`Registration`] and names no cloud.
+//! This crate holds one line for each cloud. The rest of Poolwright reads a cloud's [`Registration`] and names no cloud.
 //!
-//! May not live here: anything else.
+//! It must not contain anything else.
 
 use poolwright_provider_contract::Registration;
 

@@ -3,7 +3,7 @@
 //! A third argument names a catalogue, in place of AWS's on-demand offerings.
 //! With `first-fit` in place of the number they come all at once, and are put where an autoscaler puts them that packs without looking at prices.
 //!
-//! Everything stands still between two batches, nothing ever ends, and each pod is one of a ReplicaSet of its own. Moves are made as
+//! Everything stands still between two batches, nothing ever ends, and each pod is one of a ReplicaSet of its own. MoveHistory are made as
 //! the controller makes them, one proposal after the other under the budgets of a pool that says nothing, and each is over at once.
 
 #![expect(clippy::disallowed_methods, reason = "how long it takes is a part of what it tells")]
@@ -16,7 +16,7 @@ use std::{env, fs};
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, RankedOffering, ResourceName, UsdPerHour, builtin, read_csv};
 use poolwright_cli::trace::{GpuMap, read};
-use poolwright_core::disruption::{Moves, propose};
+use poolwright_core::disruption::{MoveHistory, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::{
     Claim, ClaimName, Condition, Deadlines, Disruption, Launched, Node, ObjectKey, Pod, PodKey, PodPhase,
@@ -129,7 +129,7 @@ fn waiting(number: usize, spec: poolwright_core::PodSpec) -> Pod {
 struct World {
     snapshot: Snapshot,
     wanted: Vec<Pod>,
-    moves: Moves,
+    move_history: MoveHistory,
     options: PlanOptions,
     now: Timestamp,
 }
@@ -143,8 +143,8 @@ impl World {
         };
         // What is lost by a move is not asked here: what is compared is where moves lead.
         let disruption = Disruption {
-            moves_work: true,
-            quiet_for: Some(SignedDuration::ZERO),
+            consolidates: true,
+            consolidate_after: Some(SignedDuration::ZERO),
             payback: SignedDuration::from_hours(24),
             ..Disruption::default()
         };
@@ -175,7 +175,7 @@ impl World {
         // A few seconds of each look are enough: there are hundreds.
         let solver = poolwright_solver::Options { work: 1_000_000, ..poolwright_solver::Options::default() };
         let options = PlanOptions { baselines: false, solver, ..PlanOptions::default() };
-        Self { snapshot, wanted: Vec::new(), moves: Moves::default(), options, now: START }
+        Self { snapshot, wanted: Vec::new(), move_history: MoveHistory::default(), options, now: START }
     }
 
     fn cost(&self) -> UsdPerHour {
@@ -209,8 +209,8 @@ impl World {
                 owner: None,
                 total: 1,
                 wanted: 1,
-                made: 1,
-                held: false,
+                current: 1,
+                scheduling_gated: false,
                 selector: None,
             };
             self.snapshot.workloads.insert((set.kind.clone(), set.key.clone()), Arc::new(set));
@@ -306,10 +306,10 @@ impl World {
             allocatable: planned.offerings[0].allocatable.clone(),
             ready: true,
             cordoned: false,
-            gated: false,
-            kept: false,
+            cordoned_until_initialized: false,
+            do_not_disrupt: false,
             deleting_since: None,
-            unwell: Vec::new(),
+            unhealthy_conditions: Vec::new(),
         };
         let opened = Condition {
             status: ConditionStatus::True,
@@ -330,7 +330,7 @@ impl World {
             readiness_gates: Vec::new(),
             planned_pods: Vec::new(),
             reason: planned.reason.clone(),
-            kept: false,
+            do_not_disrupt: false,
             bought_again: false,
             deadlines: planned.deadlines,
             created: self.now,
@@ -350,16 +350,22 @@ impl World {
         self.now += SignedDuration::from_mins(10);
         let current = self.plan();
         let found = loop {
-            let outlook =
-                propose(&self.snapshot, &current, &self.moves, self.now, &self.options, &mut NeverStop);
-            self.moves.looked(&outlook);
+            let outlook = propose(
+                &self.snapshot,
+                &current,
+                &self.move_history,
+                self.now,
+                &self.options,
+                &mut NeverStop,
+            );
+            self.move_history.record_search(&outlook);
             match outlook.proposal {
                 Some(proposal) => break proposal,
-                None if outlook.more => {}
+                None if outlook.has_untried => {}
                 None => return None,
             }
         };
-        self.moves.record(&self.snapshot, &found, self.now);
+        self.move_history.record(&self.snapshot, &found, self.now);
         for claim in &found.plan.claims {
             self.open(claim);
         }
@@ -370,15 +376,15 @@ impl World {
                 milli_gpus += whole * 1000 + pod.spec.gpu_share.map_or(0, u64::from);
             }
             match &moved.to {
-                MovedTo::Room(target) => self.bind(&moved.pod, target.name()),
+                MovedTo::Existing(target) => self.bind(&moved.pod, target.name()),
                 MovedTo::New(name) => self.bind(&moved.pod, &name.0),
-                MovedTo::Nowhere(_) | MovedTo::NotMade => unreachable!("such a proposal is none"),
+                MovedTo::Unplaced(_) | MovedTo::NoSuccessor => unreachable!("such a proposal is none"),
             }
         }
-        for leave in &found.leave {
+        for leave in &found.nodes_to_empty {
             self.snapshot.claims.remove(&leave.claim);
             self.snapshot.nodes.remove(&leave.claim.0);
         }
-        Some(Done { evicted: found.plan.moved.len(), left: found.leave.len(), milli_gpus })
+        Some(Done { evicted: found.plan.moved.len(), left: found.nodes_to_empty.len(), milli_gpus })
     }
 }

@@ -1,4 +1,4 @@
-//! `poolwright controller`: flags to settings, providers and logs; the controller itself is a room of its own.
+//! `poolwright controller`: turns flags into settings, providers and logs. The crate `controller` has the rest.
 
 use std::env;
 use std::io::IsTerminal;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{ControllerFlags, LogFormat, Placement};
+use crate::args::{ControllerFlags, LogFormat, PlacementMode};
 use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::commitments;
@@ -28,7 +28,7 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
     let limits = limits(&flags.limit)?;
     let commitments = match &flags.commitments {
         Some(path) => {
-            Some(CommittedFile { path: path.clone(), said: commitments::read_for_controller(path)? })
+            Some(CommittedFile { path: path.clone(), commitments: commitments::read_for_controller(path)? })
         }
         None => None,
     };
@@ -101,12 +101,12 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
         preferences: flags.preferences.into(),
         spot_risk: SpotRisk::losing(flags.at_risk),
         placement: match flags.placement {
-            Placement::Reserve => poolwright_controller::Placement::Reserve,
-            Placement::Nominate => poolwright_controller::Placement::Nominate,
+            PlacementMode::Reserve => poolwright_controller::PlacementMode::Reserve,
+            PlacementMode::Nominate => poolwright_controller::PlacementMode::Nominate,
         },
         setback_first: flags.stock_out_backoff.unsigned_abs(),
         list_interval: flags.list_interval.unsigned_abs(),
-        disruption_budgets: flags.disruption_budget.iter().map(|budget| budget.0.clone()).collect(),
+        disruption_budgets: flags.disruption_budget.clone(),
         ..defaults
     }
 }

@@ -7,17 +7,17 @@ use poolwright_core::plan::plan;
 use poolwright_core::{ClaimName, PoolName, why};
 
 use crate::args::{ExplainFlags, Explainable};
-use crate::budget::Budget;
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::prepare;
+use crate::solve_timer::SolveTimer;
 
 /// Explains one object.
 pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let (input, options) = prepare(&flags.input, &flags.search)?;
     let clock = SystemClock::new();
-    let mut budget = Budget::new(&clock, flags.search.time_limit());
+    let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let now = clock.now();
-    let plan = plan(&input.snapshot, now, &options, &mut budget);
+    let plan = plan(&input.snapshot, now, &options, &mut timer);
     let (snapshot, name) = (&input.snapshot, flags.name.as_str());
     let lines = match flags.kind {
         Explainable::Pod => why::pod(snapshot, now, &options, &plan, &input.pod_key(name)),

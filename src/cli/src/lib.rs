@@ -1,12 +1,11 @@
 //! The `poolwright` command.
 //!
-//! Lives here: flags and their help, reading files and clusters, the trace reader, the printers of plans, exit codes.
-//! Flags are parsed first and resolved into objects afterwards; printers know nothing of flags.
+//! This crate holds the flags and their help, the readers of files, clusters and traces, the printers of plans, and the exit codes.
+//! It parses flags first and resolves them into objects afterwards; printers do not know flags.
 //!
-//! May not live here: any decision. What is bought is decided by the same code the controller runs.
+//! It must not decide anything. The same code that the controller runs decides what to buy.
 
 pub mod args;
-mod budget;
 pub mod catalogue;
 mod check;
 mod clouds;
@@ -26,6 +25,7 @@ mod replay;
 mod scheduler;
 mod simulate;
 mod solve;
+mod solve_timer;
 mod source;
 mod top;
 pub mod trace;

@@ -12,7 +12,7 @@ use anyhow::Context;
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_sim::accidents::{Accident, Rates};
 use poolwright_sim::run::{Outcome as WorldEnd, Setup};
-use poolwright_sim::search::{Found, Report, Search};
+use poolwright_sim::search::{Counterexample, Report, Search};
 use serde_json::json;
 
 use crate::args::{FuzzFlags, FuzzFormat, LogFormat, SimulateFlags, Simulation};
@@ -24,7 +24,7 @@ const LINES: usize = 25;
 
 /// Runs the command.
 pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    match &flags.what {
+    match &flags.command {
         Some(Simulation::Fuzz(flags)) => fuzz(flags, out),
         None => replay::run(&flags.replay, out),
     }
@@ -156,7 +156,7 @@ fn text(flags: &FuzzFlags, report: &Report, took: Duration, out: &mut impl Write
     )
 }
 
-fn tell(flags: &FuzzFlags, found: &Found, out: &mut impl Write) -> std::io::Result<()> {
+fn tell(flags: &FuzzFlags, found: &Counterexample, out: &mut impl Write) -> std::io::Result<()> {
     let WorldEnd { seed, violation, record, accidents, .. } = &found.outcome;
     let last = record.lines.iter().rev().take(LINES).rev();
     for line in last {

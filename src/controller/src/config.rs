@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use poolwright_core::lifecycle::Placement;
+use poolwright_core::lifecycle::PlacementMode;
 use poolwright_core::plan::{PreferencePolicy, SpotRisk};
-use poolwright_core::{NodeBudget, PoolLimits, Profiles};
+use poolwright_core::{DisruptionBudget, PoolLimits, Profiles};
 use poolwright_intake::Commitments;
 
 use crate::leader::LeaseSettings;
@@ -17,7 +17,7 @@ pub struct CommittedFile {
     /// Its path.
     pub path: PathBuf,
     /// Its contents at the start.
-    pub said: Commitments,
+    pub commitments: Commitments,
 }
 
 /// The parts of a file of commitments that a controller cannot use: reservations, which it knows only from node classes.
@@ -50,7 +50,7 @@ pub struct Config {
     /// The longest time that an offering is held back.
     pub setback_most: Duration,
     /// How pods are directed to the nodes that they were planned for.
-    pub placement: Placement,
+    pub placement: PlacementMode,
     /// Names of the schedulers whose pods are planned.
     pub schedulers: Vec<String>,
     /// Profiles of the schedulers, which add rules to their pods.
@@ -66,7 +66,7 @@ pub struct Config {
     /// Commitments that plans use; `None` for none.
     pub commitments: Option<CommittedFile>,
     /// Disruption budgets over all pools, in addition to each pool's own.
-    pub disruption_budgets: Vec<NodeBudget>,
+    pub disruption_budgets: Vec<DisruptionBudget>,
     /// How many claims are created at a time.
     pub create_concurrency: usize,
     /// How many objects are worked on at a time.
@@ -90,7 +90,7 @@ impl Config {
             solver_limit: Duration::from_secs(3),
             setback_first: Duration::from_mins(1),
             setback_most: Duration::from_hours(1),
-            placement: Placement::default(),
+            placement: PlacementMode::default(),
             schedulers: vec!["default-scheduler".to_owned()],
             profiles: Profiles::new(),
             min_priority: None,

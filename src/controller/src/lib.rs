@@ -1,9 +1,9 @@
 //! The controller: watches the cluster and the clouds, asks `core` for decisions, and carries them out.
 //!
-//! Lives here: watches and writes of the API server, calls of clouds, leader election, events, metrics and health.
+//! This crate holds the watches and writes of the API server, the calls to clouds, leader election, events, metrics and health.
 //!
-//! May not live here: decisions (`core`), conversion of objects (`intake`), the API calls of a particular cloud (`providers`),
-//! flags and log formats (`cli`).
+//! It must not contain decisions (`core`), conversion of objects (`intake`), the API calls of a particular cloud (`providers`),
+//! or flags and log formats (`cli`).
 //!
 //! Each module may use only those above it in this table; `tests/layers.rs` checks that.
 //!
@@ -53,7 +53,7 @@ pub use leader::writer::Permit;
 pub use loops::compute::{Spawner, blocking_threads};
 #[doc(hidden)]
 pub use observed::reader::Objects;
-pub use poolwright_core::lifecycle::Placement;
+pub use poolwright_core::lifecycle::PlacementMode;
 
 use edge::events::Events;
 use edge::http::{self, Endpoints};
@@ -66,7 +66,7 @@ use leader::Elector;
 use leader::writer::Writer;
 use loops::compute::Compute;
 use loops::leader_loop::Leading;
-use observed::Sight;
+use observed::ObserverContext;
 use observed::commitments::Committed;
 use observed::providers::Providers;
 use observed::reader::Reader;
@@ -99,8 +99,9 @@ pub async fn run_in(
     let (elector, terms) =
         Elector::new(client.clone(), config.lease.clone(), clock.clone(), metrics.clone())?;
     let (events, queue) = Events::new(clock.clone(), metrics.clone());
-    let sight = Sight::new(&config, Reader::new(client), providers, events, metrics.clone(), clock.clone());
-    let context = Context::new(&sight, Writer::new(terms.clone(), metrics.clone()));
+    let observers =
+        ObserverContext::new(&config, Reader::new(client), providers, events, metrics.clone(), clock.clone());
+    let context = Context::new(&observers, Writer::new(terms.clone(), metrics.clone()));
     let executor = Executor::new(context.clone(), config.act_concurrency, stoppable.clone());
     let committed = Committed::new(config.commitments.as_ref());
     let listener = http::bind(config.http).await?;
@@ -109,12 +110,12 @@ pub async fn run_in(
     let (stop, release) = (CancellationToken::new(), CancellationToken::new());
     let mut background = Tasks::new(stoppable.clone());
     if let Some(listener) = listener {
-        let (unsynced, trouble) = (sight.unsynced.subscribe(), elector.trouble());
+        let (unsynced, trouble) = (observers.unsynced.subscribe(), elector.trouble());
         background.spawn(Endpoints { metrics, unsynced, trouble }.serve(listener, release.clone()));
     }
     background.spawn(write_events(queue, context.clone(), config.lease.identity.clone()));
-    let leading = Leading { terms, ready: sight.ready(), shutdown: stop.clone() };
-    sight.start(&config, committed.clone(), &mut background);
+    let leading = Leading { terms, ready: observers.ready(), shutdown: stop.clone() };
+    observers.start(&config, committed.clone(), &mut background);
     // Aborted with this future, even if it is dropped: a controller that has ended must not hold the Lease.
     let election = AbortOnDropHandle::new(tokio::spawn(stoppable.clone().run(elector.run(release.clone()))));
     let mut loops = Tasks::new(stoppable);

@@ -1,9 +1,9 @@
-//! The rooms of this crate and the arrows between them.
+//! Tests that each module of this crate uses only earlier ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each room may use those before it. `lib.rs` composes them, and `fake_api.rs` serves the tests of all.
+/// Each module may use those before it. `lib.rs` composes them, and `fake_api.rs` serves the tests of all.
 const ORDER: [&str; 7] = ["edge", "leader", "config", "observed", "executor", "loops", "environment"];
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -20,15 +20,15 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files of a room, with what stands in them.
-fn room(name: &str) -> Vec<(PathBuf, String)> {
+/// The files of a module, with their text.
+fn sources(name: &str) -> Vec<(PathBuf, String)> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let folder = source.join(name);
     let all = if folder.is_dir() { files(&folder) } else { vec![source.join(format!("{name}.rs"))] };
     all.into_iter().map(|path| (path.clone(), fs::read_to_string(&path).expect("a file"))).collect()
 }
 
-/// The rooms that a line uses, by the paths in it.
+/// The modules that a line uses, by the paths in it.
 fn used(line: &str) -> impl Iterator<Item = &str> {
     line.split("crate::")
         .skip(1)
@@ -36,10 +36,10 @@ fn used(line: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn every_room_uses_only_those_before_it() {
+fn every_module_uses_only_earlier_ones() {
     let mut back = Vec::new();
     for (at, name) in ORDER.into_iter().enumerate() {
-        for (path, text) in room(name) {
+        for (path, text) in sources(name) {
             for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
                 let up = used(line).filter(|other| ORDER[at + 1..].contains(other));
                 back.extend(up.map(|other| format!("{}: {name} uses {other}", path.display())));
@@ -50,13 +50,13 @@ fn every_room_uses_only_those_before_it() {
 }
 
 #[test]
-fn every_file_is_in_a_room() {
+fn every_file_is_in_a_module() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     for entry in fs::read_dir(source).expect("the sources") {
         let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
         let known = ["lib.rs", "fake_api.rs"].contains(&name.as_str())
             || ORDER.contains(&name.trim_end_matches(".rs"));
-        assert!(known, "{name} is in no room");
+        assert!(known, "{name} is in no module");
     }
 }
 
@@ -64,7 +64,7 @@ fn every_file_is_in_a_room() {
 fn only_the_reader_and_the_elector_hold_a_client() {
     let mut holders = Vec::new();
     for name in ORDER {
-        for (path, text) in room(name) {
+        for (path, text) in sources(name) {
             let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
             let holds = |line: &str| {
                 let line = line.trim_start();

@@ -18,7 +18,7 @@ pub enum Action {
         claim: ClaimName,
     },
     /// The claim's node has joined. Give it the promised labels, annotations and taints, and close it to workload pods with a
-    /// cordon that carries [`poolwright_terms::keys::GATE_ANNOTATION`]. DaemonSets tolerate a cordon, so drivers and device
+    /// cordon that carries [`poolwright_terms::keys::CORDONED_UNTIL_ANNOTATION`]. DaemonSets tolerate a cordon, so drivers and device
     /// plugins can still start. Then record the node's name in the claim's status.
     Register {
         /// The claim.
@@ -148,7 +148,7 @@ pub enum Subject {
     /// A node.
     Node(String),
     /// A PodDisruptionBudget.
-    Budget(ObjectKey),
+    PodDisruptionBudget(ObjectKey),
 }
 
 /// A Kubernetes event on an object.

@@ -1,8 +1,8 @@
 //! Decisions: which nodes to buy, open to pods, keep and terminate. The input is a snapshot and a time, the output is actions
 //! with reasons.
 //!
-//! Lives here, in the order in which data flows. A module uses only itself and the modules above it in this table;
-//! `tests/it/layers.rs` checks that.
+//! This crate holds these modules, in the order in which data flows. A module uses only itself and the modules above it in this
+//! table; `tests/it/layers.rs` checks that.
 //!
 //! | module | contents |
 //! |---|---|
@@ -25,7 +25,7 @@
 //! These are modules and not crates, so that the compiler can inline calls between them. The test keeps them apart just as
 //! well.
 //!
-//! May not live here: a Kubernetes or cloud client, an async runtime, a clock, API objects (the intake crate converts them), logging.
+//! It must not contain a Kubernetes or cloud client, an async runtime, a clock, API objects (`intake` converts them), or logging.
 //! Every function is a pure function of its arguments.
 
 pub mod action;

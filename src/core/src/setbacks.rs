@@ -10,10 +10,10 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::OfferingId;
 use poolwright_terms::{CapacityType, ConditionType, InterruptionKind, NodeClassRef};
 
-use crate::model::{Claim, TakenBack, Uid};
+use crate::model::{Claim, Reclaims, Uid};
 
 /// How long an offering is avoided after the cloud reclaimed an instance of it. Doubles with each reclaim in a row.
-const TAKEN_BACK: SignedDuration = SignedDuration::from_mins(5);
+const RECLAIM_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
 /// Reclaims within this time count as one: it is the notice that spot instances get.
 const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
 
@@ -29,7 +29,7 @@ pub struct Setbacks {
     offerings: BTreeMap<(NodeClassRef, OfferingId), Setback>,
     /// Offerings whose instances the cloud reclaimed. A successful launch does not end this: it says nothing about how long the
     /// instance will last.
-    taken_back: BTreeMap<(NodeClassRef, OfferingId), Reclaims>,
+    reclaims: BTreeMap<(NodeClassRef, OfferingId), ReclaimHistory>,
     /// The interruptions counted so far.
     interruptions: BTreeSet<(Uid, InterruptionKind)>,
     /// Why launches with a node class cannot succeed.
@@ -38,10 +38,11 @@ pub struct Setbacks {
     refusals: BTreeMap<String, Timestamp>,
 }
 
+/// The reclaims of one offering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reclaims {
+struct ReclaimHistory {
     /// Reclaims in a row.
-    row: u32,
+    consecutive: u32,
     /// Time of the last one.
     last: Timestamp,
     until: Timestamp,
@@ -68,7 +69,7 @@ impl Setbacks {
             first,
             most,
             offerings: BTreeMap::new(),
-            taken_back: BTreeMap::new(),
+            reclaims: BTreeMap::new(),
             interruptions: BTreeSet::new(),
             launch_problems: BTreeMap::new(),
             refusals: BTreeMap::new(),
@@ -103,25 +104,28 @@ impl Setbacks {
         if !kind.tells_of_the_offering() {
             return;
         }
-        let fresh = Reclaims { row: 0, last: Timestamp::MIN, until: Timestamp::MIN };
-        let reclaims = self.taken_back.entry((node_class.clone(), offering.clone())).or_insert(fresh);
+        let fresh = ReclaimHistory { consecutive: 0, last: Timestamp::MIN, until: Timestamp::MIN };
+        let reclaims = self.reclaims.entry((node_class.clone(), offering.clone())).or_insert(fresh);
         if kind == InterruptionKind::Rebalance {
             // Only likely: counts as long as a first failure.
             reclaims.until = reclaims.until.max(at.checked_add(self.first).unwrap_or(Timestamp::MAX));
             return;
         }
         let together = reclaims.last.checked_add(TOGETHER).unwrap_or(Timestamp::MAX);
-        if reclaims.row > 0 && at < together {
+        if reclaims.consecutive > 0 && at < together {
             return;
         }
         if reclaims.until.checked_add(self.most).is_ok_and(|forgotten| forgotten <= at) {
-            reclaims.row = 0;
+            reclaims.consecutive = 0;
         }
-        let doublings = reclaims.row.min(30);
-        let seconds = TAKEN_BACK.as_secs().saturating_mul(1 << doublings).min(self.most.as_secs());
+        let doublings = reclaims.consecutive.min(30);
+        let seconds = RECLAIM_BACKOFF.as_secs().saturating_mul(1 << doublings).min(self.most.as_secs());
         let until = at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
-        *reclaims =
-            Reclaims { row: reclaims.row.saturating_add(1), last: at, until: reclaims.until.max(until) };
+        *reclaims = ReclaimHistory {
+            consecutive: reclaims.consecutive.saturating_add(1),
+            last: at,
+            until: reclaims.until.max(until),
+        };
     }
 
     /// Registers the interruptions recorded on these claims, each once. The claims must be all that have one. Returns whether
@@ -179,7 +183,7 @@ impl Setbacks {
     /// another offering preferable.
     pub fn held_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
         let failed = self.offerings.iter().map(|(key, setback)| (key, setback.until));
-        let prepaid = self.taken_back.iter().filter(|((_, id), _)| is_prepaid(id));
+        let prepaid = self.reclaims.iter().filter(|((_, id), _)| is_prepaid(id));
         let prepaid = prepaid.map(|(key, reclaims)| (key, reclaims.until));
         let mut held = BTreeMap::new();
         for (key, until) in failed.chain(prepaid).filter(|(_, until)| *until > now) {
@@ -190,19 +194,22 @@ impl Setbacks {
     }
 
     /// Offerings that the cloud has reclaimed lately and that may be bought at a higher counted price: for
-    /// [`crate::model::Snapshot::taken_back`].
-    pub fn taken_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), TakenBack> {
-        let counts = |((_, id), reclaims): &(&(NodeClassRef, OfferingId), &Reclaims)| {
+    /// [`crate::model::Snapshot::reclaims`].
+    pub fn reclaims(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Reclaims> {
+        let counts = |((_, id), reclaims): &(&(NodeClassRef, OfferingId), &ReclaimHistory)| {
             !is_prepaid(id) && reclaims.until > now
         };
-        let said = |reclaims: &Reclaims| TakenBack { until: reclaims.until, row: reclaims.row.max(1) };
-        self.taken_back.iter().filter(counts).map(|(key, reclaims)| (key.clone(), said(reclaims))).collect()
+        let recent = |reclaims: &ReclaimHistory| Reclaims {
+            until: reclaims.until,
+            consecutive: reclaims.consecutive.max(1),
+        };
+        self.reclaims.iter().filter(counts).map(|(key, reclaims)| (key.clone(), recent(reclaims))).collect()
     }
 
     /// When the next setback ends; `None` if there is none.
     pub fn next_release(&self, now: Timestamp) -> Option<Timestamp> {
         let failed = self.offerings.values().map(|setback| setback.until);
-        let all = failed.chain(self.taken_back.values().map(|reclaims| reclaims.until));
+        let all = failed.chain(self.reclaims.values().map(|reclaims| reclaims.until));
         all.filter(|until| *until > now).min()
     }
 }

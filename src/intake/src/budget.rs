@@ -1,16 +1,16 @@
 //! PodDisruptionBudgets.
 
-use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::api::policy::v1 as policy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use poolwright_api::FieldProblem;
-use poolwright_core::{Budget, BudgetLimit, BudgetSelector, Share};
+use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget};
 
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::requirements;
 use crate::pod::{key_of, uid_of};
 
 /// Converts a PodDisruptionBudget. Fails only for amounts that an API server would refuse.
-pub fn budget(from: &PodDisruptionBudget) -> Result<Budget, IntakeError> {
+pub fn budget(from: &policy::PodDisruptionBudget) -> Result<PodDisruptionBudget, IntakeError> {
     let meta = &from.metadata;
     convert_budget(from).map_err(|problem| {
         let namespace = meta.namespace.as_deref().or(Some("default"));
@@ -18,19 +18,28 @@ pub fn budget(from: &PodDisruptionBudget) -> Result<Budget, IntakeError> {
     })
 }
 
-pub(crate) fn convert_budget(from: &PodDisruptionBudget) -> Result<Budget, FieldProblem> {
-    let nothing = PodDisruptionBudgetSpec::default();
+pub(crate) fn convert_budget(
+    from: &policy::PodDisruptionBudget,
+) -> Result<PodDisruptionBudget, FieldProblem> {
+    let nothing = policy::PodDisruptionBudgetSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let selector = match &spec.selector {
-        None => BudgetSelector::Nobody,
+        None => BudgetSelector::Nothing,
         Some(selector) => match requirements(selector) {
             Some(all) => BudgetSelector::Pods(all),
-            None => BudgetSelector::Unreadable("spec.selector.matchExpressions".to_owned()),
+            None => BudgetSelector::Invalid("spec.selector.matchExpressions".to_owned()),
         },
     };
-    let least = spec.min_available.as_ref().map(|amount| share("spec.minAvailable", amount)).transpose()?;
-    let most =
-        spec.max_unavailable.as_ref().map(|amount| share("spec.maxUnavailable", amount)).transpose()?;
+    let least = spec
+        .min_available
+        .as_ref()
+        .map(|amount| count_or_percent("spec.minAvailable", amount))
+        .transpose()?;
+    let most = spec
+        .max_unavailable
+        .as_ref()
+        .map(|amount| count_or_percent("spec.maxUnavailable", amount))
+        .transpose()?;
     if least.is_some() && most.is_some() {
         let cause = "a budget has minAvailable or maxUnavailable, not both";
         return Err(FieldProblem::new("spec", cause, "remove one of them"));
@@ -42,7 +51,7 @@ pub(crate) fn convert_budget(from: &PodDisruptionBudget) -> Result<Budget, Field
         one.type_ == "DisruptionAllowed" && one.status == "False" && one.reason == "SyncFailed"
     };
     let expected = status.and_then(|status| status.expected_pods);
-    Ok(Budget {
+    Ok(PodDisruptionBudget {
         key: key_of(&from.metadata),
         uid: uid_of(&from.metadata),
         selector,
@@ -53,12 +62,13 @@ pub(crate) fn convert_budget(from: &PodDisruptionBudget) -> Result<Budget, Field
     })
 }
 
-fn share(path: &str, amount: &IntOrString) -> Result<Share, FieldProblem> {
+fn count_or_percent(path: &str, amount: &IntOrString) -> Result<CountOrPercent, FieldProblem> {
     let (read, said) = match amount {
-        IntOrString::Int(count) => (u64::try_from(*count).ok().map(Share::Count), count.to_string()),
-        IntOrString::String(text) => {
-            (text.strip_suffix('%').and_then(|number| number.parse().ok()).map(Share::Percent), text.clone())
-        }
+        IntOrString::Int(count) => (u64::try_from(*count).ok().map(CountOrPercent::Count), count.to_string()),
+        IntOrString::String(text) => (
+            text.strip_suffix('%').and_then(|number| number.parse().ok()).map(CountOrPercent::Percent),
+            text.clone(),
+        ),
     };
     read.ok_or_else(|| {
         let cause = format!("`{said}` is neither a number of pods nor a percentage");

@@ -46,7 +46,7 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, FieldProblem> {
         taints: spec.taints.clone(),
         startup_taints: spec.startup_taints.clone(),
         readiness_gates: spec.readiness_gates.iter().map(|gate| gate.condition_type.clone()).collect(),
-        kept: is_kept(meta),
+        do_not_disrupt: is_kept(meta),
         bought_again: meta
             .annotations
             .as_ref()

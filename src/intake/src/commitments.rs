@@ -193,14 +193,14 @@ impl Commitments {
 
     /// The offerings of these catalogues that each commitment covers, and all problems. An entry with a problem covers fewer or
     /// none. No offering is ever in two entries, and a type that nobody sells does not affect the others.
-    pub fn terms(&self, catalogues: &[&Catalogue]) -> (Vec<Commitment>, Vec<String>) {
+    pub fn resolve(&self, catalogues: &[&Catalogue]) -> (Vec<Commitment>, Vec<String>) {
         let mut problems = Vec::new();
         let mut taken: BTreeMap<OfferingId, &str> = BTreeMap::new();
         let mut all = Vec::new();
         for (at, entry) in self.file.commitments.iter().enumerate() {
             let unsold = entry.unsold(catalogues);
             problems.extend(unsold.iter().map(|problem| self.about(at, entry, problem)));
-            match entry.terms(catalogues) {
+            match entry.resolve(catalogues) {
                 Ok(mut terms) => {
                     let twice = terms.rates.keys().find_map(|id| Some((id, *taken.get(id)?)));
                     if let Some((id, other)) = twice {
@@ -268,7 +268,7 @@ impl Entry {
             .collect()
     }
 
-    fn terms(&self, catalogues: &[&Catalogue]) -> Result<Commitment, String> {
+    fn resolve(&self, catalogues: &[&Catalogue]) -> Result<Commitment, String> {
         let (left, uses) = self.says()?;
         let mut rates = BTreeMap::new();
         for (catalogue, offering) in catalogues
@@ -362,7 +362,7 @@ mod tests {
             "commitments:\n- {name: plan, usdPerHour: 10, discountPercent: 30, covers: {families: [g5], regions: [us-east-1]}}\n\
              - {name: flat, usdPerHour: '5.5', rates: {g6.xlarge: 0.5}}\n",
         )
-        .terms(&[&catalogue]);
+        .resolve(&[&catalogue]);
         assert_eq!(problems, [""; 0]);
         let rate = |at: usize, name: &str| {
             let of = |id: &OfferingId| id.instance_type.as_str() == name;
@@ -416,7 +416,7 @@ mod tests {
             "c.yaml: commitments[6] (g): covers g5.xlarge/",
             "c.yaml: commitments[7] (f): rates.p5.48xlarge: it must be above zero",
         ];
-        let (terms, said) = file.terms(&[&catalogue]);
+        let (terms, said) = file.resolve(&[&catalogue]);
         assert_eq!(said.len(), expected.len(), "{said:?}");
         for (said, part) in said.iter().zip(expected) {
             assert!(said.starts_with(part), "{part}: {said}");
@@ -453,10 +453,10 @@ mod tests {
         };
         let (one, other) = (only("g5.xlarge"), only("g6.xlarge"));
         let text = "commitments: [{name: a, usdPerHour: 1, rates: {g5.xlarge: 0.5, g6.xlarge: 0.6}}]";
-        let (terms, problems) = committed(text).terms(&[&one, &other]);
+        let (terms, problems) = committed(text).resolve(&[&one, &other]);
         let covered: BTreeSet<&str> = terms[0].rates.keys().map(|id| id.instance_type.as_str()).collect();
         assert_eq!((covered, problems), (BTreeSet::from(["g5.xlarge", "g6.xlarge"]), Vec::new()));
-        let (terms, problems) = committed(text).terms(&[&one]);
+        let (terms, problems) = committed(text).resolve(&[&one]);
         let covered: BTreeSet<&str> = terms[0].rates.keys().map(|id| id.instance_type.as_str()).collect();
         assert_eq!(covered, BTreeSet::from(["g5.xlarge"]), "the others are covered all the same");
         assert_eq!(problems.len(), 1);

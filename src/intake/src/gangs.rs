@@ -174,8 +174,8 @@ pub fn job_set(from: &JobSet) -> Result<Gang, IntakeError> {
             name: replicated.name.clone(),
             controller: "Job".to_owned(),
             controllers: (0..replicas.min(MOST_CONTROLLERS)).map(name).collect(),
-            each: if follows { wanted.min(1) } else { wanted },
-            comes: (!in_order || all_before_started) && from.is_free(replicated),
+            pods_per_controller: if follows { wanted.min(1) } else { wanted },
+            creates_missing: (!in_order || all_before_started) && from.is_free(replicated),
             example: example("JobSet", meta, &path, &job.template, &marks)?,
         });
         all_before_started &=
@@ -238,8 +238,8 @@ pub fn leader_worker_set(from: &LeaderWorkerSet) -> Result<Gang, IntakeError> {
         name: "leader".to_owned(),
         controller: "StatefulSet".to_owned(),
         controllers: vec![name.clone()],
-        each: replicas,
-        comes: true,
+        pods_per_controller: replicas,
+        creates_missing: true,
         example: leader,
     }];
     if size > 1 {
@@ -247,8 +247,8 @@ pub fn leader_worker_set(from: &LeaderWorkerSet) -> Result<Gang, IntakeError> {
             name: "workers".to_owned(),
             controller: "StatefulSet".to_owned(),
             controllers: (0..replicas.min(MOST_CONTROLLERS)).map(|index| format!("{name}-{index}")).collect(),
-            each: size - 1,
-            comes: !follows && spec.startup_policy != "LeaderReady",
+            pods_per_controller: size - 1,
+            creates_missing: !follows && spec.startup_policy != "LeaderReady",
             example: workers,
         });
     }

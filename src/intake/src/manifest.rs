@@ -9,8 +9,8 @@ use poolwright_api as api;
 use poolwright_api::FieldProblem;
 use poolwright_api::strict::read;
 use poolwright_core::{
-    Budget, Claim, DaemonSet, Namespace, Node, NodeBudget, NodeDrivers, Pod, PodGroup, Pool, Service,
-    StorageClass, Volume, VolumeClaim, Window, Workload,
+    Claim, DaemonSet, DisruptionBudget, Namespace, Node, NodeDrivers, Pod, PodDisruptionBudget, PodGroup,
+    Pool, Service, StorageClass, Volume, VolumeClaim, Window, Workload,
 };
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
 use serde_json::Value;
@@ -75,7 +75,7 @@ pub struct Manifest {
     /// What made pods of the manifest, as far as it has a selector. Nothing more is expected of it.
     pub workloads: Vec<Workload>,
     /// PodDisruptionBudgets.
-    pub budgets: Vec<Budget>,
+    pub budgets: Vec<PodDisruptionBudget>,
     /// PodGroups.
     pub pod_groups: Vec<PodGroup>,
     /// What was left out and why, in sentences.
@@ -285,7 +285,7 @@ fn owner_uid(value: &Value) -> Option<String> {
     Some(controller.get("uid")?.as_str()?.to_owned())
 }
 
-/// Kinds that this room reads, with the one version it reads and whether they live in a namespace.
+/// Kinds that this module reads, with the one version it reads and whether they live in a namespace.
 const KINDS: [(&str, &str, bool); 20] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
@@ -509,7 +509,7 @@ fn checked_pool(from: &api::NodePool) -> Result<Pool, Vec<FieldProblem>> {
         return Err(errors.into_iter().map(problem).collect());
     }
     // What no API server refuses: in a cluster such a budget allows nothing, and its pool's events say why.
-    let unreadable = |budget: &NodeBudget| match &budget.window {
+    let unreadable = |budget: &DisruptionBudget| match &budget.window {
         Some(Window::Unreadable(why)) => {
             let (path, cause) = why.split_once(": ").unwrap_or(("spec.disruption.budgets", why));
             Some(FieldProblem::new(path, cause, ""))

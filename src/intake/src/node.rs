@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_api::FieldProblem;
 use poolwright_core::{Node, NodeCondition};
-use poolwright_terms::keys::{CORDON_TAINT, GATE_ANNOTATION};
+use poolwright_terms::keys::{CORDON_TAINT, CORDONED_UNTIL_ANNOTATION};
 use poolwright_terms::{Taint, TaintEffect};
 
 use crate::convert::{is_kept, resources};
@@ -40,10 +40,15 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
         allocatable: resources("status.allocatable", status.and_then(|status| status.allocatable.as_ref()))?,
         ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         cordoned,
-        gated: annotations.is_some_and(|annotations| annotations.contains_key(GATE_ANNOTATION)),
-        kept: is_kept(meta),
+        cordoned_until_initialized: annotations
+            .is_some_and(|annotations| annotations.contains_key(CORDONED_UNTIL_ANNOTATION)),
+        do_not_disrupt: is_kept(meta),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
-        unwell: conditions.iter().filter(|one| !is_usual(one)).map(unwell).collect(),
+        unhealthy_conditions: conditions
+            .iter()
+            .filter(|one| !is_usual(one))
+            .map(unhealthy_condition)
+            .collect(),
     })
 }
 
@@ -57,7 +62,7 @@ fn is_usual(condition: &k8s::NodeCondition) -> bool {
     condition.status == status
 }
 
-fn unwell(condition: &k8s::NodeCondition) -> NodeCondition {
+fn unhealthy_condition(condition: &k8s::NodeCondition) -> NodeCondition {
     // One that does not say since when may have begun at any time, and is not old.
     let since = condition.last_transition_time.as_ref().map_or(Timestamp::MAX, |time| time.0);
     NodeCondition { kind: condition.type_.clone(), status: condition.status.clone(), since }

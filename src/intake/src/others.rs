@@ -6,7 +6,8 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use poolwright_api::FieldProblem;
 use poolwright_core::{
-    HostPort, Namespace, Namespaces, Operator, PodTerm, Requirement, SpreadRule, UnmodelledRule,
+    HostPort, Namespace, Namespaces, Operator, PodAffinityTerm, Requirement, TopologySpreadConstraint,
+    UnmodelledRule,
 };
 
 use crate::rules::operator;
@@ -77,7 +78,7 @@ pub(crate) fn affinity(
     owner: Owner<'_>,
     spec: &k8s::PodSpec,
     unmodelled: &mut Vec<UnmodelledRule>,
-) -> Vec<PodTerm> {
+) -> Vec<PodAffinityTerm> {
     let rule = spec.affinity.as_ref().and_then(|affinity| affinity.pod_affinity.as_ref());
     let terms = rule.and_then(|rule| rule.required_during_scheduling_ignored_during_execution.as_deref());
     terms_of(&format!("{path}.affinity.podAffinity"), owner, terms.unwrap_or_default(), unmodelled)
@@ -89,7 +90,7 @@ pub(crate) fn anti_affinity(
     owner: Owner<'_>,
     spec: &k8s::PodSpec,
     unmodelled: &mut Vec<UnmodelledRule>,
-) -> Vec<PodTerm> {
+) -> Vec<PodAffinityTerm> {
     let rule = spec.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
     let terms = rule.and_then(|rule| rule.required_during_scheduling_ignored_during_execution.as_deref());
     terms_of(&format!("{path}.affinity.podAntiAffinity"), owner, terms.unwrap_or_default(), unmodelled)
@@ -100,7 +101,7 @@ fn terms_of(
     owner: Owner<'_>,
     terms: &[k8s::PodAffinityTerm],
     unmodelled: &mut Vec<UnmodelledRule>,
-) -> Vec<PodTerm> {
+) -> Vec<PodAffinityTerm> {
     let path = format!("{path}.requiredDuringSchedulingIgnoredDuringExecution");
     let terms = terms.iter().enumerate();
     terms.filter_map(|(at, term)| term_of(&format!("{path}[{at}]"), owner, term, unmodelled)).collect()
@@ -112,7 +113,7 @@ pub(crate) fn term_of(
     owner: Owner<'_>,
     term: &k8s::PodAffinityTerm,
     unmodelled: &mut Vec<UnmodelledRule>,
-) -> Option<PodTerm> {
+) -> Option<PodAffinityTerm> {
     let mut add = |field: &str| {
         let rule = "a rule about other pods with an invalid expression".to_owned();
         unmodelled.push(UnmodelledRule { field: format!("{path}{field}"), rule });
@@ -126,7 +127,7 @@ pub(crate) fn term_of(
         add(".namespaceSelector");
         return None;
     };
-    Some(PodTerm { topology_key: term.topology_key.clone(), namespaces, selector })
+    Some(PodAffinityTerm { topology_key: term.topology_key.clone(), namespaces, selector })
 }
 
 /// The namespaces of a term: those that it names or selects, or its own if it does neither. An empty selector
@@ -134,11 +135,11 @@ pub(crate) fn term_of(
 fn namespaces(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Namespaces> {
     let names: BTreeSet<String> = term.namespaces.iter().flatten().cloned().collect();
     Some(match &term.namespace_selector {
-        None if names.is_empty() => Namespaces::Of([owner.namespace.to_owned()].into()),
-        None => Namespaces::Of(names),
+        None if names.is_empty() => Namespaces::Named([owner.namespace.to_owned()].into()),
+        None => Namespaces::Named(names),
         Some(chosen) => match requirements(chosen)? {
             all if all.is_empty() => Namespaces::All,
-            by => Namespaces::Chosen(names, by),
+            by => Namespaces::NamedOrSelected(names, by),
         },
     })
 }
@@ -172,7 +173,7 @@ pub(crate) fn spreads(
     owner: Owner<'_>,
     spec: &k8s::PodSpec,
     unmodelled: &mut Vec<UnmodelledRule>,
-) -> Vec<SpreadRule> {
+) -> Vec<TopologySpreadConstraint> {
     let all = spec.topology_spread_constraints.iter().flatten().enumerate();
     let kept = all.filter(|(_, spread)| spread.when_unsatisfiable != ANYWAY);
     let path = |at| format!("{path}.topologySpreadConstraints[{at}]");
@@ -185,7 +186,7 @@ pub(crate) fn spread_of(
     owner: Owner<'_>,
     spread: &k8s::TopologySpreadConstraint,
     unmodelled: &mut Vec<UnmodelledRule>,
-) -> Option<SpreadRule> {
+) -> Option<TopologySpreadConstraint> {
     let mut add = |field: &str, rule: String| {
         unmodelled.push(UnmodelledRule { field: format!("{path}{field}"), rule });
     };
@@ -198,14 +199,14 @@ pub(crate) fn spread_of(
         add(".labelSelector", "topology spread with an invalid expression".to_owned());
         return None;
     };
-    Some(SpreadRule {
+    Some(TopologySpreadConstraint {
         topology_key: spread.topology_key.clone(),
         max_skew,
         // The kube-scheduler counts no pods for a selector that is empty.
         selector: selector.filter(|all| !all.is_empty()),
         min_domains: spread.min_domains.and_then(|least| u32::try_from(least).ok()),
-        any_affinity: spread.node_affinity_policy.as_deref() == Some("Ignore"),
-        honor_taints: spread.node_taints_policy.as_deref() == Some("Honor"),
+        ignore_node_affinity: spread.node_affinity_policy.as_deref() == Some("Ignore"),
+        honor_node_taints: spread.node_taints_policy.as_deref() == Some("Honor"),
         default_of: None,
     })
 }

@@ -9,8 +9,8 @@ use poolwright_api::{
 };
 use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
 use poolwright_core::{
-    Buffer, Cause, Deadlines, Disruption, NodeBudget, Pool, PoolLimits, PoolName, PoolProblem, RepairRule,
-    Requirement, Schedule, Share, Window,
+    Buffer, Cause, CountOrPercent, Deadlines, Disruption, DisruptionBudget, Pool, PoolLimits, PoolName,
+    PoolProblem, RepairRule, Requirement, Schedule, Window,
 };
 use poolwright_terms::Reason;
 
@@ -62,7 +62,7 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
     let disruption = disruption(from).unwrap_or_else(|problem| {
         problems.push((Reason::InvalidDuration, problem));
         // Nobody knows what it allows.
-        Disruption { kept: true, ..Disruption::default() }
+        Disruption { do_not_disrupt: true, ..Disruption::default() }
     });
     let buffer = buffer(&spec.buffer).unwrap_or_else(|problem| {
         problems.push((Reason::InvalidBuffer, problem));
@@ -111,8 +111,8 @@ fn disruption(from: &api::NodePool) -> Result<Disruption, FieldProblem> {
     };
     let payback = said.payback_within.parse();
     Ok(Disruption {
-        moves_work: said.consolidation_policy == ConsolidationPolicy::WhenEmptyOrUnderutilized,
-        quiet_for: expiry("spec.disruption.consolidateAfter", &said.consolidate_after)?,
+        consolidates: said.consolidation_policy == ConsolidationPolicy::WhenEmptyOrUnderutilized,
+        consolidate_after: expiry("spec.disruption.consolidateAfter", &said.consolidate_after)?,
         payback: payback.map_err(|error| FieldProblem::duration("spec.disruption.paybackWithin", &error))?,
         budgets: said
             .budgets
@@ -121,7 +121,7 @@ fn disruption(from: &api::NodePool) -> Result<Disruption, FieldProblem> {
             .map(|(at, budget)| node_budget(&format!("spec.disruption.budgets[{at}]"), budget))
             .collect(),
         expire_after: expiry("spec.template.spec.expireAfter", &from.spec.template.spec.expire_after)?,
-        kept: is_kept(&from.metadata),
+        do_not_disrupt: is_kept(&from.metadata),
         repair: repair_rules(&said.repair)?,
     })
 }
@@ -145,7 +145,7 @@ fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, FieldProble
 ///
 /// # Errors
 /// A sentence about the problem.
-pub fn disruption_budget(text: &str) -> Result<NodeBudget, String> {
+pub fn disruption_budget(text: &str) -> Result<DisruptionBudget, String> {
     let sentence = |problem: &FieldProblem| {
         let at = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
         format!("{at}{}; {}", problem.cause, problem.next_step)
@@ -162,11 +162,12 @@ pub fn disruption_budget(text: &str) -> Result<NodeBudget, String> {
 }
 
 /// An invalid budget allows nothing, because a budget exists to forbid. The pool can still buy.
-fn node_budget(path: &str, from: &api::DisruptionBudget) -> NodeBudget {
+fn node_budget(path: &str, from: &api::DisruptionBudget) -> DisruptionBudget {
     let percent = from.nodes.strip_suffix('%');
     let number = percent.unwrap_or(&from.nodes).parse::<u64>().ok();
-    let nodes =
-        number.map(|number| if percent.is_some() { Share::Percent(number) } else { Share::Count(number) });
+    let nodes = number.map(|number| {
+        if percent.is_some() { CountOrPercent::Percent(number) } else { CountOrPercent::Count(number) }
+    });
     let cause = |reason: &DisruptionReason| match reason {
         DisruptionReason::Empty => Cause::Empty,
         DisruptionReason::Underutilized => Cause::Underutilized,
@@ -176,8 +177,8 @@ fn node_budget(path: &str, from: &api::DisruptionBudget) -> NodeBudget {
     let window = window(path, from.schedule.as_ref(), from.time_zone.as_ref(), from.duration.as_ref());
     let wrong =
         || Window::Unreadable(format!("{path}.nodes: `{}` is neither a number nor a percentage", from.nodes));
-    NodeBudget {
-        nodes: nodes.unwrap_or(Share::Count(0)),
+    DisruptionBudget {
+        nodes: nodes.unwrap_or(CountOrPercent::Count(0)),
         causes: from.reasons.iter().map(cause).collect(),
         window: if nodes.is_none() { Some(wrong()) } else { window },
     }

@@ -2,7 +2,7 @@
 //! without it.
 
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_core::{PodTerm, Preferences, UnmodelledRule, Weighted};
+use poolwright_core::{PodAffinityTerm, Preferences, UnmodelledRule, Weighted};
 
 use crate::others::{ANYWAY, Owner, spread_of, term_of};
 use crate::rules::node_term;
@@ -43,7 +43,7 @@ fn nodes(
     path: &str,
     spec: &k8s::PodSpec,
     unread: &mut Vec<UnmodelledRule>,
-) -> Vec<Weighted<poolwright_core::NodeTerm>> {
+) -> Vec<Weighted<poolwright_core::NodeSelectorTerm>> {
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let all = affinity.and_then(|rule| rule.preferred_during_scheduling_ignored_during_execution.as_deref());
     let mut preferences = Vec::new();
@@ -64,7 +64,7 @@ fn terms(
     owner: Owner<'_>,
     all: Option<&[k8s::WeightedPodAffinityTerm]>,
     unread: &mut Vec<UnmodelledRule>,
-) -> Vec<Weighted<PodTerm>> {
+) -> Vec<Weighted<PodAffinityTerm>> {
     let mut preferences = Vec::new();
     for (at, preference) in all.unwrap_or_default().iter().enumerate() {
         let path = format!("{path}[{at}]");

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1 as k8s;
 use poolwright_api::FieldProblem;
 use poolwright_core::rules::NODE_NAME_FIELD;
 use poolwright_core::{
-    ClaimName, NodeTerm, Operator, Requirement, Toleration, TolerationMatch, UnmodelledRule,
+    ClaimName, NodeSelectorTerm, Operator, Requirement, Toleration, TolerationMatch, UnmodelledRule,
 };
 use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::{Taint, TaintEffect};
@@ -14,7 +14,7 @@ pub(crate) fn node_affinity(
     path: &str,
     affinity: Option<&k8s::NodeAffinity>,
     unmodelled: &mut Vec<UnmodelledRule>,
-) -> Option<Vec<NodeTerm>> {
+) -> Option<Vec<NodeSelectorTerm>> {
     let selector = affinity?.required_during_scheduling_ignored_during_execution.as_ref()?;
     let path = format!("{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
     Some(node_terms(&path, selector, unmodelled))
@@ -25,7 +25,7 @@ pub(crate) fn node_terms(
     path: &str,
     selector: &k8s::NodeSelector,
     unmodelled: &mut Vec<UnmodelledRule>,
-) -> Vec<NodeTerm> {
+) -> Vec<NodeSelectorTerm> {
     let terms = selector.node_selector_terms.iter().enumerate();
     terms.map(|(at, term)| node_term(&format!("{path}[{at}]"), term, unmodelled)).collect()
 }
@@ -35,7 +35,7 @@ pub(crate) fn node_term(
     path: &str,
     term: &k8s::NodeSelectorTerm,
     unmodelled: &mut Vec<UnmodelledRule>,
-) -> NodeTerm {
+) -> NodeSelectorTerm {
     let mut requirements = Vec::new();
     for (index, field) in term.match_fields.iter().flatten().enumerate() {
         match field_requirement(field) {
@@ -59,7 +59,7 @@ pub(crate) fn node_term(
             }),
         }
     }
-    NodeTerm { requirements }
+    NodeSelectorTerm { requirements }
 }
 
 /// Kubernetes lets a pod select only one field of a node, its name: `In` or `NotIn`, with one value.

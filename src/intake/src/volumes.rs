@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api::FieldProblem;
 use poolwright_catalog::quantity;
 use poolwright_core::{
-    Attachment, NodeDrivers, NodeTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume,
+    Attachment, NodeDrivers, NodeSelectorTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume,
     VolumeClaim, VolumeShape,
 };
 use poolwright_terms::labels;
@@ -88,7 +88,7 @@ pub fn storage_class(from: &storage::StorageClass) -> StorageClass {
             key: one.key.clone(),
             operator: Operator::In(one.values.iter().cloned().collect()),
         };
-        NodeTerm { requirements: term.match_label_expressions.iter().flatten().map(one).collect() }
+        NodeSelectorTerm { requirements: term.match_label_expressions.iter().flatten().map(one).collect() }
     };
     StorageClass {
         name: meta.name.clone().unwrap_or_default(),
@@ -151,7 +151,7 @@ pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeC
             attributes_class: spec.volume_attributes_class_name.clone().unwrap_or_default(),
         },
         selector,
-        made_for: owner.filter(|owner| owner.kind == "Pod").map(|owner| Uid(owner.uid.clone())),
+        ephemeral_for: owner.filter(|owner| owner.kind == "Pod").map(|owner| Uid(owner.uid.clone())),
         deleting: meta.deletion_timestamp.is_some(),
     })
 }
@@ -219,14 +219,14 @@ fn attached(spec: &k8s::PersistentVolumeSpec) -> Option<(String, String)> {
 
 /// What zone labels of a volume mean: a node that has any such label must have one of the values. Several values are
 /// written `a__b`.
-fn zones(labels: &BTreeMap<String, String>) -> Vec<Vec<NodeTerm>> {
+fn zones(labels: &BTreeMap<String, String>) -> Vec<Vec<NodeSelectorTerm>> {
     let all = ZONES.iter().flat_map(|(new, old)| [*new, *old]);
     let absent = |key: &str| Requirement { key: key.to_owned(), operator: Operator::DoesNotExist };
-    let nowhere = NodeTerm { requirements: all.clone().map(absent).collect() };
+    let nowhere = NodeSelectorTerm { requirements: all.clone().map(absent).collect() };
     let of = |key: &str| {
         let values: BTreeSet<String> = labels.get(key)?.split("__").map(str::to_owned).collect();
         let today = ZONES.iter().find(|(_, old)| *old == key).map(|(new, _)| *new);
-        let within = |key: &str| NodeTerm {
+        let within = |key: &str| NodeSelectorTerm {
             requirements: vec![Requirement { key: key.to_owned(), operator: Operator::In(values.clone()) }],
         };
         let mut terms = vec![within(key)];
@@ -260,7 +260,7 @@ fn named(kind: &str, meta: &ObjectMeta, namespaced: bool) -> String {
 
 /// The claims that controllers make for a pod of a workload: of its ephemeral volumes, and of a StatefulSet's templates.
 /// `pod` is the pod's name.
-pub(crate) fn made_for(
+pub(crate) fn ephemeral_claims(
     namespace: Option<&str>,
     pod: &str,
     spec: &k8s::PodSpec,
@@ -285,7 +285,7 @@ pub(crate) fn made_for(
             status: None,
         };
         let key = poolwright_core::ObjectKey::new(namespace.unwrap_or("default"), pod);
-        made.push(VolumeClaim { made_for: Some(Uid(key.to_string())), ..convert_claim(&object)? });
+        made.push(VolumeClaim { ephemeral_for: Some(Uid(key.to_string())), ..convert_claim(&object)? });
     }
     for template in templates {
         let name = format!("{}-{pod}", template.metadata.name.as_deref().unwrap_or_default());

@@ -77,7 +77,7 @@ pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
     converted.phase = submitted(converted.phase);
     let namespace = object.metadata.namespace.as_deref();
     let claims = match &object.spec {
-        Some(spec) => volumes::made_for(namespace, &converted.key.name(), spec, &[]).map_err(one)?,
+        Some(spec) => volumes::ephemeral_claims(namespace, &converted.key.name(), spec, &[]).map_err(one)?,
         None => Vec::new(),
     };
     Ok(Expansion { pods: vec![converted], claims, note, workload: None })
@@ -189,8 +189,8 @@ fn selecting(kind: &str, meta: &ObjectMeta, selector: Option<&LabelSelector>) ->
         owner: None,
         total: 0,
         wanted: 0,
-        made: 0,
-        held: false,
+        current: 0,
+        scheduling_gated: false,
         selector,
     }
 }
@@ -322,7 +322,7 @@ impl<'a> Template<'a> {
             let claimed: Vec<_> = own.iter().map(claim).collect();
             pod.volumes.extend(claimed);
             let namespace = self.owner.namespace.as_deref();
-            let claims = volumes::made_for(namespace, &pod.key.name(), &spec, self.claims);
+            let claims = volumes::ephemeral_claims(namespace, &pod.key.name(), &spec, self.claims);
             made.claims.extend(claims.map_err(one)?);
             made.pods.push(pod);
         }

@@ -29,8 +29,11 @@ pub fn job(from: &Job) -> Workload {
     let wanted = if stopped || ending { 0 } else { parallel.min(left) };
     let active = status.and_then(|status| status.active).unwrap_or(0);
     let terminating = status.and_then(|status| status.terminating).unwrap_or(0);
-    let held = has_gates(Some(&spec.template));
-    Workload { held, ..of("Job", &from.metadata, [parallel, wanted, count(active) + count(terminating)]) }
+    let scheduling_gated = has_gates(Some(&spec.template));
+    Workload {
+        scheduling_gated,
+        ..of("Job", &from.metadata, [parallel, wanted, count(active) + count(terminating)])
+    }
 }
 
 /// Converts a ReplicaSet. If it reports that it cannot create pods (a quota, a webhook), it wants none.
@@ -40,11 +43,11 @@ pub fn replica_set(from: &ReplicaSet) -> Workload {
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let fails = conditions.iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True");
     let stopped = fails || from.metadata.deletion_timestamp.is_some();
-    let made = status.map_or(0, |status| count(status.replicas));
+    let current = status.map_or(0, |status| count(status.replicas));
     let selector = from.spec.as_ref().and_then(|spec| requirements(&spec.selector));
-    let workload = of("ReplicaSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made]);
-    let held = has_gates(from.spec.as_ref().and_then(|spec| spec.template.as_ref()));
-    Workload { selector, held, ..workload }
+    let workload = of("ReplicaSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, current]);
+    let scheduling_gated = has_gates(from.spec.as_ref().and_then(|spec| spec.template.as_ref()));
+    Workload { selector, scheduling_gated, ..workload }
 }
 
 /// A ReplicationController.
@@ -55,15 +58,15 @@ pub fn replication_controller(from: &ReplicationController) -> Workload {
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let fails = conditions.iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True");
     let stopped = fails || from.metadata.deletion_timestamp.is_some();
-    let made = status.map_or(0, |status| count(status.replicas));
+    let current = status.map_or(0, |status| count(status.replicas));
     // Without a selector its pods have the labels of its template.
     let labels = || spec?.template.as_ref()?.metadata.as_ref()?.labels.clone();
     let match_labels = spec.and_then(|spec| spec.selector.clone()).or_else(labels);
     let selector = requirements(&LabelSelector { match_labels, ..LabelSelector::default() });
     let workload =
-        of("ReplicationController", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made]);
-    let held = has_gates(spec.and_then(|spec| spec.template.as_ref()));
-    Workload { selector, held, ..workload }
+        of("ReplicationController", &from.metadata, [wanted, if stopped { 0 } else { wanted }, current]);
+    let scheduling_gated = has_gates(spec.and_then(|spec| spec.template.as_ref()));
+    Workload { selector, scheduling_gated, ..workload }
 }
 
 /// Converts a StatefulSet that creates its pods in parallel. One that creates them in order wants another pod only when all
@@ -73,11 +76,11 @@ pub fn stateful_set(from: &StatefulSet) -> Workload {
     let at_once = spec.and_then(|spec| spec.pod_management_policy.as_deref()) == Some("Parallel");
     let wanted = count(spec.and_then(|spec| spec.replicas).unwrap_or(1));
     let stopped = !at_once || from.metadata.deletion_timestamp.is_some();
-    let made = from.status.as_ref().map_or(0, |status| count(status.replicas));
+    let current = from.status.as_ref().map_or(0, |status| count(status.replicas));
     let selector = spec.and_then(|spec| requirements(&spec.selector));
-    let workload = of("StatefulSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, made]);
-    let held = has_gates(spec.map(|spec| &spec.template));
-    Workload { selector, held, ..workload }
+    let workload = of("StatefulSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, current]);
+    let scheduling_gated = has_gates(spec.map(|spec| &spec.template));
+    Workload { selector, scheduling_gated, ..workload }
 }
 
 fn has_gates(template: Option<&PodTemplateSpec>) -> bool {
@@ -89,7 +92,17 @@ fn count(number: i32) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-fn of(kind: &str, meta: &ObjectMeta, [total, wanted, made]: [u64; 3]) -> Workload {
+fn of(kind: &str, meta: &ObjectMeta, [total, wanted, current]: [u64; 3]) -> Workload {
     let (key, uid, owner) = (key_of(meta), uid_of(meta), owner_of(meta));
-    Workload { kind: kind.to_owned(), key, uid, owner, total, wanted, made, held: false, selector: None }
+    Workload {
+        kind: kind.to_owned(),
+        key,
+        uid,
+        owner,
+        total,
+        wanted,
+        current,
+        scheduling_gated: false,
+        selector: None,
+    }
 }

@@ -1,7 +1,7 @@
 //! PodDisruptionBudgets as decisions see them.
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use poolwright_core::{BudgetLimit, BudgetSelector, Share};
+use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent};
 use poolwright_intake::{budget, manifest};
 use serde_json::{Value, json};
 
@@ -18,10 +18,13 @@ fn limits_are_numbers_or_percentages() {
         spec[field] = value;
         budget(&object(&spec, &json!({}))).map(|budget| budget.limit).map_err(|error| error.to_string())
     };
-    assert_eq!(limit("minAvailable", json!(2)), Ok(Some(BudgetLimit::MinAvailable(Share::Count(2)))));
+    assert_eq!(
+        limit("minAvailable", json!(2)),
+        Ok(Some(BudgetLimit::MinAvailable(CountOrPercent::Count(2))))
+    );
     assert_eq!(
         limit("maxUnavailable", json!("50%")),
-        Ok(Some(BudgetLimit::MaxUnavailable(Share::Percent(50))))
+        Ok(Some(BudgetLimit::MaxUnavailable(CountOrPercent::Percent(50))))
     );
     assert_eq!(
         limit("maxUnavailable", json!("half")).unwrap_err(),
@@ -33,10 +36,10 @@ fn limits_are_numbers_or_percentages() {
 fn an_empty_selector_is_every_pod_none_is_nobody_and_a_senseless_one_is_neither() {
     let selector = |spec: Value| budget(&object(&spec, &json!({}))).expect("a budget").selector;
     assert_eq!(selector(json!({"selector": {}})), BudgetSelector::Pods(vec![]));
-    assert_eq!(selector(json!({})), BudgetSelector::Nobody);
+    assert_eq!(selector(json!({})), BudgetSelector::Nothing);
     let senseless =
         json!({"selector": {"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]}});
-    assert_eq!(selector(senseless), BudgetSelector::Unreadable("spec.selector.matchExpressions".into()));
+    assert_eq!(selector(senseless), BudgetSelector::Invalid("spec.selector.matchExpressions".into()));
 }
 
 #[test]

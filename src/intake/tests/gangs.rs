@@ -29,7 +29,7 @@ fn of(more: Value, status: Value) -> Gang {
 
 /// What is still made of each part now.
 fn comes(gang: &Gang) -> Vec<(&str, bool)> {
-    gang.parts.iter().map(|part| (part.name.as_str(), part.comes)).collect()
+    gang.parts.iter().map(|part| (part.name.as_str(), part.creates_missing)).collect()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_job_set_names_the_jobs_it_makes_and_what_their_pods_will_be_like() {
         ("JobSet", "ml/train", 2)
     );
     let workers = &gang.parts[1];
-    assert_eq!((workers.controller.as_str(), workers.each), ("Job", 4));
+    assert_eq!((workers.controller.as_str(), workers.pods_per_controller), ("Job", 4));
     assert_eq!(workers.controllers, ["train-workers-0", "train-workers-1"]);
     let example = &workers.example;
     assert_eq!(example.spec.requests.get("nvidia.com/gpu"), 1);
@@ -86,7 +86,7 @@ fn jobs_that_depend_on_others_come_when_these_are_ready_or_complete() {
         workers["dependsOn"] = json!([{"name": "leader", "status": wanted}]);
         json!({"replicatedJobs": [replicated("leader", 1, 1), workers]})
     };
-    let workers_come = |wanted: &str, status: Value| of(on(wanted), status).parts[1].comes;
+    let workers_come = |wanted: &str, status: Value| of(on(wanted), status).parts[1].creates_missing;
     assert!(!workers_come("Ready", json!({})) && workers_come("Ready", status(1, 0)));
     assert!(!workers_come("Complete", status(1, 0)) && workers_come("Complete", status(0, 1)));
 }
@@ -97,7 +97,7 @@ fn pods_that_follow_their_first_one_are_not_expected() {
         {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}},
         "spec": {"replicatedJobs": [replicated("workers", 2, 4)]}});
     let gang = job_set(&serde_json::from_value(object).unwrap()).unwrap();
-    assert_eq!(gang.parts[0].each, 1);
+    assert_eq!(gang.parts[0].pods_per_controller, 1);
 }
 
 fn serving(more: Value, meta: Value) -> Gang {
@@ -118,7 +118,7 @@ fn serving(more: Value, meta: Value) -> Gang {
 fn a_leader_worker_set_makes_its_leaders_and_a_set_of_workers_for_each() {
     let gang = serving(json!({}), json!({}));
     assert_eq!(comes(&gang), [("leader", true), ("workers", true)]);
-    let of = |at: usize| (gang.parts[at].controllers.join(" "), gang.parts[at].each);
+    let of = |at: usize| (gang.parts[at].controllers.join(" "), gang.parts[at].pods_per_controller);
     assert_eq!(of(0), ("vllm".to_owned(), 3));
     assert_eq!(of(1), ("vllm-0 vllm-1 vllm-2".to_owned(), 3), "four pods with their leader");
     assert_eq!(gang.parts[0].example.spec.requests.get("nvidia.com/gpu"), 8, "as its workers");

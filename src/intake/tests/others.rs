@@ -85,7 +85,7 @@ fn term(written: Value) -> (String, Namespaces) {
 
 #[test]
 fn a_term_is_about_the_pods_own_namespace_unless_it_says_otherwise() {
-    let own = || Namespaces::Of(["ml".to_owned()].into());
+    let own = || Namespaces::Named(["ml".to_owned()].into());
     let selector = json!({"matchLabels": {"app": "web"}, "matchExpressions": [
         {"key": "tier", "operator": "NotIn", "values": ["x", "y"]}, {"key": "old", "operator": "DoesNotExist"},
     ]});
@@ -93,7 +93,7 @@ fn a_term_is_about_the_pods_own_namespace_unless_it_says_otherwise() {
     assert_eq!((words.as_str(), namespaces), ("app In [web], old DoesNotExist, tier NotIn [x, y]", own()));
     assert_eq!(term(json!({})), ("none".to_owned(), own()));
     let named = term(json!({"labelSelector": {}, "namespaces": ["a", "b"]}));
-    assert_eq!(named, (String::new(), Namespaces::Of(["a".to_owned(), "b".to_owned()].into())));
+    assert_eq!(named, (String::new(), Namespaces::Named(["a".to_owned(), "b".to_owned()].into())));
     assert_eq!(term(json!({"labelSelector": {}, "namespaceSelector": {}})), (String::new(), Namespaces::All));
 }
 
@@ -107,7 +107,7 @@ fn keys_to_match_take_the_values_of_the_pods_own_labels() {
 #[test]
 fn a_namespace_selector_chooses_beside_the_names_that_are_given() {
     let by_label = json!({"labelSelector": {}, "namespaces": ["a"], "namespaceSelector": {"matchLabels": {"team": "x"}}});
-    let Namespaces::Chosen(names, by) = term(by_label).1 else { panic!("chosen by label") };
+    let Namespaces::NamedOrSelected(names, by) = term(by_label).1 else { panic!("chosen by label") };
     assert_eq!((names, by[0].to_string()), (["a".to_owned()].into(), "team In [x]".to_owned()));
 }
 
@@ -184,9 +184,9 @@ fn spread_over_zones_is_read_with_all_its_policies() {
     let spec = read(spread_over(written));
     let rule = &spec.spreads[0];
     assert_eq!((rule.topology_key.as_str(), rule.min_domains), ("topology.kubernetes.io/zone", Some(3)));
-    assert!(rule.any_affinity && rule.honor_taints);
+    assert!(rule.ignore_node_affinity && rule.honor_node_taints);
     let usual = read(spread_over(json!({"labelSelector": {"matchLabels": {"app": "web"}}})));
-    assert!(!usual.spreads[0].any_affinity && !usual.spreads[0].honor_taints);
+    assert!(!usual.spreads[0].ignore_node_affinity && !usual.spreads[0].honor_node_taints);
 }
 
 #[test]

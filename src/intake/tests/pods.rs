@@ -219,7 +219,7 @@ fn a_node_that_is_cordoned_carries_the_taint_at_once() {
     }))
     .unwrap();
     let node = node(&object).unwrap();
-    assert!(node.ready && node.cordoned && node.gated);
+    assert!(node.ready && node.cordoned && node.cordoned_until_initialized);
     assert_eq!(node.provider_id.as_deref(), Some("kwok://n"));
     assert_eq!(
         node.taints.iter().map(|taint| taint.key.as_str()).collect::<Vec<_>>(),

@@ -5,7 +5,8 @@ use poolwright_api as api;
 use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceList, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{
-    Cause, ClaimName, Deadlines, Disruption, Operator, PodKey, PoolName, RepairRule, Share, Uid, Window,
+    Cause, ClaimName, CountOrPercent, Deadlines, Disruption, Operator, PodKey, PoolName, RepairRule, Uid,
+    Window,
 };
 use poolwright_intake::{claim_object, disruption_budget, node_claim, node_pool, offering_ref};
 use poolwright_terms::{CapacityType, ConditionType, NodeClassRef, Taint, TaintEffect, keys};
@@ -91,9 +92,9 @@ fn what_a_pool_says_of_disruption_is_read_and_a_budget_that_makes_no_sense_allow
     let read = |disruption: serde_json::Value| pool(json!({ "disruption": disruption })).disruption;
     let all = read(json!({"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "Never",
         "paybackWithin": "3h", "budgets": [{"nodes": "20%", "reasons": ["Drifted"]}]}));
-    assert_eq!((all.moves_work, all.quiet_for), (true, None));
+    assert_eq!((all.consolidates, all.consolidate_after), (true, None));
     assert_eq!(all.payback, SignedDuration::from_hours(3));
-    assert_eq!((all.budgets[0].nodes, all.budgets[0].allows(10)), (Share::Percent(20), 2));
+    assert_eq!((all.budgets[0].nodes, all.budgets[0].allows(10)), (CountOrPercent::Percent(20), 2));
     assert_eq!(all.budgets[0].causes, [Cause::Drifted].into());
     let wrong = |budget: serde_json::Value| {
         let budget = read(json!({ "budgets": [budget] })).budgets.remove(0);
@@ -108,7 +109,7 @@ fn what_a_pool_says_of_disruption_is_read_and_a_budget_that_makes_no_sense_allow
     assert!(wrong(json!({"nodes": "many"})).contains("budgets[0].nodes: `many`"));
     assert!(wrong(json!({"nodes": "5", "schedule": "@daily"})).contains("or neither"));
     let unclear = pool(json!({"disruption": {"paybackWithin": "soon"}}));
-    assert!(unclear.disruption.kept, "nobody knows what it allows");
+    assert!(unclear.disruption.do_not_disrupt, "nobody knows what it allows");
     assert!(unclear.problem.unwrap().message.contains("spec.disruption.paybackWithin: `soon`"));
 }
 
@@ -118,7 +119,7 @@ fn a_budget_over_all_pools_is_read_in_the_terms_of_a_pool_and_refused_where_it_m
         "{nodes: 10%, reasons: [Drifted, Expired], schedule: 0 9 * * mon-fri, duration: 8h}",
     );
     let budget = read.unwrap();
-    assert_eq!(budget.nodes, Share::Percent(10));
+    assert_eq!(budget.nodes, CountOrPercent::Percent(10));
     assert_eq!(budget.causes, [Cause::Drifted, Cause::Expired].into());
     assert!(matches!(budget.window, Some(Window::Scheduled { .. })));
     let wrong = |text: &str| disruption_budget(text).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use poolwright_core::{Profile, SpreadRule};
+use poolwright_core::{Profile, TopologySpreadConstraint};
 use poolwright_intake::{SchedulerConfig, scheduler_config};
 
 const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
@@ -35,14 +35,17 @@ fn listed_defaults_are_rules_and_preferences_without_a_selector() {
         &format!("{{defaultingType: List, defaultConstraints: [{ZONES}, {HOSTS}]}}"),
     );
     let found = profile(&text);
-    let rule = |key: &str, max_skew| SpreadRule {
+    let rule = |key: &str, max_skew| TopologySpreadConstraint {
         topology_key: key.into(),
         max_skew,
         default_of: Some("s.yaml".into()),
-        ..SpreadRule::default()
+        ..TopologySpreadConstraint::default()
     };
-    let zones =
-        SpreadRule { min_domains: Some(3), honor_taints: true, ..rule("topology.kubernetes.io/zone", 2) };
+    let zones = TopologySpreadConstraint {
+        min_domains: Some(3),
+        honor_node_taints: true,
+        ..rule("topology.kubernetes.io/zone", 2)
+    };
     assert_eq!(found.spreads, [zones]);
     assert_eq!(found.preferred_spreads, [rule("kubernetes.io/hostname", 1)]);
 }

@@ -61,7 +61,7 @@ fn a_claim_says_what_it_wants_and_is_bound_when_both_sides_know() {
         "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u1", "controller": true}]});
     let chosen = claim(chosen, json!({}));
     assert_eq!(chosen.selected_node.as_deref(), Some("n1"));
-    assert_eq!(chosen.made_for, Some(Uid("u1".into())));
+    assert_eq!(chosen.ephemeral_for, Some(Uid("u1".into())));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn pods_of_a_file_get_the_claims_that_controllers_would_make() {
         claims,
         ["ml/db-0-scratch fast", "ml/data-db-0 gp3", "ml/db-1-scratch fast", "ml/data-db-1 gp3"]
     );
-    assert_eq!(manifest.made_claims[0].made_for.as_ref(), Some(&manifest.pods[0].uid));
+    assert_eq!(manifest.made_claims[0].ephemeral_for.as_ref(), Some(&manifest.pods[0].uid));
     let named = |name: &str, ephemeral| PodVolume::Claim { name: name.into(), ephemeral };
     assert_eq!(manifest.pods[1].volumes, [named("db-1-scratch", true), named("data-db-1", false)]);
 }

@@ -17,7 +17,7 @@ fn of_job(spec: Value, status: Value) -> (u64, u64) {
         serde_json::from_value(json!({"metadata": meta(), "spec": spec, "status": status})).unwrap();
     let workload = job(&object);
     assert_eq!((workload.kind.as_str(), workload.uid.0.as_str()), ("Job", "u1"));
-    (workload.wanted, workload.made)
+    (workload.wanted, workload.current)
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_replica_set_that_cannot_make_pods_wants_none() {
         let object: ReplicaSet =
             serde_json::from_value(json!({"metadata": meta(), "spec": spec, "status": status})).unwrap();
         let workload = replica_set(&object);
-        (workload.wanted, workload.made)
+        (workload.wanted, workload.current)
     };
     assert_eq!(of(json!({"replicas": 2})), (5, 2));
     let quota = json!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}]);
@@ -71,7 +71,7 @@ fn a_stateful_set_is_expected_to_make_all_its_pods_only_if_it_makes_them_at_once
             serde_json::from_value(json!({"metadata": meta(), "spec": spec, "status": {"replicas": 1}}))
                 .unwrap();
         let workload = stateful_set(&object);
-        (workload.wanted, workload.made)
+        (workload.wanted, workload.current)
     };
     assert_eq!(of("Parallel"), (3, 1));
     assert_eq!(of("OrderedReady"), (0, 1));

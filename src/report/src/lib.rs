@@ -1,6 +1,6 @@
 //! The figures that users read about a plan, a pool, a simulation or a solution.
 //!
-//! This crate computes each figure once, and holds the documents with these figures. A plan's [`plan::Document`] feeds the table,
+//! This crate holds the documents with these figures, and computes each figure once. A plan's [`plan::Document`] feeds the table,
 //! JSON and YAML. A pool's [`PoolSums`] feed its status and the metrics. A simulation's [`replay::Report`] feeds text,
 //! JSON, CSV and the drawing. A solution's [`solved::Solved`] feeds table and JSON.
 //!

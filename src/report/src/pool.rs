@@ -71,7 +71,7 @@ mod tests {
             readiness_gates: vec![],
             reason: String::new(),
             planned_pods: vec![],
-            kept: false,
+            do_not_disrupt: false,
             bought_again: false,
             deadlines: poolwright_core::Deadlines::default(),
             created: "2026-01-01T00:00:00Z".parse().unwrap(),

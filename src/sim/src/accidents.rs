@@ -1,5 +1,5 @@
-//! What goes wrong, where, and how often. Whether the so-manieth call fails is decided by the seed and its number alone, so
-//! that a search can leave single accidents out and see whether the rest still does harm.
+//! Faults: their kinds, sites and rates. The seed and the number of a call alone decide whether it fails. So a search can leave
+//! out single faults and check whether the rest still break a rule.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,58 +9,57 @@ use std::time::Duration;
 
 use crate::dice::Dice;
 
-/// How often what goes wrong, in a thousand.
+/// Probabilities of faults, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// A request that comes late.
+    /// A request to the API server is delayed.
     pub slow: u32,
-    /// A request that never arrives: its sender hears of a broken connection.
+    /// A request gets lost, and its sender sees a broken connection.
     pub lost: u32,
-    /// A request that never arrives, and its sender hears nothing.
+    /// A request gets lost, and its sender gets no error.
     pub swallowed: u32,
-    /// A request that is refused: 429, 500, 503.
+    /// A request is refused with 429, 500 or 503.
     pub refused: u32,
-    /// An update that is refused because the object has changed (409).
+    /// An update is refused because the object has changed (409).
     pub conflict: u32,
-    /// A request that is carried out, and the answer is lost.
+    /// A request takes effect, but its response is lost.
     pub answer_lost: u32,
-    /// A request that writes, after which its sender stands still for a while, as a process that is stopped does; a tenth of
-    /// that for renewals of the lead.
+    /// A process stops for a while after it sends a write, as after SIGSTOP. Renewals of the Lease have a tenth of this rate.
     pub paused: u32,
-    /// An event of a watch after which the watch ends.
+    /// A watch ends after an event.
     pub watch_ends: u32,
-    /// An event of a watch that comes late, and all after it.
+    /// A watch delivers an event and all later ones late.
     pub watch_stalls: u32,
-    /// An event of a watch that comes twice.
+    /// A watch delivers an event twice.
     pub watch_repeats: u32,
-    /// A watch that begins with a state that is not the latest, for its server has not heard of it yet.
+    /// A watch begins with an old state, because the server's cache is behind.
     pub stale: u32,
-    /// A call of the cloud that is refused, or fails and has no effect.
+    /// A call of the cloud fails without effect.
     pub cloud_fails: u32,
-    /// A call of the cloud that has its effect, and the answer is lost.
+    /// A call of the cloud takes effect, but its response is lost.
     pub cloud_answer_lost: u32,
-    /// A call of the cloud that is never answered, and has no effect.
+    /// A call of the cloud is never answered and has no effect.
     pub cloud_swallowed: u32,
-    /// An offering that is out of stock when it is asked for.
+    /// A launch finds its offering out of stock.
     pub stock_out: u32,
-    /// Ten minutes after which the prices of spot instances are others.
+    /// Spot prices change. Drawn every ten minutes.
     pub prices_move: u32,
-    /// An instance that the cloud does not list for a while.
+    /// Listings omit a new instance for a while.
     pub unlisted: u32,
-    /// An instance whose node never joins.
+    /// The node of an instance never joins.
     pub never_joins: u32,
-    /// An instance whose node lacks a GPU.
+    /// The node of an instance lacks a GPU.
     pub lacks_gpu: u32,
-    /// An instance that dies.
+    /// An instance fails.
     pub dies: u32,
-    /// A spot instance that the cloud takes back, told before or not.
+    /// The cloud interrupts a spot instance, with or without notice.
     pub interrupted: u32,
-    /// Accidents of the whole cluster in an hour: crashes, cut networks, clocks that jump.
+    /// Faults of the whole cluster per hour: crashes, network partitions, clock jumps.
     pub events_per_hour: u32,
 }
 
 impl Rates {
-    /// Nothing goes wrong.
+    /// No faults.
     pub const NONE: Self = Self {
         slow: 0,
         lost: 0,
@@ -86,7 +85,7 @@ impl Rates {
         events_per_hour: 0,
     };
 
-    /// A bad day.
+    /// The usual rates of a fuzz run.
     pub const USUAL: Self = Self {
         slow: 30,
         lost: 10,
@@ -112,7 +111,7 @@ impl Rates {
         events_per_hour: 10,
     };
 
-    /// All of them so many hundredths of what they are; none above every other time.
+    /// Scales all rates to this percentage. No rate exceeds one half.
     pub fn percent(self, percent: u32) -> Self {
         let scale = |rate: u32| (rate.saturating_mul(percent) / 100).min(500);
         Self {
@@ -142,7 +141,7 @@ impl Rates {
     }
 }
 
-/// Where accidents happen.
+/// A place where faults happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Site {
     /// A request to the API server.
@@ -151,13 +150,13 @@ pub enum Site {
     Watch,
     /// A call of the cloud.
     Cloud,
-    /// An offering that is asked for.
+    /// The launch of an offering.
     Stock,
     /// An instance.
     Instance,
     /// The whole cluster.
     Cluster,
-    /// The prices of spot instances, every ten minutes.
+    /// The spot prices, every ten minutes.
     Price,
     /// The beginning of a watch.
     Cache,
@@ -189,12 +188,12 @@ impl Site {
     }
 }
 
-/// One accident: the so-manieth time that something could go wrong at a site.
+/// One fault: the n-th occasion at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Accident {
-    /// Where.
+    /// The site.
     pub site: Site,
-    /// Which.
+    /// The number of the occasion, from 0.
     pub number: u64,
 }
 
@@ -218,7 +217,7 @@ impl FromStr for Accident {
     }
 }
 
-/// What goes wrong in one world. Clones share everything.
+/// The faults of one world. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Accidents {
     seed: u64,
@@ -236,13 +235,13 @@ struct Inner {
 }
 
 impl Accidents {
-    /// Those of a seed: all, or only some of them.
+    /// The faults of a seed: all of them, or only those in `only`.
     pub fn new(seed: u64, rates: Rates, only: Option<BTreeSet<Accident>>) -> Self {
         let inner = Inner { only, ..Inner::default() };
         Self { seed, rates, inner: Arc::new(Mutex::new(inner)) }
     }
 
-    /// Looks whether something goes wrong here: `choose` is given the rates and dice that belong to this very occasion.
+    /// Draws a fault for this occasion. `choose` gets the rates and this occasion's own dice.
     pub fn at<T>(&self, site: Site, choose: impl FnOnce(&Rates, &mut Dice) -> Option<T>) -> Option<T> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let count = &mut inner.counts[site as usize];
@@ -257,24 +256,24 @@ impl Accidents {
         Some(chosen)
     }
 
-    /// From now on nothing goes wrong any more.
+    /// Stops all faults from now on.
     pub fn end(&self) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).over = true;
     }
 
-    /// How often something went wrong at these sites so far.
+    /// The number of faults so far at these sites.
     pub fn struck(&self, sites: &[Site]) -> u64 {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         sites.iter().map(|site| inner.struck[*site as usize]).sum()
     }
 
-    /// What went wrong so far, in order.
+    /// The faults so far, in order.
     pub fn happened(&self) -> Vec<Accident> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).happened.clone()
     }
 }
 
-/// One of several things that go wrong at the given rates (in a thousand), or nothing.
+/// Draws one of several faults by their rates (in thousandths), or none.
 pub fn one_of<T: Copy>(dice: &mut Dice, all: &[(u32, T)]) -> Option<T> {
     let mut roll = u32::try_from(dice.below(1000)).unwrap_or(u32::MAX);
     for (rate, what) in all {
@@ -286,7 +285,7 @@ pub fn one_of<T: Copy>(dice: &mut Dice, all: &[(u32, T)]) -> Option<T> {
     None
 }
 
-/// Between two times, by dice.
+/// Draws a duration between two bounds.
 pub fn span(dice: &mut Dice, low_millis: u64, high_millis: u64) -> Duration {
     dice.between(Duration::from_millis(low_millis), Duration::from_millis(high_millis))
 }

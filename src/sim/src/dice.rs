@@ -1,20 +1,20 @@
-//! Random numbers, all from one seed.
+//! Deterministic random numbers from a seed.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Where a digest begins.
+/// The initial value of a digest.
 pub(crate) const DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// A digest with more bytes in it (FNV-1a).
+/// Adds bytes to a digest (FNV-1a).
 pub(crate) fn digest(from: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(from, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A number for a name under a seed, the same for ever: whoever draws from it is not moved by what others draw.
+/// The n-th number of a named stream. Streams are independent: draws from one do not change another.
 pub fn number(seed: u64, name: &str, count: u64) -> u64 {
-    // Then the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
+    // The finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
     let bytes = name.bytes().chain(count.to_le_bytes()).chain(seed.to_le_bytes());
     let hash = digest(DIGEST, bytes);
     let mixed = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,39 +22,39 @@ pub fn number(seed: u64, name: &str, count: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// One stream of random numbers.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Dice(Rng);
 
 impl Dice {
-    /// The stream of this name under a seed.
+    /// The stream of this name.
     pub fn new(seed: u64, name: &str) -> Self {
         Self(Rng::with_seed(number(seed, name, 0)))
     }
 
-    /// The stream of the so-manieth of its name under a seed.
+    /// The n-th stream of this name.
     pub fn nth(seed: u64, name: &str, count: u64) -> Self {
         Self(Rng::with_seed(number(seed, name, count)))
     }
 
-    /// One of 0 to `n` - 1; 0 where `n` is 0.
+    /// A number from 0 to `n` - 1; 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         if n == 0 { 0 } else { self.0.usize(..n) }
     }
 
-    /// Whether something happens that happens so many times in a thousand.
+    /// True with this probability, in thousandths.
     pub fn per_mille(&mut self, rate: u32) -> bool {
         self.0.u32(..1000) < rate
     }
 
-    /// From `low` to `high`, in whole milliseconds.
+    /// A duration from `low` to `high`, in whole milliseconds.
     pub fn between(&mut self, low: Duration, high: Duration) -> Duration {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let (low, high) = (millis(low), millis(high).max(millis(low)));
         Duration::from_millis(self.0.u64(low..=high))
     }
 
-    /// One of them.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         all.get(self.below(all.len()))
     }

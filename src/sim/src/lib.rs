@@ -1,16 +1,15 @@
 //! A deterministic world for the real controller.
 //!
-//! Lives here: an API server in memory ([`api`]) behind the Kubernetes client that everything of Poolwright uses, the network
-//! to it ([`wire`]), a cloud ([`cloud`]), what surrounds the controller in a cluster ([`cluster`]), what goes wrong
-//! ([`accidents`]), what must never be ([`invariants`]), and worlds: played
-//! from a seed ([`run`]), or without a script, for who acts in them ([`sandbox`]).
+//! This crate holds an API server in memory ([`api`]) behind the Kubernetes client that all of Poolwright uses, the network to it
+//! ([`wire`]), a cloud ([`cloud`]), the other components of a cluster ([`cluster`]), faults ([`accidents`]), the rules that must
+//! hold ([`invariants`]), and worlds: played from a seed ([`run`]) or driven by a test ([`sandbox`]).
 //!
-//! Nothing here reads a clock, takes a random number or starts a thread: time is tokio's paused clock, chance comes from the
-//! seed, names and UIDs from a count.
+//! It must not read a clock, take a random number or start a thread. Time is tokio's paused clock, randomness comes from the
+//! seed, and names and UIDs from counters.
 //!
-//! May not live here: decisions of Poolwright (`core`), the controller itself, calls of any real cloud.
+//! It must not contain decisions of Poolwright (`core`), the controller itself, or calls to a real cloud.
 //!
-//! One contract suite asks this API server and a real one the same questions and must hear the same answers
+//! One contract suite sends the same requests to this API server and to a real one, and compares the responses
 //! (`tests/plane/tests/api_contract`).
 
 pub mod accidents;

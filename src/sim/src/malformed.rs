@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// How many sorts of them there are.
+/// The number of sorts of such objects.
 pub const SORTS: usize = 8;
 
-/// One of each sort, and the collection that it stands in.
+/// An object of a sort, and the path of its collection.
 pub fn object(sort: usize, number: usize) -> (&'static str, Value) {
     let claims = "/apis/poolwright.dev/v1alpha1/nodeclaims";
     let pools = "/apis/poolwright.dev/v1alpha1/nodepools";

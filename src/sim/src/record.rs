@@ -1,4 +1,4 @@
-//! The record of a world, line by line. The same seed writes the same bytes.
+//! The log of a world, line by line. The same seed writes the same bytes.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::dice::{DIGEST, digest};
 use crate::time::Time;
 
-/// How many lines are kept unless all are.
+/// The number of lines kept by default.
 const LAST: usize = 200;
 
-/// The record of one world. Clones write into the same.
+/// The log of one world. Clones write to the same log.
 #[derive(Clone, Debug)]
 pub struct Record {
     inner: Arc<Mutex<Inner>>,
@@ -25,19 +25,19 @@ struct Inner {
     digest: u64,
 }
 
-/// A record that is closed.
+/// A finished log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// The last lines, or all.
+    /// The last lines, or all of them.
     pub lines: Vec<String>,
-    /// How many there were.
+    /// The number of lines written.
     pub count: u64,
-    /// A digest of all (FNV-1a), to compare runs by.
+    /// A digest of all lines (FNV-1a), to compare runs.
     pub digest: u64,
 }
 
 impl Record {
-    /// An empty one; it keeps the last lines only, unless told otherwise.
+    /// An empty log. It keeps the last lines, or all if `keep_all`.
     pub fn new(time: Time, keep_all: bool) -> Self {
         let inner = Inner { lines: VecDeque::new(), keep_all, count: 0, digest: DIGEST };
         Self { inner: Arc::new(Mutex::new(inner)), time }
@@ -58,7 +58,7 @@ impl Record {
         }
     }
 
-    /// As it stands.
+    /// The log so far.
     pub fn close(&self) -> Closed {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         Closed { lines: inner.lines.iter().cloned().collect(), count: inner.count, digest: inner.digest }

@@ -23,92 +23,88 @@ use crate::scenario::{Blow, Scenario};
 use crate::time::{MachineClock, Time};
 use crate::wire::{Process, Wire, Witness};
 
-/// Rules are looked at after every change, and this often in seconds where nothing changes.
+/// Seconds between two checks of the rules if nothing changes. They are also checked after every change.
 const LOOK_EVERY: u64 = 30;
 
-/// Where the Lease of the controllers is.
+/// The API path of the controllers' Lease.
 fn lease_path() -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/default/leases/{}", poolwright_terms::keys::LEASE)
 }
 
-/// What to play.
+/// A world to play.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The seed that decides everything.
+    /// The seed of the world.
     pub seed: u64,
-    /// How often things go wrong.
+    /// The rates of faults.
     pub rates: Rates,
-    /// Only these accidents, of all that would be.
+    /// If set, only these faults happen.
     pub only: Option<BTreeSet<Accident>>,
-    /// Whether all lines of the record are kept.
+    /// Whether to keep all lines of the log.
     pub keep_record: bool,
-    /// A fault of the controller's own, to see whether the rules find it.
+    /// A bug of the controller, to check that the rules find it.
     pub sabotage: Option<Sabotage>,
 }
 
-/// What a controller with a certain bug would do, put between it and its world.
+/// A bug of the controller, simulated by changing its requests and responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
-    /// It orders under another idempotency key each time.
+    /// It uses a new idempotency key for each launch.
     KeysChange,
     /// Its claims have no finalizer.
     FinalizersVanish,
-    /// It takes a Lease that it was refused for its own.
+    /// It treats a conflict on the Lease as success.
     LeaseConflictsSwallowed,
-    /// What it terminates goes on.
+    /// Its terminations have no effect.
     NothingTerminates,
-    /// It takes every order for one that found no stock.
+    /// It treats every launch as a stock-out.
     NothingIsOrdered,
-    /// It gives nodes back as soon as they have joined, with or without work planned for them.
+    /// It deletes claims as soon as their nodes have joined, even with planned pods.
     GivesBackAtOnce,
-    /// It does not say why it buys.
+    /// Its claims have no reason.
     ReasonsMissing,
-    /// It tells nobody what it does.
+    /// Its events get lost.
     NothingIsSaid,
-    /// It sees neither node selectors nor scheduling gates of pods.
+    /// It ignores node selectors and scheduling gates of pods.
     SelectorsUnseen,
-    /// It drains nodes that are well as soon as it wants to be rid of them, without waiting for what it buys instead.
+    /// It drains healthy nodes without waiting for their replacements.
     RoomNotAwaited,
-    /// Its deletions of claims come to nothing.
+    /// Its deletions of claims fail.
     NothingIsGivenBack,
-    /// It tells the cloud that it heard what the cloud said, and records nothing of it.
+    /// It acknowledges interruption messages without recording them.
     NoticesForgotten,
-    /// It asks and tells no pod to go.
+    /// Its evictions and deletions of pods have no effect.
     NobodyIsAsked,
 }
 
-/// How it ended.
+/// The result of a world.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
-    /// What must never be and was.
+    /// The broken rule, if any.
     pub violation: Option<Violation>,
-    /// What went wrong.
+    /// The faults that happened.
     pub accidents: Vec<Accident>,
-    /// What happened.
+    /// The log.
     pub record: Closed,
-    /// How long it took in the world's time.
+    /// The world time that passed.
     pub simulated: Duration,
-    /// What became of pods.
+    /// Counts of pods and nodes.
     pub tally: Tally,
 }
 
-/// Plays a world. Two calls with the same setup end in the same.
-///
-/// Errors: a runtime that cannot be made.
+/// Plays a world. Equal setups have equal outcomes. Errors: the runtime cannot be created.
 pub fn run(setup: &Setup) -> std::io::Result<Outcome> {
     run_until(setup, Duration::MAX)
 }
 
-/// The same, of which no more than this is played: what comes after it is as if it did not break any rule.
-///
-/// Errors: a runtime that cannot be made.
+/// Plays a world up to this time, and ignores rules broken later. Errors: the runtime cannot be created.
 pub fn run_until(setup: &Setup, until: Duration) -> std::io::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    // Made inside: outside of the runtime it is still the machine's time.
+    // Created inside the runtime: outside, time is the machine's.
     let outcome = runtime.block_on(async { World::new(setup).play(until).await });
-    // What is still on its way ends with the world.
+    // Requests on their way end with the world.
     runtime.shutdown_background();
     Ok(outcome)
 }
@@ -141,7 +137,7 @@ struct World {
     sabotage: Option<Sabotage>,
 }
 
-/// What the world does at a time.
+/// A planned event of the world.
 #[derive(Clone, Copy, Debug)]
 enum Plan {
     Blow(Blow),
@@ -273,7 +269,7 @@ impl World {
                 && self.cluster.claims.is_empty()
                 && self.cluster.view().nodes.is_empty()
                 && self.cluster.is_all_done();
-            // Pods that nothing takes still have to hear why.
+            // Pods that fit no offering still need an event with the reason.
             let pods_wait = self.cluster.view().pods.unbound().next().is_some();
             let heard = |since: Duration| {
                 !pods_wait || self.time.elapsed().saturating_sub(since) > TOLD_WITHIN + Duration::from_mins(1)
@@ -329,9 +325,9 @@ impl World {
             Arc::new(CloudOf { cloud, kinds: vec![SIM_NODE_CLASS.kind], process: process.clone(), sabotage });
         let mut config = Config::new(identity, "default");
         config.http = None;
-        // Worlds last hours: what was out of stock is tried again within that.
+        // Worlds last hours, so offerings that were out of stock are retried within ten minutes.
         config.setback_most = Duration::from_mins(10);
-        // In line: the solver is part of this thread, and virtual time stands still meanwhile.
+        // In line: the solver runs on this thread, and virtual time stands still meanwhile.
         let stoppable = Stoppable::by(process.clone());
         let environment = Environment {
             clock: clock.clone(),
@@ -350,7 +346,7 @@ impl World {
         self.replicas[replica] = Some(Replica { process, clock, task: tokio::spawn(stoppable.run(run)) });
     }
 
-    /// A controller that ended by itself has a bug.
+    /// A controller that ends by itself has a bug.
     async fn ended_controller(&mut self) -> Option<Violation> {
         let ended = self.replicas.iter_mut().flatten().find(|one| one.task.is_finished())?;
         let seen = match (&mut ended.task).await {
@@ -366,7 +362,7 @@ impl World {
 
     fn next_plan(&self) -> Duration {
         let next = self.plans.iter().map(|(at, _)| *at).min().unwrap_or(Duration::MAX);
-        // Rules are looked at now and then, also when nothing happens.
+        // Rules are also checked now and then if nothing happens.
         next.saturating_sub(self.time.elapsed()).min(Duration::from_secs(30))
     }
 
@@ -407,7 +403,7 @@ impl World {
         }
     }
 
-    /// Somebody deletes a claim.
+    /// A user deletes a claim.
     fn withdraw(&mut self, number: usize) {
         let there: Vec<&String> = self.cluster.claims.keys().collect();
         let Some(name) = number.checked_rem(there.len()).map(|at| there[at].clone()) else { return };
@@ -417,13 +413,13 @@ impl World {
         self.withdrawn.push(self.time.elapsed());
     }
 
-    /// Somebody gives the nodes of a pool another label.
+    /// A user changes a label in the template of a pool.
     fn change_pool(&mut self, number: usize) {
         let path = "/apis/poolwright.dev/v1alpha1/nodepools/first";
         let patch = json!({"spec": {"template": {"metadata": {"labels": {"change": number.to_string()}}}}});
         self.record.say(format_args!("somebody changes pool first"));
         self.server.ask(&axum::http::Method::PATCH, path, "application/merge-patch+json", &patch);
-        // All its nodes are bought anew, as if they had been deleted.
+        // All nodes of the pool drift and are replaced, as if their claims were deleted.
         let nodes = self.cluster.claims.len();
         self.withdrawn.extend(std::iter::repeat_n(self.time.elapsed(), nodes));
     }
@@ -431,7 +427,7 @@ impl World {
     fn strike(&mut self, blow: Blow) {
         match blow {
             Blow::Crash { replica, away, renamed } => {
-                // One that is away already cannot crash.
+                // A controller that is down already cannot crash.
                 if let Some(crashed) = self.replicas[replica].take() {
                     crashed.process.kill();
                     crashed.task.abort();

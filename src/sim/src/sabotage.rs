@@ -1,4 +1,4 @@
-//! Changes the requests and responses of a controller as a particular bug would.
+//! Changes the requests and responses of a controller, to simulate a bug.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::api::ApiServer;
 use crate::run::Sabotage;
 
-/// Has a request served.
+/// Serves a request, with the bug.
 pub async fn serve(
     server: &ApiServer,
     sabotage: Option<Sabotage>,
@@ -62,14 +62,14 @@ fn without_annotations(sent: &[u8]) -> Vec<u8> {
     object.to_string().into_bytes()
 }
 
-/// Whether the status of a claim is sent that says that its node leaves although it is well.
+/// Whether this status of a claim marks a healthy node as disrupted.
 fn says_that_it_leaves(sent: &[u8]) -> bool {
     let object: Value = serde_json::from_slice(sent).unwrap_or_default();
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     conditions.any(|one| one["type"] == "Disrupting" && one["status"] == "True" && one["reason"] != "Empty")
 }
 
-/// Pods, in lists and watches, without what chooses and holds them.
+/// Renames node selectors and scheduling gates in lists and watches of pods, so that the controller does not see them.
 fn unseen(answer: Response<Body>) -> Response<Body> {
     let (parts, body) = answer.into_parts();
     let parts_of = body.into_data_stream().map(|part| {

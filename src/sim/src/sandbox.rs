@@ -1,4 +1,4 @@
-//! A world without a script: one controller and no accidents. Tests act in it through a Kubernetes client.
+//! A world driven by a test through a Kubernetes client, with one controller and no faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::record::Record;
 use crate::time::{MachineClock, Time};
 use crate::wire::{Process, Wire};
 
-/// Who leads.
+/// The identity of the controller.
 const IDENTITY: &str = "controller";
 
-/// A cluster that exists in memory, and its own time. Everything in it ends when it is dropped with its runtime.
+/// A cluster in memory with its own time. It ends when it is dropped with its runtime.
 pub struct Sandbox {
     server: ApiServer,
     cloud: Arc<Cloud>,
@@ -31,9 +31,7 @@ pub struct Sandbox {
     controller: JoinHandle<anyhow::Result<()>>,
 }
 
-/// Runs what is done in a sandbox, on a clock that jumps to the next moment at which something happens.
-///
-/// Errors: a runtime that cannot be made.
+/// Runs a test of a sandbox on a clock that jumps to the next event. Errors: the runtime cannot be created.
 pub fn play<T>(act: impl AsyncFnOnce() -> T) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     let done = runtime.block_on(act());
@@ -42,7 +40,8 @@ pub fn play<T>(act: impl AsyncFnOnce() -> T) -> std::io::Result<T> {
 }
 
 impl Sandbox {
-    /// A cluster with these node classes, each of which sells all of this. The seed decides how long things take. To be called inside [`play`].
+    /// A cluster with these node classes, each of which sells the whole catalogue. The seed determines all durations. Call this
+    /// inside [`play`].
     pub fn start(catalogue: Arc<Catalogue>, classes: &[NodeClass], seed: u64) -> Self {
         let time = Time::beginning();
         let record = Record::new(time, false);
@@ -62,7 +61,7 @@ impl Sandbox {
             Arc::new(CloudOf { cloud: cloud.clone(), kinds: kinds(classes), process, sabotage: None });
         let mut config = Config::new(IDENTITY, "default");
         config.http = None;
-        // In line: the solver is part of this thread, and virtual time stands still meanwhile.
+        // In line: the solver runs on this thread, and virtual time stands still meanwhile.
         let environment = Environment {
             clock: Arc::new(MachineClock::new(time)),
             spawner: Arc::new(|work| work()),
@@ -73,27 +72,27 @@ impl Sandbox {
         Self { server, cloud, time, cluster, controller: tokio::spawn(run) }
     }
 
-    /// A client of the API server, for who acts here.
+    /// A client of the API server.
     pub fn client(&self) -> Client {
         self.server.client()
     }
 
-    /// Creates an object. Errors: what the API server refuses, in its words.
+    /// Creates an object. Errors: the server's message if it refuses the object.
     pub fn create(&self, object: &Value) -> Result<Value, String> {
         self.server.create(object)
     }
 
-    /// How many instances run.
+    /// The number of running instances.
     pub fn instances(&self) -> usize {
         self.cloud.machines().len()
     }
 
-    /// For how long it has been going on, in its own time.
+    /// The time since the start, in world time.
     pub fn elapsed(&self) -> Duration {
         self.time.elapsed()
     }
 
-    /// Whether the controller and all around it still run; they never end by themselves.
+    /// Whether all components still run. They never end by themselves.
     pub fn is_alive(&self) -> bool {
         !self.cluster.is_finished() && !self.controller.is_finished()
     }

@@ -1,4 +1,4 @@
-//! Draws a world from its seed: the catalogue, the pools, the pods and the accidents.
+//! Generates a world from its seed: the catalogue, pools, pods and faults of whole processes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -14,8 +14,7 @@ use crate::dice::Dice;
 use crate::malformed::SORTS;
 use crate::work::with_rules;
 
-/// Instance types that are sold: few, so that thousands of worlds are soon played, and of all sorts. The price of the last is
-/// not known.
+/// The instance types: few, so that worlds are quick to play, but of each sort. The price of the last is unknown.
 const TYPES: [&str; 7] = [
     "m6i.xlarge",
     "g4dn.xlarge",
@@ -25,83 +24,83 @@ const TYPES: [&str; 7] = [
     "p4d.24xlarge",
     "a3-highgpu-1g",
 ];
-/// Where.
+/// The zones.
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-central1"];
 
-/// When pools keep room free that do: from just before worlds begin.
+/// The schedule of pools' buffers: it starts just before the world.
 const BUFFER_FROM: &str = "26 20 28 5 *";
-/// Since the beginning: no room is kept free any more, whatever a controller's calendar says.
+/// When buffers have ended, even by a controller's wrong calendar.
 pub(crate) const BUFFER_UNTIL: Duration = Duration::from_mins(40);
 
-/// What happens to a whole process or to the API server.
+/// A fault of a whole process or of the API server, or an action of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blow {
-    /// A controller is killed, and starts again after a while, as another process or as the same.
+    /// A controller crashes. It restarts after a while, with the same or a new identity.
     Crash {
-        /// Which.
+        /// The index of the controller.
         replica: usize,
-        /// How long it is away.
+        /// The downtime.
         away: Duration,
-        /// Whether it comes back under another name, as a new pod.
+        /// Whether it restarts under a new identity, like a new pod.
         renamed: bool,
     },
     /// A controller is cut off from everything for a while.
     Cut {
-        /// Which.
+        /// The index of the controller.
         replica: usize,
-        /// How long.
+        /// The duration.
         length: Duration,
     },
-    /// The calendar of a controller's machine jumps, and is set right after a while.
+    /// The calendar of a controller's machine jumps, and is corrected after a while.
     Jump {
-        /// Which.
+        /// The index of the controller.
         replica: usize,
-        /// By how many seconds.
+        /// The jump in seconds.
         seconds: i64,
-        /// How long it is wrong.
+        /// The duration until it is corrected.
         length: Duration,
     },
-    /// Somebody changes a pool, so that all its nodes are to be replaced.
+    /// A user changes a pool, so that all its nodes drift.
     Change {
-        /// The how-manieth change it is.
+        /// The number of the change.
         number: usize,
     },
-    /// Somebody deletes a claim.
+    /// A user deletes a claim.
     Withdraw {
-        /// The how-manieth of those that are there.
+        /// The index among the existing claims.
         number: usize,
     },
-    /// The API server forgets its history: watches that were interrupted begin anew.
+    /// The API server forgets its history: interrupted watches must list again.
     Compact,
-    /// An object appears that cannot be read.
+    /// An unreadable object appears.
     Malformed {
-        /// Of which sort.
+        /// Its sort.
         sort: usize,
-        /// The how-manieth it is.
+        /// Its number.
         number: usize,
     },
 }
 
-/// A world to be played.
+/// A generated world.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What is sold.
+    /// The offerings.
     pub catalogue: Arc<Catalogue>,
-    /// How much of it we may have at a time.
+    /// The quotas.
     pub quotas: Quotas,
-    /// Objects that are there from the beginning: node classes and pools.
+    /// The initial objects: node classes and pools.
     pub objects: Vec<Value>,
-    /// Work to come.
+    /// The future work.
     pub jobs: Vec<JobPlan>,
-    /// How many controllers run.
+    /// The number of controllers.
     pub replicas: usize,
-    /// What happens to them, and when.
+    /// Faults of whole processes and actions of users, with their times.
     pub blows: Vec<(Duration, Blow)>,
-    /// For how long things go wrong.
+    /// How long faults happen.
     pub chaos: Duration,
 }
 
-/// The catalogue of every world.
+/// The catalogue of all worlds.
 fn catalogue() -> Arc<Catalogue> {
     static SOLD: OnceLock<Arc<Catalogue>> = OnceLock::new();
     let sold = || {
@@ -112,12 +111,12 @@ fn catalogue() -> Arc<Catalogue> {
 }
 
 impl Scenario {
-    /// The world of a seed, where blows fall so often in an hour.
+    /// Generates the world of a seed, with this many faults of whole processes per hour.
     pub fn draw(seed: u64, blows_per_hour: u32) -> Self {
         let mut dice = Dice::new(seed, "scenario");
         let chaos = Duration::from_mins(40);
         let replicas = 1 + dice.below(2);
-        // Rules are drawn from dice of their own: what a rule adds moves nothing else of a world.
+        // Rules have their own dice, so that a new rule changes nothing else in a world.
         let rules = |number: usize| Dice::nth(seed, "rules", u64::try_from(number).unwrap_or(0));
         let jobs = (0..2 + dice.below(7))
             .map(|number| with_rules(job(&mut dice, number), &mut rules(number)))
@@ -140,7 +139,7 @@ impl Scenario {
     }
 }
 
-/// Quotas of some families: one to three machines of the largest type that is sold, so that all work can be done, if not at once.
+/// Quotas for some families: one to three machines of the largest type, so that all work can be done in the end.
 fn quotas(dice: &mut Dice, catalogue: &Catalogue) -> Quotas {
     let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
     for kind in catalogue.types().values() {
@@ -211,7 +210,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
             "weight": dice.below(3),
         });
         if of_money.per_mille(250) {
-            // More than the dearest node that is sold, so that all work can be done, if not at once.
+            // More than the most expensive node costs, so that all work can be done in the end.
             spec["limits"] = json!({"usdPerHour": *of_money.pick(&["45", "60", "90"]).unwrap_or(&"60")});
         }
         if of_time.per_mille(300) {
@@ -234,7 +233,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
             spec["buffer"] = json!([{"units": 1 + of_buffer.below(2), "requests": requests,
                 "schedule": BUFFER_FROM, "duration": "30m"}]);
         }
-        // Longer than work takes: on a node that expires before its work can be done, no work gets done.
+        // Longer than any pod runs: otherwise nodes would expire before their work is done.
         if of_disruption.per_mille(150) {
             spec["template"]["spec"]["expireAfter"] = json!(of_disruption.pick(&["20m", "35m"]));
         }

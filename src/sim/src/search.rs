@@ -1,5 +1,5 @@
-//! Searches for worlds that break a rule: plays many seeds in parallel, and reduces a found world to the fewest accidents
-//! that still break the rule.
+//! Searches for worlds that break a rule. It plays many seeds in parallel, and reduces a found world to the fewest faults that
+//! still break the rule.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,54 +12,53 @@ use crate::accidents::{Accident, Rates};
 use crate::invariants::Violation;
 use crate::run::{Outcome, Sabotage, Setup, run, run_until};
 
-/// How many worlds are played at most to find out which accidents are needed.
+/// The maximum number of worlds played to reduce the faults.
 const SHRINK_RUNS: u32 = 300;
-/// With fewer accidents a rule may be broken so much later.
+/// With fewer faults, the rule may be broken this much later.
 const LATER: Duration = Duration::from_mins(10);
 
-/// Which worlds to play.
+/// The worlds to play.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// The first seed.
     pub from: u64,
-    /// How many.
+    /// The number of seeds.
     pub seeds: u64,
-    /// How often things go wrong.
+    /// The rates of faults.
     pub rates: Rates,
-    /// Only these accidents; all if `None`.
+    /// If set, only these faults happen.
     pub only: Option<BTreeSet<Accident>>,
-    /// How many worlds are played at a time. Each is played by one thread, whatever this is.
+    /// The number of worlds played in parallel. The results do not depend on it.
     pub threads: NonZeroUsize,
-    /// What is wrong with the controller.
+    /// A bug of the controller, to test the rules.
     pub sabotage: Option<Sabotage>,
 }
 
-/// What a search came to.
+/// The results of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How many worlds were played.
+    /// The number of worlds played.
     pub seeds: u64,
-    /// How many accidents happened in them.
+    /// The number of faults in them.
     pub accidents: u64,
-    /// How long they took in their own time.
+    /// The world time that passed in them.
     pub simulated: Duration,
-    /// The first seed, of all that were played, in which a rule was broken, and what was seen; known before the accidents are
-    /// left out that are not needed.
+    /// The first seed that broke a rule, and the violation. Known before the faults are reduced.
     pub broken: Option<(u64, Violation)>,
-    /// How many worlds were played so far to leave them out.
+    /// The number of worlds played so far to reduce the faults.
     pub tried: u32,
-    /// That world in the end.
-    pub found: Option<Found>,
+    /// The world after the reduction.
+    pub found: Option<Counterexample>,
 }
 
-/// A world in which a rule was broken.
+/// A world that breaks a rule.
 #[derive(Clone, Debug)]
-pub struct Found {
-    /// As it ended with the accidents that are needed, with its whole record.
+pub struct Counterexample {
+    /// The outcome with only the needed faults, and its whole log.
     pub outcome: Outcome,
-    /// How many accidents there were before those were left out that are not needed.
+    /// The number of faults before the reduction.
     pub accidents_before: usize,
-    /// How many worlds were played to find out.
+    /// The number of worlds played for the reduction.
     pub runs: u32,
 }
 
@@ -69,9 +68,9 @@ impl Search {
         Setup { seed, rates: self.rates, only, keep_record: false, sabotage: self.sabotage }
     }
 
-    /// Plays all of them, or until a rule is broken, or until `stop` is set. `tell` hears of each world that has ended.
+    /// Plays all worlds until a rule is broken or `stop` is set. Calls `tell` after each world.
     ///
-    /// Errors: a runtime that cannot be made.
+    /// Errors: the runtime cannot be created.
     pub fn run(&self, stop: &AtomicBool, tell: &(dyn Fn(&Report) + Sync)) -> io::Result<Report> {
         let next = AtomicU64::new(0);
         let broken = AtomicBool::new(false);
@@ -79,8 +78,8 @@ impl Search {
         let first: Mutex<Option<Outcome>> = Mutex::new(None);
         let play = || -> io::Result<()> {
             loop {
-                // Seeds are begun in order, and what was begun is ended: the first that breaks a rule is the same for any number
-                // of threads.
+                // Seeds start in order, and each started seed is finished. So the first seed that breaks a rule does not depend
+                // on the number of threads.
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let over = broken.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
                 if number >= self.seeds || over {
@@ -123,9 +122,14 @@ impl Search {
         Ok(report)
     }
 
-    /// Leaves out accidents as long as the same rule is still broken: halves, quarters, and so on down to single ones (Zeller,
-    /// Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002).
-    fn shrink(&self, outcome: Outcome, stop: &AtomicBool, tried: &mut dyn FnMut(u32)) -> io::Result<Found> {
+    /// Removes faults as long as the same rule is broken: halves, quarters, and so on down to single ones (Zeller, Hildebrandt:
+    /// Simplifying and Isolating Failure-Inducing Input, 2002).
+    fn shrink(
+        &self,
+        outcome: Outcome,
+        stop: &AtomicBool,
+        tried: &mut dyn FnMut(u32),
+    ) -> io::Result<Counterexample> {
         let until = outcome.violation.as_ref().map_or(Duration::MAX, |violation| violation.at + LATER);
         let rule = outcome.violation.as_ref().map(|violation| violation.rule);
         let accidents_before = outcome.accidents.len();
@@ -139,7 +143,7 @@ impl Search {
             run_until(&Setup { only, keep_record, ..self.setup(seed) }, until)
         };
         let mut left = SHRINK_RUNS;
-        // It may be that nothing has to go wrong.
+        // The rule may be broken without any fault.
         let nothing = play(&[], false)?;
         if nothing.violation.as_ref().map(|violation| violation.rule) == rule {
             needed.clear();
@@ -154,7 +158,7 @@ impl Search {
                 left -= 1;
                 let tried = play(&rest, false)?;
                 if tried.violation.as_ref().map(|violation| violation.rule) == rule {
-                    // Only what really happened is needed.
+                    // Keeps only the faults that really happened.
                     needed = tried.accidents;
                     smaller = true;
                 } else {
@@ -168,7 +172,7 @@ impl Search {
             };
         }
         let outcome = play(&needed, true)?;
-        Ok(Found { outcome, accidents_before, runs })
+        Ok(Counterexample { outcome, accidents_before, runs })
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_controller::clock::{Clock, Moment};
 use tokio::time::Instant;
 
-/// The true time. Made and read inside of the runtime of one world.
+/// The true time of a world. Create and read it inside the world's runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
     start: Instant,
@@ -15,39 +15,39 @@ pub struct Time {
 }
 
 impl Time {
-    /// Begins now, at the same calendar time for every world.
+    /// Starts now, with the same calendar time in every world.
     pub fn beginning() -> Self {
         Self::starting(first_day())
     }
 
-    /// Begins now, at this calendar time.
+    /// Starts now, with this calendar time.
     pub fn starting(epoch: Timestamp) -> Self {
         Self { start: Instant::now(), epoch }
     }
 
-    /// Since the beginning.
+    /// The time since the start.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// The calendar's time.
+    /// The calendar time.
     pub fn now(&self) -> Timestamp {
         self.at(self.elapsed())
     }
 
-    /// The calendar's time so long after the beginning.
+    /// The calendar time this long after the start.
     pub fn at(&self, elapsed: Duration) -> Timestamp {
         let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
         self.epoch.checked_add(elapsed).unwrap_or(Timestamp::MAX)
     }
 }
 
-/// When worlds begin. They have no other today than their own.
+/// The calendar time at which worlds start.
 pub(crate) fn first_day() -> Timestamp {
     Timestamp::from_second(1_780_000_000).unwrap_or_default()
 }
 
-/// The clocks of one machine: they run as the true time does, but the calendar may be off.
+/// The clocks of one machine. The monotonic clock is right; the calendar may be wrong.
 #[derive(Debug)]
 pub struct MachineClock {
     time: Time,
@@ -55,18 +55,18 @@ pub struct MachineClock {
 }
 
 impl MachineClock {
-    /// Clocks that are right.
+    /// Clocks without error.
     pub fn new(time: Time) -> Self {
         Self { time, off_by: Mutex::new(SignedDuration::ZERO) }
     }
 
-    /// Moves the calendar, as when somebody sets the clock.
+    /// Shifts the calendar, as when somebody sets the clock.
     pub fn jump(&self, by: SignedDuration) {
         let mut off_by = self.off_by.lock().unwrap_or_else(PoisonError::into_inner);
         *off_by = off_by.saturating_add(by);
     }
 
-    /// Sets the calendar right.
+    /// Corrects the calendar.
     pub fn set_right(&self) {
         *self.off_by.lock().unwrap_or_else(PoisonError::into_inner) = SignedDuration::ZERO;
     }
@@ -76,7 +76,7 @@ impl Clock for MachineClock {
     fn moment(&self) -> Moment {
         let off_by = *self.off_by.lock().unwrap_or_else(PoisonError::into_inner);
         let wall = self.time.now().checked_add(off_by).unwrap_or(Timestamp::MAX);
-        // Not from zero: what is not set must not look like the beginning.
+        // Does not start at zero, so that an unset time never equals the start.
         Moment { wall, monotonic: Duration::from_secs(1000) + self.time.elapsed() }
     }
 }

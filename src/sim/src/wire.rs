@@ -1,8 +1,8 @@
-//! The network between one process and the API server: late, lost, refused and repeated, as the seed has it.
+//! The network between one process and the API server. The seed makes requests late, lost, refused or repeated.
 //!
-//! A request that was sent is on its way whatever becomes of its sender: it arrives after the process has crashed, or after the
-//! call was given up. It is never longer on its way than [`LATEST`], which is below the margin by which a leader gives up its
-//! claim before its Lease ends: what TCP may deliver later than that, no client can take back.
+//! A request that was sent arrives even if its sender crashes or gives up. It is never longer on its way than [`LATEST`], which
+//! is less than the margin by which a leader stops before its Lease ends. No client can take back a request that TCP delivers
+//! later.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,24 +25,23 @@ use crate::record::Record;
 use crate::run::Sabotage;
 use crate::sabotage;
 
-/// No request is longer on its way to the API server.
+/// The longest time that a request takes to the API server.
 pub const LATEST: Duration = Duration::from_millis(1_500);
 
-/// A watch that says nothing for so long is given up, as kube's client does by default. For other requests no patience of a client
-/// is counted on: who sends them must know how long to wait.
+/// A silent watch ends after this time, the default of kube's client. Other requests have no timeout here; callers must set one.
 const SILENCE: Duration = Duration::from_secs(295);
 
-/// One process that talks to the API server and to the cloud.
+/// A process that talks to the API server and to the cloud.
 #[derive(Debug)]
 pub struct Process {
-    /// Who it is: the identity under which it leads.
+    /// The identity under which it leads.
     pub identity: String,
-    /// Which start of it this is.
+    /// The number of its restarts.
     pub incarnation: u64,
     dead: AtomicBool,
     cut: AtomicBool,
     changed: Notify,
-    /// While it stands still: the tasks that wanted to go on meanwhile.
+    /// While it is paused: the tasks to wake afterwards.
     still: Mutex<Option<Vec<Waker>>>,
 }
 
@@ -58,7 +57,7 @@ impl Suspension for Process {
 }
 
 impl Process {
-    /// One that runs.
+    /// A running process.
     pub fn new(identity: &str, incarnation: u64) -> Arc<Self> {
         Arc::new(Self {
             identity: identity.to_owned(),
@@ -70,12 +69,12 @@ impl Process {
         })
     }
 
-    /// It stands still: nothing of it goes on, and its clocks do.
+    /// Pauses all tasks of the process. Its clocks go on.
     fn pause(&self) {
         self.still.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
     }
 
-    /// It goes on, with what comes first by dice.
+    /// Resumes the tasks, in random order.
     fn resume(&self, dice: &mut Dice) {
         let tasks = self.still.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut tasks = tasks.unwrap_or_default();
@@ -84,24 +83,24 @@ impl Process {
         }
     }
 
-    /// It is gone: whatever of it is still about reaches nobody.
+    /// Kills the process. Its remaining requests get no response.
     pub fn kill(&self) {
         self.dead.store(true, Ordering::Relaxed);
         self.changed.notify_waiters();
     }
 
-    /// Cuts it off from everything, or ends that. What was sent while it was cut off is lost.
+    /// Cuts the process off from everything, or reconnects it. Requests sent meanwhile are lost.
     pub fn cut_off(&self, cut: bool) {
         self.cut.store(cut, Ordering::Relaxed);
         self.changed.notify_waiters();
     }
 
-    /// Whether what it says arrives.
+    /// Whether its requests arrive.
     pub fn is_heard(&self) -> bool {
         !self.dead.load(Ordering::Relaxed) && !self.cut.load(Ordering::Relaxed)
     }
 
-    /// Returns when it is cut off or gone.
+    /// Returns when the process is cut off or killed.
     async fn silenced(&self) {
         loop {
             let changed = self.changed.notified();
@@ -113,31 +112,31 @@ impl Process {
     }
 }
 
-/// Told of every mutation that is carried out, before it is.
+/// A callback for each mutation, before it is carried out.
 pub type Witness = Arc<dyn Fn(&Process, &Method, &str) + Send + Sync>;
 
-/// The way from one process to the API server.
+/// The connection of one process to the API server.
 #[derive(Clone)]
 pub struct Wire {
     /// The server.
     pub server: ApiServer,
-    /// Who talks.
+    /// The process.
     pub process: Arc<Process>,
-    /// What goes wrong.
+    /// The faults.
     pub accidents: Accidents,
-    /// What decides how long requests are on their way.
+    /// The seed for all durations.
     pub seed: u64,
-    /// How many there were in this world.
+    /// The number of requests in this world.
     pub sent: Arc<AtomicU64>,
-    /// Where it is written down.
+    /// The log.
     pub record: Record,
-    /// Who watches mutations.
+    /// The callback for mutations.
     pub witness: Witness,
-    /// What is wrong with who talks.
+    /// A bug of the process, to test the rules.
     pub sabotage: Option<Sabotage>,
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Slow,
@@ -146,7 +145,7 @@ enum Fate {
     Refused(u16),
     Conflict,
     AnswerLost,
-    /// It arrives, and its sender stands still so long.
+    /// It arrives, and its sender is paused for this long.
     Paused(Duration),
 }
 
@@ -155,7 +154,7 @@ enum Fate {
 struct Reset;
 
 impl Wire {
-    /// A way that nobody watches.
+    /// A connection without a witness.
     pub fn new(
         server: ApiServer,
         process: Arc<Process>,
@@ -167,7 +166,7 @@ impl Wire {
         Self { server, process, accidents, seed, sent: Arc::default(), record, witness, sabotage: None }
     }
 
-    /// A client at this end of it.
+    /// A client that uses this connection.
     pub fn client(&self) -> Client {
         let wire = self.clone();
         let service = service_fn(move |request| {
@@ -180,7 +179,7 @@ impl Wire {
     async fn call(&self, request: Request<kube::client::Body>) -> Result<Response<Body>, Reset> {
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         if !self.process.is_heard() {
-            // A broken network says nothing; the caller's patience ends it.
+            // A broken network gives no error; only the caller's timeout ends the request.
             if is_watch {
                 sleep(SILENCE).await;
                 return Err(Reset);
@@ -197,7 +196,7 @@ impl Wire {
             self.stand_still(length);
         }
         let wire = self.clone();
-        // On its own: it goes on when the caller is gone.
+        // Spawned, because the request goes on if the caller is gone.
         tokio::spawn(async move {
             sleep(way).await;
             let response = match fate {
@@ -217,7 +216,7 @@ impl Wire {
             };
             let code = response.as_ref().map_or(0, |response| response.status().as_u16());
             let lost = matches!(fate, Some(Fate::AnswerLost));
-            // Renewals that go well are most of what happens, and say nothing.
+            // Successful renewals are most of the traffic and are not logged.
             let tells = writes && !(path.contains("/leases/") && code == 200);
             if tells || fate.is_some() {
                 let how = if lost { " (the answer is lost)" } else { "" };
@@ -227,7 +226,7 @@ impl Wire {
             }
             sleep(way).await;
             if wire.process.is_heard() {
-                // A caller that is gone hears nothing.
+                // The caller may be gone.
                 let _ = answer.send(response.filter(|_| !lost));
             } else {
                 drop_with_caller(answer).await;
@@ -259,7 +258,7 @@ impl Wire {
         sabotage::serve(&self.server, self.sabotage, request, behind).await
     }
 
-    /// How far the server is behind that answers the beginning of a watch: by how many changes, and by how long.
+    /// The staleness of the watch cache that serves a new watch: in changes and in time.
     fn behind(&self, query: Option<&str>) -> (u64, Duration) {
         if !query.is_some_and(|query| query.contains("sendInitialEvents=true")) {
             return (0, Duration::ZERO);
@@ -284,7 +283,7 @@ impl Wire {
         self.record.say(format_args!("{identity}.{incarnation} {method} {path} -> {what}"));
     }
 
-    /// How long a request is on its way, and its answer on the way back.
+    /// How long a request is on its way, and its response on the way back.
     fn way(&self, fate: Option<Fate>) -> Duration {
         let mut dice = Dice::nth(self.seed, "way", self.sent.fetch_add(1, Ordering::Relaxed));
         match fate {
@@ -298,7 +297,7 @@ impl Wire {
         self.accidents.at(Site::Request, |rates, dice| {
             let code = *dice.pick(&[429, 500, 503]).unwrap_or(&500);
             let pause = span(dice, 1_000, 60_000);
-            // Most of what is written are renewals, and in the midst of other work it does more harm.
+            // Most writes are renewals. A pause during other work is more likely to break a rule.
             let paused = match *method {
                 Method::GET => 0,
                 _ if is_lease => rates.paused / 10,
@@ -320,7 +319,7 @@ impl Wire {
         })
     }
 
-    /// The answer as it comes through: the events of a watch one by one, each with its own accidents.
+    /// Passes on the events of a watch one by one, each with its own faults.
     fn watched(&self, response: Response<Body>) -> Response<Body> {
         let (parts, body) = response.into_parts();
         let lines = body.into_data_stream();
@@ -332,7 +331,7 @@ impl Wire {
             let line = tokio::select! {
                 biased;
                 () = wire.process.silenced() => {
-                    // Nothing is heard of a network that is cut; it ends when it is whole again.
+                    // A network that is cut off delivers nothing. The watch ends when the network is back.
                     let _ = timeout(SILENCE, wire.process.heard_again()).await;
                     return None;
                 }
@@ -364,7 +363,7 @@ impl Wire {
 }
 
 impl Process {
-    /// Returns when it is heard (again); never, if it is gone.
+    /// Returns when the process is connected; never, if it was killed.
     async fn heard_again(&self) {
         loop {
             let changed = self.changed.notified();
@@ -376,7 +375,7 @@ impl Process {
     }
 }
 
-/// Says nothing until nobody listens any more.
+/// Waits until the caller gives up.
 async fn drop_with_caller<T>(mut answer: oneshot::Sender<T>) {
     answer.closed().await;
 }

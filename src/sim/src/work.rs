@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use crate::cluster::JobPlan;
 use crate::dice::Dice;
 
-/// How much more important some work is, if it is.
+/// The priorities of some work.
 const PRIORITIES: [i32; 2] = [100, 1_000];
 
-/// A Job with rules, of those that some have.
+/// Adds random rules to a Job.
 pub(crate) fn with_rules(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
     let like_it = json!({"matchLabels": {"job": plan.name}});
     if dice.per_mille(200) {
         plan.spec["priority"] = json!(dice.pick(&PRIORITIES));
     }
     match dice.below(20) {
-        // One on a node, by three rules that come to the same and are not the same.
+        // One pod per node, by one of three different rules.
         0 => plan.spec["topologySpreadConstraints"] = json!([spread("kubernetes.io/hostname", &like_it)]),
         1 | 2 => {
             let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": like_it});

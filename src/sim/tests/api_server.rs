@@ -1,4 +1,4 @@
-//! What no real server is asked: that the same requests have the same answers, and what happens to objects over time.
+//! Checks that a real server cannot answer: that equal requests have equal responses, and changes of objects over time.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ async fn the_clients_watcher_starts_anew_after_a_compaction_and_misses_nothing()
         let mut seen = events.applied_objects().map_ok(|found| found.name_any()).boxed();
         assert_eq!(seen.next().await.expect("an event").expect("an object"), "before");
         let late = format!("late-{streamed}");
-        // While nobody looks, the watch ends and the history is cut.
+        // The watch ends and the history is compacted while the client is away.
         server.drop_watches();
         create(&maps, map(&late)).await;
         server.compact();
@@ -129,7 +129,7 @@ async fn a_quiet_watch_hears_how_far_it_is_every_minute_and_ends_in_time() {
     assert_eq!((bookmarks.count(), events.len()), (2, 2));
 }
 
-/// A client whose watches begin so many changes behind.
+/// A client whose watches begin this many changes behind.
 fn behind(server: &ApiServer, changes: u64) -> Client {
     let server = server.clone();
     let service = tower::service_fn(move |request: axum::http::Request<kube::client::Body>| {
@@ -170,7 +170,7 @@ async fn a_watch_from_a_server_that_is_behind_begins_with_what_was_and_hears_of_
     assert_eq!(first, ["first", "gone"]);
     assert_eq!(later, ["gone goes", "new comes"]);
     assert_eq!(began.elapsed().as_secs(), 3);
-    // What is asked of the store itself is never behind.
+    // Lists without a version are never behind.
     let listed = late.list(&kube::api::ListParams::default()).await.expect("a list");
     assert_eq!(listed.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["first", "new"]);
 }

@@ -1,5 +1,5 @@
-//! Worlds played from their seeds: what the same seed does twice, what holds on bad days, and that the rules see what they are
-//! there for.
+//! Plays worlds from seeds. Tests that equal seeds have equal results, that the rules hold under faults, and that the rules find
+//! the bugs they are made for.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +8,7 @@ use poolwright_sim::accidents::Rates;
 use poolwright_sim::run::{Outcome, Sabotage, Setup, run};
 use poolwright_sim::search::{Report, Search};
 
-/// How many seeds are played; `SEEDS` changes it. The command line plays a thousand with its release build (`make test`).
+/// The number of seeds; `SEEDS` changes it. `make test` plays a thousand with the release build.
 const SEEDS: u64 = 12;
 
 fn setup(seed: u64, rates: Rates) -> Setup {
@@ -25,7 +25,7 @@ fn search(from: u64, seeds: u64, rates: Rates, sabotage: Option<Sabotage>) -> Re
     search.run(&AtomicBool::new(false), &|_| {}).expect("runtimes")
 }
 
-/// No rule was broken; else what happened is told.
+/// Fails with the report if a rule was broken.
 fn assert_unbroken(report: &Report) {
     if let Some(found) = &report.found {
         let outcome = &found.outcome;
@@ -59,7 +59,7 @@ fn many_bad_days_break_no_rule() {
 fn the_same_seed_writes_the_same_record_byte_for_byte() {
     for seed in [7, 8, 9] {
         let first = play(seed, Rates::USUAL);
-        // On another thread, whose random state is another.
+        // Another thread has another random state.
         let second = std::thread::spawn(move || play(seed, Rates::USUAL)).join().expect("no panic");
         for (line, (one, other)) in first.record.lines.iter().zip(&second.record.lines).enumerate() {
             assert_eq!(one, other, "seed {seed}, line {line}");
@@ -96,7 +96,7 @@ fn networks_that_are_cut_leave_nobody_blind_when_they_are_whole_again() {
     assert_unbroken(&report);
 }
 
-/// The rule that is found broken within so many worlds.
+/// The rule that this bug breaks within this many worlds.
 fn broken_by(sabotage: Sabotage, seeds: u64) -> (&'static str, Report) {
     let report = search(1, seeds, Rates::USUAL, Some(sabotage));
     let found =
@@ -118,22 +118,22 @@ fn a_controller_that_orders_under_another_key_each_time_is_found_to_buy_twice() 
 #[test]
 fn claims_without_a_finalizer_are_found_to_be_gone_before_their_instances() {
     let (rule, _) = broken_by(Sabotage::FinalizersVanish, 50);
-    assert_eq!(rule, "no claim is gone while the instance runs that it had");
+    assert_eq!(rule, "no claim is gone while its instance runs");
 }
 
 #[test]
 fn a_replica_that_takes_a_refused_lease_for_its_own_is_found_to_write_beside_the_leader() {
     let (rule, _) = broken_by(Sabotage::LeaseConflictsSwallowed, 200);
-    assert_eq!(rule, "nothing is written while somebody else holds the lease");
+    assert_eq!(rule, "nothing is written while another process holds the Lease");
 }
 
 #[test]
 fn what_cannot_be_terminated_is_found_to_be_left() {
     let rule = broken_without_accidents(Sabotage::NothingTerminates, 5);
-    assert_eq!(rule, "when nothing goes wrong any more all work gets done and then nothing is left");
+    assert_eq!(rule, "after the last fault, all work completes and then nothing is left");
 }
 
-/// The rule that is found broken on good days.
+/// The rule that this bug breaks without faults.
 fn broken_without_accidents(sabotage: Sabotage, seeds: u64) -> &'static str {
     let report = search(1, seeds, Rates::NONE, Some(sabotage));
     let found = report.found.unwrap_or_else(|| panic!("{sabotage:?} is not found within {seeds} worlds"));
@@ -143,24 +143,27 @@ fn broken_without_accidents(sabotage: Sabotage, seeds: u64) -> &'static str {
 #[test]
 fn a_controller_that_orders_nothing_is_found_to_let_work_wait() {
     let rule = broken_without_accidents(Sabotage::NothingIsOrdered, 5);
-    assert!(rule.starts_with("a pod for which a node can be had does not wait"), "{rule}");
+    assert!(rule.starts_with("no pod for which a node can be bought waits"), "{rule}");
 }
 
 #[test]
 fn nodes_that_are_given_back_before_their_pods_come_are_found_to_be_bought_again_and_again() {
     let rule = broken_without_accidents(Sabotage::GivesBackAtOnce, 10);
-    assert!(rule.starts_with("in no hour more instances are launched for a Job"), "{rule}");
+    assert!(rule.starts_with("in each hour, at most this many instances are launched for a Job"), "{rule}");
 }
 
 #[test]
 fn claims_without_a_reason_are_found() {
-    assert_eq!(broken_without_accidents(Sabotage::ReasonsMissing, 5), "a claim says why it was bought");
+    assert_eq!(
+        broken_without_accidents(Sabotage::ReasonsMissing, 5),
+        "every claim records why it was bought"
+    );
 }
 
 #[test]
 fn pods_that_nobody_tells_why_they_wait_are_found() {
     let rule = broken_without_accidents(Sabotage::NothingIsSaid, 20);
-    assert!(rule.starts_with("a pod that waits for longer than ten minutes"), "{rule}");
+    assert!(rule.starts_with("a pod that waits longer than ten minutes"), "{rule}");
 }
 
 #[test]
@@ -172,15 +175,15 @@ fn a_controller_that_sees_no_selectors_and_no_gates_is_found_to_buy_in_vain() {
 #[test]
 fn nodes_that_are_drained_before_there_is_room_elsewhere_are_found() {
     let (rule, _) = broken_by(Sabotage::RoomNotAwaited, 200);
-    assert!(rule.starts_with("no node that is well is drained before there was room"), "{rule}");
+    assert!(rule.starts_with("no healthy node is drained before each of its pods had room"), "{rule}");
 }
 
 #[test]
 fn nodes_without_work_that_are_not_given_back_are_found() {
-    // In the first world their pool may have no more nodes while they are there, so that work waits.
+    // In the first world, their pool's limit keeps work waiting while these nodes exist.
     let report = search(2, 1, Rates::NONE, Some(Sabotage::NothingIsGivenBack));
     let rule = report.found.and_then(|found| found.outcome.violation).expect("it is found").rule;
-    assert!(rule.starts_with("a node without work, while no pod waits"), "{rule}");
+    assert!(rule.starts_with("an empty node is terminated within 30 minutes"), "{rule}");
 }
 
 #[test]
@@ -195,13 +198,13 @@ fn a_controller_that_forgets_what_the_cloud_said_is_found() {
 #[test]
 fn a_controller_that_lets_pods_end_with_their_machines_is_found() {
     let rates = Rates { interrupted: 500, ..Rates::NONE };
-    // Nodes that should be emptied for other reasons are not either, which other rules find.
+    // Nodes are also not emptied for other reasons, which other rules find.
     let broken = |seed| {
         let sabotage = Some(Sabotage::NobodyIsAsked);
         let outcome = run(&Setup { sabotage, keep_record: false, ..setup(seed, rates) }).expect("a runtime");
         outcome.violation.map(|violation| violation.rule)
     };
-    let found = |rule: &'static str| rule.starts_with("no pod was left unasked on a machine that goes");
+    let found = |rule: &'static str| rule.starts_with("every pod is evicted from an interrupted machine");
     assert!((1..=40).filter_map(broken).any(found), "it is not found within 40 worlds");
 }
 

@@ -22,10 +22,10 @@ pub const REGISTERED_LABEL: &str = "poolwright.dev/registered";
 pub const INITIALIZED_LABEL: &str = "poolwright.dev/initialized";
 
 /// Annotation on a node whose cordon is Poolwright's and is lifted when its claim is initialized; its value is
-/// [`GATE_UNTIL_INITIALIZED`].
-pub const GATE_ANNOTATION: &str = "poolwright.dev/cordoned-until";
-/// The value of [`GATE_ANNOTATION`].
-pub const GATE_UNTIL_INITIALIZED: &str = "initialization";
+/// [`CORDONED_UNTIL_INITIALIZED`].
+pub const CORDONED_UNTIL_ANNOTATION: &str = "poolwright.dev/cordoned-until";
+/// The value of [`CORDONED_UNTIL_ANNOTATION`].
+pub const CORDONED_UNTIL_INITIALIZED: &str = "initialization";
 
 /// Annotation on NodeClaims that Poolwright bought because pods lost the place that an earlier plan gave them. It names these pods.
 pub const BOUGHT_AGAIN_ANNOTATION: &str = "poolwright.dev/bought-again";

@@ -1,11 +1,10 @@
-//! A real control plane on loopback, for tests and for the demo: etcd, kube-apiserver and, where asked for,
-//! kube-scheduler, kube-controller-manager and KWOK, started in a directory of their own and gone when their
-//! owner is gone, however it ends.
+//! A real control plane on loopback, for tests and for the demo.
 //!
-//! Here live: starting and stopping those programs, spawning Poolwright's own binary against them, and the helpers
-//! that tests of a cluster need (wait for a condition, apply YAML, a namespace of one's own, and in [`trial`] what users
-//! of Poolwright write and see). What may not live
-//! here: decisions of Poolwright. This room sees the product as its users do, through the API server and the binary.
+//! This crate holds the code that starts and stops etcd, kube-apiserver and, on request, kube-scheduler, kube-controller-manager and
+//! KWOK, in a directory of their own; that runs Poolwright's binary against them; and the helpers of tests on a cluster (wait for a
+//! condition, apply YAML, make a namespace, and in [`trial`] write and see what users do). All programs end when their owner ends.
+//!
+//! It must not contain decisions of Poolwright. It sees the product as users do, through the API server and the binary.
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {

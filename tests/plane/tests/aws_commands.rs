@@ -1,4 +1,4 @@
-//! `poolwright prices`, `gpus` and `check` against moto: the real program, as a person runs it.
+//! `poolwright prices`, `gpus` and `check` against moto, run as a user runs them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,7 +57,7 @@ fn document(output: &Output) -> Value {
 const ACCOUNT: [&str; 4] = ["--provider", "aws", "--aws-region", "us-east-1"];
 
 #[tokio::test]
-async fn prices_of_the_account_say_where_they_are_from_and_an_absent_spot_price_is_unknown() {
+async fn prices_names_the_source_of_each_price_and_reports_missing_spot_prices_as_unknown() {
     let front = front().await;
     let arguments = [&["prices", "--type", "g5", "-o", "json"][..], &ACCOUNT].concat();
     let output = poolwright(&front, None, &arguments).await;
@@ -89,7 +89,7 @@ async fn prices_of_the_account_say_where_they_are_from_and_an_absent_spot_price_
 }
 
 #[tokio::test]
-async fn what_may_not_be_asked_is_an_error_that_names_the_permission() {
+async fn a_denied_call_is_an_error_that_names_the_permission() {
     let front = front().await;
     front.forbid(["ec2:DescribeSpotPriceHistory".to_owned()]);
     let output = poolwright(&front, None, &[&["prices"][..], &ACCOUNT].concat()).await;
@@ -99,7 +99,7 @@ async fn what_may_not_be_asked_is_an_error_that_names_the_permission() {
 }
 
 #[tokio::test]
-async fn gpus_of_the_account_are_listed_with_what_a_catalogue_does_not_say() {
+async fn gpus_lists_the_types_of_the_account_with_facts_beyond_the_catalogue() {
     let front = front().await;
     let output = poolwright(&front, None, &[&["gpus", "-o", "json"][..], &ACCOUNT].concat()).await;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -140,7 +140,7 @@ fn manifest(spec: &Value) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_check_of_a_cluster_and_an_account_says_what_is_wrong_with_its_fix_and_changes_nothing() {
+async fn check_reports_problems_with_fixes_and_changes_nothing() {
     let front = front().await;
     let account = Account::prepare(&front).await.unwrap();
     let plane = ControlPlane::shared(Options::api_server_only()).await.unwrap();
@@ -231,7 +231,7 @@ async fn a_check_of_a_cluster_and_an_account_says_what_is_wrong_with_its_fix_and
 }
 
 #[tokio::test]
-async fn the_right_to_make_bootstrap_tokens_is_asked_for_where_nodes_join_with_kubeadm_and_nowhere_else() {
+async fn check_tests_the_right_to_make_bootstrap_tokens_only_for_kubeadm_nodes() {
     let front = front().await;
     let account = Account::prepare(&front).await.unwrap();
     let plane = ControlPlane::shared(Options::api_server_only()).await.unwrap();
@@ -259,7 +259,7 @@ async fn the_right_to_make_bootstrap_tokens_is_asked_for_where_nodes_join_with_k
 }
 
 #[tokio::test]
-async fn without_a_cluster_or_with_credentials_that_have_expired_a_check_says_so_and_what_it_could_not_see() {
+async fn check_reports_an_unreachable_cluster_and_expired_credentials() {
     let front = front().await;
     let expired = [("sts:GetCallerIdentity".to_owned(), "ExpiredToken".to_owned())];
     front.fail(expired);
@@ -295,7 +295,7 @@ fn without_credentials(command: &mut Command, front: &Front, silent: &TcpListene
 }
 
 #[tokio::test]
-async fn without_any_credentials_every_command_ends_and_says_how_to_give_some_and_nothing_is_called() {
+async fn every_command_without_credentials_fails_before_any_call_and_says_how_to_set_them() {
     let front = front().await;
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let run = async |arguments: &[&str]| {
@@ -323,7 +323,7 @@ async fn without_any_credentials_every_command_ends_and_says_how_to_give_some_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_without_any_credentials_says_so_on_the_class_and_launches_nothing() {
+async fn a_controller_without_credentials_reports_it_on_the_node_class_and_launches_nothing() {
     let front = front().await;
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let plane = ControlPlane::start(Options::api_server_only()).await.unwrap();
@@ -358,7 +358,7 @@ async fn a_controller_without_any_credentials_says_so_on_the_class_and_launches_
 }
 
 #[tokio::test]
-async fn the_template_of_the_documents_makes_the_queue_and_the_role_that_a_check_looks_for() {
+async fn the_cloudformation_template_creates_the_queue_and_role_that_check_expects() {
     let front = front().await;
     let account = Account::prepare(&front).await.unwrap();
     let cluster = unique("stack");

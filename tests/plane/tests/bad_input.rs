@@ -1,4 +1,4 @@
-//! What cannot be done, and how its users learn why.
+//! Requests that Poolwright cannot fulfil, and how users learn why.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -19,7 +19,7 @@ fn gpu_pod(name: &str, pool: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_pool_without_its_node_class_says_so_and_so_does_its_pod() {
+async fn a_pool_and_its_pod_report_a_missing_node_class() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("classless"), cluster.namespace("classless").await.unwrap());
     cluster.apply("", &[node_pool(&name, json!({}))]).await.unwrap();
@@ -40,7 +40,7 @@ async fn a_pool_without_its_node_class_says_so_and_so_does_its_pod() {
 }
 
 #[tokio::test]
-async fn a_pool_whose_requirements_contradict_each_other_buys_nothing_and_says_which() {
+async fn a_pool_with_contradicting_requirements_buys_nothing_and_names_them() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("contradiction"), cluster.namespace("contradiction").await.unwrap());
     let requirements = json!([
@@ -108,17 +108,17 @@ async fn only_one_is_bought(limit: Value, named: &str) {
 }
 
 #[tokio::test]
-async fn a_limit_on_nodes_buys_what_fits_and_names_itself() {
+async fn a_pool_buys_up_to_its_node_limit_and_reports_the_limit() {
     only_one_is_bought(json!({"nodes": 1}), "nodes = 1").await;
 }
 
 #[tokio::test]
-async fn a_limit_on_dollars_buys_what_fits_and_names_itself() {
+async fn a_pool_buys_up_to_its_cost_limit_and_reports_the_limit() {
     only_one_is_bought(json!({"usdPerHour": "1.9"}), "usdPerHour = 1.9").await;
 }
 
 #[tokio::test]
-async fn rules_about_other_pods_that_cannot_be_kept_are_named_and_all_other_pods_are_served() {
+async fn unsatisfiable_pod_affinity_is_reported_and_other_pods_get_nodes() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("company"), cluster.namespace("company").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
@@ -149,7 +149,7 @@ async fn rules_about_other_pods_that_cannot_be_kept_are_named_and_all_other_pods
 }
 
 #[tokio::test]
-async fn pods_with_rules_that_are_not_modelled_are_left_alone_and_told_which_rule() {
+async fn a_pod_with_an_unmodelled_rule_is_ignored_and_an_event_names_the_rule() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("rules"), cluster.namespace("rules").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
@@ -197,7 +197,7 @@ async fn pods_with_rules_that_are_not_modelled_are_left_alone_and_told_which_rul
 }
 
 #[tokio::test]
-async fn a_pod_that_nothing_fits_is_told_the_nearest_miss() {
+async fn an_event_tells_an_unplaceable_pod_the_nearest_miss() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("miss"), cluster.namespace("miss").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
@@ -238,7 +238,7 @@ async fn install_lax_crds(plane: &ControlPlane, crds: &Path) {
 }
 
 #[tokio::test]
-async fn objects_that_cannot_be_read_stop_nothing() {
+async fn unreadable_objects_do_not_stop_the_controller() {
     let plane = ControlPlane::start(Options::everything()).await.unwrap();
     let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
     install_lax_crds(&plane, &crds).await;

@@ -1,4 +1,4 @@
-//! What goes wrong in a cloud, and what is done about it.
+//! Failures of a cloud, and how Poolwright handles them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -61,7 +61,7 @@ async fn said_of_claims(cluster: &Cluster, pool: &str, reason: &str) -> anyhow::
 }
 
 #[tokio::test]
-async fn when_the_cheapest_is_out_of_stock_the_next_cheapest_is_launched_for_the_same_claim() {
+async fn a_claim_launches_the_next_cheapest_offering_after_a_stock_out() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("next-best"), cluster.namespace("next-best").await.unwrap());
     // 0.9776 and 1.006 $/h: near enough to stand in for each other.
@@ -91,7 +91,7 @@ async fn when_the_cheapest_is_out_of_stock_the_next_cheapest_is_launched_for_the
 }
 
 #[tokio::test]
-async fn a_preferred_type_is_bought_while_it_is_cheap_enough_and_another_one_when_it_is_out_of_stock() {
+async fn a_preferred_type_is_bought_while_cheap_enough_and_in_stock() {
     let (_, cluster) = trial().await;
     let namespace = cluster.namespace("preferred").await.unwrap();
     let (stocked, empty) = (unique("stocked"), unique("empty"));
@@ -127,7 +127,7 @@ async fn a_preferred_type_is_bought_while_it_is_cheap_enough_and_another_one_whe
 }
 
 #[tokio::test]
-async fn when_everything_is_out_of_stock_nothing_is_left_behind_and_it_recovers_by_itself() {
+async fn a_complete_stock_out_leaves_nothing_behind_and_ends_by_itself() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("sold-out"), cluster.namespace("sold-out").await.unwrap());
     let class = |faults: Value| node_class(&name, json!({"faults": faults}));
@@ -156,7 +156,7 @@ async fn when_everything_is_out_of_stock_nothing_is_left_behind_and_it_recovers_
 }
 
 #[tokio::test]
-async fn a_node_that_lacks_a_gpu_is_never_opened_and_is_replaced() {
+async fn a_node_that_lacks_a_gpu_never_opens_and_is_replaced() {
     let (trial, cluster) = trial().await;
     let (name, namespace) = (unique("missing-gpu"), cluster.namespace("missing-gpu").await.unwrap());
     let class = |missing: u32| node_class(&name, json!({"faults": {"missingGpus": missing}}));
@@ -232,7 +232,7 @@ fn watch_for_open_nodes_without(
 }
 
 #[tokio::test]
-async fn an_instance_whose_node_never_joins_is_given_back_and_another_offering_is_bought() {
+async fn a_node_that_never_joins_is_replaced_with_another_offering() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("never-joins"), cluster.namespace("never-joins").await.unwrap());
     let class = node_class(&name, json!({"faults": {"neverRegister": [{"instanceType": "g6.2xlarge"}]}}));
@@ -263,7 +263,7 @@ async fn an_instance_whose_node_never_joins_is_given_back_and_another_offering_i
 }
 
 #[tokio::test]
-async fn a_cloud_that_throttles_and_then_fails_is_asked_again_until_one_instance_is_there() {
+async fn a_throttled_and_failing_launch_is_repeated_until_one_instance_exists() {
     let (trial, cluster) = trial().await;
     let (name, namespace) = (unique("throttled"), cluster.namespace("throttled").await.unwrap());
     let class = |error: Option<&str>| match error {

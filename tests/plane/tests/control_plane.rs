@@ -1,4 +1,4 @@
-//! The harness keeps its promises: a cluster comes up, fake nodes carry pods, and nothing is left behind.
+//! Tests of the harness: a cluster starts, fake nodes run pods, and nothing is left behind.
 
 use std::path::Path;
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn is_ready(node: &Node) -> bool {
 }
 
 #[tokio::test]
-async fn pods_run_on_a_fake_gpu_node_and_go_when_deleted() {
+async fn pods_run_on_a_fake_gpu_node_and_end_when_deleted() {
     let plane = ControlPlane::shared(Options::everything()).await.unwrap();
     let client = plane.client().unwrap();
     let namespace = create_namespace(&client, "harness").await.unwrap();
@@ -115,7 +115,7 @@ async fn pods_run_on_a_fake_gpu_node_and_go_when_deleted() {
 }
 
 #[tokio::test]
-async fn a_pod_of_a_job_completes_after_the_time_its_annotation_gives() {
+async fn a_job_pod_completes_after_the_time_in_its_annotation() {
     let plane = ControlPlane::shared(Options::everything()).await.unwrap();
     let client = plane.client().unwrap();
     let namespace = create_namespace(&client, "harness").await.unwrap();
@@ -193,7 +193,7 @@ async fn a_detached_control_plane_runs_until_its_script_is_run() {
 }
 
 #[tokio::test]
-async fn a_wrong_object_is_named_with_what_is_wrong() {
+async fn an_invalid_object_is_reported_with_its_problem() {
     let plane = ControlPlane::shared(Options::everything()).await.unwrap();
     let client = plane.client().unwrap();
     let unserved = "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}";

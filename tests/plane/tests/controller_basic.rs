@@ -1,5 +1,4 @@
-//! The whole loop on a real control plane, in one process with the test: pods wait, nodes come, pods are bound, pods go,
-//! nodes go.
+//! The whole loop on a real control plane, in the process of the test: pods get nodes, and both end.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -116,7 +115,7 @@ async fn create_pods(client: &Client, namespace: &str, count: usize) -> anyhow::
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_pods_of_one_gpu_get_the_cheapest_nodes_and_leave_nothing_behind() {
+async fn two_gpu_pods_get_the_cheapest_nodes_and_leave_nothing_behind() {
     let plane = ControlPlane::start(Options::everything()).await.unwrap();
     let client = plane.client().unwrap();
     install_crds(&client, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).await.unwrap();

@@ -1,4 +1,4 @@
-//! The CRDs on a real API server: they install, and their rules accept and reject what the table says.
+//! The CRDs on a real API server: they install, and accept and reject the cases of a table.
 
 #[path = "../../../providers/registry/tests/crds/cases.rs"]
 mod cases;
@@ -85,7 +85,7 @@ async fn check(client: &Client, cases: &Cases, case: &Case) {
 }
 
 #[tokio::test]
-async fn the_api_server_accepts_and_rejects_as_the_table_says() {
+async fn the_api_server_accepts_and_rejects_the_cases_of_the_table() {
     let (_plane, client) = with_crds().await;
     let cases = Cases::load();
     for case in &cases.cases {
@@ -94,7 +94,7 @@ async fn the_api_server_accepts_and_rejects_as_the_table_says() {
 }
 
 #[tokio::test]
-async fn objects_come_back_from_the_api_server_as_the_types_say_with_defaults_filled_in() {
+async fn objects_round_trip_through_the_api_server_with_defaults() {
     let (_plane, client) = with_crds().await;
     let cases = Cases::load();
     let stored = |kind: &str| {
@@ -116,7 +116,7 @@ async fn objects_come_back_from_the_api_server_as_the_types_say_with_defaults_fi
 }
 
 #[tokio::test]
-async fn kubectl_shows_what_a_pool_and_a_claim_cost_and_whether_they_are_healthy() {
+async fn kubectl_shows_the_cost_and_health_of_pools_and_claims() {
     let (_plane, client) = with_crds().await;
     let cases = Cases::load();
     let ready = |kind: &str| {

@@ -1,5 +1,5 @@
-//! The documents as a test: links lead somewhere, named files exist, sentences are short, and the architecture is short enough to be
-//! read in ten minutes.
+//! Tests of the documents: links have targets, named files exist, sentences are short, and the architecture page takes at most ten
+//! minutes to read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -190,13 +190,13 @@ fn sentences(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_link_of_the_documents_leads_somewhere() {
+fn every_link_in_the_documents_has_a_target() {
     let broken = broken_links(&pages(), |path| root().join(path).exists());
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
 #[test]
-fn every_file_that_the_architecture_and_the_designs_name_exists() {
+fn every_file_named_in_the_architecture_and_design_pages_exists() {
     let mut missing = Vec::new();
     for (page, text) in pages() {
         if page == Path::new("docs/architecture.md") || page.starts_with("docs/design") {
@@ -208,13 +208,13 @@ fn every_file_that_the_architecture_and_the_designs_name_exists() {
 }
 
 #[test]
-fn the_architecture_is_read_in_ten_minutes() {
+fn the_architecture_page_takes_ten_minutes_to_read() {
     let words = pages()[Path::new("docs/architecture.md")].split_whitespace().count();
     assert!(words <= WORDS_OF_THE_ARCHITECTURE, "docs/architecture.md has {words} words");
 }
 
 #[test]
-fn no_sentence_of_the_documents_is_long() {
+fn the_documents_contain_no_long_sentences() {
     let mut long = Vec::new();
     for (page, text) in pages() {
         for sentence in sentences(&text) {
@@ -228,7 +228,7 @@ fn no_sentence_of_the_documents_is_long() {
 }
 
 #[test]
-fn every_page_is_in_the_list_of_pages() {
+fn the_list_of_pages_contains_every_page() {
     let pages = pages();
     let folder = Path::new("docs");
     let list = without_code(&pages[Path::new("docs/README.md")]);
@@ -248,7 +248,7 @@ fn every_page_is_in_the_list_of_pages() {
 }
 
 #[test]
-fn a_link_to_a_missing_page_or_heading_is_named() {
+fn a_link_to_a_missing_page_or_heading_is_reported() {
     let page = "# A page\n[one](other.md) [two](#a-page) [three](#none) [four](https://example.com/none)\n\n```\n[five](none.md)\n```\n";
     let pages = BTreeMap::from([(PathBuf::from("docs/page.md"), page.to_owned())]);
     let broken = broken_links(&pages, |path| path == Path::new("docs/page.md"));
@@ -259,14 +259,14 @@ fn a_link_to_a_missing_page_or_heading_is_named() {
 }
 
 #[test]
-fn a_named_file_may_be_in_a_folder_that_the_page_names() {
+fn a_page_may_name_a_file_below_a_folder_that_it_names() {
     let page = "In `src/core`, `plan/` and `plan/rounds.rs` plan; `poolwright.dev/nodepool` is a label, `/metrics` an address.";
     let exists = |path: &Path| [Path::new("src/core"), Path::new("src/core/src/plan/")].contains(&path);
     assert_eq!(missing_files(page, exists), ["plan/rounds.rs"]);
 }
 
 #[test]
-fn points_and_headings_end_sentences_and_tables_and_code_have_none() {
+fn periods_and_headings_end_sentences_and_tables_and_code_do_not_count() {
     let page = "# Head\nOne two\nthree: four.\n\n- five [six](seven.md#eight)\n- nine\n\n| ten |\n\n```\neleven\n```\n";
     assert_eq!(sentences(page), ["One two three:", "four.", "five six", "nine"]);
 }

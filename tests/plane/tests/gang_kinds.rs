@@ -1,5 +1,5 @@
-//! JobSets and LeaderWorkerSets, by the CRDs of their projects: installed while the controller runs, and planned whole when
-//! their leader alone is there. Their controllers are played here, object by object, as the real ones make them.
+//! JobSets and LeaderWorkerSets, with the CRDs of their projects, which are installed while the controller runs. Poolwright plans a
+//! whole gang when only its leader exists. The test acts as their controllers.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -75,7 +75,7 @@ async fn bought_whole(cluster: &Cluster, pool: &str, to_come: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_job_set_whose_leader_alone_is_there_is_bought_once_and_whole() {
+async fn a_jobset_gets_all_its_nodes_when_only_its_leader_exists() {
     let (_, cluster) = cluster().await;
     let (name, namespace) = (unique("jobset"), cluster.namespace("jobset").await.unwrap());
     let class = node_class(&name, json!({"registrationDelay": "10s"}));
@@ -100,7 +100,7 @@ async fn a_job_set_whose_leader_alone_is_there_is_bought_once_and_whole() {
 }
 
 #[tokio::test]
-async fn a_leader_worker_set_is_bought_with_its_workers_before_they_are_there() {
+async fn a_leaderworkerset_gets_nodes_for_workers_that_do_not_exist_yet() {
     let (_, cluster) = cluster().await;
     let (name, namespace) = (unique("lws"), cluster.namespace("lws").await.unwrap());
     let class = node_class(&name, json!({"registrationDelay": "10s"}));
@@ -131,7 +131,7 @@ async fn a_leader_worker_set_is_bought_with_its_workers_before_they_are_there() 
 }
 
 #[tokio::test]
-async fn a_budget_that_can_never_be_met_is_told_on_itself_and_on_its_pod_which_is_served() {
+async fn events_report_an_unsatisfiable_budget_on_the_budget_and_its_pod() {
     let (_, cluster) = cluster().await;
     let (name, namespace) = (unique("budget"), cluster.namespace("budget").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();

@@ -1,12 +1,10 @@
-//! Killed in every state of a claim's life: nothing is bought twice, nothing is left behind, and all work runs.
+//! The controller is killed at every stage of a claim's life. It buys nothing twice, leaves nothing behind, and all pods run.
 //!
-//! One scenario leads two nodes from the intent to buy them over their replacement to their end. At each point of it the
-//! controller is killed as `kill -9` does, as soon as the API shows that point; what must hold then is looked at while
-//! nobody acts, and the next controller takes it from there. States that last for milliseconds are held: the write that would end them is
-//! refused ([`Hold`]), the scheduler is stopped, or a finalizer keeps the object. All of that changes between a kill and the
-//! next start. There is no chance in it: every run has the same kills.
+//! One scenario buys two nodes, replaces them and ends them. At each point the test kills the controller as soon as the API shows
+//! that point, checks the state, and starts the next controller. Short states are held: by refused writes ([`Hold`]), a stopped
+//! scheduler or a finalizer. Every run has the same kills.
 //!
-//! `KILLS=100` repeats the scenario until so many kills were made.
+//! `KILLS=100` repeats the scenario until that many kills happened.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -521,7 +519,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn killed_at_every_point_of_a_claims_life_it_buys_nothing_twice_and_leaves_nothing_behind() {
+async fn a_controller_killed_at_every_stage_buys_nothing_twice_and_leaves_nothing_behind() {
     let wanted: usize = measurement::variable("KILLS", 0).unwrap();
     let mut scene = Scene::start().await.unwrap();
     let witness = Witness::start(&scene.cluster).await.unwrap();

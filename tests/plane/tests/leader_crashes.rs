@@ -1,4 +1,4 @@
-//! Killed at any moment, restarted, doubled, stopped and going on: nothing is bought twice and nothing is left behind.
+//! Controllers that are killed, restarted, run twice, or paused. They buy nothing twice and leave nothing behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -77,7 +77,7 @@ async fn run_and_kill(plane: &ControlPlane, random: &mut Random) {
 }
 
 #[tokio::test]
-async fn killed_at_random_times_while_it_buys_for_forty_pods_it_buys_each_node_once() {
+async fn a_controller_killed_at_random_times_buys_each_node_once() {
     const WAVES: usize = 8;
     const PODS: usize = 40;
     // `KILLS` for more.
@@ -128,7 +128,7 @@ async fn killed_at_random_times_while_it_buys_for_forty_pods_it_buys_each_node_o
 }
 
 #[tokio::test]
-async fn of_two_controllers_one_acts_and_the_other_takes_over_when_it_is_killed() {
+async fn a_second_controller_takes_over_when_the_leader_is_killed() {
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let namespace = cluster.namespace("pair").await.unwrap();
@@ -247,7 +247,7 @@ async fn writes_of(cluster: &Cluster, user: &str) -> anyhow::Result<f64> {
 }
 
 #[tokio::test]
-async fn a_leader_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on_and_follows() {
+async fn a_leader_paused_for_longer_than_its_lease_writes_nothing_afterwards() {
     const FIRST: &str = "first";
     const LATE: usize = 24;
     let plane = Trial::plane_without_controller().await.unwrap();

@@ -1,4 +1,4 @@
-//! `poolwright plan` against a cluster: says what would be bought, buys nothing, and the controller then buys just that.
+//! `poolwright plan` against a cluster: it prints the purchases and buys nothing. The controller then buys exactly that.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use poolwright_plane::{install_crds, poolwright_binary, unique, wait_for};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_plan_for_the_cluster_buys_nothing_and_the_controller_then_buys_what_it_said() {
+async fn plan_buys_nothing_and_the_controller_then_buys_the_same_nodes() {
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let namespace = cluster.namespace("plan").await.unwrap();
@@ -101,7 +101,7 @@ fn with_a_third_cloud() -> PathBuf {
 }
 
 #[tokio::test]
-async fn the_controller_launches_in_a_cloud_that_is_known_by_its_registration_alone() {
+async fn the_controller_launches_in_a_cloud_known_only_by_its_registration() {
     let program = with_a_third_cloud();
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());

@@ -1,4 +1,4 @@
-//! PodGroups on a real API server that serves them and a real scheduler that places gangs together.
+//! PodGroups on a real API server, with a real scheduler that places gangs together.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn member(group: &str, at: usize, pool: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_gang_that_arrives_over_time_is_bought_once_and_whole_and_bound_together() {
+async fn a_slowly_arriving_gang_gets_all_its_nodes_in_one_plan() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("podgroup"), cluster.namespace("podgroup").await.unwrap());
     let class = node_class(&name, json!({"registrationDelay": "3s"}));
@@ -90,7 +90,7 @@ async fn a_gang_that_arrives_over_time_is_bought_once_and_whole_and_bound_togeth
 }
 
 #[tokio::test]
-async fn a_gang_that_cannot_be_had_whole_buys_nothing_until_it_can_and_says_why() {
+async fn an_unplaceable_gang_buys_nothing_and_reports_why() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("part"), cluster.namespace("part").await.unwrap());
     let limited =
@@ -110,7 +110,7 @@ async fn a_gang_that_cannot_be_had_whole_buys_nothing_until_it_can_and_says_why(
 }
 
 #[tokio::test]
-async fn a_podgroup_that_is_missing_is_named_and_its_pods_are_served_once_it_is_there() {
+async fn pods_of_a_missing_podgroup_wait_until_it_exists() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("missing"), cluster.namespace("missing").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();

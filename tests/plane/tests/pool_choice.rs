@@ -1,4 +1,4 @@
-//! Which pool and which type: weights, limits, taints and what DaemonSets take.
+//! The choice of pool and type: weights, limits, taints and the overhead of DaemonSets.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn bought(claims: &[NodeClaim]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_heavier_pool_goes_first_and_the_lighter_one_takes_what_its_limit_leaves() {
+async fn pools_with_a_higher_weight_buy_first_up_to_their_limit() {
     let cluster = cluster().await;
     let (heavy, light) = (unique("heavy"), unique("light"));
     let namespace = cluster.namespace("weights").await.unwrap();
@@ -58,7 +58,7 @@ async fn the_heavier_pool_goes_first_and_the_lighter_one_takes_what_its_limit_le
 }
 
 #[tokio::test]
-async fn what_a_daemonset_takes_of_every_node_makes_the_smallest_type_too_small() {
+async fn the_overhead_of_daemonsets_excludes_the_smallest_type() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("overhead"), cluster.namespace("overhead").await.unwrap());
     let pool = node_pool(
@@ -103,7 +103,7 @@ fn home(pod: &Pod) -> String {
 }
 
 #[tokio::test]
-async fn a_tainted_pool_buys_for_pods_that_tolerate_it_and_tells_the_others_why_not() {
+async fn a_tainted_pool_buys_only_for_tolerating_pods_and_tells_the_rest_why() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("tainted"), cluster.namespace("tainted").await.unwrap());
     let taint = json!({"key": "example.com/dedicated", "value": "research", "effect": "NoSchedule"});
@@ -136,7 +136,7 @@ async fn a_tainted_pool_buys_for_pods_that_tolerate_it_and_tells_the_others_why_
 }
 
 #[tokio::test]
-async fn money_paid_beforehand_is_used_before_anything_is_bought_and_is_not_counted_twice() {
+async fn commitments_are_used_first_and_counted_once() {
     // As much as one g5.2xlarge uses.
     let file = std::env::temp_dir().join(format!("{}.yaml", unique("commitments")));
     std::fs::write(&file, "commitments: [{name: plan, usdPerHour: 0.5, rates: {g5.2xlarge: 0.5}}]").unwrap();

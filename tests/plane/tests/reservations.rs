@@ -1,4 +1,4 @@
-//! New nodes take only the pods they were bought for: the plan is what happens, on the real scheduler.
+//! Reservations: on the real scheduler, new nodes take only the pods that they were bought for.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ async fn nodes_without_reservation(cluster: &Cluster, pool: &str) -> Vec<Node> {
 }
 
 #[tokio::test]
-async fn a_small_pod_that_would_fit_everywhere_does_not_take_the_large_ones_node() {
+async fn a_small_pod_does_not_take_the_node_of_a_large_pod() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("thief"), cluster.namespace("thief").await.unwrap());
     let requirements = json!([
@@ -89,7 +89,7 @@ async fn a_small_pod_that_would_fit_everywhere_does_not_take_the_large_ones_node
 }
 
 #[tokio::test]
-async fn small_scale_ups_of_the_trace_cost_what_was_planned() {
+async fn small_scale_ups_of_the_trace_have_the_planned_cost() {
     for seed in [11, 12] {
         let cluster = cluster().await;
         let (name, namespace) = (unique("wave"), cluster.namespace("wave").await.unwrap());
@@ -118,7 +118,7 @@ async fn small_scale_ups_of_the_trace_cost_what_was_planned() {
 }
 
 #[tokio::test]
-async fn a_reservation_is_lifted_although_its_pod_never_comes() {
+async fn a_reservation_ends_although_its_pod_never_comes() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("waits"), cluster.namespace("waits").await.unwrap());
     let class = node_class(&name, json!({"registrationDelay": "3s"}));
@@ -147,7 +147,7 @@ async fn a_reservation_is_lifted_although_its_pod_never_comes() {
 }
 
 #[tokio::test]
-async fn a_controller_killed_between_opening_and_letting_in_goes_on() {
+async fn a_controller_killed_between_open_and_toleration_continues() {
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let namespace = cluster.namespace("killed").await.unwrap();
@@ -257,7 +257,7 @@ fn as_controller(plane: &ControlPlane) -> Client {
 }
 
 #[tokio::test]
-async fn with_the_documented_rights_and_policy_nodes_are_reserved_and_nothing_else_of_a_pod_can_be_changed() {
+async fn the_documented_rights_allow_reservations_and_no_other_change_of_a_pod() {
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let kubeconfig = service_account(&plane, None).await;
@@ -324,7 +324,7 @@ async fn with_the_documented_rights_and_policy_nodes_are_reserved_and_nothing_el
 }
 
 #[tokio::test]
-async fn without_the_right_to_patch_pods_they_are_nominated_and_it_is_said_once() {
+async fn without_the_right_to_patch_pods_they_are_nominated() {
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let kubeconfig = service_account(&plane, Some(("pods", "patch"))).await.display().to_string();

@@ -1,4 +1,4 @@
-//! What kube-scheduler is started with holds for plans too: the file is the very one that the scheduler of the plane has.
+//! Plans follow the configuration file of kube-scheduler. The scheduler of the control plane reads the same file.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn deployment(name: &str, replicas: u32) -> Value {
 }
 
 #[tokio::test]
-async fn pods_are_bound_as_planned_where_the_scheduler_spreads_them_by_default_and_adds_affinity() {
+async fn the_plan_follows_default_spreading_and_added_affinity_of_the_scheduler() {
     let options = Options::everything().with_profiles(PROFILES);
     let plane = Trial::plane_with(options).await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());

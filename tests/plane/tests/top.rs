@@ -1,4 +1,4 @@
-//! `poolwright top --once` on a real cluster: it says what is there, what is being done, and why.
+//! `poolwright top --once` on a real cluster: it shows the nodes, what Poolwright does now, and why.
 
 use std::process::Command;
 
@@ -28,7 +28,7 @@ fn find<'a>(list: &'a Value, field: &str, says: &str) -> anyhow::Result<&'a Valu
 }
 
 #[tokio::test]
-async fn what_is_there_and_what_is_being_done_is_said_while_a_node_comes_and_goes() {
+async fn top_shows_a_node_while_it_starts_and_ends() {
     let trial = Trial::shared(&["--batch-idle", "300ms", "--list-interval", "1s"]).await.unwrap();
     let (plane, cluster) = (trial.plane(), trial.cluster().unwrap());
     let empty = top(plane, &[]).unwrap();

@@ -1,4 +1,4 @@
-//! A mixed wave of a real trace: what happens is what was planned, and then nothing more.
+//! A wave of pods from a real trace gets the planned nodes and no more.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const PODS: usize = 60;
 
 #[tokio::test]
-async fn sixty_pods_of_the_trace_get_the_nodes_of_the_plan_and_then_no_more() {
+async fn sixty_pods_of_the_trace_get_exactly_the_planned_nodes() {
     // One batch, solved to the end, also on a machine that is busy: the plan from a file is one.
     let trial = Trial::start(&["--batch-idle", "3s", "--time-limit", "10s"]).await.unwrap();
     let cluster = trial.cluster().unwrap();

@@ -6,14 +6,14 @@
 use serde_json::{Value, json};
 
 use super::facts::{ClusterFacts, NodeFacts};
-use super::mime::{Part, archive, users_parts};
+use super::mime::{Part, archive, archive_parts};
 use super::problem::Problem;
 use super::{kubelet_configuration, label_flag, pretty, taints};
 
 const NODE_CONFIG: &str = "application/node.eks.aws";
 
-pub(super) fn write(cluster: &ClusterFacts, node: &NodeFacts, own: &str) -> Result<String, Problem> {
-    let mut all = own_parts(own)?;
+pub(super) fn write(cluster: &ClusterFacts, node: &NodeFacts, user_data: &str) -> Result<String, Problem> {
+    let mut all = user_data_parts(user_data)?;
     all.push(Part::new(NODE_CONFIG, &pretty(&node_config(cluster, node)?)));
     Ok(archive(&all))
 }
@@ -49,12 +49,12 @@ fn node_config(cluster: &ClusterFacts, node: &NodeFacts) -> Result<Value, Proble
 }
 
 /// The user's own text as parts of an archive.
-fn own_parts(own: &str) -> Result<Vec<Part>, Problem> {
-    if let Some(parts) = users_parts(own)? {
+fn user_data_parts(user_data: &str) -> Result<Vec<Part>, Problem> {
+    if let Some(parts) = archive_parts(user_data)? {
         return Ok(parts);
     }
-    if own.lines().any(|line| line.starts_with("apiVersion: node.eks.aws/")) {
-        return Ok(vec![Part::new(NODE_CONFIG, own)]);
+    if user_data.lines().any(|line| line.starts_with("apiVersion: node.eks.aws/")) {
+        return Ok(vec![Part::new(NODE_CONFIG, user_data)]);
     }
     let forms = "a MIME archive, a script that begins with #!, a text that begins with #cloud-config, or a NodeConfig with its apiVersion";
     Err(Problem::Form { family: "AL2023", forms })

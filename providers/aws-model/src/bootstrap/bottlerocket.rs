@@ -37,15 +37,15 @@ pub(super) fn write(
     cluster: &ClusterFacts,
     node: &NodeFacts,
     nvidia: Option<&NvidiaPlugin>,
-    own: &str,
+    user_data: &str,
 ) -> Result<String, Problem> {
     if node.kubelet.pods_per_core.is_some() {
         return Err(Problem::PodsPerCore);
     }
     // The parser's own words repeat the line, which may hold a secret.
-    let mut document: Table = own.parse().map_err(|error: toml::de::Error| {
-        let at = error.span().map_or(0, |span| span.start).min(own.len());
-        Problem::Toml { line: own.get(..at).unwrap_or(own).matches('\n').count() + 1 }
+    let mut document: Table = user_data.parse().map_err(|error: toml::de::Error| {
+        let at = error.span().map_or(0, |span| span.start).min(user_data.len());
+        Problem::Toml { line: user_data.get(..at).unwrap_or(user_data).matches('\n').count() + 1 }
     })?;
     kubernetes(table(&mut document, &["settings", "kubernetes"])?, cluster, node)?;
     if node.instance_store_raid {

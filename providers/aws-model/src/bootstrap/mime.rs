@@ -33,8 +33,8 @@ impl Part {
 }
 
 /// The user's own text as parts of an archive, where it is an archive, a script or a cloud-config; none where it is empty.
-pub(super) fn users_parts(own: &str) -> Result<Option<Vec<Part>>, Problem> {
-    let start = own.trim_start();
+pub(super) fn archive_parts(user_data: &str) -> Result<Option<Vec<Part>>, Problem> {
+    let start = user_data.trim_start();
     if start.is_empty() {
         Ok(Some(Vec::new()))
     } else if is_mime(start) {

@@ -33,27 +33,36 @@ pub fn user_data(
     cluster: &ClusterFacts,
     node: &NodeFacts,
     family: &Family,
-    own: Option<&UserData>,
+    user_data: Option<&UserData>,
 ) -> Result<UserData, BootstrapError> {
-    let own = own.map_or("", UserData::as_str);
-    write(cluster, node, family, own)
+    let user_data = user_data.map_or("", UserData::as_str);
+    write(cluster, node, family, user_data)
         .and_then(|text| {
-            let (bytes, own) = (text.len(), own.len());
-            if bytes > MAX_BYTES { Err(Problem::TooLarge { bytes, own }) } else { Ok(UserData::from(text)) }
+            let (bytes, user_data) = (text.len(), user_data.len());
+            if bytes > MAX_BYTES {
+                Err(Problem::TooLarge { bytes, user_data })
+            } else {
+                Ok(UserData::from(text))
+            }
         })
         .map_err(|problem| BootstrapError { object: object.to_owned(), problem })
 }
 
-fn write(cluster: &ClusterFacts, node: &NodeFacts, family: &Family, own: &str) -> Result<String, Problem> {
+fn write(
+    cluster: &ClusterFacts,
+    node: &NodeFacts,
+    family: &Family,
+    user_data: &str,
+) -> Result<String, Problem> {
     if matches!(family, Family::Custom) {
-        return Ok(own.to_owned());
+        return Ok(user_data.to_owned());
     }
     names::check(cluster, node)?;
     match family {
-        Family::Al2023 => al2023::write(cluster, node, own),
-        Family::Bottlerocket { nvidia } => bottlerocket::write(cluster, node, nvidia.as_ref(), own),
-        Family::Ubuntu(facts) => ubuntu::write(cluster, node, facts, own),
-        Family::Custom => Ok(own.to_owned()),
+        Family::Al2023 => al2023::write(cluster, node, user_data),
+        Family::Bottlerocket { nvidia } => bottlerocket::write(cluster, node, nvidia.as_ref(), user_data),
+        Family::Ubuntu(facts) => ubuntu::write(cluster, node, facts, user_data),
+        Family::Custom => Ok(user_data.to_owned()),
     }
 }
 

@@ -17,14 +17,14 @@ pub struct BootstrapError {
 pub enum Problem {
     /// More than EC2 takes.
     #[error(
-        "its user data has {bytes} bytes, of which {own} are spec.userData, and EC2 takes {MAX_BYTES}; make spec.userData shorter, for \
+        "its user data has {bytes} bytes, of which {user_data} are spec.userData, and EC2 takes {MAX_BYTES}; make spec.userData shorter, for \
          example by a script that loads the rest from S3, or give the pool fewer labels and taints"
     )]
     TooLarge {
         /// How many bytes.
         bytes: usize,
         /// How many of them the user's own text has.
-        own: usize,
+        user_data: usize,
     },
     /// A fact about the cluster that no node could use.
     #[error("the cluster's {what} is not {expected}; correct it in the controller's configuration")]

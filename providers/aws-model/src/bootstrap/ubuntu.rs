@@ -11,7 +11,7 @@
 use serde_json::{Value, json};
 
 use super::facts::{ClusterFacts, KubeadmFacts, NodeFacts};
-use super::mime::{Part, archive, users_parts};
+use super::mime::{Part, archive, archive_parts};
 use super::problem::Problem;
 use super::{kubelet_configuration, label_flag, pretty, taints};
 
@@ -19,13 +19,13 @@ pub(super) fn write(
     cluster: &ClusterFacts,
     node: &NodeFacts,
     facts: &KubeadmFacts,
-    own: &str,
+    user_data: &str,
 ) -> Result<String, Problem> {
     if node.instance_store_raid {
         return Err(Problem::NoRaid);
     }
     let forms = "a MIME archive, a script that begins with #!, or a text that begins with #cloud-config";
-    let mut all = users_parts(own)?.ok_or(Problem::Form { family: "Ubuntu", forms })?;
+    let mut all = archive_parts(user_data)?.ok_or(Problem::Form { family: "Ubuntu", forms })?;
     all.push(Part::new("text/x-shellscript", &script(cluster, node, facts)));
     Ok(archive(&all))
 }

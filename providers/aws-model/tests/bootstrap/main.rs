@@ -176,7 +176,7 @@ fn more_than_ec2_takes_is_an_error_that_says_whose_it_is_and_what_to_do() {
     let script = format!("#!/bin/sh\n: {}", "x".repeat(15_500));
     assert!(matches!(
         problem(&node(), &Family::Al2023, Some(&script)),
-        Problem::TooLarge { own: 15_512, .. }
+        Problem::TooLarge { user_data: 15_512, .. }
     ));
 }
 

@@ -90,7 +90,9 @@ impl Interruptions {
             }
             match polls.join_next().await {
                 Some(Ok(seen)) if !seen.is_empty() => return seen,
-                Some(Err(error)) => tracing::error!(%error, "a look at the instances ended early"),
+                Some(Err(error)) => {
+                    tracing::error!(%error, "the task that polls EC2 for interruptions failed")
+                }
                 _ => {}
             }
         }
@@ -122,9 +124,9 @@ impl Interruptions {
                 receives.more = false;
                 Err(error)
             }
-            Some(Err(error)) => {
-                Err(ProviderError::Transient(format!("sqs:ReceiveMessage ended early: {error}")))
-            }
+            Some(Err(error)) => Err(ProviderError::Transient(format!(
+                "the task that calls sqs:ReceiveMessage failed: {error}"
+            ))),
             None => Ok(Vec::new()),
         }
     }

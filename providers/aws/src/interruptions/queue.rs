@@ -141,7 +141,8 @@ impl Queue {
                                 Ok(ids) => ids.into_iter().map(|id| block_ends(&id, noticed, end)).collect(),
                                 // SQS redelivers this message. The other messages of the answer must not wait for it.
                                 Err(error) => {
-                                    tracing::warn!(%error, %reservation, "whose capacity block ends is not known yet");
+                                    tracing::warn!(%error, %reservation, "the instances of an ending capacity block could not be listed; \
+                                                   SQS delivers the message again");
                                     continue;
                                 }
                             }
@@ -150,7 +151,7 @@ impl Queue {
                     messages.push(InterruptionMessage { receipt: Some(receipt.to_owned()), interruptions });
                 }
                 Ok(Message::Ignored(why)) => {
-                    tracing::debug!(%why, "a message of no interest");
+                    tracing::debug!(%why, "message ignored");
                     messages.push(InterruptionMessage {
                         receipt: Some(receipt.to_owned()),
                         interruptions: Vec::new(),
@@ -213,8 +214,8 @@ fn check_owner(url: &str, scope: &Scope) -> Result<(), ProviderError> {
     let region = host.strip_prefix("sqs.").and_then(|rest| rest.split('.').next()?.parse::<Region>().ok());
     let refused = |what: &str, found: &str, here: &str| {
         Err(ProviderError::Invalid(format!(
-            "the queue {url} is of the {what} {found}, and these credentials are of {here}: only events of this {what} are acted on. \
-             Create a queue here as docs/aws.md says, and correct --aws-interruption-queue"
+            "the queue {url} belongs to {what} {found}, but Poolwright uses {what} {here} and ignores events of any other: create a queue \
+             there as docs/aws.md says, and correct --aws-interruption-queue"
         )))
     };
     match (account, region) {
@@ -238,15 +239,15 @@ pub(crate) fn interruption(affected: Affected, noticed: jiff::Timestamp) -> Inte
     };
     let (kind, message) = match kind {
         Kind::SpotInterruption(action) => {
-            (InterruptionKind::Reclaim, format!("EC2 takes the spot instance back: it is {}", done(action)))
+            (InterruptionKind::Reclaim, format!("EC2 reclaims the spot instance: it is {}", done(action)))
         }
         Kind::ReservationInterruption(action) => (
             InterruptionKind::ReservationReclaim,
-            format!("the owner of the capacity reservation takes it back: the instance is {}", done(action)),
+            format!("the owner of the capacity reservation reclaims it: the instance is {}", done(action)),
         ),
         Kind::RebalanceRecommendation => (
             InterruptionKind::Rebalance,
-            "EC2 recommends to move: it is likelier than usual that it takes the spot instance back"
+            "EC2 recommends a rebalance: the risk that it reclaims this spot instance is higher than usual"
                 .to_owned(),
         ),
         Kind::State(state) => {
@@ -275,7 +276,7 @@ pub(crate) fn block_ends(
         noticed,
         deadline: Some(polled::capacity_block_termination(end)),
         message: format!(
-            "the capacity block ends at {end}, and EC2 terminates what runs in it half an hour before"
+            "the capacity block ends at {end}; EC2 terminates its instances half an hour earlier"
         ),
     }
 }

@@ -132,8 +132,8 @@ impl AwsProvider {
                 Answer::TemplateGone => self.forget_templates(),
             }
         }
-        Err(ProviderError::Transient("the launch was overtaken by changes each time it was tried".to_owned())
-            .into())
+        let message = "each attempt of the launch failed, because its launch template was deleted or its token was used: trying again";
+        Err(ProviderError::Transient(message.to_owned()).into())
     }
 
     /// Makes the templates for the instance types of a step.
@@ -212,8 +212,8 @@ fn check_offerings(
             &class.name,
             "subnetSelectorTerms",
             format!(
-                "nodes of this class cannot be {}: it is not sold in a zone of its subnets, no image of it fits, or its kubelet keeps \
-                 all there is; plan anew, or correct the class",
+                "this class cannot launch {}: the type is not sold in a zone of its subnets, no image fits the type, or the kubelet \
+                 reserves all resources. Correct the class, or wait for a new plan",
                 ranked.offering
             ),
         )),

@@ -23,8 +23,8 @@ impl AwsProvider {
 /// The error of an order whose outcome is unknown.
 pub(super) fn outcome_unknown(token: &str) -> ProviderError {
     ProviderError::Transient(format!(
-        "ec2:CreateFleet was called with the token {token} before, and EC2 does not show yet what came of that: nothing is ordered \
-         in its place, which might buy twice; looking again"
+        "ec2:CreateFleet was called with the token {token} before, and EC2 does not show the result yet. Poolwright waits for it, \
+         because a second order could buy the same instances twice"
     ))
 }
 

@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// What EC2 says of a type, as it was recorded.
+    /// Returns a recorded instance type.
     fn recorded(name: &str) -> contract::TypeFacts {
         let lines = include_str!("../../../../fixtures/aws/instance-types.jsonl").lines();
         let mut all = lines.map(|line| from_json(line).expect("a type"));

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
         "has(self.evictionSoft) == has(self.evictionSoftGracePeriod) && (!has(self.evictionSoft) || \
          (self.evictionSoft.all(k, k in self.evictionSoftGracePeriod) && self.evictionSoftGracePeriod.all(k, k in self.evictionSoft)))"
     )
-    .message("each signal of evictionSoft has a time in evictionSoftGracePeriod, and no other has")
+    .message("evictionSoft and evictionSoftGracePeriod must have the same signals")
 )]
 pub struct KubeletSettings {
     /// The maximum number of pods on a node. The default is what the instance type and its network allow.
@@ -39,7 +39,7 @@ pub struct KubeletSettings {
             "self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'] && isQuantity(string(self[k])) && \
              !string(self[k]).startsWith('-'))"
         )
-        .message("systemReserved holds quantities, none negative, of cpu, memory, ephemeral-storage and pid")
+        .message("systemReserved takes non-negative quantities of cpu, memory, ephemeral-storage and pid")
     )]
     pub system_reserved: BTreeMap<String, Amount>,
     /// Resources reserved for Kubernetes components, instead of the image's default: `cpu`, `memory`, `ephemeral-storage`, `pid`.
@@ -50,7 +50,7 @@ pub struct KubeletSettings {
             "self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'] && isQuantity(string(self[k])) && \
              !string(self[k]).startsWith('-'))"
         )
-        .message("kubeReserved holds quantities, none negative, of cpu, memory, ephemeral-storage and pid")
+        .message("kubeReserved takes non-negative quantities of cpu, memory, ephemeral-storage and pid")
     )]
     pub kube_reserved: BTreeMap<String, Amount>,
     /// Hard eviction thresholds: a quantity or a percentage for `memory.available`, `nodefs.available`, `nodefs.inodesFree`,
@@ -62,7 +62,7 @@ pub struct KubeletSettings {
             "self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', \
              'pid.available'])"
         )
-        .message("evictionHard knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and \
+        .message("evictionHard takes memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and \
                   pid.available")
     )]
     pub eviction_hard: BTreeMap<String, String>,
@@ -74,7 +74,7 @@ pub struct KubeletSettings {
             "self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', \
              'pid.available'])"
         )
-        .message("evictionSoft knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and \
+        .message("evictionSoft takes memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and \
                   pid.available")
     )]
     pub eviction_soft: BTreeMap<String, String>,

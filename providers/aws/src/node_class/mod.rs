@@ -44,7 +44,7 @@ pub use volumes::{BlockDeviceMapping, EbsVolume, InstanceStorePolicy, VolumeType
     status = "Ec2NodeClassStatus",
     derive = "PartialEq",
     cel,
-    doc = "What nodes on AWS EC2 are launched with: network, image, identity, disks, and the settings of their kubelet.",
+    doc = "How Poolwright launches nodes on AWS EC2: network, image, identity, disks, and settings of the kubelet.",
     printcolumn(name = "Family", type_ = "string", json_path = ".status.imageFamily"),
     printcolumn(
         name = "Ready",
@@ -62,18 +62,18 @@ pub use volumes::{BlockDeviceMapping, EbsVolume, InstanceStorePolicy, VolumeType
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("has(self.role) != has(self.instanceProfile)")
-        .message("a node class has a role or an instanceProfile, one of the two: who its nodes are to AWS"),
+        .message("set either role or instanceProfile, but not both: nodes need one IAM role"),
     validation = Rule::new("has(self.amiFamily) || self.amiSelectorTerms.exists(t, has(t.alias))")
-        .message("amiFamily is needed where no alias says it: how a node of this image joins the cluster"),
+        .message("amiFamily is required if amiSelectorTerms has no alias: it determines how nodes join the cluster"),
     validation = Rule::new(
         "!has(self.amiFamily) || self.amiFamily == 'Custom' || self.amiSelectorTerms.all(t, !has(t.alias) || \
          (self.amiFamily == 'AL2023' && t.alias.startsWith('al2023@')) || \
          (self.amiFamily == 'Bottlerocket' && t.alias.startsWith('bottlerocket@')))"
     )
-    .message("amiFamily is not that of the alias: correct one of the two, or leave out amiFamily; only Custom goes with any alias"),
+    .message("amiFamily differs from the family of the alias: correct one of the two, or remove amiFamily; only Custom works with any alias"),
     validation = Rule::new("!self.associatePublicIPAddress || self.efa != 'Auto'")
-        .message("associatePublicIPAddress does not go with efa: Auto, for EC2 gives no public address to instances with several network \
-                  interfaces; remove one of the two")
+        .message("associatePublicIPAddress and efa: Auto exclude each other, because EC2 gives no public address to instances with several \
+                  network interfaces: remove one of the two")
 )]
 pub struct EC2NodeClassSpec {
     /// Selects the subnets of the nodes. A subnet is selected if it matches at least one term.
@@ -87,7 +87,7 @@ pub struct EC2NodeClassSpec {
     #[schemars(length(min = 1, max = 30))]
     #[x_kube(
         validation = Rule::new("size(self) == 1 || !self.exists(t, has(t.alias))")
-            .message("an alias is the only term of amiSelectorTerms: remove the others, or name the image itself")
+            .message("an alias must be the only term of amiSelectorTerms: remove the other terms, or select the images by id")
     )]
     pub ami_selector_terms: Vec<AmiSelectorTerm>,
     /// How nodes with these images join the cluster, which determines the format of the user data. The default is the family of the
@@ -115,9 +115,9 @@ pub struct EC2NodeClassSpec {
     #[schemars(length(max = 50))]
     #[x_kube(
         validation = Rule::new("self.filter(b, b.rootVolume).size() <= 1")
-            .message("at most one of blockDeviceMappings is the rootVolume"),
+            .message("at most one of blockDeviceMappings may set rootVolume"),
         validation = Rule::new("self.all(b, self.exists_one(c, c.deviceName == b.deviceName))")
-            .message("each deviceName of blockDeviceMappings is there once")
+            .message("each deviceName may occur only once in blockDeviceMappings")
     )]
     pub block_device_mappings: Vec<BlockDeviceMapping>,
     /// How nodes use the local disks of the instance type (the instance store). The default is not to use them.
@@ -162,7 +162,7 @@ pub struct EC2NodeClassSpec {
             "self.all(k, !k.startsWith('poolwright.dev/') && !k.startsWith('kubernetes.io/cluster/') && \
              !k.startsWith('eks:') && !k.startsWith('aws:'))"
         )
-        .message("tags under poolwright.dev/, kubernetes.io/cluster/, eks: and aws: say whose an instance is and cannot be set")
+        .message("tags under poolwright.dev/, kubernetes.io/cluster/, eks: and aws: are reserved and cannot be set")
     )]
     pub tags: BTreeMap<String, String>,
     /// Whether CloudWatch collects metrics every minute instead of every five. AWS charges for it.
@@ -177,7 +177,7 @@ pub type TagSelector = BTreeMap<String, String>;
 pub(super) fn tag_selector_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
-        "description": "Tags it must have, all of them; `*` is any value.",
+        "description": "Tags that the resource must have, all of them. The value `*` matches any value.",
         "minProperties": 1,
         "maxProperties": 20,
         "additionalProperties": { "type": "string", "minLength": 1, "maxLength": 256 },

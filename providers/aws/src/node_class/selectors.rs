@@ -12,7 +12,7 @@ use super::{TagSelector, tag_selector_schema};
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("has(self.id) != has(self.tags)")
-        .message("a term of subnetSelectorTerms has an id or tags, one of the two")
+        .message("a term of subnetSelectorTerms must have either an id or tags")
 )]
 pub struct SubnetSelectorTerm {
     /// The id of the subnet.
@@ -30,7 +30,7 @@ pub struct SubnetSelectorTerm {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("[has(self.id), has(self.name), has(self.tags)].exists_one(x, x)")
-        .message("a term of securityGroupSelectorTerms has an id, a name or tags, one of the three")
+        .message("a term of securityGroupSelectorTerms must have exactly one of id, name and tags")
 )]
 pub struct SecurityGroupSelectorTerm {
     /// The id of the security group.
@@ -66,15 +66,15 @@ pub enum AmiFamily {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("has(self.alias) || has(self.id) || has(self.ssmParameter) || has(self.name) || has(self.tags)")
-        .message("a term of amiSelectorTerms has an alias, an id, an ssmParameter, a name or tags"),
+        .message("a term of amiSelectorTerms must have an alias, an id, an ssmParameter, a name or tags"),
     validation = Rule::new(
         "!(has(self.alias) || has(self.id) || has(self.ssmParameter)) || \
          [has(self.alias), has(self.id), has(self.ssmParameter), has(self.name), has(self.tags), has(self.owner)].exists_one(x, x)"
     )
-    .message("an alias, an id or an ssmParameter stands alone in its term of amiSelectorTerms: it names an image already"),
+    .message("a term of amiSelectorTerms with an alias, an id or an ssmParameter must have no other field: remove the others"),
     validation = Rule::new("!(has(self.name) || has(self.tags)) || has(self.owner)")
-        .message("an image that is chosen by name or tags needs an owner (self, amazon, or an account): anybody can publish images under \
-                  any name")
+        .message("a term of amiSelectorTerms with a name or tags needs an owner (self, amazon, or an account id), because anybody can \
+                  publish images under any name")
 )]
 pub struct AmiSelectorTerm {
     /// An image for EKS, as family and version: `al2023@latest`, `al2023@v20260801`, `bottlerocket@v1.54.0`. With `latest`, nodes
@@ -85,7 +85,7 @@ pub struct AmiSelectorTerm {
         validation = Rule::new(
             "self.matches('^(al2023@(latest|v[0-9]{8})|bottlerocket@(latest|v[0-9]+[.][0-9]+[.][0-9]+))$')"
         )
-        .message("an alias is family@version: al2023@latest, al2023@v20260801, bottlerocket@latest or bottlerocket@v1.54.0")
+        .message("an alias has the form family@version: al2023@latest, al2023@v20260801, bottlerocket@latest or bottlerocket@v1.54.0")
     )]
     pub alias: Option<String>,
     /// The id of the image.
@@ -125,9 +125,9 @@ pub enum InstanceMatchCriteria {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("has(self.id) || has(self.tags) || has(self.instanceMatchCriteria)")
-        .message("a term of capacityReservationSelectorTerms has an id, tags or instanceMatchCriteria"),
+        .message("a term of capacityReservationSelectorTerms must have an id, tags or instanceMatchCriteria"),
     validation = Rule::new("!has(self.id) || !(has(self.tags) || has(self.ownerID) || has(self.instanceMatchCriteria))")
-        .message("the id of a capacity reservation stands alone in its term: it names one already")
+        .message("a term of capacityReservationSelectorTerms with an id must have no other field: remove the others")
 )]
 pub struct CapacityReservationSelectorTerm {
     /// The id of the reservation.

@@ -85,8 +85,8 @@ pub struct MetadataOptions {
     #[serde(default = "required", rename = "httpTokens")]
     #[x_kube(
         validation = Rule::new("self == 'required'")
-            .message("httpTokens must be required: without a session token any pod that can make a node ask for a page gets the \
-                      credentials of the node (IMDSv1); remove the field")
+            .message("httpTokens must be required: with IMDSv1, a pod that can make the node send an HTTP request can get the node's \
+                      credentials; remove the field")
     )]
     pub tokens: HttpTokens,
 }
@@ -118,7 +118,7 @@ impl Default for MetadataOptions {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("has(self.name) != has(self.id)")
-        .message("a placementGroup has a name or an id, one of the two")
+        .message("a placementGroup must have either a name or an id")
 )]
 pub struct PlacementGroup {
     /// The name of the group.

@@ -24,15 +24,15 @@ pub struct BlockDeviceMapping {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("has(self.volumeSize) || has(self.snapshotID)")
-        .message("a volume has a volumeSize or a snapshotID, or both"),
+        .message("a volume needs a volumeSize, a snapshotID, or both"),
     validation = Rule::new("!has(self.iops) || self.volumeType in ['gp3', 'io1', 'io2']")
-        .message("iops can be chosen for gp3, io1 and io2 alone"),
+        .message("only gp3, io1 and io2 volumes take iops"),
     validation = Rule::new("!(self.volumeType in ['io1', 'io2']) || has(self.iops)")
-        .message("io1 and io2 need iops"),
+        .message("io1 and io2 volumes need iops"),
     validation = Rule::new("!has(self.throughput) || self.volumeType == 'gp3'")
-        .message("throughput can be chosen for gp3 alone"),
+        .message("only gp3 volumes take throughput"),
     validation = Rule::new("!has(self.kmsKeyID) || !has(self.encrypted) || self.encrypted")
-        .message("a kmsKeyID encrypts a volume: remove it, or encrypted: false")
+        .message("kmsKeyID requires encryption: remove kmsKeyID, or remove encrypted: false")
 )]
 pub struct EbsVolume {
     /// The size: `100Gi`. The default is the size of the snapshot.

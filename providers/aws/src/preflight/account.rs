@@ -7,7 +7,7 @@ use aws_sdk_sts::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_sts::error::BoxError;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use poolwright_provider_contract::preflight::{Finding, Verdict};
+use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 
 use super::ACCOUNT;
 use super::answer::CallResult;
@@ -62,7 +62,7 @@ fn credentials(answer: &CallResult, who: Option<(&str, &str)>) -> Verdict {
     }
 }
 
-/// The finding about a region; `status` is its opt-in status, `None` if EC2 does not know the region.
+/// The verdict about a region; `status` is its opt-in status, `None` if EC2 does not know the region.
 fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
     match (answer, status) {
         (CallResult::Done, Some("not-opted-in")) => Verdict::wrong(
@@ -86,7 +86,7 @@ fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
             format!("{host} does not resolve ({why}): there is no region {name}, or no DNS"),
             "correct --aws-region, AWS_REGION or the profile; where the region is right, see to the DNS of this machine",
         ),
-        (CallResult::Nothing(why), _) => Verdict::wrong(
+        (CallResult::NoResponse(why), _) => Verdict::wrong(
             format!("{name} does not answer: {why}"),
             format!(
                 "curl -sS https://ec2.{name}.amazonaws.com/ping (must answer healthy: correct --aws-region, or let this machine out)"
@@ -135,7 +135,7 @@ impl Intercept for Dated {
 }
 
 /// Makes the calls. The other groups need the identity of the caller.
-pub(super) async fn check(clients: &Clients, now: Timestamp) -> (Vec<Finding>, Option<Caller>) {
+pub(super) async fn check(clients: &Clients, now: Timestamp) -> (Vec<CheckResult>, Option<Caller>) {
     let dated = Dated::default();
     let identity = clients.sts.get_caller_identity().customize().interceptor(dated.clone()).send().await;
     let answer = CallResult::of(&identity);
@@ -143,7 +143,7 @@ pub(super) async fn check(clients: &Clients, now: Timestamp) -> (Vec<Finding>, O
     let who = identity.as_ref().and_then(|who| Some((who.arn()?, who.account()?)));
     let caller =
         who.map(|(_, account)| Caller { account: account.to_owned(), region: clients.region.clone() });
-    let mut findings = vec![Finding::new(ACCOUNT, "credentials", credentials(&answer, who))];
+    let mut results = vec![CheckResult::new(ACCOUNT, "credentials", credentials(&answer, who))];
     if caller.is_some() {
         let asked = clients.ec2.describe_regions().all_regions(true).send().await;
         let answer = CallResult::of(&asked);
@@ -151,17 +151,21 @@ pub(super) async fn check(clients: &Clients, now: Timestamp) -> (Vec<Finding>, O
             let found = asked.regions().iter().find(|one| one.region_name() == Some(&clients.region))?;
             Some(found.opt_in_status().unwrap_or("opt-in-not-required").to_owned())
         });
-        findings.push(Finding::new(ACCOUNT, "region", region(&clients.region, &answer, status.as_deref())));
+        results.push(CheckResult::new(
+            ACCOUNT,
+            "region",
+            region(&clients.region, &answer, status.as_deref()),
+        ));
     } else {
         let verdict = match &answer {
             CallResult::DnsFailure(_) => region(&clients.region, &answer, None),
             _ => Verdict::undetermined("AWS did not identify the caller; see above"),
         };
-        findings.push(Finding::new(ACCOUNT, "region", verdict));
+        results.push(CheckResult::new(ACCOUNT, "region", verdict));
     }
     let theirs = *dated.0.lock().unwrap_or_else(PoisonError::into_inner);
-    findings.push(Finding::new(ACCOUNT, "clock", clock(theirs, now)));
-    (findings, caller)
+    results.push(CheckResult::new(ACCOUNT, "clock", clock(theirs, now)));
+    (results, caller)
 }
 
 #[cfg(test)]
@@ -216,7 +220,7 @@ mod tests {
             none.contains("there is no region us-esat-1") && fix.contains("--aws-region"),
             "{none} {fix}"
         );
-        let silent = CallResult::Nothing("dns error".to_owned());
+        let silent = CallResult::NoResponse("dns error".to_owned());
         assert!(why(region("us-esat-1", &silent, None)).0.contains("dns error"));
     }
 

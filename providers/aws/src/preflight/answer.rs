@@ -24,7 +24,7 @@ pub(super) enum CallResult {
     /// The host name does not resolve.
     DnsFailure(DnsFailure),
     /// No response, or not a response of AWS.
-    Nothing(String),
+    NoResponse(String),
 }
 
 impl CallResult {
@@ -40,7 +40,7 @@ impl CallResult {
                     code: code.to_owned(),
                     blamed: service.message().and_then(blamed).map(str::to_owned),
                 },
-                None => Self::Nothing("the answer has no code: something on the way, not AWS".to_owned()),
+                None => Self::NoResponse("the answer has no code: something on the way, not AWS".to_owned()),
             };
         }
         if let Some(unresolved) = DnsFailure::among(error) {
@@ -48,7 +48,7 @@ impl CallResult {
         }
         let chain = chain(error);
         let unsigned = matches!(error, SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_));
-        if unsigned && is_about_credentials(&chain) { Self::NoCredentials } else { Self::Nothing(chain) }
+        if unsigned && is_about_credentials(&chain) { Self::NoCredentials } else { Self::NoResponse(chain) }
     }
 
     /// An error with this code, for tests and for errors that are known without a call.
@@ -68,7 +68,7 @@ impl CallResult {
             Self::Done => "AWS answered".to_owned(),
             Self::NoCredentials => "there are no credentials".to_owned(),
             Self::DnsFailure(unresolved) => unresolved.to_string(),
-            Self::Nothing(why) => why.clone(),
+            Self::NoResponse(why) => why.clone(),
             Self::Refused { code, .. } if THROTTLED.contains(&code.as_str()) => {
                 format!("too many calls ({code}): try again in a minute")
             }

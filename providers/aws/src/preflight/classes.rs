@@ -2,7 +2,7 @@
 
 use poolwright_provider_aws_model::instance::KubeletReserved;
 use poolwright_provider_contract::ProviderError;
-use poolwright_provider_contract::preflight::{Finding, Verdict};
+use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 
 use super::{CLASSES, Scope, deploy};
 use crate::error::is_refusal;
@@ -12,17 +12,17 @@ use crate::resolve::{self, ProfileState};
 /// A class: its name, its spec, and its resolved parts.
 pub(super) type Parts<'a> = (&'a str, &'a EC2NodeClassSpec, resolve::Inspection);
 
-/// The findings about all classes.
-pub(super) fn findings(classes: &[Parts<'_>], scope: &Scope) -> Vec<Finding> {
+/// Checks all classes.
+pub(super) fn check(classes: &[Parts<'_>], scope: &Scope) -> Vec<CheckResult> {
     if classes.is_empty() {
         let why = "there is no EC2NodeClass: create one (docs/ec2nodeclass.md), or give a manifest with -f";
-        return vec![Finding::new(CLASSES, "all", Verdict::undetermined(why))];
+        return vec![CheckResult::new(CLASSES, "all", Verdict::undetermined(why))];
     }
     classes.iter().flat_map(|one| of_class(one, scope)).collect()
 }
 
-fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<Finding> {
-    let finding = |what: &str, verdict| Finding::new(CLASSES, format!("{name}: {what}"), verdict);
+fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<CheckResult> {
+    let result = |part: &str, verdict| CheckResult::new(CLASSES, format!("{name}: {part}"), verdict);
     let edit = |field: &str| format!("kubectl edit ec2nodeclass {name} (spec.{field})");
     let tag = |kind: &str, tags: Option<&crate::node_class::TagSelector>| {
         let (key, value) = tags.and_then(|tags| tags.iter().next())?;
@@ -53,21 +53,21 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<Finding> {
         error => found(error, edit("instanceProfile"), |_| String::new()),
     };
     let mut found = vec![
-        finding("subnets", subnets),
-        finding("security groups", groups),
-        finding("image", image),
-        finding("role", profile),
+        result("subnets", subnets),
+        result("security groups", groups),
+        result("image", image),
+        result("role", profile),
     ];
     // Where a class says nothing there is nothing to say.
     if let Some(placement) = &parts.placement {
         let says = |group: &ResolvedPlacementGroup| format!("{} ({})", group.id, group.strategy);
-        found.push(finding("placement group", self::found(placement, edit("placementGroup"), says)));
+        found.push(result("placement group", self::found(placement, edit("placementGroup"), says)));
     }
     if !spec.kubelet.is_empty() {
         let counted = |_: &KubeletReserved| {
             "its reserved resources are subtracted from the allocatable resources".to_owned()
         };
-        found.push(finding("kubelet", self::found(&parts.kept, edit("kubelet"), counted)));
+        found.push(result("kubelet", self::found(&parts.kept, edit("kubelet"), counted)));
     }
     found
 }
@@ -182,9 +182,9 @@ mod tests {
             placement: None,
             kept: Ok(KubeletReserved::default()),
         };
-        let found = findings(&[("gpu", &spec(), parts)], &scope(Some("1.36")));
-        let whats: Vec<_> = found.iter().map(|one| one.what.as_str()).collect();
-        assert_eq!(whats, ["gpu: subnets", "gpu: security groups", "gpu: image", "gpu: role"]);
+        let found = check(&[("gpu", &spec(), parts)], &scope(Some("1.36")));
+        let names: Vec<_> = found.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["gpu: subnets", "gpu: security groups", "gpu: image", "gpu: role"]);
         let Verdict::Wrong { fix, .. } = &found[0].verdict else { panic!("{:?}", found[0]) };
         assert_eq!(fix, "aws ec2 create-tags --resources subnet-ID --tags Key=team,Value=ml");
         assert!(matches!(&found[1].verdict, Verdict::Undetermined(_)));
@@ -207,7 +207,7 @@ mod tests {
             placement: None,
             kept: Ok(KubeletReserved::default()),
         };
-        let found = findings(&[("gpu", &spec(), parts)], &scope(None));
+        let found = check(&[("gpu", &spec(), parts)], &scope(None));
         assert!(matches!(&found[2].verdict, Verdict::Undetermined(_)), "{:?}", found[2]);
         assert_eq!(found[3].verdict, Verdict::fine("instance profile nodes"));
     }
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn no_class_at_all_is_said() {
         assert!(
-            matches!(&findings(&[], &scope(None))[..], [one] if matches!(one.verdict, Verdict::Undetermined(_)))
+            matches!(&check(&[], &scope(None))[..], [one] if matches!(one.verdict, Verdict::Undetermined(_)))
         );
     }
 }

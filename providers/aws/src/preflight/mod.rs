@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use poolwright_provider_contract::FlagValues;
-use poolwright_provider_contract::preflight::{Finding, Preflight, Question, Verdict};
+use poolwright_provider_contract::preflight::{CheckRequest, CheckResult, Preflight, Verdict};
 use serde_json::Value;
 
 use crate::clients::{Access, Clients};
@@ -22,7 +22,7 @@ use crate::connect;
 use crate::node_class::{EC2NodeClass, EC2NodeClassSpec};
 use crate::registration::{self, CLUSTER, NAME};
 
-/// Groups of findings.
+/// The groups of the checks.
 const ACCOUNT: &str = "AWS account";
 const PERMISSIONS: &str = "AWS permissions";
 const CLASSES: &str = "EC2NodeClasses";
@@ -42,18 +42,18 @@ impl Preflight for Aws {
         })
     }
 
-    async fn look(&self, question: Question) -> Vec<Finding> {
+    async fn run_checks(&self, request: CheckRequest) -> Vec<CheckResult> {
         let class = |object: Value| {
             let class: EC2NodeClass = serde_json::from_value(object).ok()?;
             Some((class.name_any(), class.spec))
         };
         let scope = Scope {
-            cluster: question.flags.text(CLUSTER).unwrap_or_default(),
-            kubernetes: question.kubernetes,
-            queue: question.flags.text(registration::QUEUE),
-            classes: question.node_classes.into_iter().filter_map(class).collect(),
+            cluster: request.flags.text(CLUSTER).unwrap_or_default(),
+            kubernetes: request.kubernetes,
+            queue: request.flags.text(registration::QUEUE),
+            classes: request.node_classes.into_iter().filter_map(class).collect(),
         };
-        check(&connect::access(&question.flags), &scope, question.now).await
+        check(&connect::access(&request.flags), &scope, request.now).await
     }
 }
 
@@ -71,23 +71,23 @@ pub(crate) struct Scope {
 }
 
 /// Runs all checks. A check that needs a missing part is undetermined.
-async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<Finding> {
+async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<CheckResult> {
     let clients = match Clients::connect(access).await {
         Ok(clients) => clients,
         Err(error) => {
-            let mut findings = vec![Finding::new(
+            let mut results = vec![CheckResult::new(
                 ACCOUNT,
                 "region",
                 Verdict::wrong(error.to_string(), "export AWS_REGION=us-east-1"),
             )];
-            findings.extend(skipped("no region is given"));
-            return findings;
+            results.extend(skipped("no region is given"));
+            return results;
         }
     };
-    let (mut findings, caller) = account::check(&clients, now).await;
+    let (mut results, caller) = account::check(&clients, now).await;
     let Some(caller) = caller else {
-        findings.extend(skipped("AWS did not identify the caller; see above"));
-        return findings;
+        results.extend(skipped("AWS did not identify the caller; see above"));
+        return results;
     };
     let mut parts = Vec::new();
     for (name, spec) in &scope.classes {
@@ -95,11 +95,11 @@ async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<Finding> {
         parts.push((name.as_str(), spec, crate::resolve::inspect(&clients, kubernetes, name, spec).await));
     }
     let queue = queue::check(&clients, scope, &caller).await;
-    findings.extend(permissions::check(&clients, scope, &parts, &queue).await);
-    findings.extend(classes::findings(&parts, scope));
-    findings.extend(queue.findings);
-    findings.extend(Box::pin(quotas::check(&clients)).await);
-    findings
+    results.extend(permissions::check(&clients, scope, &parts, &queue).await);
+    results.extend(classes::check(&parts, scope));
+    results.extend(queue.results);
+    results.extend(Box::pin(quotas::check(&clients)).await);
+    results
 }
 
 /// The command that creates the queue, rules and roles.
@@ -110,8 +110,8 @@ fn deploy(cluster: &str, parameter: &str) -> String {
     )
 }
 
-/// The findings of the groups that need the missing part.
-fn skipped(why: &str) -> impl Iterator<Item = Finding> {
+/// The results of the groups that need the missing part.
+fn skipped(why: &str) -> impl Iterator<Item = CheckResult> {
     let all = [PERMISSIONS, CLASSES, QUEUE, QUOTAS];
-    all.into_iter().map(move |group| Finding::new(group, "all", Verdict::undetermined(why)))
+    all.into_iter().map(move |group| CheckResult::new(group, "all", Verdict::undetermined(why)))
 }

@@ -1,6 +1,6 @@
 //! Judges the permission for each action by the response to its probe.
 
-use poolwright_provider_contract::preflight::{Finding, Verdict};
+use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 
 use super::answer::CallResult;
 use super::classes::Parts;
@@ -51,13 +51,13 @@ pub(super) enum Probe {
     /// A call, and the error codes that only permitted callers get.
     Called(CallResult, &'static [&'static str]),
     /// No call, with the reason.
-    Not(String),
+    Skipped(String),
 }
 
-/// The finding of a probe.
-pub(super) fn verdict(action: &str, tried: &Probe) -> Verdict {
-    let (answer, through) = match tried {
-        Probe::Not(why) => return Verdict::undetermined(why.clone()),
+/// The verdict of a probe.
+pub(super) fn verdict(action: &str, probe: &Probe) -> Verdict {
+    let (answer, through) = match probe {
+        Probe::Skipped(why) => return Verdict::undetermined(why.clone()),
         Probe::Called(answer, through) => (answer, *through),
     };
     match answer {
@@ -97,13 +97,13 @@ pub(super) async fn check(
     scope: &Scope,
     parts: &[Parts<'_>],
     queue: &QueueState,
-) -> Vec<Finding> {
+) -> Vec<CheckResult> {
     let mut tried = probes::try_all(clients, scope, parts, queue).await;
-    let finding = |action: &str| {
-        let tried = tried.remove(action).unwrap_or_else(|| Probe::Not("nothing tries it".to_owned()));
-        Finding::new(PERMISSIONS, action, verdict(action, &tried))
+    let result = |action: &str| {
+        let tried = tried.remove(action).unwrap_or_else(|| Probe::Skipped("nothing tries it".to_owned()));
+        CheckResult::new(PERMISSIONS, action, verdict(action, &tried))
     };
-    ACTIONS.into_iter().map(finding).collect()
+    ACTIONS.into_iter().map(result).collect()
 }
 
 #[cfg(test)]
@@ -142,7 +142,10 @@ mod tests {
         assert_eq!(called(CallResult::refused("DryRunOperation"), &[]), Verdict::fine("allowed"));
         assert_eq!(called(CallResult::refused("NoSuchEntity"), &["NoSuchEntity"]), Verdict::fine("allowed"));
         assert!(matches!(called(CallResult::refused("NoSuchEntity"), &[]), Verdict::Undetermined(_)));
-        assert!(matches!(called(CallResult::Nothing("no route".to_owned()), &[]), Verdict::Undetermined(_)));
+        assert!(matches!(
+            called(CallResult::NoResponse("no route".to_owned()), &[]),
+            Verdict::Undetermined(_)
+        ));
     }
 
     #[test]

@@ -51,13 +51,13 @@ async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
     let names_group = parts.iter().any(|(_, spec, _)| spec.placement_group.is_some());
     let placement = async {
         if !names_group {
-            return Probe::Not("no EC2NodeClass names a placement group, so it is not asked".to_owned());
+            return Probe::Skipped("no EC2NodeClass names a placement group, so it is not asked".to_owned());
         }
         called(CallResult::of(&ec2.describe_placement_groups().dry_run(true).send().await))
     };
     let prices = async {
         let Some(pricing) = &clients.pricing else {
-            return Probe::Not("AWS has no price list for this region".to_owned());
+            return Probe::Skipped("AWS has no price list for this region".to_owned());
         };
         let asked = pricing.get_products().service_code(request::SERVICE_CODE).max_results(1).send().await;
         called(CallResult::of(&asked))
@@ -160,7 +160,7 @@ async fn fleet(clients: &Clients, scope: &Scope) -> Probe {
         .tag_specifications(tagged(scope, ResourceType::Fleet));
     let answer = CallResult::of(&made.send().await);
     match (&answer, &name) {
-        (CallResult::Refused { code, .. }, None) if code.contains("NotFound") => Probe::Not(
+        (CallResult::Refused { code, .. }, None) if code.contains("NotFound") => Probe::Skipped(
             "there is no launch template of this cluster to try it with: the first launch makes one"
                 .to_owned(),
         ),
@@ -179,7 +179,7 @@ async fn run(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
     let Some((subnet, group, image, parts)) = usable else {
         let why = "there is no EC2NodeClass with subnets, security groups and an image to try it with";
         return ["ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"]
-            .map(|action| (action, Probe::Not(why.to_owned())))
+            .map(|action| (action, Probe::Skipped(why.to_owned())))
             .into();
     };
     let kind = if image.architecture == "arm64" { Ec2Type::T4gMicro } else { Ec2Type::T3Micro };
@@ -199,20 +199,20 @@ async fn run(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
     };
     let run = CallResult::of(&ask().send().await);
     let pass = match &parts.profile {
-        _ if run.is_forbidden() => Probe::Not("the try without a role is refused already".to_owned()),
+        _ if run.is_forbidden() => Probe::Skipped("the try without a role is refused already".to_owned()),
         Ok(ProfileState::Exists(profile)) => {
             let profile = IamInstanceProfileSpecification::builder().name(profile).build();
             called(CallResult::of(&ask().iam_instance_profile(profile).send().await))
         }
         Ok(ProfileState::ToCreate { profile, .. }) => {
-            Probe::Not(format!("the instance profile {profile} is made with the first node"))
+            Probe::Skipped(format!("the instance profile {profile} is made with the first node"))
         }
-        Err(_) => Probe::Not("there is no instance profile to try it with".to_owned()),
+        Err(_) => Probe::Skipped("there is no instance profile to try it with".to_owned()),
     };
     // Tags are given in the same call: what is refused for them is blamed on them.
     let tags = match &run {
         CallResult::Refused { blamed: None, .. } if run.is_forbidden() => {
-            Probe::Not("the try with tags is refused, and AWS does not say for which action".to_owned())
+            Probe::Skipped("the try with tags is refused, and AWS does not say for which action".to_owned())
         }
         _ => called(run.clone()),
     };
@@ -227,12 +227,12 @@ async fn ends(clients: &Clients, scope: &Scope) -> All {
         Some(id) => called(CallResult::of(
             &clients.ec2.terminate_instances().dry_run(true).instance_ids(id).send().await,
         )),
-        None => Probe::Not("there is no instance of this cluster to try it with".to_owned()),
+        None => Probe::Skipped("there is no instance of this cluster to try it with".to_owned()),
     };
     let deleted =
         clients.ec2.delete_launch_template().dry_run(true).launch_template_name(NOBODY).send().await;
     let delete = match CallResult::of(&deleted) {
-        CallResult::Refused { code, .. } if code.contains("NotFound") => Probe::Not(
+        CallResult::Refused { code, .. } if code.contains("NotFound") => Probe::Skipped(
             "EC2 looks for the launch template first, and none is given away to try it with".to_owned(),
         ),
         answer => called(answer),
@@ -259,7 +259,7 @@ async fn iam(clients: &Clients, parts: &[Parts<'_>]) -> All {
             let made = iam.create_instance_profile().instance_profile_name(profile).send().await;
             Probe::Called(CallResult::of(&made), IAM_LETS_THROUGH)
         }
-        None => Probe::Not(
+        None => Probe::Skipped(
             "IAM has no dry run, and there is no instance profile of Poolwright's that could not be made again".to_owned(),
         ),
     };
@@ -271,8 +271,8 @@ async fn iam(clients: &Clients, parts: &[Parts<'_>]) -> All {
 }
 
 async fn sqs(clients: &Clients, queue: &Queue) -> All {
-    let not = |why: &str| Probe::Not(why.to_owned());
-    let url = match (&queue.asked, &queue.url) {
+    let not = |why: &str| Probe::Skipped(why.to_owned());
+    let url = match (&queue.lookup, &queue.url) {
         (None, _) => not("no queue is given (--aws-interruption-queue)"),
         (Some(answer), _) => {
             Probe::Called(answer.clone(), &["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])

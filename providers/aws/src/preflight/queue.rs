@@ -1,7 +1,7 @@
 //! Checks the interruption queue: it exists, it belongs to this account, and EventBridge may send to it.
 
 use aws_sdk_sqs::types::QueueAttributeName;
-use poolwright_provider_contract::preflight::{Finding, Verdict};
+use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 use serde_json::Value;
 
 use super::account::Caller;
@@ -12,10 +12,10 @@ use crate::clients::Clients;
 /// The facts about the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct QueueState {
-    /// The findings.
-    pub findings: Vec<Finding>,
+    /// The results of its checks.
+    pub results: Vec<CheckResult>,
     /// The response to GetQueueUrl; `None` if a URL is given.
-    pub asked: Option<CallResult>,
+    pub lookup: Option<CallResult>,
     /// Its URL, if it exists.
     pub url: Option<String>,
     /// The number of messages, if the caller may read it.
@@ -121,11 +121,11 @@ fn dead_letters(redrive: Option<&str>) -> Verdict {
 
 /// Makes the calls. Receives no message.
 pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> QueueState {
-    let finding = |what: &str, verdict| Finding::new(QUEUE, what, verdict);
+    let result = |name: &str, verdict| CheckResult::new(QUEUE, name, verdict);
     let Some(queue) = scope.queue.as_deref() else {
         let why = "no queue is given (--aws-interruption-queue), so Poolwright finds interruptions only by polling EC2 once a minute";
         return QueueState {
-            findings: vec![finding("queue", Verdict::undetermined(why))],
+            results: vec![result("queue", Verdict::undetermined(why))],
             ..QueueState::default()
         };
     };
@@ -154,8 +154,8 @@ pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> 
                 answer => Verdict::undetermined(answer.reason()),
             };
             return QueueState {
-                findings: vec![finding("queue", verdict)],
-                asked: Some(answer),
+                results: vec![result("queue", verdict)],
+                lookup: Some(answer),
                 ..QueueState::default()
             };
         }
@@ -182,8 +182,8 @@ pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> 
             read_result => Verdict::undetermined(read_result.reason()),
         };
         return QueueState {
-            findings: vec![finding("queue", verdict)],
-            asked: Some(answer),
+            results: vec![result("queue", verdict)],
+            lookup: Some(answer),
             url: Some(url),
             messages: None,
         };
@@ -196,11 +196,11 @@ pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> 
     };
     let count = |name| attribute(name)?.parse::<u64>().ok();
     QueueState {
-        findings: vec![
-            finding("queue", owner(&attributes.arn, caller)),
-            finding("policy", sender(attributes.policy.as_deref(), &attributes.arn)),
-            finding("dead letters", dead_letters(attributes.redrive.as_deref())),
-            finding(
+        results: vec![
+            result("queue", owner(&attributes.arn, caller)),
+            result("policy", sender(attributes.policy.as_deref(), &attributes.arn)),
+            result("dead letters", dead_letters(attributes.redrive.as_deref())),
+            result(
                 "rules",
                 Verdict::undetermined(format!(
                     "EventBridge is not asked: aws events list-rule-names-by-target --target-arn {}",
@@ -208,7 +208,7 @@ pub(super) async fn check(clients: &Clients, scope: &Scope, caller: &Caller) -> 
                 )),
             ),
         ],
-        asked: Some(answer),
+        lookup: Some(answer),
         url: Some(url),
         messages: count(QueueAttributeName::ApproximateNumberOfMessages),
     }

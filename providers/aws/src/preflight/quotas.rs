@@ -2,7 +2,7 @@
 //!
 //! Codes: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html>. Quotas are counted in vCPUs, per region.
 
-use poolwright_provider_contract::preflight::{Finding, Verdict};
+use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 
 use super::QUOTAS;
 use super::answer::CallResult;
@@ -11,15 +11,15 @@ use crate::clients::Clients;
 /// A quota of EC2.
 struct Quota {
     code: &'static str,
-    what: &'static str,
+    name: &'static str,
 }
 
 /// GPU types: G (T4, A10G, L4, L40S, RTX PRO) and P (V100 to B300).
 const ALL: [Quota; 4] = [
-    Quota { code: "L-DB2E81BA", what: "on-demand G types" },
-    Quota { code: "L-3819A6DF", what: "spot G types" },
-    Quota { code: "L-417A185B", what: "on-demand P types" },
-    Quota { code: "L-7212CCBC", what: "spot P types" },
+    Quota { code: "L-DB2E81BA", name: "on-demand G types" },
+    Quota { code: "L-3819A6DF", name: "spot G types" },
+    Quota { code: "L-417A185B", name: "on-demand P types" },
+    Quota { code: "L-7212CCBC", name: "spot P types" },
 ];
 
 /// vCPUs to ask for: the largest G and P types have 192.
@@ -47,7 +47,7 @@ fn verdicts(found: &[Result<u64, String>; 4]) -> [Verdict; 4] {
 }
 
 /// Makes the calls.
-pub(super) async fn check(clients: &Clients) -> Vec<Finding> {
+pub(super) async fn check(clients: &Clients) -> Vec<CheckResult> {
     let ask = async |quota: &Quota| -> Result<u64, String> {
         let asked =
             clients.quotas.get_service_quota().service_code("ec2").quota_code(quota.code).send().await;
@@ -64,7 +64,7 @@ pub(super) async fn check(clients: &Clients) -> Vec<Finding> {
     };
     let found = futures::join!(ask(&ALL[0]), ask(&ALL[1]), ask(&ALL[2]), ask(&ALL[3]));
     let verdicts = verdicts(&[found.0, found.1, found.2, found.3]);
-    ALL.iter().zip(verdicts).map(|(quota, verdict)| Finding::new(QUOTAS, quota.what, verdict)).collect()
+    ALL.iter().zip(verdicts).map(|(quota, verdict)| CheckResult::new(QUOTAS, quota.name, verdict)).collect()
 }
 
 #[cfg(test)]

@@ -67,7 +67,11 @@ mod tests {
                 json!({"podsPerCore": 10}),
                 "spec.kubelet.podsPerCore: Bottlerocket has no such setting",
             ),
-            ("AL2023", json!({"clusterDNS": ["1.2.3"]}), "spec.kubelet.clusterDNS: `1.2.3` is no address"),
+            (
+                "AL2023",
+                json!({"clusterDNS": ["1.2.3"]}),
+                "spec.kubelet.clusterDNS: `1.2.3` is not an IP address",
+            ),
         ] {
             let error = kept(family, &kubelet).expect_err("it is wrong");
             assert!(error.starts_with("EC2NodeClass `gpu`: ") && error.contains(told), "{error}");

@@ -1,7 +1,7 @@
 //! Bootstrap tokens: what a node of the family Ubuntu proves with that it may join the cluster
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/>).
 //!
-//! Lives here: who makes them, as the provider sees it ([`Tokens`]), and the one that is in use ([`SharedToken`]). `kube.rs` makes them in a
+//! This module holds the interface that makes tokens ([`Tokens`]) and the token in use ([`SharedToken`]). `kube.rs` makes tokens in a
 //! cluster.
 //!
 //! One is made when a node is about to be ordered that needs it, and then used for half an hour: a token is part of the user data and so

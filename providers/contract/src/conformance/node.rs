@@ -62,13 +62,13 @@ fn tainted(found: &[Taint], wanted: &[Taint]) -> Result<(), Failure> {
 }
 
 fn contains(
-    what: &str,
+    map: &str,
     found: &BTreeMap<String, String>,
     wanted: &BTreeMap<String, String>,
 ) -> Result<(), Failure> {
     for (key, value) in wanted {
         let is = found.get(key);
-        ensure!(is == Some(value), "its {what} {key} is {is:?} and not {value:?}");
+        ensure!(is == Some(value), "its {map} {key} is {is:?} and not {value:?}");
     }
     Ok(())
 }

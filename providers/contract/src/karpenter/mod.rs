@@ -23,14 +23,14 @@ pub trait FromKarpenter: Sync {
     fn node_class(&self, object: &Value, report: &mut Report) -> Option<Value>;
 
     /// Returns Poolwright's counterpart of a label of Karpenter's provider; `None` if the provider does not define the label.
-    fn label(&self, key: &str) -> Option<Label>;
+    fn label(&self, key: &str) -> Option<LabelMapping>;
 }
 
 /// Poolwright's counterpart of a Karpenter label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Label {
+pub enum LabelMapping {
     /// A label with the same values.
-    Same(&'static str),
+    Renamed(&'static str),
     /// The vCPUs of the instance type. Poolwright's label counts whole allocatable cores.
     Cpu,
     /// The letters at the start of the family name: `g` in `g5`.
@@ -42,7 +42,7 @@ pub enum Label {
     /// The manufacturer of the GPUs. Poolwright supports NVIDIA only.
     GpuManufacturer,
     /// There is no counterpart. The sentence says what to do instead.
-    Nothing(&'static str),
+    NoCounterpart(&'static str),
     /// A label of the user.
-    Own,
+    UserDefined,
 }

@@ -32,7 +32,7 @@ pub struct Note {
     /// The field: `spec.disruption.consolidationPolicy`; empty for the whole object.
     pub field: String,
     /// Whether the field was kept or changed, or has no counterpart.
-    pub what: Outcome,
+    pub outcome: Outcome,
     /// An explanation, with what to do instead if the field has no counterpart.
     pub sentence: String,
 }
@@ -99,9 +99,9 @@ impl Report {
     }
 
     /// Notes the outcome of a field.
-    pub fn note(&mut self, field: impl Into<String>, what: Outcome, sentence: impl Into<String>) {
+    pub fn note(&mut self, field: impl Into<String>, outcome: Outcome, sentence: impl Into<String>) {
         let (field, sentence) = (field.into(), sentence.into());
-        self.notes.push(Note { object: self.object.clone(), field, what, sentence });
+        self.notes.push(Note { object: self.object.clone(), field, outcome, sentence });
     }
 
     /// Adds a problem. A document with problems is not converted.

@@ -39,7 +39,7 @@ pub struct Case {
 impl Cases {
     /// Reads the table.
     pub fn load() -> Self {
-        // Both rooms whose tests read the table are two levels below the root.
+        // Both crates whose tests read the table are two levels below the root.
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/crds/cases.yaml");
         let text = std::fs::read_to_string(&file).expect("fixtures/crds/cases.yaml can be read");
         serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("fixtures/crds/cases.yaml: {error}"))

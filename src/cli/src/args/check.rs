@@ -40,7 +40,7 @@ pub struct CheckFlags {
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 
-    /// How to print the findings
+    /// How to print the results
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub output: ListFormat,
 

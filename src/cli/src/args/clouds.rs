@@ -103,9 +103,11 @@ fn option(flag: &'static Flag, heading: Option<String>) -> Arg {
     match flag.value {
         None => option.action(ArgAction::SetTrue).value_parser(BoolishValueParser::new()),
         Some(name) => {
-            let parser = match flag.check {
+            let parser = match flag.validate {
                 None => ValueParser::string(),
-                Some(check) => ValueParser::new(move |text: &str| check(text).map(|()| text.to_owned())),
+                Some(validate) => {
+                    ValueParser::new(move |text: &str| validate(text).map(|()| text.to_owned()))
+                }
             };
             option.action(ArgAction::Set).value_name(name).value_parser(parser)
         }

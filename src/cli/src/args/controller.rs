@@ -7,18 +7,11 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use jiff::SignedDuration;
 use poolwright_catalog::UsdPerHour;
+use poolwright_core::DisruptionBudget;
 use poolwright_intake::disruption_budget;
 
 use super::plan::{at_risk, duration};
 use super::{CloudFlags, Nodes, PreferenceMode};
-
-/// A disruption budget over all pools.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Budget(pub poolwright_core::NodeBudget);
-
-fn budget(text: &str) -> Result<Budget, String> {
-    disruption_budget(text).map(Budget)
-}
 
 /// Flags of `controller`.
 #[derive(Debug, clap::Args)]
@@ -90,8 +83,8 @@ pub struct ControllerFlags {
     pub at_risk: UsdPerHour,
 
     /// How pods get to the nodes that were bought for them
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Placement::Reserve, env = "POOLWRIGHT_PLACEMENT")]
-    pub placement: Placement,
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = PlacementMode::Reserve, env = "POOLWRIGHT_PLACEMENT")]
+    pub placement: PlacementMode,
 
     /// Do not buy an offering for this long after it was out of stock or its node failed
     ///
@@ -111,8 +104,8 @@ pub struct ControllerFlags {
     /// Takes an entry of a NodePool's spec.disruption.budgets: `{nodes: 10%, reasons: [Underutilized], schedule: 0 9 * * mon-fri,
     /// duration: 8h}`. The most restrictive active budget applies, and the pools' own budgets hold too. Repeat the flag for
     /// more budgets.
-    #[arg(long, value_name = "BUDGET", env = "POOLWRIGHT_DISRUPTION_BUDGET", value_parser = budget)]
-    pub disruption_budget: Vec<Budget>,
+    #[arg(long, value_name = "BUDGET", env = "POOLWRIGHT_DISRUPTION_BUDGET", value_parser = disruption_budget)]
+    pub disruption_budget: Vec<DisruptionBudget>,
 
     /// List the instances of each cloud this often
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "POOLWRIGHT_LIST_INTERVAL", value_parser = duration)]
@@ -151,14 +144,14 @@ pub struct ControllerFlags {
 
 /// How pods get to the nodes that were bought for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Placement {
+pub enum PlacementMode {
     /// A new node admits only its own pods until they are bound; adds a toleration to these pods
     Reserve,
     /// Pods are nominated to their nodes, which open one by one; slower, and other pods may take the room
     Nominate,
 }
 
-impl fmt::Display for Placement {
+impl fmt::Display for PlacementMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Reserve => "reserve",

@@ -21,7 +21,7 @@ use clap_complete::Shell;
 
 pub use check::{CheckFlags, ServiceAccount};
 pub use clouds::{CloudFlags, Market, Nodes};
-pub use controller::{ControllerFlags, LogFormat, Placement};
+pub use controller::{ControllerFlags, LogFormat, PlacementMode};
 pub use convert::ConvertFlags;
 pub use explain::{ExplainFlags, Explainable};
 pub use market::{GpusFlags, ListFormat, MarketFlags, PricesFlags};

@@ -14,7 +14,7 @@ use super::ReplayFlags;
 pub struct SimulateFlags {
     /// A search for broken rules, instead of a workload.
     #[command(subcommand)]
-    pub what: Option<Simulation>,
+    pub command: Option<Simulation>,
 
     /// A workload to play.
     #[command(flatten)]

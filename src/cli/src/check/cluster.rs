@@ -1,4 +1,4 @@
-//! The cluster's side: what is asked of the API server. What the answers mean is said elsewhere.
+//! Runs the checks of the cluster: queries the API server. Other modules evaluate the responses.
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use poolwright_api::NodePool;
 use poolwright_controller::causes;
 use poolwright_controller::clock::Clock;
-use poolwright_provider_contract::preflight::{Finding, Verdict};
+use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 
 use super::{readiness, resources, rights};
 use crate::args::CheckFlags;
@@ -19,25 +19,23 @@ use crate::clouds;
 use crate::connect::{self, Patience};
 use crate::node_classes::{self, NodeClasses};
 
-/// Groups of findings.
+/// The group of the checks.
 const CLUSTER: &str = "Cluster";
 
-/// What is known of the cluster.
+/// What the checks learned about the cluster.
 #[derive(Default)]
 pub struct Cluster {
-    /// What was found.
-    pub findings: Vec<Finding>,
+    /// The results.
+    pub results: Vec<CheckResult>,
     /// The minor version of its Kubernetes: `1.36`.
     pub kubernetes: Option<String>,
     /// Its node classes.
     pub classes: NodeClasses,
 }
 
-/// Asks everything. An API server that does not answer is a finding, too.
-///
-/// `given` are the classes of files, which are looked at instead of the cluster's where there are any.
-pub async fn look(flags: &CheckFlags, given: &NodeClasses, clock: &dyn Clock) -> Cluster {
-    let finding = |what: &str, verdict| Finding::new(CLUSTER, what, verdict);
+/// Runs all checks of the cluster. `from_files` are the node classes of manifests; they replace those of the cluster.
+pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clock) -> Cluster {
+    let result = |name: &str, verdict| CheckResult::new(CLUSTER, name, verdict);
     let client =
         connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), Patience::Retries).await;
     let reached = match client {
@@ -48,40 +46,40 @@ pub async fn look(flags: &CheckFlags, given: &NodeClasses, clock: &dyn Clock) ->
         Ok(reached) => reached,
         Err(why) => {
             let fix = "set KUBECONFIG, --kubeconfig or --context, so that `kubectl cluster-info` succeeds";
-            let mut findings = vec![finding("API server", Verdict::wrong(why, fix))];
-            findings.extend(
+            let mut results = vec![result("API server", Verdict::wrong(why, fix))];
+            results.extend(
                 ["clock", "custom resources", "rights", "device plugin"]
-                    .map(|what| finding(what, Verdict::undetermined("the API server does not answer"))),
+                    .map(|name| result(name, Verdict::undetermined("the API server does not answer"))),
             );
-            return Cluster { findings, ..Cluster::default() };
+            return Cluster { results, ..Cluster::default() };
         }
     };
-    let mut findings = vec![finding("API server", Verdict::fine(format!("Kubernetes {version}")))];
-    findings.push(finding("clock", readiness::clock(date(&client).await, clock.now())));
+    let mut results = vec![result("API server", Verdict::fine(format!("Kubernetes {version}")))];
+    results.push(result("clock", readiness::clock(date(&client).await, clock.now())));
     for crd in clouds::crds() {
         let name = crd.name_any();
         let installed = Api::<CustomResourceDefinition>::all(client.clone()).get_opt(&name).await;
         let installed = installed.map_err(|error| causes(&error));
-        findings.push(finding(&name, resources::verdict(&crd, installed.as_ref().map(Option::as_ref))));
+        results.push(result(&name, resources::verdict(&crd, installed.as_ref().map(Option::as_ref))));
     }
     let rules = rights::rules(flags.service_account.as_ref().map(|account| account.namespace.as_str()));
     let answers = rights::ask(&client, &rules, flags.service_account.as_ref()).await;
-    findings.extend(
+    results.extend(
         rights::verdicts(&rules, &answers, flags.service_account.as_ref())
             .into_iter()
-            .map(|(what, verdict)| finding(&what, verdict)),
+            .map(|(name, verdict)| result(&name, verdict)),
     );
-    // What cannot be listed is among the rights that are missing, and the rest is looked at without it.
+    // If node classes cannot be listed, the check of rights reports it.
     let classes = node_classes::list(&client, &mut Vec::new()).await.unwrap_or_default();
-    let meant = if flags.filename.is_empty() { &classes } else { given };
+    let meant = if flags.filename.is_empty() { &classes } else { from_files };
     if let Some((class, _)) = meant.iter().find(|(_, class)| class.facts.needs_bootstrap_tokens) {
         let answers = rights::ask(&client, &rights::of_kubeadm(), flags.service_account.as_ref()).await;
         let verdict =
             rights::verdict_of_kubeadm(&answers, &class.to_string(), flags.service_account.as_ref());
-        findings.push(finding("right to make bootstrap tokens", verdict));
+        results.push(result("right to make bootstrap tokens", verdict));
     }
-    findings.push(finding("device plugin", plugin(&client, &classes).await));
-    Cluster { findings, kubernetes: Some(version), classes }
+    results.push(result("device plugin", plugin(&client, &classes).await));
+    Cluster { results, kubernetes: Some(version), classes }
 }
 
 async fn version(client: &Client) -> kube::Result<String> {

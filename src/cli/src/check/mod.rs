@@ -1,9 +1,7 @@
-//! `poolwright check`: whether cluster and account have what Poolwright needs, and what to do where they do not.
+//! `poolwright check`: checks that the cluster and the account have what Poolwright needs, and says how to fix each problem.
 //!
-//! Lives here: the cluster's side (`cluster` asks; `resources`, `rights` and `readiness` say what the answers mean, as plain
-//! functions), node classes from manifests (`classes`), and printing (`print`). The account's side is the provider's.
-//!
-//! May not live here: any write. What is asked has no effect.
+//! `cluster` queries the API server; `resources`, `rights` and `readiness` evaluate the responses. The checks of the account are in the
+//! provider's crate. No check writes anything.
 
 mod classes;
 mod cluster;
@@ -16,13 +14,13 @@ use std::io::Write;
 
 use anyhow::Context;
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_provider_contract::preflight::{Finding, Question};
+use poolwright_provider_contract::preflight::{CheckRequest, CheckResult};
 
 use crate::args::CheckFlags;
 use crate::clouds;
 use crate::exit::{ExitStatus, Failure};
 
-/// Looks, and says what was found.
+/// Runs the checks and prints the results.
 pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let account = flags.provider.as_deref().and_then(clouds::find);
     let account = account.and_then(|cloud| Some((cloud, cloud.preflight?)));
@@ -35,23 +33,23 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
         .build()
         .context("cannot start the runtime for network calls")?;
     let clock = SystemClock::new();
-    let findings: Vec<Finding> = runtime.block_on(async {
-        let cluster = cluster::look(flags, &from_files, &clock).await;
-        let mut findings = cluster.findings;
+    let results: Vec<CheckResult> = runtime.block_on(async {
+        let cluster = cluster::check(flags, &from_files, &clock).await;
+        let mut results = cluster.results;
         if let Some((cloud, preflight)) = account {
             let classes = if flags.filename.is_empty() { cluster.classes } else { from_files };
             let own = classes.into_values().filter(|class| class.cloud.name == cloud.name);
-            let question = Question {
+            let request = CheckRequest {
                 flags: flags.clouds.values.clone(),
                 kubernetes: cluster.kubernetes,
                 node_classes: own.map(|class| class.object).collect(),
                 now: clock.now(),
             };
-            findings.extend(preflight.look(question).await);
+            results.extend(preflight.run_checks(request).await);
         }
-        findings
+        results
     });
-    print::print(&findings, flags.output, out).map_err(Failure::writing)?;
-    let is_wrong = findings.iter().any(|finding| finding.verdict.is_wrong());
+    print::print(&results, flags.output, out).map_err(Failure::writing)?;
+    let is_wrong = results.iter().any(|result| result.verdict.is_wrong());
     Ok(if is_wrong { ExitStatus::SomethingWrong } else { ExitStatus::Done })
 }

@@ -1,13 +1,13 @@
-//! What was found, in groups.
+//! Prints the results of checks, in groups.
 
 use std::io::{self, Write};
 
-use poolwright_provider_contract::preflight::{Finding, Verdict};
+use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 use serde::Serialize;
 
 use crate::args::ListFormat;
 
-/// What was found, for machines.
+/// The JSON document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document<'a> {
@@ -16,14 +16,16 @@ struct Document<'a> {
     wrong: usize,
     undetermined: usize,
     fine: usize,
-    findings: Vec<Row<'a>>,
+    #[serde(rename = "findings")]
+    results: Vec<Row<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row<'a> {
     group: &'a str,
-    what: &'a str,
+    #[serde(rename = "what")]
+    name: &'a str,
     /// `fine`, `wrong` or `undetermined`.
     verdict: &'static str,
     message: &'a str,
@@ -31,9 +33,9 @@ struct Row<'a> {
     fix: Option<&'a str>,
 }
 
-/// Prints it.
-pub fn print(findings: &[Finding], format: ListFormat, out: &mut impl Write) -> io::Result<()> {
-    let rows: Vec<Row<'_>> = findings.iter().map(row).collect();
+/// Prints the results.
+pub fn print(results: &[CheckResult], format: ListFormat, out: &mut impl Write) -> io::Result<()> {
+    let rows: Vec<Row<'_>> = results.iter().map(row).collect();
     let count = |verdict: &str| rows.iter().filter(|row| row.verdict == verdict).count();
     let (wrong, undetermined, fine) = (count("wrong"), count("undetermined"), count("fine"));
     if format == ListFormat::Json {
@@ -43,21 +45,21 @@ pub fn print(findings: &[Finding], format: ListFormat, out: &mut impl Write) -> 
             wrong,
             undetermined,
             fine,
-            findings: rows,
+            results: rows,
         };
         serde_json::to_writer_pretty(&mut *out, &document)?;
         return writeln!(out);
     }
     for group in rows.chunk_by(|a, b| a.group == b.group) {
         writeln!(out, "{}", group[0].group)?;
-        let width = group.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
+        let width = group.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
         for row in group {
             let sign = match row.verdict {
                 "fine" => "✓",
                 "wrong" => "✗",
                 _ => "–",
             };
-            writeln!(out, "  {sign} {:width$}  {}", row.what, one_line(row.message))?;
+            writeln!(out, "  {sign} {:width$}  {}", row.name, one_line(row.message))?;
             if let Some(fix) = row.fix {
                 writeln!(out, "    fix: {}", one_line(fix))?;
             }
@@ -67,13 +69,13 @@ pub fn print(findings: &[Finding], format: ListFormat, out: &mut impl Write) -> 
     writeln!(out, "{wrong} wrong, {undetermined} could not be determined, {fine} fine")
 }
 
-fn row(finding: &Finding) -> Row<'_> {
-    let (verdict, message, fix) = match &finding.verdict {
-        Verdict::Fine(what) => ("fine", what, None),
+fn row(result: &CheckResult) -> Row<'_> {
+    let (verdict, message, fix) = match &result.verdict {
+        Verdict::Fine(value) => ("fine", value, None),
         Verdict::Wrong { why, fix } => ("wrong", why, Some(fix.as_str())),
         Verdict::Undetermined(why) => ("undetermined", why, None),
     };
-    Row { group: finding.group, what: &finding.what, verdict, message, fix }
+    Row { group: result.group, name: &result.name, verdict, message, fix }
 }
 
 fn one_line(text: &str) -> String {
@@ -85,25 +87,25 @@ mod tests {
     use super::*;
 
     fn printed(format: ListFormat) -> String {
-        let findings = [
-            Finding::new("Cluster", "API server", Verdict::fine("Kubernetes 1.36")),
-            Finding::new("Cluster", "clock", Verdict::undetermined("no\ndate")),
-            Finding::new("AWS permissions", "ec2:CreateFleet", Verdict::wrong("not allowed", "add it")),
+        let results = [
+            CheckResult::new("Cluster", "API server", Verdict::fine("Kubernetes 1.36")),
+            CheckResult::new("Cluster", "clock", Verdict::undetermined("no\ndate")),
+            CheckResult::new("AWS permissions", "ec2:CreateFleet", Verdict::wrong("not allowed", "add it")),
         ];
         let mut out = Vec::new();
-        print(&findings, format, &mut out).expect("memory takes everything");
+        print(&results, format, &mut out).expect("memory takes everything");
         String::from_utf8(out).expect("UTF-8")
     }
 
     #[test]
-    fn every_cross_has_its_fix_below_it_and_the_last_line_counts() {
+    fn the_table_prints_fixes_below_problems_and_a_summary_at_the_end() {
         let wanted = "Cluster\n  ✓ API server  Kubernetes 1.36\n  – clock       no date\n\nAWS permissions\n  \
                       ✗ ec2:CreateFleet  not allowed\n    fix: add it\n\n1 wrong, 1 could not be determined, 1 fine\n";
         assert_eq!(printed(ListFormat::Table), wanted);
     }
 
     #[test]
-    fn machines_are_told_the_same() {
+    fn json_holds_the_same_results() {
         let document: serde_json::Value = serde_json::from_str(&printed(ListFormat::Json)).expect("JSON");
         assert_eq!((document["wrong"].as_u64(), document["fine"].as_u64()), (Some(1), Some(1)));
         assert_eq!(document["findings"][2]["fix"], "add it");

@@ -15,12 +15,12 @@ const TOO_FAR: i64 = 5;
 /// What makes NVIDIA's GPUs known: names and images of its device plugin and of the operator that installs it.
 const PLUGINS: [&str; 3] = ["nvidia-device-plugin", "k8s-device-plugin", "gpu-operator"];
 
-/// Whether the clock of the API server and ours agree. Its `Date` header has whole seconds.
-pub fn clock(theirs: Option<Timestamp>, ours: Timestamp) -> Verdict {
-    let Some(theirs) = theirs else {
+/// Whether the clock of the API server and the local clock agree. Its `Date` header has whole seconds.
+pub fn clock(server: Option<Timestamp>, local: Timestamp) -> Verdict {
+    let Some(server) = server else {
         return Verdict::undetermined("no response of the API server had a Date header");
     };
-    let ahead = ours.as_second() - theirs.as_second();
+    let ahead = local.as_second() - server.as_second();
     if ahead.abs() <= TOO_FAR {
         return Verdict::fine(format!("within {TOO_FAR} s of the API server's"));
     }

@@ -93,10 +93,10 @@ fn add(rules: Option<Vec<PolicyRule>>, namespace: Option<&str>, all: &mut BTreeS
 
 /// Asks for each right, in their order.
 pub async fn ask(client: &Client, rights: &BTreeSet<Right>, account: Option<&ServiceAccount>) -> Vec<Answer> {
-    stream::iter(rights).map(|right| one(client, right, account)).buffered(TOGETHER).collect().await
+    stream::iter(rights).map(|right| review(client, right, account)).buffered(TOGETHER).collect().await
 }
 
-async fn one(client: &Client, right: &Right, account: Option<&ServiceAccount>) -> Answer {
+async fn review(client: &Client, right: &Right, account: Option<&ServiceAccount>) -> Answer {
     let (resource, subresource) = match right.resource.split_once('/') {
         Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
         None => (right.resource.as_str(), None),
@@ -262,10 +262,10 @@ mod tests {
         let [(_, Verdict::Fine(_))] = &verdicts(&all, &given, None)[..] else { panic!("all is given") };
         let account = ServiceAccount { namespace: "gpus".to_owned(), name: "pw".to_owned() };
         let some: Vec<Answer> = all.iter().map(|one| Ok(one.resource != "pods/eviction")).collect();
-        let [(what, Verdict::Wrong { why, fix })] = &verdicts(&all, &some, Some(&account))[..] else {
+        let [(name, Verdict::Wrong { why, fix })] = &verdicts(&all, &some, Some(&account))[..] else {
             panic!("one is missing")
         };
-        assert_eq!((what.as_str(), why.as_str()), ("right to pods/eviction", "gpus/pw may not create"));
+        assert_eq!((name.as_str(), why.as_str()), ("right to pods/eviction", "gpus/pw may not create"));
         assert!(fix.contains("--serviceaccount gpus:pw"), "{fix}");
         let unknown: Vec<Answer> = all.iter().map(|_| Err("forbidden".to_owned())).collect();
         assert_eq!(

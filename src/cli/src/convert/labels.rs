@@ -6,48 +6,50 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use poolwright_catalog::{InstanceType, builtin};
-use poolwright_provider_contract::karpenter::Label;
+use poolwright_provider_contract::karpenter::LabelMapping;
 use poolwright_terms::labels;
 
 use crate::clouds::clouds;
 
 /// What stands for `key`.
-pub(super) fn label(key: &str) -> Label {
+pub(super) fn label(key: &str) -> LabelMapping {
     if let Some(same) = labels::DECIDED_BY_OFFERING.into_iter().find(|known| *known == key) {
-        return Label::Same(same);
+        return LabelMapping::Renamed(same);
     }
     match key {
-        "karpenter.sh/capacity-type" => Label::Same(labels::CAPACITY_TYPE),
+        "karpenter.sh/capacity-type" => LabelMapping::Renamed(labels::CAPACITY_TYPE),
         // Karpenter takes these old keys for the stable ones.
-        "beta.kubernetes.io/arch" => Label::Same(labels::ARCH),
-        "beta.kubernetes.io/os" => Label::Same(labels::OS),
-        "beta.kubernetes.io/instance-type" => Label::Same(labels::INSTANCE_TYPE),
-        "failure-domain.beta.kubernetes.io/zone" => Label::Same(labels::ZONE),
-        "failure-domain.beta.kubernetes.io/region" => Label::Same(labels::REGION),
-        "karpenter.sh/nodepool" | labels::HOSTNAME => Label::Nothing(
+        "beta.kubernetes.io/arch" => LabelMapping::Renamed(labels::ARCH),
+        "beta.kubernetes.io/os" => LabelMapping::Renamed(labels::OS),
+        "beta.kubernetes.io/instance-type" => LabelMapping::Renamed(labels::INSTANCE_TYPE),
+        "failure-domain.beta.kubernetes.io/zone" => LabelMapping::Renamed(labels::ZONE),
+        "failure-domain.beta.kubernetes.io/region" => LabelMapping::Renamed(labels::REGION),
+        "karpenter.sh/nodepool" | labels::HOSTNAME => LabelMapping::NoCounterpart(
             "Leave it out: offerings do not have it. Pods can select a pool by `poolwright.dev/nodepool`.",
         ),
-        "node.kubernetes.io/windows-build" => Label::Nothing("Poolwright buys Linux nodes only."),
+        "node.kubernetes.io/windows-build" => {
+            LabelMapping::NoCounterpart("Poolwright buys Linux nodes only.")
+        }
         _ => match of_a_cloud(key) {
             Some(label) => label,
             None if key.contains("karpenter") && key.contains('/') => {
-                Label::Nothing("Use the labels of docs/nodepool.md instead.")
+                LabelMapping::NoCounterpart("Use the labels of docs/nodepool.md instead.")
             }
             None if key.starts_with("poolwright.dev/") => {
-                Label::Nothing("Poolwright sets its own labels; use those of docs/nodepool.md.")
+                LabelMapping::NoCounterpart("Poolwright sets its own labels; use those of docs/nodepool.md.")
             }
-            None => Label::Own,
+            None => LabelMapping::UserDefined,
         },
     }
 }
 
 /// The counterpart of a label that Karpenter's provider for one of the clouds has.
-fn of_a_cloud(key: &str) -> Option<Label> {
+fn of_a_cloud(key: &str) -> Option<LabelMapping> {
     clouds().iter().filter_map(|cloud| cloud.karpenter).find_map(|karpenter| karpenter.label(key))
 }
 
 /// The part of the built-in catalogue that Karpenter can buy, too.
-pub(super) struct Known {
+pub(super) struct KarpenterCatalogue {
     /// The clouds that sell it, for a sentence.
     pub clouds: String,
     pub types: BTreeSet<String>,
@@ -56,12 +58,12 @@ pub(super) struct Known {
 }
 
 /// The built-in catalogue's instance types of the clouds that Karpenter's objects are converted for; read once.
-pub(super) static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+pub(super) static KARPENTER_CATALOGUE: LazyLock<KarpenterCatalogue> = LazyLock::new(|| {
     let catalogue = builtin();
     let converted: Vec<_> = clouds().iter().filter(|cloud| cloud.karpenter.is_some()).collect();
     let is_known = |kind: &&InstanceType| converted.iter().any(|cloud| cloud.name == kind.provider.as_str());
     let known = || catalogue.types().values().filter(is_known);
-    Known {
+    KarpenterCatalogue {
         clouds: converted.iter().map(|cloud| cloud.short).collect::<Vec<_>>().join(" and "),
         types: known().map(|kind| kind.name.to_string()).collect(),
         families: known().map(|kind| kind.family().to_owned()).collect(),

@@ -1,8 +1,8 @@
 //! Converts Karpenter's NodePools and node classes to Poolwright's, and reports on every field.
 //!
-//! Lives here: reading Karpenter's NodePool (`karpenter.sh/v1`) and NodeOverlay from text, and the text of the result. Each cloud
-//! converts the node class and labels of Karpenter's provider for it. May not live here: clusters and clocks; text comes in and
-//! data goes out, and only `command` reads files.
+//! This module reads Karpenter's NodePool (`karpenter.sh/v1`) and NodeOverlay from text, and writes the result as text. Each cloud
+//! converts the node class and labels of Karpenter's provider for it. Clusters and clocks are not used, and only `command` reads
+//! files.
 //!
 //! Karpenter's fields and their defaults: <https://karpenter.sh/docs/concepts/nodepools/>,
 //! <https://karpenter.sh/docs/concepts/disruption/>.
@@ -38,7 +38,7 @@ use crate::source::Source;
 
 /// What Karpenter's objects come to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Converted {
+pub struct Conversion {
     /// Poolwright's NodePools, in the order of the source. Each is one that `poolwright plan` and the API server accept.
     pub manifests: Vec<NodePool>,
     /// Poolwright's node classes, in the order of the source. Each is one whose rules hold.
@@ -50,8 +50,8 @@ pub struct Converted {
 }
 
 /// Converts files of Karpenter's objects. A document with a problem is left out as a whole; the others are converted.
-pub fn convert(documents: &[Source]) -> Converted {
-    let mut all = Converted::default();
+pub fn convert(documents: &[Source]) -> Conversion {
+    let mut all = Conversion::default();
     let mut names = BTreeSet::new();
     for source in documents {
         for document in read::documents(&source.text) {
@@ -59,7 +59,7 @@ pub fn convert(documents: &[Source]) -> Converted {
             match document.objects {
                 Ok(objects) => {
                     for object in objects {
-                        one(&source.name, document.number, &object, &mut names, &mut all);
+                        convert_object(&source.name, document.number, &object, &mut names, &mut all);
                     }
                 }
                 Err(why) => nameless.problem("", why, "correct the syntax"),
@@ -71,7 +71,13 @@ pub fn convert(documents: &[Source]) -> Converted {
 }
 
 /// Converts one object.
-fn one(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>, all: &mut Converted) {
+fn convert_object(
+    file: &str,
+    document: usize,
+    value: &Value,
+    names: &mut BTreeSet<String>,
+    all: &mut Conversion,
+) {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let name = value.get("metadata").and_then(|meta| meta.get("name")).and_then(Value::as_str);
@@ -89,13 +95,13 @@ fn one(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>,
             "remove one or rename it",
         );
     }
-    if let Some(Made::Pool(pool)) = made.as_ref().filter(|_| report.problems.is_empty()) {
+    if let Some(ConvertedObject::Pool(pool)) = made.as_ref().filter(|_| report.problems.is_empty()) {
         check(file, pool, &mut report);
     }
     if report.problems.is_empty() {
         match made {
-            Some(Made::Pool(pool)) => all.manifests.push(*pool),
-            Some(Made::Class(class)) => all.node_classes.push(class),
+            Some(ConvertedObject::Pool(pool)) => all.manifests.push(*pool),
+            Some(ConvertedObject::Class(class)) => all.node_classes.push(class),
             None => {}
         }
         all.notes.append(&mut report.notes);
@@ -105,12 +111,12 @@ fn one(file: &str, document: usize, value: &Value, names: &mut BTreeSet<String>,
 }
 
 /// What an object became.
-enum Made {
+enum ConvertedObject {
     Pool(Box<NodePool>),
     Class(Value),
 }
 
-fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -> Option<Made> {
+fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -> Option<ConvertedObject> {
     if !value.is_object() || api_version.is_empty() || kind.is_empty() {
         report.problem(
             "",
@@ -124,7 +130,7 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
         _ if !others::is_karpenter(group) => others::foreign(api_version, kind, report),
         ("karpenter.sh", "NodeOverlay") => others::overlay(value, report),
         ("karpenter.sh", _) if version == "v1" => match kind {
-            "NodePool" => return node_pool::convert(value, report).map(Box::new).map(Made::Pool),
+            "NodePool" => return node_pool::convert(value, report).map(Box::new).map(ConvertedObject::Pool),
             "NodeClaim" => others::claim(report),
             _ => others::node_class(kind, value, report),
         },
@@ -134,7 +140,7 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
             match ours {
                 Some(_) if version != "v1" => others::old_version(api_version, report),
                 Some(cloud) if cloud.kind() == kind => {
-                    return cloud.node_class(value, report).map(Made::Class);
+                    return cloud.node_class(value, report).map(ConvertedObject::Class);
                 }
                 // Other providers number the versions of their node classes on their own.
                 _ => others::node_class(kind, value, report),

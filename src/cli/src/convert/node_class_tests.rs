@@ -3,10 +3,10 @@
 use poolwright_provider_aws::node_class::{AmiFamily, EC2NodeClass, Efa, HttpTokens};
 use serde_json::{Value, json};
 
-use crate::convert::{Converted, Note, Outcome, convert};
+use crate::convert::{Conversion, Note, Outcome, convert};
 use crate::source::Source;
 
-fn of(value: &Value) -> Converted {
+fn of(value: &Value) -> Conversion {
     convert(&[Source { name: "file.yaml".to_owned(), text: value.to_string() }])
 }
 
@@ -19,19 +19,19 @@ fn class(change: impl FnOnce(&mut Value)) -> Value {
     class
 }
 
-fn only(converted: &Converted) -> EC2NodeClass {
+fn only(converted: &Conversion) -> EC2NodeClass {
     assert_eq!(converted.problems, []);
     let [class] = converted.node_classes.as_slice() else { panic!("{:?}", converted.node_classes) };
     serde_json::from_value(class.clone()).expect("it is a node class")
 }
 
-fn note<'a>(converted: &'a Converted, field: &str) -> &'a Note {
+fn note<'a>(converted: &'a Conversion, field: &str) -> &'a Note {
     let found: Vec<_> = converted.notes.iter().filter(|note| note.field == field).collect();
     let [note] = found.as_slice() else { panic!("{field}: {found:?} in {:#?}", converted.notes) };
     note
 }
 
-fn problem(converted: &Converted) -> String {
+fn problem(converted: &Conversion) -> String {
     assert!(converted.node_classes.is_empty() && converted.notes.is_empty(), "{converted:?}");
     let [problem] = converted.problems.as_slice() else { panic!("{:?}", converted.problems) };
     problem.to_string()
@@ -46,11 +46,11 @@ fn what_has_our_name_and_meaning_is_kept_and_what_karpenter_adds_in_silence_is_w
     }));
     let spec = &only(&converted).spec;
     assert_eq!((spec.kubelet.max_pods, spec.tags["team"].as_str()), (Some(110), "vision"));
-    assert_eq!(note(&converted, "spec.kubelet").what, Outcome::Kept);
+    assert_eq!(note(&converted, "spec.kubelet").outcome, Outcome::Kept);
     assert_eq!(spec.subnet_selector_terms[0].tags.as_ref().unwrap()["karpenter.sh/discovery"], "c");
     let disk = &spec.block_device_mappings[0];
     assert_eq!((disk.device_name.as_str(), disk.ebs.volume_size.as_deref()), ("/dev/xvda", Some("20Gi")));
-    assert_eq!(note(&converted, "spec.blockDeviceMappings").what, Outcome::Changed);
+    assert_eq!(note(&converted, "spec.blockDeviceMappings").outcome, Outcome::Changed);
     assert!(note(&converted, "spec.associatePublicIPAddress").sentence.contains("subnet"));
 }
 
@@ -62,7 +62,7 @@ fn a_class_that_lets_the_metadata_service_answer_without_a_token_does_no_more() 
     let options = &only(&converted).spec.metadata_options;
     assert_eq!((options.tokens, options.hop_limit), (HttpTokens::Required, 2));
     let note = note(&converted, "spec.metadataOptions.httpTokens");
-    assert!(note.what == Outcome::Changed && note.sentence.contains("IMDSv1"), "{note:?}");
+    assert!(note.outcome == Outcome::Changed && note.sentence.contains("IMDSv1"), "{note:?}");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn images_by_name_get_the_owners_that_karpenter_takes_without_a_word() {
     let owners: Vec<_> = spec.ami_selector_terms.iter().map(|term| term.owner.as_deref()).collect();
     assert_eq!(owners, [Some("self"), Some("amazon"), None, Some("self")]);
     assert_eq!(
-        (note(&converted, "spec.amiSelectorTerms").what, spec.family()),
+        (note(&converted, "spec.amiSelectorTerms").outcome, spec.family()),
         (Outcome::Changed, Some(AmiFamily::Bottlerocket))
     );
 }
@@ -104,7 +104,7 @@ fn placement_groups_and_fabric_adapters_have_other_names_here() {
     assert_eq!(spec.efa, Efa::Auto);
     let plain = of(&class(|spec| spec["networkInterfaces"] = json!([{"interfaceType": "interface"}])));
     assert_eq!(
-        (only(&plain).spec.efa, note(&plain, "spec.networkInterfaces").what),
+        (only(&plain).spec.efa, note(&plain, "spec.networkInterfaces").outcome),
         (Efa::None, Outcome::NotPossible)
     );
 }
@@ -131,7 +131,7 @@ fn what_there_is_no_field_for_is_named_wherever_it_stands() {
         let found: Vec<_> = converted.notes.iter().filter(|note| note.field.ends_with("unheardOf")).collect();
         let [note] = found.as_slice() else { panic!("{place}: {found:?}") };
         assert!(
-            note.what == Outcome::NotPossible && note.sentence.contains("`unheardOf`"),
+            note.outcome == Outcome::NotPossible && note.sentence.contains("`unheardOf`"),
             "{place}: {note:?}"
         );
     }

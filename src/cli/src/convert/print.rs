@@ -42,13 +42,13 @@ pub fn notes_table(notes: &[Note], with_kept: bool) -> String {
     let mut parts = Vec::new();
     for object in objects {
         let mut notes = by_object.remove(object).unwrap_or_default();
-        let count = |what: Outcome| notes.iter().filter(|note| note.what == what).count();
+        let count = |outcome: Outcome| notes.iter().filter(|note| note.outcome == outcome).count();
         let counts = [Outcome::Kept, Outcome::Changed, Outcome::NotPossible]
             .map(|what| format!("{} {}", count(what), what.as_str()));
         let mut part = format!("{object}: {}\n", counts.join(", "));
-        notes.sort_by_key(|note| note.what);
+        notes.sort_by_key(|note| note.outcome);
         let shown: Vec<_> =
-            notes.into_iter().filter(|note| with_kept || note.what != Outcome::Kept).collect();
+            notes.into_iter().filter(|note| with_kept || note.outcome != Outcome::Kept).collect();
         if !shown.is_empty() {
             part.push_str(&table(&shown));
             part.push('\n');
@@ -67,7 +67,7 @@ fn table(notes: &[&Note]) -> String {
         .set_header(["RESULT", "FIELD"]);
     for note in notes {
         let field = if note.field.is_empty() { "the object as a whole" } else { &note.field };
-        table.add_row([note.what.as_str().to_owned(), format!("{field}\n{}", note.sentence)]);
+        table.add_row([note.outcome.as_str().to_owned(), format!("{field}\n{}", note.sentence)]);
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, GAP));

@@ -6,16 +6,16 @@
 use std::collections::BTreeMap;
 
 use poolwright_api::{Operator, Requirement};
-use poolwright_provider_contract::karpenter::{Fields, Label, Report};
+use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report};
 use poolwright_terms::labels as ours;
 
-use super::labels::{KNOWN, label, parts};
+use super::labels::{KARPENTER_CATALOGUE, label, parts};
 
 /// As many values as a requirement may have.
 const MOST_VALUES: usize = 100;
 
 /// A requirement of Karpenter.
-pub(super) struct Wanted {
+pub(super) struct KarpenterRequirement {
     /// Where it stands.
     pub path: String,
     pub key: String,
@@ -54,7 +54,7 @@ impl Requirements {
             }
             fields.finish(report);
             let (Some(key), Some(operator)) = (key, operator) else { continue };
-            let wanted = Wanted { path, key, operator, values, is_label: false };
+            let wanted = KarpenterRequirement { path, key, operator, values, is_label: false };
             if has_right_values(&wanted, report) {
                 self.add(wanted, report);
             }
@@ -62,26 +62,28 @@ impl Requirements {
     }
 
     /// Adds one requirement, with the note on what became of it.
-    pub fn add(&mut self, wanted: Wanted, report: &mut Report) {
+    pub fn add(&mut self, wanted: KarpenterRequirement, report: &mut Report) {
         let families = |part: fn(&'static str) -> &'static str| -> Vec<(&'static str, &'static str)> {
-            KNOWN.families.iter().map(|family| (family.as_str(), part(family))).collect()
+            KARPENTER_CATALOGUE.families.iter().map(|family| (family.as_str(), part(family))).collect()
         };
         match label(&wanted.key) {
-            Label::Same(to) => self.renamed(wanted, to, report),
-            Label::Cpu => self.cpu(wanted, report),
-            Label::Category => {
+            LabelMapping::Renamed(to) => self.renamed(wanted, to, report),
+            LabelMapping::Cpu => self.cpu(wanted, report),
+            LabelMapping::Category => {
                 self.named(wanted, ours::INSTANCE_FAMILY, &families(|family| parts(family).0), report);
             }
-            Label::Generation => {
+            LabelMapping::Generation => {
                 self.named(wanted, ours::INSTANCE_FAMILY, &families(|family| parts(family).1), report);
             }
-            Label::Size => {
-                let types =
-                    KNOWN.types.iter().filter_map(|name| Some((name.as_str(), name.split_once('.')?.1)));
+            LabelMapping::Size => {
+                let types = KARPENTER_CATALOGUE
+                    .types
+                    .iter()
+                    .filter_map(|name| Some((name.as_str(), name.split_once('.')?.1)));
                 self.named(wanted, ours::INSTANCE_TYPE, &types.collect::<Vec<_>>(), report);
             }
-            Label::GpuManufacturer => self.manufacturer(wanted, report),
-            Label::Nothing(instead) => {
+            LabelMapping::GpuManufacturer => self.manufacturer(wanted, report),
+            LabelMapping::NoCounterpart(instead) => {
                 let sentence = if wanted.is_label {
                     format!("`{}` cannot be a label of the nodes: left out. {instead}", wanted.key)
                 } else {
@@ -89,15 +91,15 @@ impl Requirements {
                 };
                 report.not_possible(wanted.path, sentence);
             }
-            Label::Own => self.own(wanted, report),
+            LabelMapping::UserDefined => self.own(wanted, report),
         }
     }
 
-    fn renamed(&mut self, wanted: Wanted, to: &'static str, report: &mut Report) {
+    fn renamed(&mut self, wanted: KarpenterRequirement, to: &'static str, report: &mut Report) {
         let known = match to {
-            ours::INSTANCE_TYPE => Some(&KNOWN.types),
-            ours::INSTANCE_FAMILY => Some(&KNOWN.families),
-            ours::GPU_MODEL => Some(&KNOWN.gpu_models),
+            ours::INSTANCE_TYPE => Some(&KARPENTER_CATALOGUE.types),
+            ours::INSTANCE_FAMILY => Some(&KARPENTER_CATALOGUE.families),
+            ours::GPU_MODEL => Some(&KARPENTER_CATALOGUE.gpu_models),
             _ => None,
         };
         let strange: Vec<_> = match known {
@@ -115,7 +117,7 @@ impl Requirements {
             format!(
                 " The built-in catalogue has no {} of {}; your own may.",
                 strange.join(", "),
-                KNOWN.clouds
+                KARPENTER_CATALOGUE.clouds
             )
         };
         if wanted.is_label {
@@ -133,7 +135,7 @@ impl Requirements {
 
     /// Karpenter counts the vCPUs of the machine. Ours counts whole cores that pods can have: one less, for less than one core is kept
     /// for the system on machines of up to 372 vCPUs.
-    fn cpu(&mut self, mut wanted: Wanted, report: &mut Report) {
+    fn cpu(&mut self, mut wanted: KarpenterRequirement, report: &mut Report) {
         let mut numbers = Vec::new();
         for value in &wanted.values {
             if let Ok(number) = value.parse::<u64>() {
@@ -170,7 +172,13 @@ impl Requirements {
     }
 
     /// What our labels say only by naming families or types. `all` is each name with what the requirement is about.
-    fn named(&mut self, mut wanted: Wanted, to: &'static str, all: &[(&str, &str)], report: &mut Report) {
+    fn named(
+        &mut self,
+        mut wanted: KarpenterRequirement,
+        to: &'static str,
+        all: &[(&str, &str)],
+        report: &mut Report,
+    ) {
         let what = if to == ours::INSTANCE_FAMILY { "families" } else { "instance types" };
         if matches!(wanted.operator, Operator::Exists | Operator::DoesNotExist) {
             report.changed(&wanted.path, format!("It is `{to}`."));
@@ -209,7 +217,7 @@ impl Requirements {
             &wanted.path,
             format!(
                 "Becomes `{to}` with the {what} of {} that it {verb} in the built-in catalogue: {}. Add those of your own catalogue.",
-                KNOWN.clouds,
+                KARPENTER_CATALOGUE.clouds,
                 names.len()
             ),
         );
@@ -221,7 +229,7 @@ impl Requirements {
     }
 
     /// All GPUs of the catalogue are NVIDIA's.
-    fn manufacturer(&mut self, mut wanted: Wanted, report: &mut Report) {
+    fn manufacturer(&mut self, mut wanted: KarpenterRequirement, report: &mut Report) {
         let names_nvidia = wanted.values.iter().any(|value| value == "nvidia");
         wanted.operator = match (wanted.operator, names_nvidia) {
             (Operator::In, true) | (Operator::Exists, _) => Operator::Exists,
@@ -239,7 +247,7 @@ impl Requirements {
         self.push(wanted, ours::GPU_MODEL);
     }
 
-    fn own(&mut self, wanted: Wanted, report: &mut Report) {
+    fn own(&mut self, wanted: KarpenterRequirement, report: &mut Report) {
         match (wanted.operator, wanted.values.as_slice()) {
             (Operator::In, [value]) => {
                 report.changed(&wanted.path, format!("Becomes the label `{}: {value}` of the nodes.", wanted.key));
@@ -261,7 +269,7 @@ impl Requirements {
         }
     }
 
-    fn push(&mut self, wanted: Wanted, key: &str) {
+    fn push(&mut self, wanted: KarpenterRequirement, key: &str) {
         let requirement =
             Requirement { key: key.to_owned(), operator: wanted.operator, values: wanted.values };
         self.all.push((wanted.path, requirement));
@@ -355,7 +363,7 @@ fn operator_of(path: &str, text: &str, report: &mut Report) -> Option<Operator> 
     Some(operator)
 }
 
-fn has_right_values(wanted: &Wanted, report: &mut Report) -> bool {
+fn has_right_values(wanted: &KarpenterRequirement, report: &mut Report) -> bool {
     let path = format!("{}.values", wanted.path);
     let (is_right, next) = match (wanted.operator, wanted.values.as_slice()) {
         (Operator::In | Operator::NotIn, values) => (!values.is_empty(), "give it one value or more"),

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use poolwright_api::{
     Deadlines, DurationText, ExpiryText, NodeTemplate, NodeTemplateMetadata, NodeTemplateSpec, Operator,
 };
-use poolwright_provider_contract::karpenter::{Fields, Label, Report, is_karpenters};
+use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report, is_karpenters};
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 
 use super::disruption::expiry;
 use super::labels::label;
-use super::requirements::{Requirements, Wanted};
+use super::requirements::{KarpenterRequirement, Requirements};
 use crate::clouds::clouds;
 
 /// What a template comes to.
@@ -80,13 +80,19 @@ fn labels(
         let Some(value) = poolwright_provider_contract::karpenter::text(path.clone(), value, report) else {
             continue;
         };
-        if label(&key) == Label::Own && !labels::RESERVED.contains(&key.as_str()) {
+        if label(&key) == LabelMapping::UserDefined && !labels::RESERVED.contains(&key.as_str()) {
             report.kept(path, "A label of the nodes; it stays.");
             metadata.labels.insert(key, value);
         } else {
             // To Karpenter such a label is a requirement with one value.
             requirements.add(
-                Wanted { path, key, operator: Operator::In, values: vec![value], is_label: true },
+                KarpenterRequirement {
+                    path,
+                    key,
+                    operator: Operator::In,
+                    values: vec![value],
+                    is_label: true,
+                },
                 report,
             );
         }

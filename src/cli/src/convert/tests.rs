@@ -3,7 +3,7 @@
 use poolwright_api::{ConsolidationPolicy, DisruptionReason, NodePool, Operator, Requirement};
 use serde_json::{Value, json};
 
-use super::{Converted, Note, Outcome, convert, notes_table, yaml};
+use super::{Conversion, Note, Outcome, convert, notes_table, yaml};
 use crate::source::Source;
 
 const FIXTURES: [&str; 3] = [
@@ -12,11 +12,11 @@ const FIXTURES: [&str; 3] = [
     include_str!("../../../../fixtures/karpenter/static-and-overlays.yaml"),
 ];
 
-fn read(text: &str) -> Converted {
+fn read(text: &str) -> Conversion {
     convert(&[Source { name: "file.yaml".to_owned(), text: text.to_owned() }])
 }
 
-fn of(value: &Value) -> Converted {
+fn of(value: &Value) -> Conversion {
     read(&value.to_string())
 }
 
@@ -32,13 +32,13 @@ fn template(pool: &mut Value) -> &mut Value {
     &mut pool["spec"]["template"]["spec"]
 }
 
-fn only(converted: &Converted) -> &NodePool {
+fn only(converted: &Conversion) -> &NodePool {
     assert_eq!(converted.problems, [], "{:?}", converted.problems);
     let [pool] = converted.manifests.as_slice() else { panic!("{:?}", converted.manifests) };
     pool
 }
 
-fn requiring(requirements: &Value) -> Converted {
+fn requiring(requirements: &Value) -> Conversion {
     of(&pool(|pool| template(pool)["requirements"] = requirements.clone()))
 }
 
@@ -46,14 +46,14 @@ fn required(requirements: &Value) -> Vec<Requirement> {
     only(&requiring(requirements)).spec.template.spec.requirements.clone()
 }
 
-fn note<'a>(converted: &'a Converted, field: &str) -> &'a Note {
+fn note<'a>(converted: &'a Conversion, field: &str) -> &'a Note {
     let mut found = converted.notes.iter().filter(|note| note.field == field);
     let note = found.next().unwrap_or_else(|| panic!("no note on {field}: {:#?}", converted.notes));
     assert!(found.next().is_none(), "two notes on {field}");
     note
 }
 
-fn problem(converted: &Converted) -> String {
+fn problem(converted: &Conversion) -> String {
     assert!(converted.manifests.is_empty() && converted.notes.is_empty(), "{converted:?}");
     let [problem] = converted.problems.as_slice() else { panic!("{:?}", converted.problems) };
     problem.to_string()
@@ -146,7 +146,7 @@ fn an_unknown_field_anywhere_in_a_pool_is_not_possible_and_is_named() {
             let found: Vec<_> =
                 converted.notes.iter().filter(|note| note.field.ends_with("unheardOf")).collect();
             let [note] = found.as_slice() else { panic!("{pointer}: {:?} {:?}", found, converted.problems) };
-            assert_eq!(note.what, Outcome::NotPossible);
+            assert_eq!(note.outcome, Outcome::NotPossible);
             assert!(note.sentence.contains("`unheardOf`"), "{}", note.sentence);
             tried += 1;
         }
@@ -238,7 +238,7 @@ fn a_requirement_without_a_label_is_not_possible_and_says_that_the_pool_may_buy_
         {"key": "karpenter.k8s.aws/instance-memory", "operator": "Gt", "values": ["8191"]},
     ]));
     let note = note(&converted, "spec.template.spec.requirements[0]");
-    assert_eq!(note.what, Outcome::NotPossible);
+    assert_eq!(note.outcome, Outcome::NotPossible);
     assert!(note.sentence.contains("may buy more types"), "{}", note.sentence);
     assert_eq!(only(&converted).spec.template.spec.requirements, []);
 }
@@ -278,7 +278,7 @@ fn a_static_pool_stays_one() {
     let of_size = |replicas: Value| of(&pool(|pool| pool["spec"]["replicas"] = replicas));
     let converted = of_size(json!(3));
     assert_eq!(only(&converted).spec.replicas, Some(3));
-    assert_eq!(note(&converted, "spec.replicas").what, Outcome::Kept);
+    assert_eq!(note(&converted, "spec.replicas").outcome, Outcome::Kept);
     assert!(problem(&of_size(json!(-1))).contains("-1 is not between 0 and 1000"));
 }
 
@@ -287,8 +287,11 @@ fn min_values_are_not_possible_and_the_requirement_stays() {
     let converted = requiring(&json!([
         {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 5},
     ]));
-    assert_eq!(note(&converted, "spec.template.spec.requirements[0].minValues").what, Outcome::NotPossible);
-    assert_eq!(note(&converted, "spec.template.spec.requirements[0]").what, Outcome::Kept);
+    assert_eq!(
+        note(&converted, "spec.template.spec.requirements[0].minValues").outcome,
+        Outcome::NotPossible
+    );
+    assert_eq!(note(&converted, "spec.template.spec.requirements[0]").outcome, Outcome::Kept);
 }
 
 #[test]
@@ -308,7 +311,7 @@ fn what_is_absent_is_written_as_karpenter_takes_it() {
     for field in
         ["spec.template.spec.expireAfter", "spec.disruption.consolidationPolicy", "spec.disruption.budgets"]
     {
-        assert_eq!(note(&converted, field).what, Outcome::Changed);
+        assert_eq!(note(&converted, field).outcome, Outcome::Changed);
     }
 }
 
@@ -331,7 +334,7 @@ fn a_budget_with_a_schedule_keeps_its_schedule_and_says_that_it_is_in_utc() {
     let budget = &only(&converted).spec.disruption.budgets[0];
     assert_eq!((budget.schedule.as_deref(), budget.time_zone.as_deref()), (Some("0 9 * * mon-fri"), None));
     let note = note(&converted, "spec.disruption.budgets[0].schedule");
-    assert_eq!(note.what, Outcome::Kept);
+    assert_eq!(note.outcome, Outcome::Kept);
     assert!(note.sentence.contains("UTC"), "{}", note.sentence);
 }
 
@@ -427,8 +430,8 @@ fn lists_are_taken_apart_and_what_the_cluster_writes_is_left_out() {
     });
     let converted = of(&json!({"apiVersion": "v1", "kind": "List", "items": [one]}));
     only(&converted);
-    assert_eq!(note(&converted, "status").what, Outcome::Changed);
-    assert_eq!(note(&converted, "metadata.uid").what, Outcome::Changed);
+    assert_eq!(note(&converted, "status").outcome, Outcome::Changed);
+    assert_eq!(note(&converted, "metadata.uid").outcome, Outcome::Changed);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! `poolwright gpus` and `poolwright prices`: what Poolwright believes can be bought, with source and age.
+//! `poolwright gpus` and `poolwright prices`: list the offerings that Poolwright knows, with source and age.
 //!
-//! Lives here: reading a catalogue or asking a cloud (`read`), the lists as plain data (`gpus`, `prices`), and those as tables
-//! (`print`). Only `read` touches the world.
+//! `read` reads a catalogue or asks a cloud, and only it does I/O. `gpus` and `prices` make the lists, and `print` prints them as
+//! tables.
 
 mod gpus;
 mod only;

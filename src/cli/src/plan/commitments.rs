@@ -36,8 +36,8 @@ pub fn with_reservations(committed: &Commitments, catalogue: Catalogue) -> Resul
 }
 
 /// What each commitment pays for.
-pub fn terms(committed: &Commitments, catalogue: &Catalogue) -> Result<Vec<Commitment>, Failure> {
-    match committed.terms(&[catalogue]) {
+pub fn resolve(committed: &Commitments, catalogue: &Catalogue) -> Result<Vec<Commitment>, Failure> {
+    match committed.resolve(&[catalogue]) {
         (terms, problems) if problems.is_empty() => Ok(terms),
         (_, problems) => Err(unusable(problems)),
     }
@@ -59,7 +59,7 @@ mod tests {
     fn everything_wrong_is_told_at_once() {
         let text = "commitments:\n- {name: a, usdPerHour: 1}\n- {name: d, usdPerHour: 1, rates: {g99: 1}}\n";
         let file = poolwright_intake::commitments("c.yaml", text).expect("it can be read");
-        let Err(Failure::BadInput(said)) = terms(&file, &poolwright_catalog::builtin()) else {
+        let Err(Failure::BadInput(said)) = resolve(&file, &poolwright_catalog::builtin()) else {
             panic!("it was accepted")
         };
         for part in ["the commitments cannot be used: 2 problems", "commitments[0] (a)", "commitments[1] (d)"]

@@ -18,13 +18,13 @@ use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{PodKey, Snapshot};
-use poolwright_report::plan::{Asked, CatalogueSummary, PodNames, document};
+use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, document};
 use poolwright_terms::CapacityType;
 
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
-use crate::budget::Budget;
 use crate::catalogue::{self, Selection};
 use crate::exit::{ExitStatus, Failure};
+use crate::solve_timer::SolveTimer;
 use crate::{print, scheduler, solve};
 
 /// Everything to plan from, and how to speak of it.
@@ -59,15 +59,15 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     let (input, mut options) = prepare(&flags.input, &flags.search)?;
     options.keep_solves = flags.save_problem.is_some() || flags.explain.is_some();
     let clock = SystemClock::new();
-    let mut budget = Budget::new(&clock, flags.search.time_limit());
-    let plan = plan(&input.snapshot, clock.now(), &options, &mut budget);
+    let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
+    let plan = plan(&input.snapshot, clock.now(), &options, &mut timer);
     // Before anything else: a plan that is refused is the one that its problems are wanted of.
     if let Some(path) = &flags.save_problem {
         solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
     }
     let explained =
         flags.explain.as_deref().map(|pod| alternatives::of_pod(&plan, pod, &input)).transpose()?;
-    let asked = Asked {
+    let asked = DocumentContext {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
         notes: input.notes,
@@ -76,7 +76,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
         counts_risk: input.counts_risk,
     };
     let mut document =
-        document(plan, asked, budget.times()).map_err(|refused| Failure::Other(refused.into()))?;
+        document(plan, asked, timer.times()).map_err(|refused| Failure::Other(refused.into()))?;
     document.explanation = explained;
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
     if flags.fail_on_unplaced && document.pods.unplaced > 0 {
@@ -123,7 +123,7 @@ pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanO
             let per_gpu_micros = flags.at_risk.map_or(usual.per_gpu_micros, UsdPerHour::micros);
             SpotRisk { per_gpu_micros, ..usual }
         }),
-        commitments: commitments::terms(&committed, &offers.catalogue)?,
+        commitments: commitments::resolve(&committed, &offers.catalogue)?,
         preferences: flags.preferences.into(),
         solver: search.options(),
         ..usual

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
-use poolwright_core::{Deadlines, Disruption, Pool, PoolLimits, PoolName, Shared, Snapshot, Uid};
+use poolwright_core::{Deadlines, Disruption, PersistentMap, Pool, PoolLimits, PoolName, Snapshot, Uid};
 use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;
@@ -45,7 +45,7 @@ pub fn without_pool(
 /// A class that is not there sells nothing when `strict`, as in a cluster; otherwise, for manifests, it sells what would
 /// be planned with if there were no pool, and a note says so.
 pub fn sold(
-    pools: &Shared<PoolName, Arc<Pool>>,
+    pools: &PersistentMap<PoolName, Arc<Pool>>,
     classes: &NodeClasses,
     strict: bool,
     offers: &Offers,

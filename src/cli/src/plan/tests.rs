@@ -9,7 +9,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_core::Snapshot;
 use poolwright_core::plan::plan;
 use poolwright_intake::{claim_object, node_claim};
-use poolwright_report::plan::{Asked, Purchase, document};
+use poolwright_report::plan::{DocumentContext, Purchase, document};
 use poolwright_report::{PoolSums, Times};
 use poolwright_solver::NeverStop;
 
@@ -36,7 +36,7 @@ fn a_plan_costs_the_same_in_its_document_its_table_and_the_status_of_its_pools()
     assert_eq!(pools.len(), 2, "a static pool and one that keeps room free");
     let sums: Vec<_> = pools.iter().map(|pool| PoolSums::of(pool, &created)).collect();
 
-    let asked = Asked {
+    let asked = DocumentContext {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
         notes: input.notes,

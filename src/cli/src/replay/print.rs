@@ -44,8 +44,8 @@ fn span(duration: Duration) -> String {
 
 fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let Report { pods, pending, .. } = report;
-    if report.played < report.asked {
-        writeln!(out, "Interrupted: played {} of {}.\n", Span(report.played), Span(report.asked))?;
+    if report.played < report.requested {
+        writeln!(out, "Interrupted: played {} of {}.\n", Span(report.played), Span(report.requested))?;
     }
     let cost = report.cost();
     let rate = report.rate();
@@ -171,7 +171,7 @@ fn document(report: &Report) -> Value {
         "apiVersion": poolwright_terms::API_VERSION,
         "kind": "Replay",
         "playedSeconds": seconds(report.played),
-        "askedSeconds": seconds(report.asked),
+        "askedSeconds": seconds(report.requested),
         "costUsd": usd(report.cost().0),
         "lowerLimitUsd": usd(report.bound.0),
         "aboveLowerLimit": report.above_bound().map(Ratio::as_f64),

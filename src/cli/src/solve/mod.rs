@@ -9,9 +9,9 @@ use poolwright_report::solved::{Figures, Solved};
 use poolwright_solver as solver;
 
 use crate::args::SolveFlags;
-use crate::budget::Budget;
 use crate::exit::{ExitStatus, Failure};
 use crate::print;
+use crate::solve_timer::SolveTimer;
 
 pub use file::save;
 
@@ -21,8 +21,8 @@ pub fn run(flags: &SolveFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
     let clock = SystemClock::new();
     let mut document = Solved::default();
     for (at, problem) in problems.iter().enumerate() {
-        let mut budget = Budget::new(&clock, flags.search.time_limit());
-        let solution = solver::solve(problem, &flags.search.options(), &mut budget)
+        let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
+        let solution = solver::solve(problem, &flags.search.options(), &mut timer)
             .map_err(|error| Failure::bad_input(format!("problem {}: {error}", at + 1)))?;
         if let Err(violations) = solver::check(problem, &solution) {
             let all: Vec<_> = violations.iter().map(ToString::to_string).collect();
@@ -33,7 +33,7 @@ pub fn run(flags: &SolveFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
                 all.join("; ")
             )));
         }
-        document.problems.push(Figures::of(problem, solution, budget.times()));
+        document.problems.push(Figures::of(problem, solution, timer.times()));
     }
     print::solved(&document, flags.output, out).map_err(Failure::writing)?;
     let left_out = document.problems.iter().any(|figures| figures.unplaced_pods > 0);

@@ -46,7 +46,7 @@ fn at_work(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> String {
     if let Some(node) = node.filter(|node| !node.ready) {
         return format!("node {} is not ready", node.name);
     }
-    if let Some(node) = node.filter(|node| node.cordoned && !node.gated) {
+    if let Some(node) = node.filter(|node| node.cordoned && !node.cordoned_until_initialized) {
         return format!("node {} is cordoned, but not by Poolwright", node.name);
     }
     if let Some(drifted) = said(claim, ConditionType::Drifted, ConditionStatus::True) {

@@ -1,10 +1,9 @@
-//! `poolwright top`: what is being done now and why, on a terminal or as text.
+//! `poolwright top`: shows what Poolwright does now and why, on a terminal or as text.
 //!
-//! Lives here: reading the cluster (`feed`), what is shown of it as plain data (`model`, `doing`, `view`), that data as text
-//! (`text`) and on a screen (`screen`, `keys`), and the terminal itself (`live`). `columns`, `tables` and `words` are what text
-//! and screen have in common.
+//! `feed` reads the cluster. `model`, `doing` and `view` hold the data to show. `text` prints it, `screen` and `keys` show it on a
+//! screen, and `live` drives the terminal. `text` and `screen` share `columns`, `tables` and `words`.
 //!
-//! May not live here: any decision, any write. Only `feed` and `live` touch the world; the rest are plain functions.
+//! This module must not decide or write anything. Only `feed` and `live` do I/O; the rest are plain functions.
 
 mod columns;
 mod doing;

@@ -10,7 +10,7 @@ pub use gpu_map::{GpuChoice, GpuMap};
 pub use reader::{Times, Trace, TracePod, read, read_timed};
 
 use poolwright_catalog::{ResourceList, ResourceName};
-use poolwright_core::{NodeTerm, Operator, PodSpec, Requirement};
+use poolwright_core::{NodeSelectorTerm, Operator, PodSpec, Requirement};
 use poolwright_terms::labels;
 
 impl TracePod {
@@ -21,7 +21,7 @@ impl TracePod {
                 let values = models.iter().map(ToString::to_string).collect();
                 let requirement =
                     Requirement { key: labels::GPU_MODEL.to_owned(), operator: Operator::In(values) };
-                Some(vec![NodeTerm { requirements: vec![requirement] }])
+                Some(vec![NodeSelectorTerm { requirements: vec![requirement] }])
             }
             _ => None,
         };

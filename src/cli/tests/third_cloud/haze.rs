@@ -9,7 +9,7 @@ use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use poolwright_api::{FieldProblem, strict};
 use poolwright_catalog::{Arch, Catalogue, Gpu, read_csv};
 use poolwright_provider_contract::market::{GpuFacts, Market, MarketReader, TypeFacts};
-use poolwright_provider_contract::preflight::{Finding, Preflight, Question, Verdict};
+use poolwright_provider_contract::preflight::{CheckRequest, CheckResult, Preflight, Verdict};
 use poolwright_provider_contract::{
     Clock, CloudProvider, Connect, ConnectError, Connected, Flag, FlagValues, Instance, InstanceState,
     LaunchError, LaunchRequest, LaunchedInstance, MarketRegistration, NodeClass, NodeClassFacts,
@@ -42,7 +42,7 @@ const ACCOUNT: Flag = Flag {
     requires: None,
     help: "Launch nodes on Haze, in this account",
     more: "",
-    check: None,
+    validate: None,
 };
 
 const SKY: Flag = Flag {
@@ -52,7 +52,7 @@ const SKY: Flag = Flag {
     requires: Some("provider"),
     help: "With --provider haze: the part of the sky",
     more: "",
-    check: None,
+    validate: None,
 };
 
 /// Launches nodes in the haze.
@@ -89,9 +89,9 @@ impl Preflight for Haze {
         (!flags.has(ACCOUNT.name)).then(|| "--provider haze: give --haze-account".to_owned())
     }
 
-    async fn look(&self, question: Question) -> Vec<Finding> {
-        let classes = format!("{} node class", question.node_classes.len());
-        vec![Finding::new("Haze account", "node classes", Verdict::fine(classes))]
+    async fn run_checks(&self, request: CheckRequest) -> Vec<CheckResult> {
+        let classes = format!("{} node class", request.node_classes.len());
+        vec![CheckResult::new("Haze account", "node classes", Verdict::fine(classes))]
     }
 }
 

@@ -50,20 +50,20 @@ pub type EventKey = (String, String, String);
 
 #[derive(Debug, Default)]
 struct Memory {
-    said: BTreeMap<EventKey, Duration>,
+    recorded: BTreeMap<EventKey, Duration>,
     pods_this_pass: u32,
 }
 
 impl Memory {
     /// Why an event is not recorded now.
     fn refuses(&self, key: &EventKey, now: Duration) -> Option<&'static str> {
-        let is_recent = |said: &Duration| now < said.saturating_add(REPEAT_AFTER);
-        if self.said.get(key).is_some_and(is_recent) {
+        let is_recent = |at: &Duration| now < at.saturating_add(REPEAT_AFTER);
+        if self.recorded.get(key).is_some_and(is_recent) {
             return Some("repeated");
         }
         let first = (key.0.clone(), String::new(), String::new());
-        let of_object = self.said.range(first..).take_while(|((object, ..), _)| *object == key.0);
-        let lately = of_object.filter(|(_, said)| is_recent(said)).count();
+        let of_object = self.recorded.range(first..).take_while(|((object, ..), _)| *object == key.0);
+        let lately = of_object.filter(|(_, at)| is_recent(at)).count();
         (lately >= OF_ONE_OBJECT).then_some("too-many")
     }
 }
@@ -161,13 +161,13 @@ impl Events {
             }
             memory.pods_this_pass += 1;
         }
-        if memory.said.len() >= REMEMBERED {
-            memory.said.retain(|_, said| now < said.saturating_add(REPEAT_AFTER));
-            if memory.said.len() >= REMEMBERED {
-                memory.said.clear();
+        if memory.recorded.len() >= REMEMBERED {
+            memory.recorded.retain(|_, at| now < at.saturating_add(REPEAT_AFTER));
+            if memory.recorded.len() >= REMEMBERED {
+                memory.recorded.clear();
             }
         }
-        memory.said.insert(key, now);
+        memory.recorded.insert(key, now);
         Ok(())
     }
 }
@@ -185,8 +185,8 @@ impl Queue {
     }
 
     /// Forgets an event that could not be written, so that the next plan may record it again.
-    pub fn forget(&self, said: &EventKey) {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).said.remove(said);
+    pub fn forget(&self, key: &EventKey) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).recorded.remove(key);
     }
 }
 

@@ -27,11 +27,11 @@ const ATTEMPTS: u32 = 5;
 
 /// The result of creating a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Created {
+pub enum CreateResult {
     /// It exists.
-    Yes,
+    Created,
     /// It was refused.
-    No,
+    Refused,
     /// Unknown: there was no answer.
     Unknown,
     /// We do not lead.
@@ -40,25 +40,25 @@ pub enum Created {
 
 impl Executor {
     /// Creates the claims of a plan, `at_a_time` concurrently. Returns the worst result.
-    pub async fn create_claims(&self, claims: &[PlannedClaim], at_a_time: usize) -> Created {
+    pub async fn create_claims(&self, claims: &[PlannedClaim], at_a_time: usize) -> CreateResult {
         let batches = launch_batches::of(claims);
         let creations = futures::stream::iter(claims.to_vec()).map(|claim| {
             let batch = batches.get(&claim.name).cloned();
             async move { self.create_claim(&claim, batch.as_ref()).await }
         });
-        let outcomes: Vec<Created> = creations.buffer_unordered(at_a_time).collect().await;
+        let outcomes: Vec<CreateResult> = creations.buffer_unordered(at_a_time).collect().await;
         let has = |outcome| outcomes.contains(&outcome);
-        if has(Created::Unknown) {
+        if has(CreateResult::Unknown) {
             self.context.world.claims_doubtful(true);
         }
-        [Created::NotLeading, Created::Unknown, Created::No]
+        [CreateResult::NotLeading, CreateResult::Unknown, CreateResult::Refused]
             .into_iter()
             .find(|one| has(*one))
-            .unwrap_or(Created::Yes)
+            .unwrap_or(CreateResult::Created)
     }
 
     /// Creates a claim, and adds it to the world at once. `batch` is its launch batch.
-    pub async fn create_claim(&self, planned: &PlannedClaim, batch: Option<&LaunchBatch>) -> Created {
+    pub async fn create_claim(&self, planned: &PlannedClaim, batch: Option<&LaunchBatch>) -> CreateResult {
         let api = self.context.reader.all::<NodeClaim>();
         let mut object = claim_object(planned);
         if let Some(batch) = batch {
@@ -77,11 +77,11 @@ impl Executor {
                 .await;
             match written {
                 Ok(object) => return self.created(planned, &object),
-                Err(WriteError::NotLeading) => return Created::NotLeading,
+                Err(WriteError::NotLeading) => return CreateResult::NotLeading,
                 Err(WriteError::Failed(kube::Error::Api(status))) if status.is_already_exists() => {
                     match api.get(&planned.name.0).await {
                         Ok(Some(object)) => return self.created(planned, &object),
-                        Ok(None) => return Created::No,
+                        Ok(None) => return CreateResult::Refused,
                         Err(error) => {
                             unknown = true;
                             warn!(claim = %planned.name, %error, "the NodeClaim exists but cannot be read");
@@ -91,7 +91,7 @@ impl Executor {
                 // The API server refused: nothing was created.
                 Err(WriteError::Failed(kube::Error::Api(status))) if (400..500).contains(&status.code) => {
                     warn!(claim = %planned.name, pool = %planned.pool, why = %status.message, "the claim was refused");
-                    return if unknown { Created::Unknown } else { Created::No };
+                    return if unknown { CreateResult::Unknown } else { CreateResult::Refused };
                 }
                 Err(error) => {
                     unknown = true;
@@ -100,17 +100,17 @@ impl Executor {
             }
             sleep(Duration::from_millis(200 << attempt)).await;
         }
-        Created::Unknown
+        CreateResult::Unknown
     }
 
-    fn created(&self, planned: &PlannedClaim, object: &NodeClaim) -> Created {
+    fn created(&self, planned: &PlannedClaim, object: &NodeClaim) -> CreateResult {
         if let Err(why) = self.context.world.claim_created(object) {
             warn!(claim = %planned.name, why, "a NodeClaim that Poolwright wrote cannot be read");
         }
         let price = planned.price().map_or_else(|| "unknown".to_owned(), |price| price.to_string());
         info!(claim = %planned.name, pool = %planned.pool, offering = %planned.offering(), usd_per_hour = %price,
             pods = planned.planned_pods.len(), reason = %planned.reason, "claim created");
-        Created::Yes
+        CreateResult::Created
     }
 
     pub(super) async fn set_conditions(&self, subject: &Subject, updates: &[ConditionUpdate]) -> Progress {
@@ -134,11 +134,11 @@ impl Executor {
                 match changed.await {
                     Changed::Written(_) => Progress::Done,
                     Changed::Unchanged(_) => Progress::NothingToDo,
-                    Changed::Not(outcome) => outcome,
+                    Changed::NotWritten(outcome) => outcome,
                 }
             }
             // Conditions of pods and nodes are not ours to write.
-            Subject::Pod(_) | Subject::Node(_) | Subject::Budget(_) => Progress::NothingToDo,
+            Subject::Pod(_) | Subject::Node(_) | Subject::PodDisruptionBudget(_) => Progress::NothingToDo,
         }
     }
 
@@ -179,7 +179,7 @@ impl Executor {
                 Progress::Done
             }
             Changed::Unchanged(_) => Progress::NothingToDo,
-            Changed::Not(outcome) => outcome,
+            Changed::NotWritten(outcome) => outcome,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::edge::clock::SharedClock;
 use crate::edge::events::Events;
 use crate::edge::metrics::Metrics;
 use crate::leader::writer::Writer;
-use crate::observed::Sight;
+use crate::observed::ObserverContext;
 use crate::observed::providers::Providers;
 use crate::observed::reader::Reader;
 use crate::observed::world::World;
@@ -31,9 +31,9 @@ pub struct Context {
 }
 
 impl Context {
-    /// The context for a sight and a writer.
-    pub fn new(sight: &Sight, writer: Writer) -> Self {
-        let Sight { reader, world, providers, events, metrics, clock, .. } = sight.clone();
+    /// The context for a observers and a writer.
+    pub fn new(observers: &ObserverContext, writer: Writer) -> Self {
+        let ObserverContext { reader, world, providers, events, metrics, clock, .. } = observers.clone();
         Self { reader, writer, world, providers, events, metrics, clock }
     }
 }
@@ -54,7 +54,7 @@ pub mod testing {
     use crate::edge::metrics::Metrics;
     use crate::edge::signal::Sender;
     use crate::fake_api::FakeApi;
-    use crate::leader::Term;
+    use crate::leader::LeaderTerm;
     use crate::leader::testing::granted;
     use crate::leader::writer::Writer;
     use crate::observed::providers::Providers;
@@ -66,7 +66,7 @@ pub mod testing {
         api: &FakeApi,
         clock: &SharedClock,
         providers: Vec<Arc<dyn CloudProvider>>,
-    ) -> (Context, Sender<Option<Term>>) {
+    ) -> (Context, Sender<Option<LeaderTerm>>) {
         let (sender, terms) = granted(clock);
         let metrics = Metrics::new().expect("the metrics of a test");
         let context = Context {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use poolwright_core::lifecycle::interruption_conditions;
 use poolwright_core::{Claim, Interruption};
-use poolwright_intake::{api_interruption, interruption, merge_conditions};
+use poolwright_intake::{api_interruption, merge_conditions};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::Executor;
 use super::progress::Progress;
 use super::status::Changed;
-use crate::executor::unrecorded::Heard;
+use crate::executor::unrecorded::InterruptionGuard;
 
 /// How often to try a record before the notice is left to be delivered again.
 const ATTEMPTS: u32 = 4;
@@ -21,15 +21,15 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// The result of recording an interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recorded {
+pub enum RecordResult {
     /// It is recorded now.
-    Yes,
+    Recorded,
     /// It was recorded before.
-    Before,
+    AlreadyRecorded,
     /// The claim is gone.
-    Gone,
+    ClaimGone,
     /// It is not recorded.
-    No,
+    NotRecorded,
 }
 
 impl Executor {
@@ -37,33 +37,37 @@ impl Executor {
     pub async fn record_interruption(
         &self,
         claim: &Claim,
-        said: &Interruption,
-        heard: Heard<'_>,
-    ) -> Recorded {
+        interruption: &Interruption,
+        heard: InterruptionGuard<'_>,
+    ) -> RecordResult {
         let mut heard = Some(heard);
         for attempt in 0..ATTEMPTS {
-            let outcome = self.try_to_record(claim, said).await;
+            let outcome = self.try_to_record(claim, interruption).await;
             drop(heard.take());
             match outcome {
                 Ok(recorded) => return recorded,
-                Err(Progress::NotLeading) => return Recorded::No,
+                Err(Progress::NotLeading) => return RecordResult::NotRecorded,
                 Err(outcome) => {
                     warn!(claim = %claim.name, ?outcome, "an interruption was not recorded; trying again");
                 }
             }
             sleep(PAUSE * 2_u32.pow(attempt)).await;
         }
-        Recorded::No
+        RecordResult::NotRecorded
     }
 
-    async fn try_to_record(&self, claim: &Claim, said: &Interruption) -> Result<Recorded, Progress> {
+    async fn try_to_record(
+        &self,
+        claim: &Claim,
+        interruption: &Interruption,
+    ) -> Result<RecordResult, Progress> {
         let now = self.context.clock.now();
         let changed = self.change_claim(&claim.name, Some(&claim.uid), |object| {
             let generation = object.metadata.generation;
             let status = object.status.get_or_insert_default();
             let before = status.clone();
-            let known = status.interruption.as_ref().map(interruption);
-            let merged = known.map_or_else(|| said.clone(), |known| known.merged(said));
+            let known = status.interruption.as_ref().map(poolwright_intake::interruption);
+            let merged = known.map_or_else(|| interruption.clone(), |known| known.merged(interruption));
             let updates = interruption_conditions(&merged, now);
             status.conditions = merge_conditions(&status.conditions, &updates, now, generation);
             status.interruption = Some(api_interruption(&merged));
@@ -71,13 +75,14 @@ impl Executor {
         });
         match changed.await {
             Changed::Written(_) => {
-                let deadline = said.deadline.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
-                info!(claim = %claim.name, kind = %said.kind, deadline, message = said.message, "interrupted");
-                Ok(Recorded::Yes)
+                let deadline =
+                    interruption.deadline.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
+                info!(claim = %claim.name, kind = %interruption.kind, deadline, message = interruption.message, "interrupted");
+                Ok(RecordResult::Recorded)
             }
-            Changed::Unchanged(_) => Ok(Recorded::Before),
-            Changed::Not(Progress::NothingToDo) => Ok(Recorded::Gone),
-            Changed::Not(outcome) => Err(outcome),
+            Changed::Unchanged(_) => Ok(RecordResult::AlreadyRecorded),
+            Changed::NotWritten(Progress::NothingToDo) => Ok(RecordResult::ClaimGone),
+            Changed::NotWritten(outcome) => Err(outcome),
         }
     }
 }

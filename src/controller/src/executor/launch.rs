@@ -147,7 +147,7 @@ impl Executor {
                 Progress::Done
             }
             Changed::Unchanged(_) => Progress::NothingToDo,
-            Changed::Not(outcome) => outcome,
+            Changed::NotWritten(outcome) => outcome,
         }
     }
 

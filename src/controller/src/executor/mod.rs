@@ -38,8 +38,8 @@ use poolwright_terms::Reason;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-pub use claims::Created;
-pub use interruption::Recorded;
+pub use claims::CreateResult;
+pub use interruption::RecordResult;
 use lanes::{InLane, Lanes};
 use progress::Progress;
 use slots::Slots;
@@ -302,7 +302,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
             Subject::Pool(pool) => format!("nodepool/{pool}"),
             Subject::Pod(pod) => format!("pod/{pod}"),
             Subject::Node(node) => of_node(node),
-            Subject::Budget(budget) => format!("poddisruptionbudget/{budget}"),
+            Subject::PodDisruptionBudget(budget) => format!("poddisruptionbudget/{budget}"),
         },
         Action::PlanNow => "plan".to_owned(),
         Action::RecordEvent(_) => "tell".to_owned(),
@@ -332,7 +332,7 @@ fn reference(subject: &Subject, all: &Snapshot) -> Option<ObjectReference> {
         }
         Subject::Claim(name) => ours("NodeClaim", &name.0, &all.claims.get(name)?.uid.0),
         Subject::Pool(name) => ours("NodePool", &name.0, &all.pools.get(name)?.uid.0),
-        Subject::Budget(key) => ObjectReference {
+        Subject::PodDisruptionBudget(key) => ObjectReference {
             api_version: Some("policy/v1".to_owned()),
             kind: Some("PodDisruptionBudget".to_owned()),
             namespace: Some(key.namespace.clone()),

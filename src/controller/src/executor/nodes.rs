@@ -14,7 +14,7 @@ use poolwright_core::{Claim, ClaimName};
 use poolwright_intake::node_taint;
 use poolwright_terms::Taint;
 use poolwright_terms::keys::{
-    CORDON_TAINT, FIELD_MANAGER, GATE_ANNOTATION, REGISTERED_LABEL, RESERVED_TAINT,
+    CORDON_TAINT, CORDONED_UNTIL_ANNOTATION, FIELD_MANAGER, REGISTERED_LABEL, RESERVED_TAINT,
 };
 use serde_json::{Value, json};
 use tracing::info;
@@ -99,7 +99,7 @@ impl Executor {
             });
             if first {
                 patch["metadata"]["annotations"] = json!(annotations);
-                if annotations.contains_key(GATE_ANNOTATION) {
+                if annotations.contains_key(CORDONED_UNTIL_ANNOTATION) {
                     patch["spec"]["unschedulable"] = json!(true);
                 }
             }
@@ -122,7 +122,7 @@ impl Executor {
                 Progress::Done
             }
             Changed::Unchanged(_) => Progress::NothingToDo,
-            Changed::Not(outcome) => outcome,
+            Changed::NotWritten(outcome) => outcome,
         }
     }
 
@@ -135,12 +135,12 @@ impl Executor {
     /// A reservation is added in the same write too, so that no other pod can take the room.
     pub(super) async fn open(&self, name: &str, reserve_for: Option<&ClaimName>) -> Progress {
         let outcome = self.change_node(name, |node| {
-            node.metadata.annotations.as_ref()?.get(GATE_ANNOTATION)?;
+            node.metadata.annotations.as_ref()?.get(CORDONED_UNTIL_ANNOTATION)?;
             let mut taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
             taints.retain(|taint| taint.key != CORDON_TAINT && taint.key != RESERVED_TAINT);
             taints.extend(reserve_for.map(|claim| node_taint(&reservation(claim))));
             Some(json!({
-                "metadata": { "annotations": { (GATE_ANNOTATION): null } },
+                "metadata": { "annotations": { (CORDONED_UNTIL_ANNOTATION): null } },
                 "spec": { "unschedulable": null, "taints": taints },
             }))
         });

@@ -38,25 +38,25 @@ impl Progress {
 }
 
 /// The result for a failed write of a Kubernetes object.
-pub fn failed(what: &str, error: WriteError<kube::Error>) -> Progress {
+pub fn failed(operation: &str, error: WriteError<kube::Error>) -> Progress {
     match error {
         WriteError::NotLeading => Progress::NotLeading,
-        WriteError::TimedOut(limit) => Progress::retry(format!("{what}: no answer within {limit:?}")),
-        WriteError::Failed(error) => refused(what, &error),
+        WriteError::TimedOut(limit) => Progress::retry(format!("{operation}: no answer within {limit:?}")),
+        WriteError::Failed(error) => refused(operation, &error),
     }
 }
 
 /// The result for an error of the API server.
-pub fn refused(what: &str, error: &kube::Error) -> Progress {
+pub fn refused(operation: &str, error: &kube::Error) -> Progress {
     match error {
         kube::Error::Api(status) if status.is_not_found() => Progress::NothingToDo,
         kube::Error::Api(status) if status.is_forbidden() => Progress::Retry(
             Duration::from_secs(30),
-            format!("{what}: {}; check the controller's ClusterRole (deploy/rbac.yaml)", status.message),
+            format!("{operation}: {}; check the controller's ClusterRole (deploy/rbac.yaml)", status.message),
         ),
         kube::Error::Api(status) if status.is_invalid() => {
-            Progress::Retry(Duration::from_secs(30), format!("{what}: {}", status.message))
+            Progress::Retry(Duration::from_secs(30), format!("{operation}: {}", status.message))
         }
-        other => Progress::retry(format!("{what}: {other}")),
+        other => Progress::retry(format!("{operation}: {other}")),
     }
 }

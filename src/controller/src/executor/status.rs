@@ -30,7 +30,7 @@ pub enum Changed<K> {
     /// No change was needed, with the object.
     Unchanged(K),
     /// Not written, with the reason.
-    Not(Progress),
+    NotWritten(Progress),
 }
 
 impl Executor {
@@ -85,8 +85,8 @@ where
             Some(object) => (object, true),
             None => match api.get(name).await {
                 Ok(Some(object)) => (object, false),
-                Ok(None) => return Changed::Not(Progress::NothingToDo),
-                Err(error) => return Changed::Not(refused("reading", &error)),
+                Ok(None) => return Changed::NotWritten(Progress::NothingToDo),
+                Err(error) => return Changed::NotWritten(refused("reading", &error)),
             },
         };
         let is_another = uid.is_some_and(|uid| object.meta().uid.as_deref() != Some(uid));
@@ -95,7 +95,7 @@ where
             (true, _) => {}
             // Whether nothing needs to be done is decided only with a fresh read.
             (false, true) => continue,
-            (false, false) if is_another => return Changed::Not(Progress::NothingToDo),
+            (false, false) if is_another => return Changed::NotWritten(Progress::NothingToDo),
             (false, false) => return Changed::Unchanged(object),
         }
         object.meta_mut().managed_fields = None;
@@ -111,11 +111,11 @@ where
         {
             Ok(object) => return Changed::Written(object),
             Err(error) if is_conflict(&error) || is_from_watch && is_not_found(&error) => last = Some(error),
-            Err(error) => return Changed::Not(failed("writing the status", error)),
+            Err(error) => return Changed::NotWritten(failed("writing the status", error)),
         }
     }
     let why = last.map(|error| error.to_string()).unwrap_or_default();
-    Changed::Not(Progress::retry(format!("somebody else keeps changing the status: {why}")))
+    Changed::NotWritten(Progress::retry(format!("somebody else keeps changing the status: {why}")))
 }
 
 /// Whether the object does not exist.

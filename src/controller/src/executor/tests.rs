@@ -17,7 +17,7 @@ use crate::edge::clock::testing::TestClock;
 use crate::edge::signal::Sender;
 use crate::executor::context::testing::leading;
 use crate::fake_api::{FakeApi, Fault};
-use crate::leader::Term;
+use crate::leader::LeaderTerm;
 use crate::observed::world::World;
 
 const CLAIM: &str = "/apis/poolwright.dev/v1alpha1/nodeclaims/gpu-1";
@@ -27,7 +27,7 @@ struct Scene {
     cloud: Arc<MemoryCloud>,
     world: Arc<World>,
     executor: Arc<Executor>,
-    leader: Sender<Option<Term>>,
+    leader: Sender<Option<LeaderTerm>>,
     clock: Arc<TestClock>,
 }
 
@@ -83,7 +83,7 @@ impl Scene {
 
     async fn created() -> Self {
         let scene = Self::new();
-        assert_eq!(scene.executor.create_claim(&planned(), None).await, Created::Yes);
+        assert_eq!(scene.executor.create_claim(&planned(), None).await, CreateResult::Created);
         scene
     }
 
@@ -137,7 +137,7 @@ async fn a_claim_whose_creation_got_no_answer_is_created_once() {
     let scene = Scene::new();
     scene.api.fault(Method::POST, "nodeclaims", Fault::AnswerLost);
     scene.api.fault(Method::POST, "nodeclaims", Fault::Fails(500));
-    assert_eq!(scene.executor.create_claim(&planned(), None).await, Created::Yes);
+    assert_eq!(scene.executor.create_claim(&planned(), None).await, CreateResult::Created);
     assert_eq!(scene.claim().planned_pods, [PodKey::new("default", "train")]);
 }
 
@@ -180,7 +180,7 @@ async fn nothing_is_bought_or_written_when_we_do_not_lead() {
     let writes = scene.api.writes().len();
     assert!(matches!(scene.executor.launch(&scene.claim()).await, Progress::NotLeading));
     assert!(matches!(scene.executor.terminate(&scene.claim(), false).await, Progress::NotLeading));
-    assert_eq!(scene.executor.create_claim(&planned(), None).await, Created::NotLeading);
+    assert_eq!(scene.executor.create_claim(&planned(), None).await, CreateResult::NotLeading);
     assert_eq!((scene.cloud.ever_made(), scene.api.writes().len()), (0, writes));
 }
 
@@ -389,10 +389,10 @@ fn what_concerns_one_claim_goes_through_one_lane() {
         allocatable: ResourceList::new(),
         ready: true,
         cordoned: false,
-        gated: false,
-        kept: false,
+        cordoned_until_initialized: false,
+        do_not_disrupt: false,
         deleting_since: None,
-        unwell: Vec::new(),
+        unhealthy_conditions: Vec::new(),
     };
     snapshot.nodes.insert("n".into(), Arc::new(node));
     let claim = ClaimName("gpu-1".into());

@@ -28,7 +28,7 @@ pub struct Unrecorded {
 
 /// A received interruption. Loops stop waiting for it when this is dropped.
 #[must_use]
-pub struct Heard<'a>(&'a Unrecorded);
+pub struct InterruptionGuard<'a>(&'a Unrecorded);
 
 impl Unrecorded {
     /// Without interruptions.
@@ -37,7 +37,7 @@ impl Unrecorded {
     }
 
     /// Registers a received interruption.
-    pub fn heard(&self) -> Heard<'_> {
+    pub fn heard(&self) -> InterruptionGuard<'_> {
         let now = self.clock.monotonic();
         self.in_hand.change_if(|in_hand| {
             if in_hand.count == 0 {
@@ -46,7 +46,7 @@ impl Unrecorded {
             in_hand.count += 1;
             false
         });
-        Heard(self)
+        InterruptionGuard(self)
     }
 
     /// Waits until all received interruptions are recorded, or until the limit.
@@ -60,7 +60,7 @@ impl Unrecorded {
     }
 }
 
-impl Drop for Heard<'_> {
+impl Drop for InterruptionGuard<'_> {
     fn drop(&mut self) {
         self.0.in_hand.change_if(|in_hand| {
             in_hand.count = in_hand.count.saturating_sub(1);

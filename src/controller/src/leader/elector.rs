@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::evaluate::{Decision, Observed, evaluate};
-use super::term::{Term, Terms};
+use super::term::{LeaderTerm, LeaderTerms};
 use crate::edge::causes::causes;
 use crate::edge::clock::{Moment, SharedClock};
 use crate::edge::metrics::Metrics;
@@ -73,7 +73,7 @@ pub struct Elector {
     settings: LeaseSettings,
     clock: SharedClock,
     metrics: Metrics,
-    term: Sender<Option<Term>>,
+    term: Sender<Option<LeaderTerm>>,
     /// Why the last attempt failed, if it did.
     trouble: Sender<Option<String>>,
     observed: Option<Observed>,
@@ -95,10 +95,10 @@ impl Elector {
         settings: LeaseSettings,
         clock: SharedClock,
         metrics: Metrics,
-    ) -> anyhow::Result<(Self, Terms)> {
+    ) -> anyhow::Result<(Self, LeaderTerms)> {
         settings.check()?;
         let term = signal::sender(None);
-        let terms = Terms::new(term.subscribe(), clock.clone());
+        let terms = LeaderTerms::new(term.subscribe(), clock.clone());
         let api = Api::namespaced(client, &settings.namespace);
         let trouble = signal::sender(None);
         Ok((Self { api, settings, clock, metrics, term, trouble, observed: None, number: 0 }, terms))
@@ -235,7 +235,7 @@ impl Elector {
             info!(lease = %self.settings.name, identity = %self.settings.identity, "leading");
         }
         self.metrics.leader.set(1);
-        self.term.replace(Some(Term { expires, number: self.number }));
+        self.term.replace(Some(LeaderTerm { expires, number: self.number }));
     }
 
     fn end_term(&self, why: &str) {
@@ -277,7 +277,7 @@ mod tests {
     use crate::fake_api::{FakeApi, Fault};
 
     struct Candidate {
-        terms: Terms,
+        terms: LeaderTerms,
         trouble: Receiver<Option<String>>,
         release: CancellationToken,
         task: JoinHandle<()>,

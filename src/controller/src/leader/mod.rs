@@ -23,4 +23,4 @@ pub mod writer;
 pub use elector::{Elector, LeaseSettings};
 #[cfg(test)]
 pub use term::testing;
-pub use term::{Term, Terms};
+pub use term::{LeaderTerm, LeaderTerms};

@@ -1,4 +1,4 @@
-//! Terms: the right to write while we lead.
+//! Leader terms: the right to write while we lead.
 
 use tokio::time::sleep;
 
@@ -7,14 +7,14 @@ use crate::edge::signal::Receiver;
 
 /// A term of leadership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct LeaderTerm {
     /// When it expires unless renewed, on whichever clock comes first.
     pub expires: Moment,
     /// The number of the term. It grows each time that we become leader.
     pub number: u64,
 }
 
-impl Term {
+impl LeaderTerm {
     /// Whether it has not expired.
     pub fn is_current(&self, now: Moment) -> bool {
         !now.until(self.expires).is_zero()
@@ -23,24 +23,24 @@ impl Term {
 
 /// Access to the current term.
 #[derive(Clone)]
-pub struct Terms {
-    term: Receiver<Option<Term>>,
+pub struct LeaderTerms {
+    term: Receiver<Option<LeaderTerm>>,
     clock: SharedClock,
 }
 
-impl Terms {
-    pub(crate) fn new(term: Receiver<Option<Term>>, clock: SharedClock) -> Self {
+impl LeaderTerms {
+    pub(crate) fn new(term: Receiver<Option<LeaderTerm>>, clock: SharedClock) -> Self {
         Self { term, clock }
     }
 
     /// The current term, if we lead.
-    pub fn current(&self) -> Option<Term> {
+    pub fn current(&self) -> Option<LeaderTerm> {
         let term = self.term.view(|term| *term);
         term.filter(|term| term.is_current(self.clock.moment()))
     }
 
     /// Waits until we lead; for ever if the elector is gone.
-    pub async fn gained(&self) -> Term {
+    pub async fn gained(&self) -> LeaderTerm {
         let mut changes = self.term.clone();
         loop {
             changes.mark_seen();
@@ -75,17 +75,17 @@ impl Terms {
 
 #[cfg(test)]
 pub mod testing {
-    //! Terms that a test grants and revokes.
+    //! Leader terms that a test grants and revokes.
 
     use std::time::Duration;
 
-    use super::{SharedClock, Term, Terms};
+    use super::{LeaderTerm, LeaderTerms, SharedClock};
     use crate::edge::signal::{self, Sender};
 
-    pub fn granted(clock: &SharedClock) -> (Sender<Option<Term>>, Terms) {
+    pub fn granted(clock: &SharedClock) -> (Sender<Option<LeaderTerm>>, LeaderTerms) {
         let expires = clock.moment().after(Duration::from_secs(15));
-        let sender = signal::sender(Some(Term { expires, number: 1 }));
-        let terms = Terms::new(sender.subscribe(), clock.clone());
+        let sender = signal::sender(Some(LeaderTerm { expires, number: 1 }));
+        let terms = LeaderTerms::new(sender.subscribe(), clock.clone());
         (sender, terms)
     }
 }

@@ -11,7 +11,7 @@ use prometheus::IntGauge;
 use tokio::time::sleep;
 
 use crate::edge::metrics::Metrics;
-use crate::leader::Terms;
+use crate::leader::LeaderTerms;
 
 /// Proof that we led when a call began. It can be neither created nor kept outside this file: [`Writer::write`] lends it for
 /// one call, which is cancelled when the term ends.
@@ -21,7 +21,7 @@ pub struct Permit(());
 /// The writer: makes calls only while we lead.
 #[derive(Clone)]
 pub struct Writer {
-    terms: Terms,
+    terms: LeaderTerms,
     metrics: Metrics,
 }
 
@@ -41,12 +41,12 @@ pub enum WriteError<E> {
 
 impl Writer {
     /// A writer that checks these terms.
-    pub fn new(terms: Terms, metrics: Metrics) -> Self {
+    pub fn new(terms: LeaderTerms, metrics: Metrics) -> Self {
         Self { terms, metrics }
     }
 
     /// The terms that it checks.
-    pub fn terms(&self) -> &Terms {
+    pub fn terms(&self) -> &LeaderTerms {
         &self.terms
     }
 

@@ -45,7 +45,7 @@ impl LeaderLoop for BudgetWarnings {
     async fn look(&mut self) -> Option<Duration> {
         let snapshot = self.context.world.snapshot();
         for (found, pods) in self.told.news(&snapshot, never_met(&snapshot)) {
-            let subject = Subject::Budget(found.budget.clone());
+            let subject = Subject::PodDisruptionBudget(found.budget.clone());
             let say = |subject: &Subject, message: &str| {
                 self.executor.record_event(subject, EventType::Warning, REASON, message);
             };
@@ -103,17 +103,17 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use poolwright_core::{Budget, BudgetLimit, BudgetSelector, Share};
+    use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget};
 
     use super::*;
 
     fn snapshot(pods: usize, uid: &str) -> Snapshot {
         let key = ObjectKey::new("default", "web");
-        let budget = Budget {
+        let budget = PodDisruptionBudget {
             key: key.clone(),
             uid: Uid(uid.to_owned()),
             selector: BudgetSelector::Pods(vec![]),
-            limit: Some(BudgetLimit::MaxUnavailable(Share::Count(0))),
+            limit: Some(BudgetLimit::MaxUnavailable(CountOrPercent::Count(0))),
             expected: 0,
             allowed: None,
             failure: None,

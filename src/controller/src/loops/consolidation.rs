@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_core::disruption::{Moves, Proposal, SearchResult, propose};
+use poolwright_core::disruption::{MoveHistory, Proposal, SearchResult, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{Claim, EventType, Pool, Snapshot, Subject};
 use poolwright_solver::StopSignal;
@@ -18,7 +18,7 @@ use tracing::{error, info, warn};
 
 use super::compute::Compute;
 use crate::executor::context::Context;
-use crate::executor::{Created, Executor};
+use crate::executor::{CreateResult, Executor};
 
 /// How soon to search again after a change.
 const CHANGED: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ pub struct Consolidation {
     compute: Compute,
     create_concurrency: usize,
     last: Option<Last>,
-    moves: Moves,
+    move_history: MoveHistory,
 }
 
 #[derive(Debug)]
@@ -55,7 +55,14 @@ impl Consolidation {
         compute: Compute,
         create_concurrency: usize,
     ) -> Self {
-        Self { context, executor, compute, create_concurrency, last: None, moves: Moves::default() }
+        Self {
+            context,
+            executor,
+            compute,
+            create_concurrency,
+            last: None,
+            move_history: MoveHistory::default(),
+        }
     }
 
     /// When to search next at the latest.
@@ -63,7 +70,7 @@ impl Consolidation {
         let last = &self.last;
         let awaited = self.context.world.view(|all| {
             let moves =
-                |pool: &Arc<Pool>| pool.disruption.moves_work || pool.disruption.expire_after.is_some();
+                |pool: &Arc<Pool>| pool.disruption.consolidates || pool.disruption.expire_after.is_some();
             let drifted = |claim: &Arc<Claim>| claim.since(ConditionType::Drifted).is_some();
             // If a pool has changed, its nodes may have drifted.
             let changed = || last.as_ref().is_none_or(|last| !last.seen.pools.is_same(&all.pools));
@@ -94,16 +101,17 @@ impl Consolidation {
         }
         let (seen, current, options, now) =
             (snapshot.clone(), plan.clone(), options.clone(), self.context.clock.now());
-        let moves = self.moves.clone();
-        let look = move |limit: &mut dyn StopSignal| propose(&seen, &current, &moves, now, &options, limit);
+        let move_history = self.move_history.clone();
+        let look =
+            move |limit: &mut dyn StopSignal| propose(&seen, &current, &move_history, now, &options, limit);
         let outlook = self.compute.run(LIMIT, look).await;
         let Some(outlook) = outlook else {
             error!("looking for nodes to empty panicked; this is a bug");
             return None;
         };
-        self.moves.looked(&outlook);
+        self.move_history.record_search(&outlook);
         if let Some(last) = &mut self.last {
-            last.more = outlook.more;
+            last.more = outlook.has_untried;
         }
         let SearchResult { proposal, actions, .. } = outlook;
         self.executor.submit(actions, snapshot);
@@ -124,8 +132,8 @@ impl Consolidation {
     }
 
     async fn carry_out(&mut self, snapshot: &Snapshot, proposal: &Proposal) {
-        self.moves.record(snapshot, proposal, self.context.clock.now());
-        for leave in &proposal.leave {
+        self.move_history.record(snapshot, proposal, self.context.clock.now());
+        for leave in &proposal.nodes_to_empty {
             if !self.executor.record_leaving(&leave.claim, &leave.uid, &leave.condition).await {
                 warn!(claim = %leave.claim, "could not record that its node leaves, so nothing is bought for its pods");
                 return;
@@ -137,8 +145,8 @@ impl Consolidation {
             info!(claim = %leave.claim, cause = %condition.reason, why = condition.message, "its node leaves");
         }
         let created = self.executor.create_claims(&proposal.plan.claims, self.create_concurrency).await;
-        if created == Created::Yes
-            && proposal.leave.iter().any(|leave| leave.condition.reason == Reason::Underutilized)
+        if created == CreateResult::Created
+            && proposal.nodes_to_empty.iter().any(|leave| leave.condition.reason == Reason::Underutilized)
         {
             self.context.metrics.saving_promised.inc_by(proposal.saving.as_f64());
         }

@@ -66,7 +66,7 @@ fn measure(snapshot: &Snapshot, metrics: &Metrics) {
     }
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     metrics.offerings_held_back.set(count(snapshot.held_back.len()));
-    metrics.offerings_taken_back.set(count(snapshot.taken_back.len()));
+    metrics.offerings_taken_back.set(count(snapshot.reclaims.len()));
     let waiting = WaitingPods::of(snapshot);
     for (phase, pods) in
         [("unschedulable", waiting.unschedulable), ("waiting", waiting.waiting), ("gated", waiting.gated)]

@@ -23,7 +23,7 @@ use tracing::{info, warn};
 use super::leader_loop::LeaderLoop;
 use crate::edge::signal::Receiver;
 use crate::executor::context::Context;
-use crate::executor::{Executor, Recorded};
+use crate::executor::{Executor, RecordResult};
 use crate::leader::writer::{Permit, WriteError};
 use crate::observed::providers::{Cloud, error_label};
 
@@ -172,14 +172,14 @@ impl Interruptions {
         let heard = self.executor.unrecorded().heard();
         let Ok(_permit) = permits.acquire().await else { return Handled::Failed };
         match self.executor.record_interruption(&claim, &said, heard).await {
-            Recorded::Yes => {
+            RecordResult::Recorded => {
                 let age = self.context.clock.now().duration_since(said.noticed).max(SignedDuration::ZERO);
                 self.context.metrics.interruption_age.observe(age.as_secs_f64());
                 Handled::Recorded
             }
-            Recorded::Before => Handled::Known,
-            Recorded::Gone => Handled::Gone,
-            Recorded::No => Handled::Failed,
+            RecordResult::AlreadyRecorded => Handled::Known,
+            RecordResult::ClaimGone => Handled::Gone,
+            RecordResult::NotRecorded => Handled::Failed,
         }
     }
 

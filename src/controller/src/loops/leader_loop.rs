@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::edge::signal::Receiver;
-use crate::leader::{Term, Terms};
+use crate::leader::{LeaderTerm, LeaderTerms};
 use crate::observed::ready::Ready;
 
 /// A loop of the leader: it looks at the world and acts after each change.
@@ -24,7 +24,7 @@ pub trait LeaderLoop: Send {
     fn changes(&self) -> Receiver<()>;
 
     /// Called when a term begins and all watches are synced.
-    fn begin(&mut self, _: Term) {}
+    fn begin(&mut self, _: LeaderTerm) {}
 
     /// Looks once and acts. Returns how long until the next look if nothing changes; `None` for ever.
     fn look(&mut self) -> impl Future<Output = Option<Duration>> + Send;
@@ -39,7 +39,7 @@ pub trait LeaderLoop: Send {
 #[derive(Clone)]
 pub struct Leading {
     /// While we lead.
-    pub terms: Terms,
+    pub terms: LeaderTerms,
     /// After all watches are synced.
     pub ready: Ready,
     /// Until shutdown.
@@ -76,7 +76,7 @@ impl Leading {
         }
     }
 
-    async fn lead<L: LeaderLoop>(&self, this: &mut L, term: Term) {
+    async fn lead<L: LeaderLoop>(&self, this: &mut L, term: LeaderTerm) {
         self.ready.wait().await;
         this.begin(term);
         keep_looking(this).await;
@@ -149,7 +149,7 @@ mod tests {
             self.changes.clone()
         }
 
-        fn begin(&mut self, term: Term) {
+        fn begin(&mut self, term: LeaderTerm) {
             self.number = term.number;
         }
 
@@ -161,7 +161,7 @@ mod tests {
 
     struct Scene {
         changes: Sender<()>,
-        term: Sender<Option<Term>>,
+        term: Sender<Option<LeaderTerm>>,
         listed: Sender<Vec<&'static str>>,
         shutdown: CancellationToken,
         looks: UnboundedReceiver<(u64, Duration)>,
@@ -172,7 +172,7 @@ mod tests {
         let clock: SharedClock = Arc::new(TokioClock::new());
         let (term, terms) = granted(&clock);
         let expires = clock.moment().after(Duration::from_hours(1));
-        term.replace(Some(Term { expires, number: 1 }));
+        term.replace(Some(LeaderTerm { expires, number: 1 }));
         let (listed, changes) = (signal::sender(unlisted), signal::sender(()));
         let (sender, looks) = unbounded_channel();
         let this =
@@ -221,7 +221,7 @@ mod tests {
         let expires = scene.term.replace(None).expect("a term").expires;
         sleep(SECOND * 100).await;
         assert!(scene.looks.try_recv().is_err(), "we do not lead");
-        scene.term.replace(Some(Term { expires, number: 2 }));
+        scene.term.replace(Some(LeaderTerm { expires, number: 2 }));
         assert_eq!(scene.looks.recv().await, Some((2, SECOND * 100)));
         scene.shutdown.cancel();
         scene.task.await.expect("no panic");

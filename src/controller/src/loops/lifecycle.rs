@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolwright_core::lifecycle::{Placement, decide};
+use poolwright_core::lifecycle::{PlacementMode, decide};
 use tracing::trace;
 
 use super::deadlines::MonotonicDeadlines;
@@ -11,14 +11,14 @@ use super::leader_loop::LeaderLoop;
 use crate::edge::signal::Receiver;
 use crate::executor::Executor;
 use crate::executor::context::Context;
-use crate::leader::Term;
+use crate::leader::LeaderTerm;
 
 /// The time until the next look without a change or timer.
 const IDLE: Duration = Duration::from_mins(1);
 
 /// The lifecycle loop.
 pub struct Lifecycle {
-    placement: Placement,
+    placement: PlacementMode,
     context: Context,
     executor: Arc<Executor>,
     deadlines: MonotonicDeadlines,
@@ -26,7 +26,7 @@ pub struct Lifecycle {
 
 impl Lifecycle {
     /// A loop that directs pods to their nodes in this way.
-    pub fn new(placement: Placement, context: Context, executor: Arc<Executor>) -> Self {
+    pub fn new(placement: PlacementMode, context: Context, executor: Arc<Executor>) -> Self {
         Self { placement, context, executor, deadlines: MonotonicDeadlines::default() }
     }
 }
@@ -39,7 +39,7 @@ impl LeaderLoop for Lifecycle {
         self.context.world.changes()
     }
 
-    fn begin(&mut self, _: Term) {
+    fn begin(&mut self, _: LeaderTerm) {
         self.deadlines = MonotonicDeadlines::default();
     }
 

@@ -161,7 +161,7 @@ impl NodeClasses {
                 }
             }
             Changed::Unchanged(_) => {}
-            Changed::Not(outcome) => {
+            Changed::NotWritten(outcome) => {
                 debug!(class = name, ?outcome, "the status of a node class was not written; trying again");
                 return false;
             }

@@ -29,8 +29,8 @@ use super::plan_events::PlanEvents;
 use crate::config::Config;
 use crate::edge::signal::Receiver;
 use crate::executor::context::Context;
-use crate::executor::{Created, Executor};
-use crate::leader::Term;
+use crate::executor::{CreateResult, Executor};
+use crate::leader::LeaderTerm;
 use crate::observed::commitments::Committed;
 
 /// The pause after a plan that could not be carried out.
@@ -76,7 +76,7 @@ impl LeaderLoop for Planner {
         self.context.world.changes()
     }
 
-    fn begin(&mut self, term: Term) {
+    fn begin(&mut self, term: LeaderTerm) {
         self.context.world.claims_doubtful(true);
         // Pods may have waited since before we led.
         self.context.world.plan_again();
@@ -149,7 +149,7 @@ impl Planner {
     /// Makes and carries out one plan. Returns false if it must be repeated.
     async fn plan_once(&mut self) -> bool {
         let snapshot = self.context.world.begin_plan();
-        let options = &PlanOptions { commitments: self.committed.terms(&snapshot), ..self.options.clone() };
+        let options = &PlanOptions { commitments: self.committed.resolve(&snapshot), ..self.options.clone() };
         self.context.events.new_pass();
         let started = self.context.clock.monotonic();
         let Some((plan, snapshot)) = self.compute_plan(snapshot, options.clone()).await else {
@@ -182,13 +182,13 @@ impl Planner {
         self.context.world.plan_again_at(again.into_iter().flatten().min());
         let outcome = match &created {
             _ if plan.claims.is_empty() => "nothing-to-buy",
-            Created::Yes => "bought",
-            Created::NotLeading => "not-leading",
-            Created::No | Created::Unknown => "failed",
+            CreateResult::Created => "bought",
+            CreateResult::NotLeading => "not-leading",
+            CreateResult::Refused | CreateResult::Unknown => "failed",
         };
         self.context.metrics.plans.with_label_values(&[outcome]).inc();
         self.plan_events.record(plan, snapshot, options).await;
-        matches!(created, Created::Yes | Created::NotLeading)
+        matches!(created, CreateResult::Created | CreateResult::NotLeading)
     }
 
     async fn compute_plan(&self, snapshot: Snapshot, options: PlanOptions) -> Option<(Plan, Snapshot)> {

@@ -37,7 +37,7 @@ impl PoolStatus {
             status.planned_usd_per_hour = Some(planned.clone());
             *status != before
         });
-        if let Changed::Not(outcome) = changed.await {
+        if let Changed::NotWritten(outcome) = changed.await {
             debug!(pool = %pool, ?outcome, "the status was not written; it is written with the next change");
         }
     }

@@ -28,7 +28,7 @@ pub struct Committed {
 #[derive(Default)]
 struct State {
     /// The contents of the file; `None` if there is no file.
-    said: Option<Commitments>,
+    file: Option<Commitments>,
     /// The known rates of each commitment, by name and offering.
     known: BTreeMap<String, BTreeMap<OfferingId, UsdPerHour>>,
     /// The computed commitments, and the catalogues that they were computed from.
@@ -42,7 +42,7 @@ struct State {
 impl Committed {
     /// The commitments of a file, if there is one.
     pub fn new(file: Option<&CommittedFile>) -> Self {
-        let state = State { said: file.map(|file| file.said.clone()), ..State::default() };
+        let state = State { file: file.map(|file| file.commitments.clone()), ..State::default() };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -51,9 +51,9 @@ impl Committed {
     }
 
     /// The commitments, with rates for the offerings of the snapshot.
-    pub fn terms(&self, snapshot: &Snapshot) -> Vec<Commitment> {
+    pub fn resolve(&self, snapshot: &Snapshot) -> Vec<Commitment> {
         let mut state = self.state();
-        let Some(said) = &state.said else { return Vec::new() };
+        let Some(file) = &state.file else { return Vec::new() };
         let all: Vec<Arc<Catalogue>> =
             snapshot.catalogues.values().filter_map(|one| one.as_ref().ok()).cloned().collect();
         if let Some((of, terms)) = &state.terms
@@ -62,8 +62,8 @@ impl Committed {
         {
             return terms.clone();
         }
-        let (terms, problems) = said.terms(&all.iter().map(Arc::as_ref).collect::<Vec<_>>());
-        let terms = with_what_was_known(terms, said, &state.known, &all);
+        let (terms, problems) = file.resolve(&all.iter().map(Arc::as_ref).collect::<Vec<_>>());
+        let terms = with_what_was_known(terms, file, &state.known, &all);
         // Missing offerings may belong to a class without a catalogue.
         let is_complete = !all.is_empty() && all.len() == snapshot.catalogues.len();
         if is_complete && problems != state.told {
@@ -108,14 +108,14 @@ impl Committed {
         });
         let mut state = self.state();
         match usable {
-            Ok(said) if state.said.as_ref() == Some(&said) => {
+            Ok(file) if state.file.as_ref() == Some(&file) => {
                 if state.failed.take().is_some() {
                     info!(file = name, "the commitments file is valid again, and unchanged");
                 }
             }
-            Ok(said) => {
+            Ok(file) => {
                 info!(file = name, "the commitments have changed; the next plan uses them");
-                *state = State { said: Some(said), ..State::default() };
+                *state = State { file: Some(file), ..State::default() };
             }
             Err(problems) => {
                 metrics.commitments_failures.inc();
@@ -133,11 +133,11 @@ impl Committed {
 /// commitment, so their part stays taken, and no pods are moved off them.
 fn with_what_was_known(
     mut terms: Vec<Commitment>,
-    said: &Commitments,
+    file: &Commitments,
     known: &BTreeMap<String, BTreeMap<OfferingId, UsdPerHour>>,
     sold: &[Arc<Catalogue>],
 ) -> Vec<Commitment> {
-    for (name, left) in said.amounts() {
+    for (name, left) in file.amounts() {
         let Some(rates) = known.get(&name) else { continue };
         let is_sold = |id: &OfferingId| sold.iter().any(|catalogue| catalogue.offering(id).is_some());
         let gone: Vec<(OfferingId, UsdPerHour)> =
@@ -176,40 +176,40 @@ mod tests {
     }
 
     fn file(path: PathBuf) -> CommittedFile {
-        CommittedFile { path, said: commitments("c.yaml", PLAN).expect("it can be read") }
+        CommittedFile { path, commitments: commitments("c.yaml", PLAN).expect("it can be read") }
     }
 
     fn left(committed: &Committed) -> Vec<String> {
-        committed.terms(&selling(1)).iter().map(|terms| terms.left.to_string()).collect()
+        committed.resolve(&selling(1)).iter().map(|terms| terms.left.to_string()).collect()
     }
 
     #[test]
     fn what_is_not_sold_is_not_covered_until_it_is() {
         let committed = Committed::new(Some(&file(PathBuf::new())));
-        assert_eq!(committed.terms(&selling(0)), []);
-        let terms = committed.terms(&selling(2));
+        assert_eq!(committed.resolve(&selling(0)), []);
+        let terms = committed.resolve(&selling(2));
         let is_covered = |id: &OfferingId| id.instance_type.as_str() == "g5.xlarge";
         assert!(terms.len() == 1 && terms[0].rates.keys().all(is_covered));
-        assert_eq!(Committed::default().terms(&selling(1)), [], "nobody has given a file");
+        assert_eq!(Committed::default().resolve(&selling(1)), [], "nobody has given a file");
     }
 
     #[test]
     fn what_nodes_of_a_class_use_that_cannot_be_looked_up_stays_known() {
         let committed = Committed::new(Some(&file(PathBuf::new())));
-        let before = committed.terms(&selling(1));
+        let before = committed.resolve(&selling(1));
         let mut broken = selling(1);
         for catalogue in broken.catalogues.values_mut() {
             *catalogue = Err("its subnets are gone".into());
         }
-        assert_eq!(committed.terms(&broken), before);
-        assert_eq!(committed.terms(&selling(1)), before);
+        assert_eq!(committed.resolve(&broken), before);
+        assert_eq!(committed.resolve(&selling(1)), before);
     }
 
     #[test]
     fn a_type_that_nobody_sells_takes_nothing_from_the_others_of_its_commitment() {
         let text = "commitments: [{name: plan, usdPerHour: 5, rates: {g5.xlarge: 0.5, x9.huge: 1}}]";
-        let said = commitments("c.yaml", text).expect("it can be read");
-        let committed = Committed::new(Some(&CommittedFile { path: PathBuf::new(), said }));
+        let commitments = commitments("c.yaml", text).expect("it can be read");
+        let committed = Committed::new(Some(&CommittedFile { path: PathBuf::new(), commitments }));
         assert_eq!(left(&committed), ["5.00"]);
         assert!(committed.state().told[0].contains("x9.huge"), "{:?}", committed.state().told);
     }

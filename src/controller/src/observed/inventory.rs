@@ -15,7 +15,7 @@ use poolwright_terms::NodeClassRef;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-use super::Sight;
+use super::ObserverContext;
 use super::providers::error_label;
 
 /// The name under which readiness waits for the first catalogues.
@@ -30,7 +30,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Inventory {
     /// The shared context of observers.
-    pub sight: Sight,
+    pub observers: ObserverContext,
     /// How often to read the catalogues.
     pub catalogue_interval: Duration,
     /// How often to list instances.
@@ -40,15 +40,16 @@ pub struct Inventory {
 impl Inventory {
     /// Keeps catalogues up to date, for ever: after changes of pools and node classes, and periodically.
     pub async fn catalogues(self) {
-        let (mut changes, mut class_changes) = (self.sight.world.changes(), self.sight.world.class_changes());
+        let (mut changes, mut class_changes) =
+            (self.observers.world.changes(), self.observers.world.class_changes());
         let mut asked = None;
         loop {
             changes.mark_seen();
             class_changes.mark_seen();
             // Until pools and claims are synced, the node classes are unknown.
             let is_missing = |kind: &&str| matches!(*kind, "NodePool" | "NodeClaim");
-            let listed = self.sight.unsynced.view(|unsynced| !unsynced.iter().any(is_missing));
-            let classes = self.sight.world.node_classes();
+            let listed = self.observers.unsynced.view(|unsynced| !unsynced.iter().any(is_missing));
+            let classes = self.observers.world.node_classes();
             let mut pause = self.catalogue_interval;
             if listed && asked.as_ref() != Some(&classes) {
                 let mut answers = BTreeMap::new();
@@ -64,8 +65,8 @@ impl Inventory {
                         }
                     }
                 }
-                self.sight.world.set_catalogues(answers);
-                self.sight.unsynced.change_if(|unsynced| {
+                self.observers.world.set_catalogues(answers);
+                self.observers.unsynced.change_if(|unsynced| {
                     let before = unsynced.len();
                     unsynced.retain(|kind| *kind != CATALOGUES);
                     unsynced.len() < before
@@ -76,7 +77,7 @@ impl Inventory {
                     pause = AFTER_FAILURE;
                 }
             }
-            let until = self.sight.clock.monotonic().saturating_add(pause);
+            let until = self.observers.clock.monotonic().saturating_add(pause);
             loop {
                 tokio::select! {
                     biased;
@@ -85,13 +86,13 @@ impl Inventory {
                         break;
                     }
                     // First, because changes may never stop.
-                    () = sleep(until.saturating_sub(self.sight.clock.monotonic())) => {
+                    () = sleep(until.saturating_sub(self.observers.clock.monotonic())) => {
                         asked = None;
                         break;
                     }
                     // After a failure, changes of the cluster do not trigger a retry.
                     _ = changes.changed(), if pause != AFTER_FAILURE => {
-                        let other = asked.as_ref() != Some(&self.sight.world.node_classes());
+                        let other = asked.as_ref() != Some(&self.observers.world.node_classes());
                         if other || !listed {
                             break;
                         }
@@ -107,7 +108,7 @@ impl Inventory {
         &self,
         class: &NodeClassRef,
     ) -> Result<Result<Arc<Catalogue>, String>, Result<Arc<Catalogue>, String>> {
-        let provider = match self.sight.providers.for_class(class) {
+        let provider = match self.observers.providers.for_class(class) {
             Ok(provider) => provider,
             Err(why) => return Ok(Err(why)),
         };
@@ -119,21 +120,21 @@ impl Inventory {
             Err(_) => ProviderError::Transient(format!("no answer within {LIMIT:?}")),
         };
         let labels = [provider.name(), "catalogue", error_label(&error)];
-        self.sight.metrics.provider_errors.with_label_values(&labels).inc();
+        self.observers.metrics.provider_errors.with_label_values(&labels).inc();
         warn!(%class, %error, "the offerings of this node class could not be read; trying again");
         // Old prices are better than none.
-        Err(self.sight.world.catalogue(class).ok_or_else(|| error.to_string()))
+        Err(self.observers.world.catalogue(class).ok_or_else(|| error.to_string()))
     }
 
     /// Lists instances periodically, for ever.
     pub async fn instances(self) {
         let mut failing = false;
         loop {
-            let at = self.sight.clock.now();
+            let at = self.observers.clock.now();
             match self.list().await {
                 Ok(instances) => {
                     failing = false;
-                    self.sight.world.set_instances(at, instances);
+                    self.observers.world.set_instances(at, instances);
                 }
                 // An incomplete listing is not used, because missing instances would count as terminated.
                 Err(error) if failing => debug!(%error, "instances could not be listed again; trying again"),
@@ -148,13 +149,13 @@ impl Inventory {
 
     async fn list(&self) -> Result<Vec<ListedInstance>, ProviderError> {
         let mut all = Vec::new();
-        for provider in self.sight.providers.all() {
+        for provider in self.observers.providers.all() {
             let answer = timeout(LIMIT, provider.list()).await;
             let answer = answer
                 .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))));
             let instances = answer.inspect_err(|error| {
                 let labels = [provider.name(), "list", error_label(error)];
-                self.sight.metrics.provider_errors.with_label_values(&labels).inc();
+                self.observers.metrics.provider_errors.with_label_values(&labels).inc();
             })?;
             all.extend(instances.into_iter().map(|instance| ListedInstance {
                 provider_id: instance.provider_id,
@@ -168,14 +169,14 @@ impl Inventory {
 
     /// Watches node classes, because a change may change the catalogue. Only metadata is read; providers read the rest.
     pub async fn node_classes(self) {
-        join_all(self.sight.providers.node_class_kinds().map(|kind| self.watch_classes(kind))).await;
+        join_all(self.observers.providers.node_class_kinds().map(|kind| self.watch_classes(kind))).await;
     }
 
     /// Watches the node classes of one kind.
     async fn watch_classes(&self, class: NodeClassKind) {
         let kind = class.kind;
-        let objects = self.sight.reader.dynamic_metadata(&class.resource());
-        let mut stream = objects.watch(watcher::Config::default(), &self.sight.identity);
+        let objects = self.observers.reader.dynamic_metadata(&class.resource());
+        let mut stream = objects.watch(watcher::Config::default(), &self.observers.identity);
         let mut failing = false;
         // Generations by name: our own status writes do not change them.
         let (mut known, mut listed) = (BTreeMap::new(), None);
@@ -183,7 +184,7 @@ impl Inventory {
             match stream.try_next().await {
                 Ok(Some(event)) => {
                     failing = false;
-                    self.sight.metrics.watch_events.with_label_values(&[kind]).inc();
+                    self.observers.metrics.watch_events.with_label_values(&[kind]).inc();
                     let version = |object: &PartialObjectMeta<DynamicObject>| {
                         let meta = &object.metadata;
                         (meta.uid.clone(), meta.generation)
@@ -213,7 +214,7 @@ impl Inventory {
                         }
                     };
                     if changed {
-                        self.sight.world.classes_changed();
+                        self.observers.world.classes_changed();
                     }
                 }
                 Ok(None) => {
@@ -221,7 +222,7 @@ impl Inventory {
                     return;
                 }
                 Err(error) => {
-                    self.sight.metrics.watch_errors.with_label_values(&[kind]).inc();
+                    self.observers.metrics.watch_errors.with_label_values(&[kind]).inc();
                     if failing {
                         debug!(kind, %error, "the watch on node classes failed again; retrying");
                     } else {

@@ -12,12 +12,13 @@ use k8s_openapi::api::{
 };
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Attachment, Budget, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, ObjectKey, Pod,
-    PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume, VolumeClaim, Workload,
+    Attachment, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, ObjectKey, Pod,
+    PodDisruptionBudget, PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume,
+    VolumeClaim, Workload,
 };
 use poolwright_intake as intake;
 
-use super::Sight;
+use super::ObserverContext;
 use super::last_seen;
 use super::watch::{self, Kind, Need};
 use super::world::State;
@@ -60,7 +61,7 @@ pub struct Watched {
     #[cfg(test)]
     resource: fn() -> (String, String),
     /// Starts the watch.
-    pub start: fn(Sight) -> BoxFuture<'static, ()>,
+    pub start: fn(ObserverContext) -> BoxFuture<'static, ()>,
 }
 
 /// The kinds that this controller watches. Some are needed only if a scheduler has default spread constraints.
@@ -140,7 +141,7 @@ macro_rules! watched {
                     let resource = kube::api::ApiResource::erase::<$object>(&());
                     (resource.group, resource.plural)
                 },
-                start: |sight| watch::run::<$kind>(sight).boxed(),
+                start: |observers| watch::run::<$kind>(observers).boxed(),
             },
         )*];
     };
@@ -316,7 +317,7 @@ watched! {
     }
 
     /// PodDisruptionBudgets.
-    Budgets("PodDisruptionBudget"): policy::PodDisruptionBudget => Budget {
+    Budgets("PodDisruptionBudget"): policy::PodDisruptionBudget => PodDisruptionBudget {
         need: Need::ToTell,
         read: checked(intake::budget),
         apply: |state, budget| state.index.apply_budget(budget),

@@ -60,7 +60,7 @@ fn spreads_pods(config: &Config) -> bool {
 
 /// The shared context of observers.
 #[derive(Clone)]
-pub struct Sight {
+pub struct ObserverContext {
     /// The API server.
     pub reader: Reader,
     /// The observed world.
@@ -79,7 +79,7 @@ pub struct Sight {
     pub unsynced: Arc<Sender<Vec<&'static str>>>,
 }
 
-impl Sight {
+impl ObserverContext {
     /// A context with an empty world.
     pub fn new(
         config: &Config,
@@ -109,7 +109,7 @@ impl Sight {
             tasks.spawn((kind.start)(self.clone()));
         }
         let inventory = Inventory {
-            sight: self,
+            observers: self,
             catalogue_interval: config.catalogue_interval,
             list_interval: config.list_interval,
         };

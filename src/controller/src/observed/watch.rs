@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
-use super::Sight;
+use super::ObserverContext;
 use super::kinds::Key;
 use super::reader::Reader;
 use super::world::State;
@@ -70,9 +70,9 @@ pub trait Kind: Send + 'static {
 }
 
 /// Watches one kind, for ever.
-pub async fn run<K: Kind>(sight: Sight) {
-    let reader = sight.reader.clone();
-    let mut intake = Intake::<K>::new(sight);
+pub async fn run<K: Kind>(observers: ObserverContext) {
+    let reader = observers.reader.clone();
+    let mut intake = Intake::<K>::new(observers);
     if K::NEED != Need::WhenInstalled {
         intake.watch(&reader).await;
         // kube's watcher does not end. If that changes, the controller must not continue without it.
@@ -92,7 +92,7 @@ pub async fn run<K: Kind>(sight: Sight) {
     }
 }
 struct Intake<K: Kind> {
-    sight: Sight,
+    observers: ObserverContext,
     listing: Vec<K::Model>,
     /// The last malformed version of each object, by namespace and name.
     malformed: BTreeMap<(String, String), String>,
@@ -102,9 +102,9 @@ struct Intake<K: Kind> {
 }
 
 impl<K: Kind> Intake<K> {
-    fn new(sight: Sight) -> Self {
-        sight.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
-        Self { sight, listing: Vec::new(), malformed: BTreeMap::new(), failing: false, listed: false }
+    fn new(observers: ObserverContext) -> Self {
+        observers.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
+        Self { observers, listing: Vec::new(), malformed: BTreeMap::new(), failing: false, listed: false }
     }
 
     /// Watches until the kind is uninstalled, if it is optional.
@@ -113,7 +113,7 @@ impl<K: Kind> Intake<K> {
             watcher::Config { field_selector: K::FIELDS.map(Into::into), ..watcher::Config::default() };
         // Guarded: one malformed object does not affect the others.
         let objects = reader.all::<DeserializeGuard<K::Object>>();
-        let mut stream = objects.watch(config, &self.sight.identity);
+        let mut stream = objects.watch(config, &self.observers.identity);
         loop {
             match stream.try_next().await {
                 Ok(Some(event)) => self.on(event),
@@ -135,21 +135,21 @@ impl<K: Kind> Intake<K> {
         self.malformed.clear();
         if self.listed {
             self.listed = false;
-            let now = self.sight.clock.now();
-            self.sight.world.change(|state| K::reset(state, Vec::new(), now));
-            self.sight.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
+            let now = self.observers.clock.now();
+            self.observers.world.change(|state| K::reset(state, Vec::new(), now));
+            self.observers.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
             info!(kind = K::NAME, "no longer installed");
         }
         if self.wait_no_longer() {
-            self.sight.world.poke();
+            self.observers.world.poke();
         }
     }
 
     fn on(&mut self, event: watcher::Event<DeserializeGuard<K::Object>>) {
-        self.sight.metrics.watch_events.with_label_values(&[K::NAME]).inc();
+        self.observers.metrics.watch_events.with_label_values(&[K::NAME]).inc();
         self.failing = false;
-        let world = self.sight.world.clone();
-        let arrived = self.sight.clock.monotonic();
+        let world = self.observers.world.clone();
+        let arrived = self.observers.clock.monotonic();
         let is_change = matches!(event, watcher::Event::Apply(_) | watcher::Event::Delete(_));
         match event {
             watcher::Event::Apply(object) => {
@@ -199,9 +199,9 @@ impl<K: Kind> Intake<K> {
                 let models = std::mem::take(&mut self.listing);
                 let count = models.len();
                 self.listed = true;
-                let now = self.sight.clock.now();
+                let now = self.observers.clock.now();
                 world.change(|state| K::reset(state, models, now));
-                self.sight.metrics.watch_synced.with_label_values(&[K::NAME]).set(1);
+                self.observers.metrics.watch_synced.with_label_values(&[K::NAME]).set(1);
                 self.wait_no_longer();
                 // The first listing is a change even if it is empty, because loops may wait for it.
                 world.poke();
@@ -209,8 +209,8 @@ impl<K: Kind> Intake<K> {
             }
         }
         if is_change {
-            let took = self.sight.clock.monotonic().saturating_sub(arrived);
-            self.sight.metrics.index_duration.observe(took.as_secs_f64());
+            let took = self.observers.clock.monotonic().saturating_sub(arrived);
+            self.observers.metrics.index_duration.observe(took.as_secs_f64());
         }
     }
 
@@ -237,7 +237,7 @@ impl<K: Kind> Intake<K> {
     }
 
     fn tell_malformed(&self, object: &DeserializeGuard<K::Object>, why: &str) {
-        self.sight.metrics.malformed_objects.with_label_values(&[K::NAME]).inc();
+        self.observers.metrics.malformed_objects.with_label_values(&[K::NAME]).inc();
         let (namespace, name) = (object.namespace(), object.name_any());
         warn!(kind = K::NAME, namespace, name, why, "this object cannot be read and is left out");
         let about = ObjectReference {
@@ -248,7 +248,7 @@ impl<K: Kind> Intake<K> {
             uid: object.uid(),
             ..Default::default()
         };
-        self.sight.events.record(QueuedEvent {
+        self.observers.events.record(QueuedEvent {
             about,
             kind: EventType::Warning,
             reason: Reason::Unreadable.to_string(),
@@ -259,7 +259,7 @@ impl<K: Kind> Intake<K> {
 
     /// Marks the kind as synced. Returns whether it was not before.
     fn wait_no_longer(&self) -> bool {
-        self.sight.unsynced.change_if(|unsynced| {
+        self.observers.unsynced.change_if(|unsynced| {
             let before = unsynced.len();
             unsynced.retain(|kind| *kind != K::NAME);
             unsynced.len() < before
@@ -268,9 +268,9 @@ impl<K: Kind> Intake<K> {
 
     fn failed(&mut self, error: &watcher::Error) {
         if matches!(K::NEED, Need::ToTell | Need::WhenInstalled) && self.wait_no_longer() {
-            self.sight.world.poke();
+            self.observers.world.poke();
         }
-        self.sight.metrics.watch_errors.with_label_values(&[K::NAME]).inc();
+        self.observers.metrics.watch_errors.with_label_values(&[K::NAME]).inc();
         // Only the first failure in a row is logged in full.
         if self.failing {
             debug!(kind = K::NAME, %error, "the watch failed again; retrying");

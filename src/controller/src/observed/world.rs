@@ -52,7 +52,7 @@ impl State {
     /// Applies the setbacks to the index.
     fn apply_setbacks(&mut self, now: Timestamp) -> Change {
         let held = self.index.set_held_back(self.setbacks.held_back(now));
-        let taken = self.index.set_taken_back(self.setbacks.taken_back(now));
+        let taken = self.index.set_reclaims(self.setbacks.reclaims(now));
         held.max(taken).max(self.index.set_unpatchable(self.setbacks.unpatchable(now)))
     }
 }

@@ -50,7 +50,7 @@ fn one(
         volume: None,
         bound: false,
         selected_node: None,
-        made_for: ephemeral.then(|| uid.clone()),
+        ephemeral_for: ephemeral.then(|| uid.clone()),
         ..claim.as_ref().clone()
     };
     Some(CopiedVolume { volume: PodVolume::Claim { name, ephemeral: *ephemeral }, claim: Some(made) })

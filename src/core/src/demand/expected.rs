@@ -14,7 +14,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::demand::copied_volumes::copied;
-use crate::demand::units::{Left, Unit, families, quotas};
+use crate::demand::units::{Unit, UnusedQuota, families, quotas};
 use crate::model::{Claim, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
 
 /// A controller that has created no pod for this long is not expected to create more. Quotas, webhooks and errors may block it,
@@ -66,7 +66,7 @@ fn of_family<'a>(
     snapshot: &Snapshot,
     family: &[Unit<'a>],
     owned: &BTreeMap<&'a Uid, Vec<&'a Pod>>,
-    left: &mut Left<'a>,
+    left: &mut UnusedQuota<'a>,
     now: Timestamp,
 ) -> Vec<ExpectedPods<'a>> {
     let pods_of = |unit: &Unit<'a>| -> Vec<&'a Pod> {
@@ -84,7 +84,7 @@ fn of_family<'a>(
     for (unit, pods) in family.iter().zip(&there) {
         let count = |uid: &Uid| owned.get(uid).map_or(0, |pods| pods.len() as u64);
         let of =
-            |workload: &&Workload| workload.wanted.saturating_sub(workload.made.max(count(&workload.uid)));
+            |workload: &&Workload| workload.wanted.saturating_sub(workload.current.max(count(&workload.uid)));
         let wanted = unit.unborn().saturating_add(unit.controllers.iter().map(of).sum());
         let of_set = unit.controllers.first().is_some_and(|workload| workload.kind == "StatefulSet");
         // Without known volumes, a pod cannot be copied.
@@ -105,7 +105,7 @@ fn of_family<'a>(
 }
 
 /// How many of `wanted` pods like this the namespace's quotas admit. Their requests are subtracted from `left`.
-fn within<'a>(left: &mut Left<'a>, pod: &'a Pod, wanted: u64) -> u64 {
+fn within<'a>(left: &mut UnusedQuota<'a>, pod: &'a Pod, wanted: u64) -> u64 {
     let namespace = pod.key.namespace();
     let requests = || pod.spec.requests.iter().filter(|(_, amount)| *amount > 0);
     let lets_in = |(name, amount): (&'a _, u64)| {

@@ -1,8 +1,8 @@
 //! Demand: pods and nodes that the cluster will need, and the places that earlier plans chose.
 //!
-//! Lives here: each demand source in its own file, and facts about demand that `plan` and `lifecycle` share.
+//! This module holds each demand source in its own file, and facts about demand that `plan` and `lifecycle` share.
 //!
-//! May not live here: offerings, prices, limits, and the choice of a node. Those modules depend on this one.
+//! It must not contain offerings, prices, limits, or the choice of a node. Those modules depend on this one.
 //!
 //! To add a source (a queue, a new kind of gang), write a file, implement [`DemandSource`] there, and list it in [`SOURCES`].
 

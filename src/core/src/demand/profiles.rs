@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use crate::model::PlanOptions;
 use crate::model::{
     ObjectKey, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Preferences, Profile, Profiles,
-    Requirement, Snapshot, SpreadRule, Uid,
+    Requirement, Snapshot, TopologySpreadConstraint, Uid,
 };
 
 /// Kinds of controllers whose selectors the scheduler uses. In manifests, a Deployment stands for its ReplicaSet.
@@ -86,7 +86,7 @@ impl<'a> ProfileRules<'a> {
     /// The selectors of all Services that select the pod.
     fn of_services(&self, pod: &Pod) -> Vec<Requirement> {
         let namespace = pod.key.namespace();
-        let services = self.snapshot.services.from(&ObjectKey::new(namespace, ""));
+        let services = self.snapshot.services.range_from(&ObjectKey::new(namespace, ""));
         let services = services.take_while(|(key, _)| key.namespace == namespace);
         let mut all = Vec::new();
         for (_, service) in services {
@@ -123,7 +123,10 @@ fn spreads_itself(spec: &PodSpec) -> bool {
 fn with(spec: &PodSpec, profile: &Profile, selector: Option<&[Requirement]>) -> PodSpec {
     let mut spec = spec.clone();
     spec.enforced = profile.enforced.clone().map(Box::new);
-    let selecting = |rule: &SpreadRule| SpreadRule { selector: selector.map(<[_]>::to_vec), ..rule.clone() };
+    let selecting = |rule: &TopologySpreadConstraint| TopologySpreadConstraint {
+        selector: selector.map(<[_]>::to_vec),
+        ..rule.clone()
+    };
     let mut preferences =
         spec.preferences.take().map_or_else(Preferences::default, |preferences| *preferences);
     preferences.added.clone_from(&profile.preferred);

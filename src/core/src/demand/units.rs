@@ -35,9 +35,9 @@ impl<'a> Unit<'a> {
 
     /// How many pods the controllers that do not exist yet will create.
     pub fn unborn(&self) -> u64 {
-        let Some(part) = self.part.filter(|part| part.comes) else { return 0 };
+        let Some(part) = self.part.filter(|part| part.creates_missing) else { return 0 };
         let missing = part.controllers.len().saturating_sub(self.controllers.len());
-        u64::try_from(missing).unwrap_or(u64::MAX).saturating_mul(part.each)
+        u64::try_from(missing).unwrap_or(u64::MAX).saturating_mul(part.pods_per_controller)
     }
 }
 
@@ -65,11 +65,11 @@ pub(crate) fn families<'a>(
 }
 
 /// The unused part of quotas, by namespace and resource.
-pub(crate) type Left<'a> = BTreeMap<(&'a str, &'a str), u64>;
+pub(crate) type UnusedQuota<'a> = BTreeMap<(&'a str, &'a str), u64>;
 
 /// The unused part of the quotas of all namespaces; of several quotas for one resource, the smallest.
-pub(crate) fn quotas(snapshot: &Snapshot) -> Left<'_> {
-    let mut all = Left::new();
+pub(crate) fn quotas(snapshot: &Snapshot) -> UnusedQuota<'_> {
+    let mut all = UnusedQuota::new();
     for quota in snapshot.quotas.values() {
         for (resource, left) in &quota.left {
             let known = all.entry((quota.key.namespace.as_str(), resource.as_str())).or_insert(*left);

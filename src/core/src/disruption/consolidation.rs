@@ -38,7 +38,7 @@ impl<'a> Search<'a> {
         let seen: BTreeSet<&ClaimName> = self.together.iter().collect();
         self.more = candidates
             .iter()
-            .any(|claim| !seen.contains(&claim.name) && !self.moves.saw_together(&claim.name));
+            .any(|claim| !seen.contains(&claim.name) && !self.move_history.tried_together(&claim.name));
         let mut sets: Vec<Vec<&Claim>> = Vec::new();
         let mut all: Vec<&Claim> = Vec::new();
         for group in &groups {
@@ -58,7 +58,7 @@ impl<'a> Search<'a> {
         single.sort_by_key(|claim| {
             let lost = payback::lost(&self.facts, claim, price(claim));
             (
-                self.moves.saw_alone(&claim.name),
+                self.move_history.tried_alone(&claim.name),
                 u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1)),
                 Reverse(price(claim)),
                 &claim.name,
@@ -70,7 +70,7 @@ impl<'a> Search<'a> {
                 break;
             }
             if let [only] = set.as_slice()
-                && !self.moves.saw_alone(&only.name)
+                && !self.move_history.tried_alone(&only.name)
             {
                 self.alone.push(only.name.clone());
             }
@@ -84,8 +84,8 @@ impl<'a> Search<'a> {
     /// Whether a node may be consolidated.
     fn may_save(&self, claim: &Claim) -> bool {
         let Some(pool) = self.facts.pool(claim) else { return false };
-        let moves = pool.disruption.moves_work && pool.replicas.is_none() && !pool.deleting;
-        let Some(quiet) = pool.disruption.quiet_for.filter(|_| moves) else {
+        let moves = pool.disruption.consolidates && pool.replicas.is_none() && !pool.deleting;
+        let Some(quiet) = pool.disruption.consolidate_after.filter(|_| moves) else {
             return false;
         };
         let opened = claim.since(ConditionType::Initialized);
@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
             && claim.current_offering().price.is_some()
             && self.facts.obstacle(claim, Cause::Underutilized).is_none()
             && self.facts.shut_budget(claim).is_none()
-            && self.moves.allow(&self.facts, &[claim])
+            && self.move_history.allow(&self.facts, &[claim])
     }
 
     /// Whether disruption budgets allow to empty these nodes together.
@@ -114,7 +114,7 @@ impl<'a> Search<'a> {
     /// The proposal to empty these nodes, if that saves enough.
     fn saves(&self, set: &[&Claim], stop: &mut dyn StopSignal) -> Option<Proposal> {
         let caused: Vec<(&Claim, Cause)> = set.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
-        if !self.moves.allow(&self.facts, set) {
+        if !self.move_history.allow(&self.facts, set) {
             return None;
         }
         let tried = self.attempt(&caused, stop)?;
@@ -145,7 +145,7 @@ impl<'a> Search<'a> {
             );
             leave(claim, Cause::Underutilized, what)
         });
-        Some(Proposal { leave: leave.collect(), plan: tried.plan, saving })
+        Some(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving })
     }
 
     /// Whether a pod would move to a new node of a pool with a lower weight. It would be planned for the higher weight again as

@@ -17,7 +17,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 
 /// The next actions for disrupted nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Followed {
+pub struct FollowUp {
     /// The actions.
     pub actions: Vec<Action>,
     /// Whether the plan contains claims for a disruption that was just called off. Then it must be made again.
@@ -29,7 +29,7 @@ pub struct Followed {
     pub saved: UsdPerHour,
 }
 
-impl Followed {
+impl FollowUp {
     /// Removes claims that the plan makes only for successors if the plan is obsolete: their nodes may stay.
     pub fn drop_obsolete_claims(&self, plan: &mut Plan) {
         if self.obsolete {
@@ -41,8 +41,8 @@ impl Followed {
 }
 
 /// Checks every disrupted node that is not draining yet, with a plan for this snapshot.
-pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
-    let mut followed = Followed::default();
+pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> FollowUp {
+    let mut followed = FollowUp::default();
     let mut leaving = snapshot.claims.leaving().filter(|claim| claim.deleting_since.is_none()).peekable();
     if leaving.peek().is_none() {
         return followed;
@@ -95,7 +95,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Followed {
 fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
     let part = |moved: &Moved| {
-        let MovedTo::Room(Target::Claim(name)) = &moved.to else { return 0 };
+        let MovedTo::Existing(Target::Claim(name)) = &moved.to else { return 0 };
         let Some(new) = snapshot.claims.get(name) else { return 0 };
         let expected = new.planned_pods.iter().all(|key| key.existing().is_none());
         let pods = new.planned_pods.len() as u64;
@@ -126,7 +126,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
         return Progress::Off { why, bought: buys };
     }
     if let Some((pod, why)) = moved.iter().find_map(|moved| match &moved.to {
-        MovedTo::Nowhere(why) => Some((&moved.pod, why)),
+        MovedTo::Unplaced(why) => Some((&moved.pod, why)),
         _ => None,
     }) {
         return Progress::Off { why: format!("pod {pod} has no other place: {why}"), bought: buys };
@@ -146,7 +146,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
         return if patient { Progress::Waits } else { Progress::Off { why, bought: false } };
     }
     let ready = |moved: &&Moved| match &moved.to {
-        MovedTo::Room(target) => is_open(facts.snapshot, target),
+        MovedTo::Existing(target) => is_open(facts.snapshot, target),
         _ => true,
     };
     if moved.iter().all(ready) { Progress::Ready } else { Progress::Waits }

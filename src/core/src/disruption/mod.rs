@@ -12,7 +12,7 @@
 pub(crate) mod consolidation;
 pub(crate) mod drift;
 pub(crate) mod follow;
-pub(crate) mod past_moves;
+pub(crate) mod move_history;
 pub(crate) mod payback;
 pub(crate) mod proposal;
 pub(crate) mod propose;
@@ -21,7 +21,7 @@ pub(crate) mod required;
 pub(crate) mod search;
 
 pub use crate::disruption::drift::drift;
-pub use crate::disruption::follow::{Followed, follow};
-pub use crate::disruption::past_moves::Moves;
+pub use crate::disruption::follow::{FollowUp, follow};
+pub use crate::disruption::move_history::MoveHistory;
 pub use crate::disruption::proposal::{NodeToEmpty, Proposal, SearchResult};
 pub use crate::disruption::propose::propose;

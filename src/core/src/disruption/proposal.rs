@@ -15,18 +15,18 @@ pub struct SearchResult {
     /// Conditions and events about the findings.
     pub actions: Vec<Action>,
     /// Claims that were considered together.
-    pub together: Vec<ClaimName>,
+    pub tried_together: Vec<ClaimName>,
     /// Claims that were tried alone.
-    pub alone: Vec<ClaimName>,
+    pub tried_alone: Vec<ClaimName>,
     /// Whether this round has not tried all claims yet.
-    pub more: bool,
+    pub has_untried: bool,
 }
 
 /// Nodes to empty, and the plan for their pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
     /// The nodes' claims.
-    pub leave: Vec<NodeToEmpty>,
+    pub nodes_to_empty: Vec<NodeToEmpty>,
     /// The plan without them. Its claims are created after the disruption is recorded.
     pub plan: Plan,
     /// The saving per hour.

@@ -7,7 +7,7 @@ use poolwright_solver::StopSignal;
 use poolwright_terms::Reason;
 
 use crate::action::{Action, Event, EventType, Subject};
-use crate::disruption::past_moves::Moves;
+use crate::disruption::move_history::MoveHistory;
 use crate::disruption::proposal::SearchResult;
 use crate::disruption::search::Search;
 use crate::lifecycle::protection::Facts;
@@ -16,11 +16,11 @@ use crate::model::{ClaimName, PlanOptions, Snapshot, Window};
 use crate::supply::commitments;
 
 /// Proposes nodes to empty: required disruptions by cause and age, then consolidation. `current` is a plan for the same
-/// snapshot that buys nothing, `moves` are past moves.
+/// snapshot that buys nothing, `move_history` holds the moves of earlier consolidations.
 pub fn propose(
     snapshot: &Snapshot,
     current: &Plan,
-    moves: &Moves,
+    move_history: &MoveHistory,
     now: Timestamp,
     options: &PlanOptions,
     stop: &mut dyn StopSignal,
@@ -28,7 +28,7 @@ pub fn propose(
     let mut search = Search {
         facts: Facts::new(snapshot, now),
         current,
-        moves,
+        move_history,
         options,
         staying: commitments::staying(snapshot),
         left: BTreeMap::new(),
@@ -43,8 +43,8 @@ pub fn propose(
     if proposal.is_none() && !stop.should_stop() {
         proposal = search.consolidation(stop);
     }
-    let Search { actions, together, alone, more, .. } = search;
-    SearchResult { proposal, actions, together, alone, more }
+    let Search { actions, together: tried_together, alone: tried_alone, more: has_untried, .. } = search;
+    SearchResult { proposal, actions, tried_together, tried_alone, has_untried }
 }
 
 /// Claims that pods are planned for: their nodes stay.

@@ -32,7 +32,7 @@ pub(crate) fn candidate_sets<'a>(
     nodes.sort_by_key(|claim| {
         let lost = payback::lost(&search.facts, claim, price(claim));
         let ratio = u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1));
-        (search.moves.saw_together(&claim.name), ratio, &claim.name)
+        (search.move_history.tried_together(&claim.name), ratio, &claim.name)
     });
     nodes.truncate(MOST);
     search.together = nodes.iter().map(|claim| claim.name.clone()).collect();
@@ -49,7 +49,7 @@ pub(crate) fn candidate_sets<'a>(
     let stands_for: BTreeMap<&PodKey, (&PodKey, &crate::model::ClaimName)> = asked
         .moved
         .iter()
-        .filter_map(|moved| Some((moved.stands_as.as_ref()?, (&moved.pod, &moved.from))))
+        .filter_map(|moved| Some((moved.successor.as_ref()?, (&moved.pod, &moved.from))))
         .collect();
     let largest = asked.solves.iter().max_by_key(|solve| solve.pods.iter().map(Vec::len).sum::<usize>());
     let Some(largest) = largest else { return Vec::new() };

@@ -8,7 +8,7 @@ use poolwright_solver::StopSignal;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, Event, EventType, Subject};
-use crate::disruption::past_moves::Moves;
+use crate::disruption::move_history::MoveHistory;
 use crate::lifecycle::allowance;
 use crate::lifecycle::protection::Facts;
 use crate::model::plan::{MovedTo, Plan, PlannedClaim};
@@ -20,7 +20,7 @@ use crate::supply::commitments;
 pub(crate) struct Search<'a> {
     pub facts: Facts<'a>,
     pub(crate) current: &'a Plan,
-    pub moves: &'a Moves,
+    pub move_history: &'a MoveHistory,
     pub options: &'a PlanOptions,
     /// Claims whose nodes stay so far and use commitments.
     pub staying: Vec<&'a Claim>,
@@ -120,11 +120,11 @@ impl<'a> Search<'a> {
         let mut stuck: BTreeMap<ClaimName, String> = BTreeMap::new();
         for moved in &plan.moved {
             match &moved.to {
-                MovedTo::Nowhere(why) if names.contains(&moved.from) => {
+                MovedTo::Unplaced(why) if names.contains(&moved.from) => {
                     let why = format!("pod {} has no other place: {why}", moved.pod);
                     stuck.entry(moved.from.clone()).or_insert(why);
                 }
-                MovedTo::Nowhere(_) | MovedTo::New(_) if !names.contains(&moved.from) => return None,
+                MovedTo::Unplaced(_) | MovedTo::New(_) if !names.contains(&moved.from) => return None,
                 _ => {}
             }
         }
@@ -145,13 +145,13 @@ pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
     let (mut rooms, mut new): (BTreeSet<&str>, BTreeSet<&ClaimName>) = (BTreeSet::new(), BTreeSet::new());
     for moved in plan.moved.iter().filter(|moved| moved.from == *from) {
         match &moved.to {
-            MovedTo::Room(target) => {
+            MovedTo::Existing(target) => {
                 rooms.insert(target.name());
             }
             MovedTo::New(name) => {
                 new.insert(name);
             }
-            MovedTo::Nowhere(_) | MovedTo::NotMade => {}
+            MovedTo::Unplaced(_) | MovedTo::NoSuccessor => {}
         }
     }
     let mut words: Vec<String> = Vec::new();

@@ -1,11 +1,11 @@
 //! PodDisruptionBudgets in the index. No plan depends on them.
 
 use crate::index::{Change, ClusterIndex, put, reset};
-use crate::model::{Budget, ObjectKey};
+use crate::model::{ObjectKey, PodDisruptionBudget};
 
 impl ClusterIndex {
     /// A PodDisruptionBudget was added or changed.
-    pub fn apply_budget(&mut self, budget: Budget) -> Change {
+    pub fn apply_budget(&mut self, budget: PodDisruptionBudget) -> Change {
         put(&mut self.state.budgets, budget.key.clone(), budget).min(Change::Life)
     }
 
@@ -15,7 +15,7 @@ impl ClusterIndex {
     }
 
     /// Replaces all PodDisruptionBudgets.
-    pub fn reset_budgets(&mut self, all: impl IntoIterator<Item = Budget>) -> Change {
+    pub fn reset_budgets(&mut self, all: impl IntoIterator<Item = PodDisruptionBudget>) -> Change {
         reset(&mut self.state.budgets, all, |budget| budget.key.clone()).min(Change::Life)
     }
 }

@@ -20,8 +20,8 @@ use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_terms::NodeClassRef;
 
 use crate::model::{
-    ClaimName, DaemonSet, Namespace, NodeBudget, ObjectKey, PodKey, Pool, PoolName, Quota, Shared, Snapshot,
-    TakenBack, Uid, Workload,
+    ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, PersistentMap, PodKey, Pool, PoolName,
+    Quota, Reclaims, Snapshot, Uid, Workload,
 };
 
 /// What a change means for decisions. Ordered: a larger value wakes more loops.
@@ -48,7 +48,7 @@ pub struct ClusterIndex {
     keeps_selectors: bool,
     /// Claims that we created and no watch has shown yet: their UIDs, and until when they are kept.
     expected: BTreeMap<ClaimName, (Uid, Timestamp)>,
-    instances_gone: Gone,
+    instances_gone: TerminatedInstances,
     /// Controllers of pods on interrupted nodes, and the claims of those nodes.
     interrupted_owners: BTreeSet<(Uid, ClaimName)>,
 }
@@ -80,7 +80,7 @@ impl ClusterIndex {
     }
 
     /// Sets the disruption budgets over all pools.
-    pub fn set_disruption_budgets(&mut self, budgets: Arc<[NodeBudget]>) {
+    pub fn set_disruption_budgets(&mut self, budgets: Arc<[DisruptionBudget]>) {
         self.state.disruption_budgets = budgets;
     }
 
@@ -220,12 +220,12 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// Sets the offerings that were reclaimed lately: [`crate::setbacks::Setbacks::taken_back`].
-    pub fn set_taken_back(&mut self, taken_back: BTreeMap<(NodeClassRef, OfferingId), TakenBack>) -> Change {
-        if self.state.taken_back == taken_back {
+    /// Sets the offerings that were reclaimed lately: [`crate::setbacks::Setbacks::reclaims`].
+    pub fn set_reclaims(&mut self, reclaims: BTreeMap<(NodeClassRef, OfferingId), Reclaims>) -> Change {
+        if self.state.reclaims == reclaims {
             return Change::None;
         }
-        self.state.taken_back = taken_back;
+        self.state.reclaims = reclaims;
         Change::Room
     }
 
@@ -244,7 +244,7 @@ impl ClusterIndex {
     }
 }
 
-fn put<K: Ord + Clone, V: PartialEq>(map: &mut Shared<K, Arc<V>>, key: K, value: V) -> Change {
+fn put<K: Ord + Clone, V: PartialEq>(map: &mut PersistentMap<K, Arc<V>>, key: K, value: V) -> Change {
     if map.get(&key).is_some_and(|old| **old == value) {
         return Change::None;
     }
@@ -253,7 +253,7 @@ fn put<K: Ord + Clone, V: PartialEq>(map: &mut Shared<K, Arc<V>>, key: K, value:
 }
 
 fn reset<K: Ord + Clone, V: PartialEq>(
-    map: &mut Shared<K, Arc<V>>,
+    map: &mut PersistentMap<K, Arc<V>>,
     all: impl IntoIterator<Item = V>,
     key: fn(&V) -> K,
 ) -> Change {
@@ -263,7 +263,7 @@ fn reset<K: Ord + Clone, V: PartialEq>(
 }
 
 fn drop_missing<K: Ord + Clone, V: Clone, W>(
-    map: &mut Shared<K, V>,
+    map: &mut PersistentMap<K, V>,
     listed: &BTreeMap<K, W>,
     change: Change,
 ) -> Change {
@@ -273,4 +273,4 @@ fn drop_missing<K: Ord + Clone, V: Clone, W>(
 }
 
 /// Instances that have terminated, and since when.
-pub(crate) type Gone = BTreeMap<String, Timestamp>;
+pub(crate) type TerminatedInstances = BTreeMap<String, Timestamp>;

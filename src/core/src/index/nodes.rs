@@ -20,7 +20,8 @@ impl ClusterIndex {
             return Change::Life;
         }
         // Until our node opens, plans use what its claim promised, not what the node reports.
-        let closed = node.gated || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT);
+        let closed = node.cordoned_until_initialized
+            || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT);
         let name = node.name.clone();
         self.state.nodes.insert(name.clone(), Arc::new(node));
         let change = if closed { Change::Life } else { Change::Room };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_terms::ConditionType;
 
-use crate::model::{Cause, Claim, Disruption, NodeBudget, Pool, Snapshot, Window};
+use crate::model::{Cause, Claim, Disruption, DisruptionBudget, Pool, Snapshot, Window};
 
 /// What disruption budgets allow now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,11 +75,11 @@ fn count(snapshot: &Snapshot, concerned: impl Fn(&Claim) -> bool) -> (u64, u64) 
 
 /// The most restrictive budget that is in force.
 fn least(
-    budgets: &[NodeBudget],
+    budgets: &[DisruptionBudget],
     nodes: u64,
     cause: Cause,
     now: Timestamp,
-    why: impl Fn(usize, &NodeBudget, u64) -> String,
+    why: impl Fn(usize, &DisruptionBudget, u64) -> String,
 ) -> Option<(u64, String)> {
     let in_force = budgets.iter().enumerate().filter(|(_, budget)| budget.concerns(cause, now));
     let allowed = in_force.map(|(at, budget)| (budget.allows(nodes), at, budget));

@@ -66,7 +66,9 @@ fn free(context: &LifecycleContext<'_>, claim: &Claim) -> Option<ResourceList> {
     if claim.since(ConditionType::Initialized).is_none() {
         return Some(claim.current_offering().allocatable.clone());
     }
-    let node = context.node(claim).filter(|node| node.ready && (!node.cordoned || node.gated))?;
+    let node = context
+        .node(claim)
+        .filter(|node| node.ready && (!node.cordoned || node.cordoned_until_initialized))?;
     let mut free = node.allocatable.clone();
     if let Some(there) = context.snapshot.pods.on_node(&node.name) {
         free.saturating_sub(&there.requests);

@@ -19,7 +19,7 @@ pub(crate) const REPEAT: SignedDuration = SignedDuration::from_secs(5);
 
 /// How pods are directed to the nodes that they were planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
+pub enum PlacementMode {
     /// New nodes are reserved for their pods. If pods may not be changed ([`crate::model::Snapshot::unpatchable`]), pods are
     /// nominated.
     #[default]
@@ -41,7 +41,7 @@ pub struct Decision {
 pub(crate) struct LifecycleContext<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) now: Timestamp,
-    pub(crate) placement: Placement,
+    pub(crate) placement: PlacementMode,
     /// The last lookup of a claim's node, because the same claim is looked up several times in a row. Claims do not move within
     /// a snapshot.
     pub(crate) last: Cell<(*const Claim, Option<&'a Node>)>,
@@ -67,7 +67,7 @@ pub(crate) struct LifecycleContext<'a> {
 }
 
 impl<'a> LifecycleContext<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, now: Timestamp, placement: Placement) -> Self {
+    pub(crate) fn new(snapshot: &'a Snapshot, now: Timestamp, placement: PlacementMode) -> Self {
         let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         let (mut unplanned, mut lacking) = (Vec::new(), BTreeMap::new());
         // Pods of an incomplete gang may wait for ever.

@@ -21,7 +21,7 @@ pub(crate) mod reserve;
 pub(crate) mod start;
 pub(crate) mod waiting;
 
-pub use crate::lifecycle::context::{Decision, Placement};
+pub use crate::lifecycle::context::{Decision, PlacementMode};
 pub use crate::lifecycle::drain::is_waited_for;
 pub use crate::lifecycle::interruption::interruption_conditions;
 pub use crate::lifecycle::reserve::reservation;
@@ -37,7 +37,7 @@ use crate::model::Snapshot;
 ///
 /// Every call decides from the recorded state alone. So an action is repeated until its effect shows in the snapshot, and the
 /// executor skips actions that are still in progress. After `Launch` and `Terminate`, `wake_at` is at most 5 s later.
-pub fn decide(snapshot: &Snapshot, now: Timestamp, placement: Placement) -> Decision {
+pub fn decide(snapshot: &Snapshot, now: Timestamp, placement: PlacementMode) -> Decision {
     let mut context = LifecycleContext::new(snapshot, now, placement);
     let opening = opening::choose(&mut context);
     context.buffered = buffer::kept(&mut context);

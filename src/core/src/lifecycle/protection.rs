@@ -5,13 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::model::{
-    Budget, BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodRole, Pool, Snapshot, Uid, Workload,
+    BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodDisruptionBudget, PodRole, Pool, Snapshot, Uid,
+    Workload,
 };
 use crate::rules;
 
 /// The kind of the object whose annotation protects a node, if any.
 pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'static str> {
-    let kept = [(claim.kept, "NodeClaim"), (node.kept, "Node"), (pool.disruption.kept, "NodePool")];
+    let kept = [
+        (claim.do_not_disrupt, "NodeClaim"),
+        (node.do_not_disrupt, "Node"),
+        (pool.disruption.do_not_disrupt, "NodePool"),
+    ];
     kept.into_iter().find_map(|(kept, kind)| kept.then_some(kind))
 }
 
@@ -22,7 +27,7 @@ pub(crate) struct Facts<'a> {
     makers: BTreeMap<&'a Uid, &'a Workload>,
     /// Controllers that belong to gangs.
     in_gangs: BTreeSet<(&'a str, ObjectKey)>,
-    budgets: BTreeMap<&'a str, Vec<&'a Budget>>,
+    budgets: BTreeMap<&'a str, Vec<&'a PodDisruptionBudget>>,
 }
 
 impl<'a> Facts<'a> {
@@ -35,7 +40,7 @@ impl<'a> Facts<'a> {
                 in_gangs.extend(part.controllers.iter().map(key));
             }
         }
-        let mut budgets: BTreeMap<&str, Vec<&Budget>> = BTreeMap::new();
+        let mut budgets: BTreeMap<&str, Vec<&PodDisruptionBudget>> = BTreeMap::new();
         for budget in snapshot.budgets.values() {
             budgets.entry(&budget.key.namespace).or_default().push(budget);
         }
@@ -71,7 +76,7 @@ impl<'a> Facts<'a> {
         if let Some(kind) = kept_by(claim, node, pool) {
             return Some(format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it"));
         }
-        if cause == Cause::Underutilized && !pool.disruption.moves_work {
+        if cause == Cause::Underutilized && !pool.disruption.consolidates {
             return Some(
                 "its pool does not consolidate nodes with pods (disruption.consolidationPolicy)".to_owned(),
             );
@@ -103,7 +108,7 @@ impl<'a> Facts<'a> {
             };
             return Some(format!("pod {key} would not be recreated: {why}"));
         };
-        if maker.held && cause == Cause::Underutilized {
+        if maker.scheduling_gated && cause == Cause::Underutilized {
             return Some(format!("the successor of pod {key} would have scheduling gates"));
         }
         let together = pod.group.is_some()
@@ -117,11 +122,11 @@ impl<'a> Facts<'a> {
 
     fn budget_of(&self, pod: &Pod) -> Option<String> {
         let key = &pod.key;
-        let selects = |budget: &&&Budget| match &budget.selector {
+        let selects = |budget: &&&PodDisruptionBudget| match &budget.selector {
             BudgetSelector::Pods(all) => {
                 all.iter().all(|requirement| rules::matches(requirement, &pod.labels))
             }
-            BudgetSelector::Nobody | BudgetSelector::Unreadable(_) => false,
+            BudgetSelector::Nothing | BudgetSelector::Invalid(_) => false,
         };
         let mut budgets = self.budgets.get(key.namespace()).into_iter().flatten().filter(selects);
         let shut = budgets.find(|budget| budget.allowed.unwrap_or(0) == 0)?;

@@ -66,8 +66,10 @@ fn broken<'a>(
     node: &'a Node,
 ) -> impl Iterator<Item = (&'a RepairRule, &'a NodeCondition, Timestamp)> {
     pool.disruption.repair.iter().filter_map(|rule| {
-        let condition =
-            node.unwell.iter().find(|one| one.kind == rule.condition && one.status == rule.status)?;
+        let condition = node
+            .unhealthy_conditions
+            .iter()
+            .find(|one| one.kind == rule.condition && one.status == rule.status)?;
         Some((rule, condition, after(condition.since, rule.after)))
     })
 }

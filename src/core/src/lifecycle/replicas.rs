@@ -22,8 +22,14 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>) {
 fn surplus(context: &mut LifecycleContext<'_>, pool: &Pool) {
     let wanted = usize::try_from(pool.replicas.unwrap_or(0)).unwrap_or(usize::MAX);
     let claims = context.snapshot.claims.values().map(Arc::as_ref);
-    let mut there: Vec<&Claim> = claims.filter(|claim| is_replica(pool, claim) && !claim.kept).collect();
-    let kept = context.snapshot.claims.values().filter(|claim| is_replica(pool, claim) && claim.kept).count();
+    let mut there: Vec<&Claim> =
+        claims.filter(|claim| is_replica(pool, claim) && !claim.do_not_disrupt).collect();
+    let kept = context
+        .snapshot
+        .claims
+        .values()
+        .filter(|claim| is_replica(pool, claim) && claim.do_not_disrupt)
+        .count();
     there.sort_by_key(|claim| {
         let opened = claim.since(ConditionType::Initialized).is_some();
         (

@@ -12,7 +12,7 @@ use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::action::Action;
-use crate::lifecycle::context::{LifecycleContext, Placement, after};
+use crate::lifecycle::context::{LifecycleContext, PlacementMode, after};
 use crate::lifecycle::waiting;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, Uid};
 use crate::rules;
@@ -48,7 +48,7 @@ pub(crate) fn holds(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let expected = context.expected(claim);
     let ready = context.ready_since(claim);
     let can_be_let_in = |pod: &&Pod| !context.snapshot.unpatchable.contains(pod.key.namespace());
-    context.placement == Placement::Reserve
+    context.placement == PlacementMode::Reserve
         && claim.name.0.len() <= LONGEST_VALUE
         && claim.since(ConditionType::Disrupting).is_none()
         && wanted

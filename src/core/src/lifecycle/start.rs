@@ -4,7 +4,7 @@ use crate::lifecycle::advertised::missing;
 use crate::lifecycle::empty::release;
 use crate::lifecycle::nominate::{nominable, to_nominate};
 use poolwright_terms::keys::{
-    GATE_ANNOTATION, GATE_UNTIL_INITIALIZED, NODECLAIM_LABEL, NODEPOOL_LABEL, REGISTERED_LABEL,
+    CORDONED_UNTIL_ANNOTATION, CORDONED_UNTIL_INITIALIZED, NODECLAIM_LABEL, NODEPOOL_LABEL, REGISTERED_LABEL,
     UNREGISTERED_TAINT,
 };
 use poolwright_terms::{ConditionType, Reason, Taint};
@@ -99,7 +99,7 @@ fn registration(context: &LifecycleContext<'_>, claim: &Claim, node: &Node) -> A
     labels.insert(NODECLAIM_LABEL.to_owned(), claim.name.0.clone());
     labels.insert(REGISTERED_LABEL.to_owned(), "true".to_owned());
     let mut annotations = claim.annotations.clone();
-    annotations.insert(GATE_ANNOTATION.to_owned(), GATE_UNTIL_INITIALIZED.to_owned());
+    annotations.insert(CORDONED_UNTIL_ANNOTATION.to_owned(), CORDONED_UNTIL_INITIALIZED.to_owned());
     // Startup taints are left as they are: they may have been removed already.
     let mut taints: Vec<Taint> =
         node.taints.iter().filter(|taint| taint.key != UNREGISTERED_TAINT).cloned().collect();
@@ -180,13 +180,13 @@ fn initialized(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &st
         return;
     }
     let reserve = reserve::holds(context, claim);
-    if reserve && (node.gated || reserve::is_reserved(node)) {
+    if reserve && (node.cordoned_until_initialized || reserve::is_reserved(node)) {
         reserve::let_in(context, claim);
         reserve::lead_in(context, claim, node_name);
     } else {
         nominate(context, claim, node_name);
     }
-    if node.gated {
+    if node.cordoned_until_initialized {
         let reserve_for = reserve.then(|| claim.name.clone());
         context.act(Action::Open { node: node.name.clone(), reserve_for });
     } else {

@@ -8,7 +8,7 @@ use crate::model::rules::Requirement;
 
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budget {
+pub struct PodDisruptionBudget {
     /// Namespace and name.
     pub key: ObjectKey,
     /// Its UID.
@@ -29,25 +29,25 @@ pub struct Budget {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BudgetSelector {
     /// No pods: the budget has no selector.
-    Nobody,
+    Nothing,
     /// Pods that meet all of these.
     Pods(Vec<Requirement>),
     /// An invalid selector, with the name of the invalid field. The API server treats it as selecting no pods.
-    Unreadable(String),
+    Invalid(String),
 }
 
 /// The limit of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BudgetLimit {
     /// `minAvailable`: how many pods must stay healthy.
-    MinAvailable(Share),
+    MinAvailable(CountOrPercent),
     /// `maxUnavailable`: how many pods may be unavailable.
-    MaxUnavailable(Share),
+    MaxUnavailable(CountOrPercent),
 }
 
 /// A number of pods, or a percentage of those expected (rounded up, as the disruption controller does).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Share {
+pub enum CountOrPercent {
     /// A number.
     Count(u64),
     /// A percentage.

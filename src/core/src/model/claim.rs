@@ -42,7 +42,7 @@ pub struct Claim {
     /// Why it was bought, in a sentence; empty if not recorded.
     pub reason: String,
     /// Whether an annotation forbids to disrupt its node.
-    pub kept: bool,
+    pub do_not_disrupt: bool,
     /// Whether it was bought because pods lost the place that an earlier plan gave them on a node that still exists.
     pub bought_again: bool,
     /// How long each stage may take.

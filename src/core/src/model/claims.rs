@@ -6,27 +6,27 @@ use std::sync::Arc;
 use crate::model::claim::Claim;
 use crate::model::names::ClaimName;
 use crate::model::node::Node;
+use crate::model::persistent_map::{PersistentMap, insert_name, remove_name};
 use crate::model::pod_key::{OwnerKey, PodKey};
-use crate::model::shared::{Shared, file, unfile};
 
 /// Claims by name. Cloning is cheap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claims {
-    all: Shared<ClaimName, Arc<Claim>>,
+    all: PersistentMap<ClaimName, Arc<Claim>>,
     /// By the name of their node: claim names, ascending.
-    by_node: Shared<String, Vec<ClaimName>>,
+    by_node: PersistentMap<String, Vec<ClaimName>>,
     /// By provider id: claim names, ascending.
-    by_provider_id: Shared<String, Vec<ClaimName>>,
+    by_provider_id: PersistentMap<String, Vec<ClaimName>>,
     /// By planned pod: claim names, ascending. Without claims that are being deleted.
-    by_pod: Shared<PodKey, Vec<ClaimName>>,
+    by_pod: PersistentMap<PodKey, Vec<ClaimName>>,
     /// Those planned for pods that do not exist yet.
-    awaiting: Shared<PodKey, Vec<ClaimName>>,
+    awaiting: PersistentMap<PodKey, Vec<ClaimName>>,
     /// By the cloud's own id of the instance: claim names, ascending.
-    by_instance: Shared<String, Vec<ClaimName>>,
+    by_instance: PersistentMap<String, Vec<ClaimName>>,
     /// Claims whose nodes are disrupted.
-    leaving: Shared<ClaimName, ()>,
+    leaving: PersistentMap<ClaimName, ()>,
     /// Claims with an interruption.
-    interrupted: Shared<ClaimName, ()>,
+    interrupted: PersistentMap<ClaimName, ()>,
 }
 
 /// The cloud's own id of an instance: the last part of its provider id.
@@ -35,7 +35,7 @@ fn instance_of(provider_id: &str) -> String {
 }
 
 impl Deref for Claims {
-    type Target = Shared<ClaimName, Arc<Claim>>;
+    type Target = PersistentMap<ClaimName, Arc<Claim>>;
 
     fn deref(&self) -> &Self::Target {
         &self.all
@@ -47,11 +47,11 @@ impl Claims {
     pub fn insert(&mut self, name: ClaimName, claim: Arc<Claim>) -> Option<Arc<Claim>> {
         let before = self.remove(&name);
         if let Some(node) = &claim.node_name {
-            file(&mut self.by_node, node, &name);
+            insert_name(&mut self.by_node, node, &name);
         }
         if let Some(launched) = &claim.launched {
-            file(&mut self.by_provider_id, &launched.provider_id, &name);
-            file(&mut self.by_instance, &instance_of(&launched.provider_id), &name);
+            insert_name(&mut self.by_provider_id, &launched.provider_id, &name);
+            insert_name(&mut self.by_instance, &instance_of(&launched.provider_id), &name);
         }
         if claim.interruption.is_some() {
             self.interrupted.insert(name.clone(), ());
@@ -61,9 +61,9 @@ impl Claims {
         }
         if claim.deleting_since.is_none() {
             for pod in &claim.planned_pods {
-                file(&mut self.by_pod, pod, &name);
+                insert_name(&mut self.by_pod, pod, &name);
                 if pod.owner().is_some() {
-                    file(&mut self.awaiting, pod, &name);
+                    insert_name(&mut self.awaiting, pod, &name);
                 }
             }
         }
@@ -77,17 +77,17 @@ impl Claims {
         self.leaving.remove(name);
         self.interrupted.remove(name);
         if let Some(node) = &claim.node_name {
-            unfile(&mut self.by_node, node, name);
+            remove_name(&mut self.by_node, node, name);
         }
         if let Some(launched) = &claim.launched {
-            unfile(&mut self.by_provider_id, &launched.provider_id, name);
-            unfile(&mut self.by_instance, &instance_of(&launched.provider_id), name);
+            remove_name(&mut self.by_provider_id, &launched.provider_id, name);
+            remove_name(&mut self.by_instance, &instance_of(&launched.provider_id), name);
         }
         if claim.deleting_since.is_none() {
             for pod in &claim.planned_pods {
-                unfile(&mut self.by_pod, pod, name);
+                remove_name(&mut self.by_pod, pod, name);
                 if pod.owner().is_some() {
-                    unfile(&mut self.awaiting, pod, name);
+                    remove_name(&mut self.awaiting, pod, name);
                 }
             }
         }

@@ -8,24 +8,24 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::Reason;
 use serde::{Deserialize, Serialize};
 
-use crate::model::budget::Share;
+use crate::model::budget::CountOrPercent;
 
 /// The disruption settings of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disruption {
     /// Whether nodes are consolidated: pods move so that the same pods cost less.
-    pub moves_work: bool,
+    pub consolidates: bool,
     /// How old the newest pod of a node must be before the node is consolidated; `None` for never.
-    pub quiet_for: Option<SignedDuration>,
+    pub consolidate_after: Option<SignedDuration>,
     /// The time within which a move must earn back its cost.
     pub payback: SignedDuration,
     /// How many nodes may be disrupted at a time. If empty, [`Self::DEFAULT_PERCENT`] applies to every cause except
     /// [`Cause::Empty`].
-    pub budgets: Vec<NodeBudget>,
+    pub budgets: Vec<DisruptionBudget>,
     /// The age at which a node expires; `None` for never.
     pub expire_after: Option<SignedDuration>,
     /// Whether an annotation of the pool forbids to disrupt its nodes.
-    pub kept: bool,
+    pub do_not_disrupt: bool,
     /// Node conditions after which a node is replaced.
     #[serde(default)]
     pub repair: Vec<RepairRule>,
@@ -51,12 +51,12 @@ impl Default for Disruption {
     /// No consolidation and no expiry; a tenth of the nodes at a time.
     fn default() -> Self {
         Self {
-            moves_work: false,
-            quiet_for: Some(SignedDuration::from_mins(5)),
+            consolidates: false,
+            consolidate_after: Some(SignedDuration::from_mins(5)),
             payback: SignedDuration::from_hours(1),
             budgets: Vec::new(),
             expire_after: None,
-            kept: false,
+            do_not_disrupt: false,
             repair: Vec::new(),
         }
     }
@@ -112,16 +112,16 @@ impl fmt::Display for Cause {
 
 /// A disruption budget: how many nodes may be disrupted at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeBudget {
+pub struct DisruptionBudget {
     /// The number of nodes. A percentage is rounded up.
-    pub nodes: Share,
+    pub nodes: CountOrPercent,
     /// The causes that it applies to; empty for all.
     pub causes: BTreeSet<Cause>,
     /// When it is in force; `None` for always.
     pub window: Option<Window>,
 }
 
-impl NodeBudget {
+impl DisruptionBudget {
     /// Whether it applies to this cause at this time.
     pub fn concerns(&self, cause: Cause, now: Timestamp) -> bool {
         let causes = self.causes.is_empty() || self.causes.contains(&cause);
@@ -133,8 +133,8 @@ impl NodeBudget {
         match (&self.window, self.nodes) {
             // The schedule is invalid, so the budget may be in force now.
             (Some(Window::Unreadable(_)), _) => 0,
-            (_, Share::Count(count)) => count,
-            (_, Share::Percent(percent)) => {
+            (_, CountOrPercent::Count(count)) => count,
+            (_, CountOrPercent::Percent(percent)) => {
                 u64::try_from((u128::from(nodes) * u128::from(percent)).div_ceil(100)).unwrap_or(u64::MAX)
             }
         }
@@ -270,17 +270,17 @@ mod tests {
     #[test]
     fn a_budget_that_makes_no_sense_allows_nothing_at_any_time() {
         let window = Some(Window::Unreadable("no schedule".into()));
-        let budget = NodeBudget { nodes: Share::Percent(50), causes: BTreeSet::new(), window };
+        let budget = DisruptionBudget { nodes: CountOrPercent::Percent(50), causes: BTreeSet::new(), window };
         assert!(budget.concerns(Cause::Drifted, at("2026-11-23T08:30:00Z")));
         assert_eq!(budget.allows(100), 0);
     }
 
     #[test]
     fn a_percentage_is_rounded_up_and_a_number_is_itself() {
-        let budget = |nodes| NodeBudget { nodes, causes: BTreeSet::new(), window: None };
-        assert_eq!(budget(Share::Percent(10)).allows(1), 1);
-        assert_eq!(budget(Share::Percent(10)).allows(11), 2);
-        assert_eq!(budget(Share::Percent(0)).allows(11), 0);
-        assert_eq!(budget(Share::Count(3)).allows(1), 3);
+        let budget = |nodes| DisruptionBudget { nodes, causes: BTreeSet::new(), window: None };
+        assert_eq!(budget(CountOrPercent::Percent(10)).allows(1), 1);
+        assert_eq!(budget(CountOrPercent::Percent(10)).allows(11), 2);
+        assert_eq!(budget(CountOrPercent::Percent(0)).allows(11), 0);
+        assert_eq!(budget(CountOrPercent::Count(3)).allows(1), 3);
     }
 }

@@ -40,9 +40,9 @@ pub struct GangPart {
     /// The names of those controllers, in the gang's namespace.
     pub controllers: Vec<String>,
     /// How many pods each of those controllers runs at a time.
-    pub each: u64,
+    pub pods_per_controller: u64,
     /// Whether missing controllers are about to be created. If false, they are created only when other parts run.
-    pub comes: bool,
+    pub creates_missing: bool,
     /// An example of its pods.
     pub example: Pod,
 }

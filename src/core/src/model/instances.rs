@@ -7,7 +7,7 @@ use poolwright_terms::NodeClassRef;
 use serde::{Deserialize, Serialize};
 
 use crate::model::names::Uid;
-use crate::model::shared::Shared;
+use crate::model::persistent_map::PersistentMap;
 
 /// An instance that a provider runs for this cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct ListedInstance {
 pub struct Instances {
     /// When the listing began.
     pub at: Timestamp,
-    by_id: Shared<String, Arc<ListedInstance>>,
+    by_id: PersistentMap<String, Arc<ListedInstance>>,
 }
 
 impl Instances {

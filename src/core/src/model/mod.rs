@@ -12,6 +12,7 @@ pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod options;
+pub(crate) mod persistent_map;
 pub(crate) mod plan;
 pub(crate) mod plan_cache;
 pub(crate) mod pod;
@@ -23,21 +24,20 @@ pub(crate) mod pool;
 pub(crate) mod preferences;
 pub(crate) mod profile;
 pub(crate) mod quota;
+pub(crate) mod reclaims;
 pub(crate) mod relaxed;
 pub(crate) mod rules;
-pub(crate) mod shared;
 pub(crate) mod snapshot;
 pub(crate) mod stage;
-pub(crate) mod taken_back;
 pub(crate) mod unmodelled;
 pub(crate) mod volumes;
 pub(crate) mod workload;
 
-pub use crate::model::budget::{Budget, BudgetLimit, BudgetSelector, Share};
+pub use crate::model::budget::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget};
 pub use crate::model::buffer::Buffer;
 pub use crate::model::claim::{Claim, Condition, Deadlines, Launched};
 pub use crate::model::claims::Claims;
-pub use crate::model::disruption::{Cause, Disruption, NodeBudget, RepairRule, Schedule, Window};
+pub use crate::model::disruption::{Cause, Disruption, DisruptionBudget, RepairRule, Schedule, Window};
 pub use crate::model::gang::{Gang, GangPart};
 pub use crate::model::instances::{Instances, ListedInstance};
 pub use crate::model::interruption::Interruption;
@@ -47,8 +47,11 @@ pub use crate::model::names::Uid;
 pub use crate::model::node::{Node, NodeCondition};
 pub use crate::model::nodes::Nodes;
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
+pub use crate::model::persistent_map::PersistentMap;
 pub use crate::model::pod::{DaemonSet, Ending, Pod, PodPhase, PodRole, PodSpec, Protection};
-pub use crate::model::pod_affinity::{HostPort, Namespace, NamespaceLabels, Namespaces, PodTerm, SpreadRule};
+pub use crate::model::pod_affinity::{
+    HostPort, Namespace, NamespaceLabels, Namespaces, PodAffinityTerm, TopologySpreadConstraint,
+};
 pub use crate::model::pod_group::PodGroup;
 pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
 pub use crate::model::pods::{Beside, Count, OnNode, PodTraits, Pods};
@@ -56,10 +59,9 @@ pub use crate::model::pool::{Pool, PoolLimits, PoolProblem};
 pub use crate::model::preferences::{Preferences, Weighted};
 pub use crate::model::profile::{EnforcedAffinity, Profile, Profiles, Service};
 pub use crate::model::quota::Quota;
-pub use crate::model::rules::{NodeTerm, Operator, Requirement, Toleration, TolerationMatch};
-pub use crate::model::shared::Shared;
+pub use crate::model::reclaims::Reclaims;
+pub use crate::model::rules::{NodeSelectorTerm, Operator, Requirement, Toleration, TolerationMatch};
 pub use crate::model::snapshot::Snapshot;
-pub use crate::model::taken_back::TakenBack;
 pub use crate::model::unmodelled::UnmodelledRule;
 pub use crate::model::volumes::{
     Attachment, NodeDrivers, PodVolume, StorageClass, Volume, VolumeClaim, VolumeShape,

@@ -25,23 +25,23 @@ pub struct Node {
     pub ready: bool,
     /// `spec.unschedulable`: cordoned by anybody.
     pub cordoned: bool,
-    /// Whether the cordon is ours: the node carries [`poolwright_terms::keys::GATE_ANNOTATION`] and opens when its claim is
+    /// Whether the cordon is ours: the node carries [`poolwright_terms::keys::CORDONED_UNTIL_ANNOTATION`] and opens when its claim is
     /// initialized.
-    pub gated: bool,
+    pub cordoned_until_initialized: bool,
     /// Whether an annotation forbids to disrupt it.
-    pub kept: bool,
+    pub do_not_disrupt: bool,
     /// Deletion timestamp.
     pub deleting_since: Option<Timestamp>,
     /// Conditions that may be unhealthy: `Ready` unless true, and pressure or network conditions unless false. All other
     /// conditions are included, since their healthy status is unknown.
     #[serde(default)]
-    pub unwell: Vec<NodeCondition>,
+    pub unhealthy_conditions: Vec<NodeCondition>,
 }
 
 impl Node {
-    /// The condition of this type, if it is in [`Self::unwell`].
+    /// The condition of this type, if it is in [`Self::unhealthy_conditions`].
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
-        self.unwell.iter().find(|one| one.kind == kind)
+        self.unhealthy_conditions.iter().find(|one| one.kind == kind)
     }
 }
 

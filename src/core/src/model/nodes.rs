@@ -4,18 +4,18 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::model::node::Node;
-use crate::model::shared::{Shared, file, unfile};
+use crate::model::persistent_map::{PersistentMap, insert_name, remove_name};
 
 /// Nodes by name. Cloning is cheap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nodes {
-    all: Shared<String, Arc<Node>>,
+    all: PersistentMap<String, Arc<Node>>,
     /// Names by provider id, ascending; normally one.
-    by_provider_id: Shared<String, Vec<String>>,
+    by_provider_id: PersistentMap<String, Vec<String>>,
 }
 
 impl Deref for Nodes {
-    type Target = Shared<String, Arc<Node>>;
+    type Target = PersistentMap<String, Arc<Node>>;
 
     fn deref(&self) -> &Self::Target {
         &self.all
@@ -27,7 +27,7 @@ impl Nodes {
     pub fn insert(&mut self, name: String, node: Arc<Node>) -> Option<Arc<Node>> {
         let before = self.remove(&name);
         if let Some(id) = &node.provider_id {
-            file(&mut self.by_provider_id, id, &name);
+            insert_name(&mut self.by_provider_id, id, &name);
         }
         self.all.insert(name, node);
         before
@@ -37,7 +37,7 @@ impl Nodes {
     pub fn remove(&mut self, name: &str) -> Option<Arc<Node>> {
         let node = self.all.remove(name)?;
         if let Some(id) = &node.provider_id {
-            unfile(&mut self.by_provider_id, id, name);
+            remove_name(&mut self.by_provider_id, id, name);
         }
         Some(node)
     }

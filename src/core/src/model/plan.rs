@@ -34,7 +34,7 @@ pub struct Plan {
     /// The use of each commitment, in the order of [`crate::plan::PlanOptions::commitments`].
     pub commitments: Vec<CommitmentUse>,
     /// The counted cost of interruptions of `claims`: see [`crate::plan::PlanOptions::spot_risk`], and
-    /// [`crate::model::snapshot::Snapshot::taken_back`].
+    /// [`crate::model::snapshot::Snapshot::reclaims`].
     pub risk: UsdPerHour,
     /// A lower bound for the cost and risk of any plan that places the same pods, given that pools with a higher weight are
     /// used first.
@@ -260,7 +260,7 @@ pub struct Moved {
     /// The claim of its node.
     pub from: ClaimName,
     /// The key of its successor in the plan; `None` if there is none.
-    pub stands_as: Option<PodKey>,
+    pub successor: Option<PodKey>,
     /// The place of its successor.
     pub to: MovedTo,
 }
@@ -269,13 +269,13 @@ pub struct Moved {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MovedTo {
     /// An existing node or claim.
-    Room(Target),
+    Existing(Target),
     /// A node that the plan buys.
     New(ClaimName),
     /// None, with the reason.
-    Nowhere(String),
+    Unplaced(String),
     /// Its controller creates no successor: it has enough pods without it.
-    NotMade,
+    NoSuccessor,
 }
 
 /// Why a pod has no place.

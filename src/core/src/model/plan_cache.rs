@@ -12,7 +12,7 @@ use poolwright_catalog::{Catalogue, ResourceList};
 use poolwright_terms::Taint;
 
 use crate::model::plan::Target;
-use crate::model::{Claim, Claims, DaemonSet, Node, Nodes, ObjectKey, OnNode, Pods, Pool, Shared};
+use crate::model::{Claim, Claims, DaemonSet, Node, Nodes, ObjectKey, OnNode, PersistentMap, Pods, Pool};
 
 /// A cache that plans share, from a snapshot and its clones. It saves time and changes no plan.
 #[derive(Clone, Default)]
@@ -49,7 +49,7 @@ pub(crate) struct Content {
 /// Cached rooms, by name.
 #[derive(Default)]
 pub(crate) struct CachedRooms {
-    pub daemonsets: Shared<ObjectKey, Arc<DaemonSet>>,
+    pub daemonsets: PersistentMap<ObjectKey, Arc<DaemonSet>>,
     /// The inputs of all of them, at the last plan.
     pub basis: Option<Basis>,
     pub claims: Vec<CacheEntry>,

@@ -9,11 +9,11 @@ use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
 use crate::model::names::ClaimName;
-use crate::model::pod_affinity::{HostPort, PodTerm, SpreadRule};
+use crate::model::pod_affinity::{HostPort, PodAffinityTerm, TopologySpreadConstraint};
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::preferences::Preferences;
 use crate::model::profile::EnforcedAffinity;
-use crate::model::rules::{NodeTerm, Toleration};
+use crate::model::rules::{NodeSelectorTerm, Toleration};
 use crate::model::volumes::PodVolume;
 
 /// What a pod requires of its node.
@@ -24,7 +24,7 @@ pub struct PodSpec {
     /// `nodeSelector`: labels the node must have, by value.
     pub node_selector: BTreeMap<String, String>,
     /// Required node affinity, as OR-ed terms; `None` if there is none.
-    pub node_affinity: Option<Vec<NodeTerm>>,
+    pub node_affinity: Option<Vec<NodeSelectorTerm>>,
     /// Required node affinity that the scheduler's profile adds. Filled in by the planner.
     pub enforced: Option<Box<EnforcedAffinity>>,
     /// Tolerations.
@@ -35,16 +35,16 @@ pub struct PodSpec {
     /// Host ports.
     pub host_ports: BTreeSet<HostPort>,
     /// Required pod affinity, AND-ed.
-    pub affinity: Vec<PodTerm>,
+    pub affinity: Vec<PodAffinityTerm>,
     /// Required pod anti-affinity, AND-ed.
-    pub anti_affinity: Vec<PodTerm>,
+    pub anti_affinity: Vec<PodAffinityTerm>,
     /// Required topology spread constraints, AND-ed.
-    pub spreads: Vec<SpreadRule>,
+    pub spreads: Vec<TopologySpreadConstraint>,
     /// Preferences; `None` if it has none.
     pub preferences: Option<Box<Preferences>>,
     /// Where each of its volumes can be used: AND-ed lists of OR-ed node terms. Filled in by the planner from [`Pod::volumes`]
     /// and their bindings.
-    pub volumes: Vec<Vec<NodeTerm>>,
+    pub volumes: Vec<Vec<NodeSelectorTerm>>,
     /// Rules that the planner does not model. A pod with such a rule is never planned.
     pub unmodelled: Vec<UnmodelledRule>,
 }

@@ -20,7 +20,7 @@ pub struct HostPort {
 
 /// One term of pod affinity or anti-affinity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct PodTerm {
+pub struct PodAffinityTerm {
     /// The topology key: nodes with the same value of this label form one domain.
     pub topology_key: String,
     /// The namespaces of the selected pods.
@@ -54,32 +54,32 @@ pub enum Namespaces {
     /// Every namespace.
     All,
     /// The namespaces with these names.
-    Of(BTreeSet<String>),
+    Named(BTreeSet<String>),
     /// The namespaces with these names, and those whose labels meet all requirements.
-    Chosen(BTreeSet<String>, Vec<Requirement>),
+    NamedOrSelected(BTreeSet<String>, Vec<Requirement>),
 }
 
 /// A topology spread constraint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SpreadRule {
+pub struct TopologySpreadConstraint {
     /// The topology key.
     pub topology_key: String,
     /// `maxSkew`; at least 1.
     pub max_skew: u32,
     /// The label selector for pods of its own namespace, AND-ed. An empty list selects none, as `None` does (unlike in
-    /// [`PodTerm`]).
+    /// [`PodAffinityTerm`]).
     pub selector: Option<Vec<Requirement>>,
     /// `minDomains`: with fewer domains, the least count is taken as zero.
     pub min_domains: Option<u32>,
     /// `nodeAffinityPolicy: Ignore`: nodes count even if the pod's node selector or node affinity excludes them.
-    pub any_affinity: bool,
+    pub ignore_node_affinity: bool,
     /// `nodeTaintsPolicy: Honor`: nodes whose taints the pod does not tolerate do not count.
-    pub honor_taints: bool,
+    pub honor_node_taints: bool,
     /// The scheduler's configuration file, if this is a default constraint; `None` for a constraint of the pod.
     pub default_of: Option<String>,
 }
 
-impl SpreadRule {
+impl TopologySpreadConstraint {
     /// A suffix for messages if it is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
     pub fn origin(&self) -> String {
         self.default_of

@@ -10,23 +10,23 @@ use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
 use crate::model::names::Uid;
+use crate::model::persistent_map::PersistentMap;
 use crate::model::pod::{Pod, PodPhase, PodRole};
-use crate::model::pod_affinity::{HostPort, PodTerm};
+use crate::model::pod_affinity::{HostPort, PodAffinityTerm};
 use crate::model::pod_key::{ObjectKey, PodKey};
-use crate::model::shared::Shared;
 
 /// Pods by key, including finished ones. Cloning is cheap. The indexes depend only on the pods, not on the order of changes.
 #[derive(Clone, Debug, Default)]
 pub struct Pods {
-    all: Shared<PodKey, Arc<Pod>>,
-    unbound: Shared<PodKey, Arc<Pod>>,
-    with_volumes: Shared<PodKey, Arc<Pod>>,
-    owned: Shared<(Uid, PodKey), Arc<Pod>>,
+    all: PersistentMap<PodKey, Arc<Pod>>,
+    unbound: PersistentMap<PodKey, Arc<Pod>>,
+    with_volumes: PersistentMap<PodKey, Arc<Pod>>,
+    owned: PersistentMap<(Uid, PodKey), Arc<Pod>>,
     /// By PodGroup.
-    grouped: Shared<(ObjectKey, PodKey), Arc<Pod>>,
-    nodes: Shared<String, Arc<OnNode>>,
+    grouped: PersistentMap<(ObjectKey, PodKey), Arc<Pod>>,
+    nodes: PersistentMap<String, Arc<OnNode>>,
     /// By traits and node, with nodes named by [`OnNode::number`].
-    alike: Shared<PodTraits, Shared<u32, Count>>,
+    alike: PersistentMap<PodTraits, PersistentMap<u32, Count>>,
     /// The next node's number.
     next: u32,
 }
@@ -70,7 +70,7 @@ impl PodTraits {
 
     fn parts(&self) -> impl Ord + '_ {
         let pod = &*self.0;
-        let parts: (&str, _, &Vec<PodTerm>, &BTreeSet<HostPort>) =
+        let parts: (&str, _, &Vec<PodAffinityTerm>, &BTreeSet<HostPort>) =
             (pod.key.namespace(), &pod.labels, &pod.spec.anti_affinity, &pod.spec.host_ports);
         parts
     }
@@ -117,7 +117,7 @@ impl PartialEq for Pods {
 }
 
 impl Deref for Pods {
-    type Target = Shared<PodKey, Arc<Pod>>;
+    type Target = PersistentMap<PodKey, Arc<Pod>>;
 
     fn deref(&self) -> &Self::Target {
         &self.all
@@ -129,16 +129,16 @@ impl Pods {
     pub fn insert(&mut self, key: PodKey, pod: Arc<Pod>) -> Option<Arc<Pod>> {
         let before = self.all.insert(key, pod.clone());
         if let Some(before) = &before {
-            self.unfile(before);
+            self.unindex_pod(before);
         }
-        self.file(pod);
+        self.index_pod(pod);
         before
     }
 
     /// Removes a pod.
     pub fn remove(&mut self, key: &PodKey) -> Option<Arc<Pod>> {
         let pod = self.all.remove(key)?;
-        self.unfile(&pod);
+        self.unindex_pod(&pod);
         Some(pod)
     }
 
@@ -178,7 +178,7 @@ impl Pods {
     pub fn of_owner<'a>(&'a self, owner: &Uid) -> impl Iterator<Item = &'a Pod> {
         let owner = owner.clone();
         let first = (owner.clone(), PodKey::new("", ""));
-        let theirs = self.owned.from(&first).take_while(move |((uid, _), _)| *uid == owner);
+        let theirs = self.owned.range_from(&first).take_while(move |((uid, _), _)| *uid == owner);
         theirs.map(|(_, pod)| pod.as_ref())
     }
 
@@ -186,7 +186,7 @@ impl Pods {
     pub fn of_group<'a>(&'a self, group: &ObjectKey) -> impl Iterator<Item = &'a Pod> {
         let group = group.clone();
         let first = (group.clone(), PodKey::new("", ""));
-        let theirs = self.grouped.from(&first).take_while(move |((of, _), _)| *of == group);
+        let theirs = self.grouped.range_from(&first).take_while(move |((of, _), _)| *of == group);
         theirs.map(|(_, pod)| pod.as_ref())
     }
 
@@ -196,7 +196,7 @@ impl Pods {
     }
 
     /// The bound pods, grouped by traits, with the number of each group on each node. Nodes are named by [`OnNode::number`].
-    pub fn alike(&self) -> impl Iterator<Item = (&PodTraits, &Shared<u32, Count>)> + Clone {
+    pub fn alike(&self) -> impl Iterator<Item = (&PodTraits, &PersistentMap<u32, Count>)> + Clone {
         self.alike.iter()
     }
 
@@ -213,14 +213,14 @@ impl Pods {
     fn alike_by_name(&self) -> BTreeMap<(&PodTraits, &str), Count> {
         let names: BTreeMap<u32, &str> =
             self.nodes.iter().map(|(name, there)| (there.number, name.as_str())).collect();
-        let of = |(look, nodes): (_, &'_ Shared<u32, Count>)| {
+        let of = |(look, nodes): (_, &'_ PersistentMap<u32, Count>)| {
             let counts: Vec<_> = nodes.iter().map(|(number, count)| (*number, *count)).collect();
             counts.into_iter().map(move |(number, count)| (look, number, count))
         };
         self.alike.iter().flat_map(of).map(|(look, number, count)| ((look, names[&number]), count)).collect()
     }
 
-    fn file(&mut self, pod: Arc<Pod>) {
+    fn index_pod(&mut self, pod: Arc<Pod>) {
         if pod.phase == PodPhase::Finished {
             return;
         }
@@ -240,7 +240,7 @@ impl Pods {
         let staying = u32::from(pod.deleting_since.is_none());
         let look = PodTraits(pod.clone());
         if !self.alike.contains_key(&look) {
-            self.alike.insert(look.clone(), Shared::new());
+            self.alike.insert(look.clone(), PersistentMap::new());
         }
         if !self.nodes.contains_key(node.as_str()) {
             self.nodes.insert(node.clone(), Arc::new(OnNode { number: self.next, ..OnNode::default() }));
@@ -255,7 +255,7 @@ impl Pods {
         }
     }
 
-    fn unfile(&mut self, pod: &Arc<Pod>) {
+    fn unindex_pod(&mut self, pod: &Arc<Pod>) {
         if let Some(owner) = pod.owner.as_ref().filter(|_| pod.role == PodRole::Workload) {
             self.owned.remove(&(owner.clone(), pod.key.clone()));
         }

@@ -2,23 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod_affinity::{PodTerm, SpreadRule};
-use crate::model::rules::NodeTerm;
+use crate::model::pod_affinity::{PodAffinityTerm, TopologySpreadConstraint};
+use crate::model::rules::NodeSelectorTerm;
 use crate::model::unmodelled::UnmodelledRule;
 
 /// The preferences of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Preferences {
     /// Preferred node affinity.
-    pub nodes: Vec<Weighted<NodeTerm>>,
+    pub nodes: Vec<Weighted<NodeSelectorTerm>>,
     /// Preferred node affinity that the scheduler's profile adds, with its configuration file. Filled in by the planner.
-    pub added: Vec<(Weighted<NodeTerm>, String)>,
+    pub added: Vec<(Weighted<NodeSelectorTerm>, String)>,
     /// Preferred pod affinity.
-    pub affinity: Vec<Weighted<PodTerm>>,
+    pub affinity: Vec<Weighted<PodAffinityTerm>>,
     /// Preferred pod anti-affinity.
-    pub anti_affinity: Vec<Weighted<PodTerm>>,
+    pub anti_affinity: Vec<Weighted<PodAffinityTerm>>,
     /// Topology spread constraints with `ScheduleAnyway`.
-    pub spreads: Vec<SpreadRule>,
+    pub spreads: Vec<TopologySpreadConstraint>,
     /// Invalid preferences: they are ignored and reported.
     pub unread: Vec<UnmodelledRule>,
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod_affinity::SpreadRule;
+use crate::model::pod_affinity::TopologySpreadConstraint;
 use crate::model::pod_key::ObjectKey;
 use crate::model::preferences::Weighted;
-use crate::model::rules::NodeTerm;
+use crate::model::rules::NodeSelectorTerm;
 
 /// A profile of a scheduler: the part that affects where pods may go.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,13 +15,13 @@ pub struct Profile {
     /// Default constraints for pods without constraints of their own (`defaultConstraints` with `DoNotSchedule`), without
     /// selectors. Selectors come from the pod's Services and controllers ([`Service`],
     /// [`crate::model::workload::Workload::selector`]).
-    pub spreads: Vec<SpreadRule>,
+    pub spreads: Vec<TopologySpreadConstraint>,
     /// Default constraints with `ScheduleAnyway`.
-    pub preferred_spreads: Vec<SpreadRule>,
+    pub preferred_spreads: Vec<TopologySpreadConstraint>,
     /// Required node affinity added to every pod (`addedAffinity`); `None` for none.
     pub enforced: Option<EnforcedAffinity>,
     /// Preferred node affinity added to every pod, with the configuration file.
-    pub preferred: Vec<(Weighted<NodeTerm>, String)>,
+    pub preferred: Vec<(Weighted<NodeSelectorTerm>, String)>,
 }
 
 /// Profiles by scheduler name (`spec.schedulerName`).
@@ -41,7 +41,7 @@ pub struct EnforcedAffinity {
     /// The scheduler's configuration file.
     pub source: String,
     /// OR-ed terms.
-    pub terms: Vec<NodeTerm>,
+    pub terms: Vec<NodeSelectorTerm>,
 }
 
 /// A Service: the part that default spread constraints use.

@@ -38,7 +38,7 @@ pub enum Operator {
 
 /// One node selector term: all its requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct NodeTerm {
+pub struct NodeSelectorTerm {
     /// AND-ed. A term without requirements matches nothing (Kubernetes: "a null or empty node selector term matches no
     /// objects").
     pub requirements: Vec<Requirement>,

@@ -7,15 +7,16 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, ResourceList};
 use poolwright_terms::NodeClassRef;
 
-use crate::model::TakenBack;
-use crate::model::budget::Budget;
+use crate::model::Reclaims;
+use crate::model::budget::PodDisruptionBudget;
 use crate::model::claims::Claims;
-use crate::model::disruption::NodeBudget;
+use crate::model::disruption::DisruptionBudget;
 use crate::model::gang::Gang;
 use crate::model::instances::Instances;
 use crate::model::names::PoolName;
 use crate::model::names::Uid;
 use crate::model::nodes::Nodes;
+use crate::model::persistent_map::PersistentMap;
 use crate::model::plan_cache::PlanCache;
 use crate::model::pod::DaemonSet;
 use crate::model::pod_affinity::NamespaceLabels;
@@ -25,7 +26,6 @@ use crate::model::pods::Pods;
 use crate::model::pool::Pool;
 use crate::model::profile::Service;
 use crate::model::quota::Quota;
-use crate::model::shared::Shared;
 use crate::model::volumes::{Attachment, NodeDrivers, StorageClass, Volume, VolumeClaim};
 use crate::model::workload::Workload;
 
@@ -39,39 +39,39 @@ pub struct Snapshot {
     /// Claims by name.
     pub claims: Claims,
     /// Pools by name.
-    pub pools: Shared<PoolName, Arc<Pool>>,
+    pub pools: PersistentMap<PoolName, Arc<Pool>>,
     /// DaemonSets by key.
-    pub daemonsets: Shared<ObjectKey, Arc<DaemonSet>>,
+    pub daemonsets: PersistentMap<ObjectKey, Arc<DaemonSet>>,
     /// Labels of namespaces, by name.
     pub namespaces: Arc<NamespaceLabels>,
     /// Controllers of pods, by kind and key.
-    pub workloads: Shared<(String, ObjectKey), Arc<Workload>>,
+    pub workloads: PersistentMap<(String, ObjectKey), Arc<Workload>>,
     /// Gangs (JobSets and LeaderWorkerSets), by kind and key.
-    pub gangs: Shared<(String, ObjectKey), Arc<Gang>>,
+    pub gangs: PersistentMap<(String, ObjectKey), Arc<Gang>>,
     /// PodGroups by key.
-    pub pod_groups: Shared<ObjectKey, Arc<PodGroup>>,
+    pub pod_groups: PersistentMap<ObjectKey, Arc<PodGroup>>,
     /// Services by key, if a scheduler has default spread constraints.
-    pub services: Shared<ObjectKey, Arc<Service>>,
+    pub services: PersistentMap<ObjectKey, Arc<Service>>,
     /// ResourceQuotas by key.
-    pub quotas: Shared<ObjectKey, Arc<Quota>>,
+    pub quotas: PersistentMap<ObjectKey, Arc<Quota>>,
     /// PodDisruptionBudgets by key.
-    pub budgets: Shared<ObjectKey, Arc<Budget>>,
+    pub budgets: PersistentMap<ObjectKey, Arc<PodDisruptionBudget>>,
     /// PersistentVolumeClaims by key.
-    pub volume_claims: Shared<ObjectKey, Arc<VolumeClaim>>,
+    pub volume_claims: PersistentMap<ObjectKey, Arc<VolumeClaim>>,
     /// PersistentVolumes by name.
-    pub volumes: Shared<String, Arc<Volume>>,
+    pub volumes: PersistentMap<String, Arc<Volume>>,
     /// StorageClasses by name.
-    pub storage_classes: Shared<String, Arc<StorageClass>>,
+    pub storage_classes: PersistentMap<String, Arc<StorageClass>>,
     /// CSI volume limits of nodes, by node.
-    pub node_drivers: Shared<String, Arc<NodeDrivers>>,
+    pub node_drivers: PersistentMap<String, Arc<NodeDrivers>>,
     /// VolumeAttachments by name.
-    pub attachments: Shared<String, Arc<Attachment>>,
+    pub attachments: PersistentMap<String, Arc<Attachment>>,
     /// The catalogue of each node class, or why it has none.
     pub catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>,
     /// Offerings that failed lately, and until when they are held back.
     pub held_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
     /// Offerings whose instances the cloud reclaimed lately. Their prices count as higher.
-    pub taken_back: BTreeMap<(NodeClassRef, OfferingId), TakenBack>,
+    pub reclaims: BTreeMap<(NodeClassRef, OfferingId), Reclaims>,
     /// Allocatable resources that nodes lacked compared to the catalogue, by node class and instance type: the largest
     /// difference seen for each resource.
     pub measured: BTreeMap<(NodeClassRef, InstanceTypeName), Arc<ResourceList>>,
@@ -82,7 +82,7 @@ pub struct Snapshot {
     /// Namespaces in which the API server refuses to add tolerations to pods.
     pub unpatchable: BTreeSet<String>,
     /// Disruption budgets over all pools, in addition to each pool's own.
-    pub disruption_budgets: Arc<[NodeBudget]>,
+    pub disruption_budgets: Arc<[DisruptionBudget]>,
     /// The instances that providers listed; `None` until the first listing succeeds.
     pub instances: Option<Instances>,
     /// The plan cache. It saves time and changes no plan.

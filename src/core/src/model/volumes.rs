@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::names::Uid;
 use crate::model::pod_key::ObjectKey;
-use crate::model::rules::{NodeTerm, Requirement};
+use crate::model::rules::{NodeSelectorTerm, Requirement};
 
 /// A volume of a pod that not every node can provide.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub struct VolumeClaim {
     /// Labels that a volume must have, AND-ed; empty for every volume.
     pub selector: Vec<Requirement>,
     /// UID of the pod that it was created for and will be deleted with.
-    pub made_for: Option<Uid>,
+    pub ephemeral_for: Option<Uid>,
     /// Whether it is being deleted.
     pub deleting: bool,
 }
@@ -84,7 +84,7 @@ pub struct Volume {
     /// It is being deleted.
     pub deleting: bool,
     /// Where it can be used: AND-ed lists of OR-ed terms, from its node affinity and its zone labels.
-    pub topology: Vec<Vec<NodeTerm>>,
+    pub topology: Vec<Vec<NodeSelectorTerm>>,
     /// The CSI driver that attaches it, and its handle there.
     pub attached: Option<(String, String)>,
 }
@@ -110,7 +110,7 @@ pub struct StorageClass {
     /// Whether a claim is bound when its first pod is scheduled (`WaitForFirstConsumer`); otherwise at once.
     pub waits_for_pod: bool,
     /// `allowedTopologies`: where volumes can be created, as OR-ed terms; `None` for everywhere.
-    pub allowed: Option<Vec<NodeTerm>>,
+    pub allowed: Option<Vec<NodeSelectorTerm>>,
     /// Its creation time, if it is the default class.
     pub default_since: Option<Timestamp>,
 }

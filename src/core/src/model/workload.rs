@@ -22,10 +22,10 @@ pub struct Workload {
     /// How many pods it runs at a time; zero while it is suspended, blocked or finished.
     pub wanted: u64,
     /// How many of its pods exist and have not ended, according to its status.
-    pub made: u64,
+    pub current: u64,
     /// Whether its template has scheduling gates: its pods need no node until the gates are removed.
     #[serde(default)]
-    pub held: bool,
+    pub scheduling_gated: bool,
     /// Its label selector, AND-ed, for default spread constraints. Set for ReplicaSets, StatefulSets and
     /// ReplicationControllers; `None` if unknown or not needed.
     pub selector: Option<Vec<Requirement>>,

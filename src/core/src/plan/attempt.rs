@@ -140,7 +140,7 @@ impl PlanContext<'_> {
         rooms: &rooms::Rooms<'s>,
         settled: &Settled<'s>,
         assigned: &'s topology::Assigned<'s>,
-    ) -> preferences::Chosen<'s> {
+    ) -> preferences::PreferenceChoice<'s> {
         preferences::choose(&preferences::PreferenceInputs {
             snapshot: self.snapshot,
             supply,
@@ -159,7 +159,7 @@ impl PlanContext<'_> {
         supply: &'s offerings::Supply<'s>,
         open: &[PendingPod<'s>],
         assigned: &'s topology::Assigned<'s>,
-        preferred: &'s preferences::Chosen<'s>,
+        preferred: &'s preferences::PreferenceChoice<'s>,
         rooms: &mut rooms::Rooms<'s>,
         stop: &mut dyn StopSignal,
     ) -> Packed<'s> {

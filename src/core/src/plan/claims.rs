@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceList, UsdPerHour};
 
-use crate::model::TakenBack;
+use crate::model::Reclaims;
 use crate::model::plan::PlannedClaim;
 use crate::model::{ClaimName, OwnerKey, PodKey, Snapshot};
 use crate::plan::PlanOptions;
@@ -42,7 +42,7 @@ type Like<'n> = (usize, usize, GpuForm, &'n BTreeMap<usize, u32>);
 struct Avoided<'s> {
     id: &'s OfferingId,
     price: UsdPerHour,
-    taken_back: TakenBack,
+    reclaims: Reclaims,
 }
 
 /// An offering for the same pods at no higher price that was avoided because it is interrupted more often.
@@ -158,18 +158,18 @@ impl ClaimBuilder<'_, '_> {
                 continue;
             }
             let id = self.id(node, offer);
-            let is_taken_back = matches!(offer.availability, Availability::TakenBack(..));
+            let is_reclaimed = matches!(offer.availability, Availability::Reclaimed(..));
             let better_second = counts.filter(|counted| {
                 id.instance_type != *planned_type
-                    && !is_taken_back
+                    && !is_reclaimed
                     && second.as_ref().is_none_or(|best| *counted < best.counted)
             });
-            if let Availability::TakenBack(price, taken_back) = offer.availability
+            if let Availability::Reclaimed(price, reclaims) = offer.availability
                 && node.offer.availability.price().is_some_and(|planned| price < planned)
                 && avoided.as_ref().is_none_or(|known| price < known.price)
                 && self.holds(node, offer, &requests)
             {
-                avoided = Some(Avoided { id, price, taken_back });
+                avoided = Some(Avoided { id, price, reclaims });
             }
             if let (Availability::Priced(price), Some(planned)) =
                 (offer.availability, node.offer.availability.price())
@@ -242,10 +242,10 @@ impl ClaimBuilder<'_, '_> {
         reasons.extend(
             chosen.price.zip(second).map(|(price, second)| next_best(price, second.price, second.name)),
         );
-        if let Availability::TakenBack(_, taken_back) = offers[0].availability {
-            reasons.push(interruption_backoff::chosen_all_the_same(taken_back));
+        if let Availability::Reclaimed(_, reclaims) = offers[0].availability {
+            reasons.push(interruption_backoff::chosen_all_the_same(reclaims));
         }
-        reasons.extend(avoided.map(|one| interruption_backoff::avoided(one.id, one.price, one.taken_back)));
+        reasons.extend(avoided.map(|one| interruption_backoff::avoided(one.id, one.price, one.reclaims)));
         reasons.extend(chosen.price.zip(riskier).map(|(price, one)| {
             interruption_risk::avoided(one.id, (one.price, one.risk), (price, risk(offers[0])))
         }));

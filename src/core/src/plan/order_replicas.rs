@@ -106,16 +106,13 @@ fn offerings(
         })
         .map(|offering| {
             let price = offering.price.known();
-            let taken_back = interruption_backoff::of(snapshot, pool, offering, now);
+            let reclaims = interruption_backoff::of(snapshot, pool, offering, now);
             let ranked = RankedOffering {
                 offering: offering.id.clone(),
                 price,
                 allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
             };
-            (
-                price.map(|price| taken_back.map_or(price, |of| interruption_backoff::weighed(price, of))),
-                ranked,
-            )
+            (price.map(|price| reclaims.map_or(price, |of| interruption_backoff::weighed(price, of))), ranked)
         })
         .collect();
     all.sort_by(|(a, one), (b, other)| {
@@ -172,7 +169,7 @@ fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
         readiness_gates: planned.readiness_gates.clone(),
         planned_pods: Vec::new(),
         reason: planned.reason.clone(),
-        kept: false,
+        do_not_disrupt: false,
         bought_again: false,
         deadlines: planned.deadlines,
         created: now,

@@ -21,14 +21,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::NodeTerm;
+    use crate::model::NodeSelectorTerm;
     use crate::model::Operator;
     use crate::model::Requirement;
 
     #[test]
     fn the_rejection_says_that_the_scheduler_asks_for_it_and_where_that_is_written() {
         let operator = Operator::In(["ml".to_owned()].into());
-        let terms = vec![NodeTerm { requirements: vec![Requirement { key: "team".into(), operator }] }];
+        let terms =
+            vec![NodeSelectorTerm { requirements: vec![Requirement { key: "team".into(), operator }] }];
         let enforced = EnforcedAffinity { source: "scheduler.yaml".into(), terms };
         let node = BTreeMap::from([("team".to_owned(), "web".to_owned())]);
         assert!(check(None, &node).is_ok());

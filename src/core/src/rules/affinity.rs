@@ -1,13 +1,13 @@
 //! Required node affinity: all requirements of at least one term must hold.
 
-use crate::model::NodeTerm;
+use crate::model::NodeSelectorTerm;
 use crate::rules::labels::Labels;
 use crate::rules::rejection::Rejection;
 use crate::rules::requirement::matches;
 
 /// Whether one of the terms matches. No affinity matches everything; an empty list of terms, and a term without
 /// requirements, match nothing.
-pub fn check(terms: Option<&[NodeTerm]>, labels: &impl Labels) -> Result<(), Rejection> {
+pub fn check(terms: Option<&[NodeSelectorTerm]>, labels: &impl Labels) -> Result<(), Rejection> {
     let Some(terms) = terms else { return Ok(()) };
     let mut furthest = None;
     for term in terms {
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn terms_are_alternatives_and_an_empty_one_matches_nothing() {
         let labels = BTreeMap::from([("gpu".to_owned(), "l4".to_owned())]);
-        let term = |requirements| NodeTerm { requirements };
+        let term = |requirements| NodeSelectorTerm { requirements };
         assert!(check(None, &labels).is_ok());
         assert!(check(Some(&[]), &labels).is_err());
         assert!(check(Some(&[term(vec![])]), &labels).is_err());
@@ -50,8 +50,8 @@ mod tests {
     fn the_rejection_names_the_requirement_of_the_term_that_got_furthest() {
         let labels = BTreeMap::from([("gpu".to_owned(), "l4".to_owned())]);
         let terms = [
-            NodeTerm { requirements: vec![requirement("gpu", "h100")] },
-            NodeTerm { requirements: vec![requirement("gpu", "l4"), requirement("zone", "a")] },
+            NodeSelectorTerm { requirements: vec![requirement("gpu", "h100")] },
+            NodeSelectorTerm { requirements: vec![requirement("gpu", "l4"), requirement("zone", "a")] },
         ];
         let rejection = check(Some(&terms), &labels).expect_err("no term matches");
         assert_eq!(rejection.to_string(), "requires `zone In [a]`, but the node has no label `zone`");

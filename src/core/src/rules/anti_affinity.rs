@@ -26,22 +26,22 @@ mod tests {
     use super::*;
     use crate::model::Namespaces;
     use crate::model::Operator;
+    use crate::model::PodAffinityTerm;
     use crate::model::PodSpec;
-    use crate::model::PodTerm;
     use crate::model::Requirement;
 
-    fn term(app: &str) -> PodTerm {
+    fn term(app: &str) -> PodAffinityTerm {
         let operator = Operator::In([app.to_owned()].into());
-        PodTerm {
+        PodAffinityTerm {
             topology_key: HOSTNAME.into(),
-            namespaces: Namespaces::Of(["default".to_owned()].into()),
+            namespaces: Namespaces::Named(["default".to_owned()].into()),
             selector: Some(vec![Requirement { key: "app".into(), operator }]),
         }
     }
 
     fn pair(
-        one: (&str, Vec<PodTerm>),
-        other: (&str, Vec<PodTerm>),
+        one: (&str, Vec<PodAffinityTerm>),
+        other: (&str, Vec<PodAffinityTerm>),
         namespace: &str,
     ) -> Result<(), Rejection> {
         let labels = |app: &str| BTreeMap::from([("app".to_owned(), app.to_owned())]);
@@ -66,21 +66,21 @@ mod tests {
     #[test]
     fn a_term_is_about_its_namespaces_only() {
         assert_eq!(pair(("a", vec![term("b")]), ("b", vec![]), "elsewhere"), Ok(()));
-        let everywhere = PodTerm { namespaces: Namespaces::All, ..term("b") };
+        let everywhere = PodAffinityTerm { namespaces: Namespaces::All, ..term("b") };
         assert!(pair(("a", vec![everywhere]), ("b", vec![]), "elsewhere").is_err());
     }
 
     #[test]
     fn an_empty_selector_is_about_every_pod_and_an_absent_one_about_none() {
-        let every = PodTerm { selector: Some(vec![]), ..term("b") };
-        let none = PodTerm { selector: None, ..term("b") };
+        let every = PodAffinityTerm { selector: Some(vec![]), ..term("b") };
+        let none = PodAffinityTerm { selector: None, ..term("b") };
         assert!(pair(("a", vec![every]), ("x", vec![]), "default").is_err());
         assert_eq!(pair(("a", vec![none]), ("b", vec![]), "default"), Ok(()));
     }
 
     #[test]
     fn a_term_about_zones_says_nothing_about_one_node() {
-        let zone = PodTerm { topology_key: "topology.kubernetes.io/zone".into(), ..term("b") };
+        let zone = PodAffinityTerm { topology_key: "topology.kubernetes.io/zone".into(), ..term("b") };
         assert_eq!(pair(("a", vec![zone]), ("b", vec![]), "default"), Ok(()));
     }
 }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::model::{
-    Budget, BudgetLimit, BudgetSelector, ObjectKey, Pod, PodKey, PodPhase, Share, Snapshot, Uid, Workload,
+    BudgetLimit, BudgetSelector, CountOrPercent, ObjectKey, Pod, PodDisruptionBudget, PodKey, PodPhase,
+    Snapshot, Uid, Workload,
 };
 use crate::rules::requirement::matches;
 
@@ -30,7 +31,7 @@ impl fmt::Display for UnmeetableBudget {
 
 /// Every budget that can never be met. Budgets that select no pods are skipped, unless they are invalid.
 pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
-    let mut by_namespace: BTreeMap<&str, Vec<&Budget>> = BTreeMap::new();
+    let mut by_namespace: BTreeMap<&str, Vec<&PodDisruptionBudget>> = BTreeMap::new();
     for budget in snapshot.budgets.values() {
         by_namespace.entry(&budget.key.namespace).or_default().push(budget);
     }
@@ -47,7 +48,7 @@ pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
 /// The budgets that select this pod and can never be met.
 pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<UnmeetableBudget> {
     let namespace = pod.key.namespace();
-    let budgets: Vec<&Budget> = snapshot
+    let budgets: Vec<&PodDisruptionBudget> = snapshot
         .budgets
         .values()
         .map(AsRef::as_ref)
@@ -65,22 +66,22 @@ fn by_uid(snapshot: &Snapshot) -> BTreeMap<&Uid, &Workload> {
     snapshot.workloads.values().map(|workload| (&workload.uid, workload.as_ref())).collect()
 }
 
-fn selects(budget: &Budget, pod: &Pod) -> bool {
+fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     match &budget.selector {
         BudgetSelector::Pods(all) => all.iter().all(|requirement| matches(requirement, &pod.labels)),
-        BudgetSelector::Nobody | BudgetSelector::Unreadable(_) => false,
+        BudgetSelector::Nothing | BudgetSelector::Invalid(_) => false,
     }
 }
 
 fn in_namespace(
     snapshot: &Snapshot,
     namespace: &str,
-    budgets: &[&Budget],
+    budgets: &[&PodDisruptionBudget],
     workloads: &BTreeMap<&Uid, &Workload>,
 ) -> Vec<UnmeetableBudget> {
     let pods: Vec<&Pod> = snapshot
         .pods
-        .from(&PodKey::new(namespace, ""))
+        .range_from(&PodKey::new(namespace, ""))
         .take_while(|(key, _)| key.namespace() == namespace)
         .map(|(_, pod)| pod.as_ref())
         .filter(|pod| pod.phase != PodPhase::Finished && pod.deleting_since.is_none())
@@ -125,11 +126,11 @@ fn in_namespace(
 
 /// Why a budget by itself can never be met: the field with its value, and the message.
 fn by_itself(
-    budget: &Budget,
+    budget: &PodDisruptionBudget,
     chosen: &[&Pod],
     workloads: &BTreeMap<&Uid, &Workload>,
 ) -> Option<(String, String)> {
-    if let BudgetSelector::Unreadable(field) = &budget.selector {
+    if let BudgetSelector::Invalid(field) = &budget.selector {
         let message = format!(
             "{field} is invalid, so the budget protects no pod; use In, NotIn, Exists or DoesNotExist with matching values"
         );
@@ -144,13 +145,13 @@ fn by_itself(
         more => format!("none of its {more} pods may ever be evicted"),
     };
     let (field, follows) = match budget.limit? {
-        BudgetLimit::MaxUnavailable(share @ (Share::Count(0) | Share::Percent(0))) => {
-            (format!("spec.maxUnavailable is {}", said(share)), format!("{none}; raise it to at least 1"))
+        BudgetLimit::MaxUnavailable(amount @ (CountOrPercent::Count(0) | CountOrPercent::Percent(0))) => {
+            (format!("spec.maxUnavailable is {}", said(amount)), format!("{none}; raise it to at least 1"))
         }
-        BudgetLimit::MinAvailable(share) if at_least(share, expected) >= expected => {
+        BudgetLimit::MinAvailable(amount) if at_least(amount, expected) >= expected => {
             let first = if expected == 1 { "run a second one" } else { "lower it" };
             (
-                format!("spec.minAvailable is {}", said(share)),
+                format!("spec.minAvailable is {}", said(amount)),
                 format!("{none}; {first}, or write maxUnavailable: 1 instead"),
             )
         }
@@ -161,17 +162,17 @@ fn by_itself(
 }
 
 /// How many pods must stay healthy.
-fn at_least(share: Share, expected: u64) -> u64 {
-    match share {
-        Share::Count(count) => count,
-        Share::Percent(percent) => {
+fn at_least(amount: CountOrPercent, expected: u64) -> u64 {
+    match amount {
+        CountOrPercent::Count(count) => count,
+        CountOrPercent::Percent(percent) => {
             let least = (u128::from(expected) * u128::from(percent)).div_ceil(100);
             u64::try_from(least).unwrap_or(u64::MAX)
         }
     }
 }
 
-fn failed(budget: &Budget, none: &str) -> Option<(String, String)> {
+fn failed(budget: &PodDisruptionBudget, none: &str) -> Option<(String, String)> {
     let why = budget.failure.as_deref()?.trim_end_matches('.');
     let message = format!(
         "the disruption controller cannot compute it ({why}), so {none}; use spec.minAvailable with a number for pods without a controller"
@@ -179,10 +180,10 @@ fn failed(budget: &Budget, none: &str) -> Option<(String, String)> {
     Some((format!("status: {why}"), message))
 }
 
-fn said(share: Share) -> String {
-    match share {
-        Share::Count(count) => count.to_string(),
-        Share::Percent(percent) => format!("{percent}%"),
+fn said(amount: CountOrPercent) -> String {
+    match amount {
+        CountOrPercent::Count(count) => count.to_string(),
+        CountOrPercent::Percent(percent) => format!("{percent}%"),
     }
 }
 

@@ -152,31 +152,31 @@ fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GpuForm {
     /// Only whole GPUs.
-    Plain,
+    Whole,
     /// Shared GPUs.
     Shared,
     /// Partitioned GPUs (MIG).
-    Cut,
+    Partitioned,
 }
 
 impl GpuForm {
     /// The possible forms for this instance type; never empty.
     pub fn all(sharing: Sharing, kind: &InstanceType) -> &'static [Self] {
-        let Some(gpu) = &kind.gpu else { return &[Self::Plain] };
+        let Some(gpu) = &kind.gpu else { return &[Self::Whole] };
         match (sharing, MigModel::of(gpu)) {
-            (Sharing::Whole, _) | (Sharing::Mig { mixed: false }, None) => &[Self::Plain],
+            (Sharing::Whole, _) | (Sharing::Mig { mixed: false }, None) => &[Self::Whole],
             (Sharing::Shared, _) | (Sharing::Mig { mixed: true }, None) => &[Self::Shared],
-            (Sharing::Mig { mixed: true }, Some(_)) => &[Self::Cut],
-            (Sharing::Mig { mixed: false }, Some(_)) => &[Self::Plain, Self::Cut],
+            (Sharing::Mig { mixed: true }, Some(_)) => &[Self::Partitioned],
+            (Sharing::Mig { mixed: false }, Some(_)) => &[Self::Whole, Self::Partitioned],
         }
     }
 
     /// A suffix for the names of candidates.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Plain => "",
+            Self::Whole => "",
             Self::Shared => ", GPUs shared",
-            Self::Cut => ", GPUs cut",
+            Self::Partitioned => ", GPUs cut",
         }
     }
 
@@ -184,9 +184,9 @@ impl GpuForm {
     pub fn gpus(self, sharing: Sharing, kind: &InstanceType) -> Option<Gpus> {
         let gpu = kind.gpu.as_ref()?;
         let mode = match self {
-            Self::Plain => return None,
+            Self::Whole => return None,
             Self::Shared => GpuMode::Shared,
-            Self::Cut => GpuMode::Mig {
+            Self::Partitioned => GpuMode::Mig {
                 geometry: MigModel::of(gpu)?.geometry,
                 mixed: matches!(sharing, Sharing::Mig { mixed: true }),
             },
@@ -197,7 +197,7 @@ impl GpuForm {
     /// The node's capacity without shared or partitioned GPUs.
     pub fn room(self, capacity: &ResourceList) -> ResourceList {
         let mut room = capacity.clone();
-        if self != Self::Plain {
+        if self != Self::Whole {
             room.set(ResourceName::NVIDIA_GPU, 0);
         }
         room
@@ -209,14 +209,14 @@ impl GpuForm {
         let Some(gpu) = &kind.gpu else { return false };
         let whole_too = self == Self::Shared || matches!(sharing, Sharing::Mig { mixed: true });
         match need {
-            GpuNeed::Whole(count) => whole_too && self != Self::Plain && *count <= gpu.count,
+            GpuNeed::Whole(count) => whole_too && self != Self::Whole && *count <= gpu.count,
             GpuNeed::Share(_) => self == Self::Shared && sharing == Sharing::Shared,
             GpuNeed::Part { milli, profile } => {
-                self == Self::Cut
+                self == Self::Partitioned
                     && MigModel::of(gpu).is_some_and(|model| model.geometry.computes(*profile, *milli))
             }
             GpuNeed::Named { resource, profile, count } => {
-                self == Self::Cut && has(gpu, resource, *profile, *count)
+                self == Self::Partitioned && has(gpu, resource, *profile, *count)
             }
             GpuNeed::Impossible(_) => false,
         }

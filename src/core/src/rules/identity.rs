@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{DaemonSet, NamespaceLabels, Namespaces, Pod, PodSpec, PodTerm};
+use crate::model::{DaemonSet, NamespaceLabels, Namespaces, Pod, PodAffinityTerm, PodSpec};
 use crate::rules::labels::Labels;
 use crate::rules::requirement::matches;
 
@@ -47,11 +47,11 @@ impl Labels for NamespaceOf<'_> {
 }
 
 /// Whether a pod affinity or anti-affinity term selects this pod.
-pub fn selects(term: &PodTerm, pod: Identity<'_>) -> bool {
+pub fn selects(term: &PodAffinityTerm, pod: Identity<'_>) -> bool {
     let lives_there = match &term.namespaces {
         Namespaces::All => true,
-        Namespaces::Of(names) => names.contains(pod.namespace),
-        Namespaces::Chosen(names, by) => {
+        Namespaces::Named(names) => names.contains(pod.namespace),
+        Namespaces::NamedOrSelected(names, by) => {
             names.contains(pod.namespace)
                 || by.iter().all(|requirement| matches(requirement, &NamespaceOf(pod)))
         }
@@ -75,9 +75,9 @@ mod tests {
         let team = BTreeMap::from([("team".to_owned(), "ml".to_owned())]);
         let chosen = |key: &str, value: &str, namespace: &str, known: bool| {
             let operator = Operator::In([value.to_owned()].into());
-            let term = PodTerm {
+            let term = PodAffinityTerm {
                 topology_key: "zone".into(),
-                namespaces: Namespaces::Chosen(
+                namespaces: Namespaces::NamedOrSelected(
                     ["other".to_owned()].into(),
                     vec![Requirement { key: key.into(), operator }],
                 ),

@@ -1,6 +1,6 @@
 //! Pins: extra requirements on a pod's node, chosen by the planner.
 
-use crate::model::{EnforcedAffinity, NodeTerm, PodSpec, Requirement, Toleration};
+use crate::model::{EnforcedAffinity, NodeSelectorTerm, PodSpec, Requirement, Toleration};
 use std::collections::BTreeMap;
 
 /// Extra requirements on a pod's node, AND-ed.
@@ -9,10 +9,10 @@ pub(crate) type Pin = Vec<Requirement>;
 /// The parts of a pod and its pin that decide which nodes admit it.
 pub(crate) type Signature<'a> = (
     &'a BTreeMap<String, String>,
-    &'a Option<Vec<NodeTerm>>,
+    &'a Option<Vec<NodeSelectorTerm>>,
     &'a Option<Box<EnforcedAffinity>>,
     &'a Vec<Toleration>,
-    &'a Vec<Vec<NodeTerm>>,
+    &'a Vec<Vec<NodeSelectorTerm>>,
     &'a Pin,
 );
 

@@ -5,7 +5,7 @@ use std::fmt;
 use poolwright_catalog::resources::Shortage;
 use poolwright_terms::Taint;
 
-use crate::model::{HostPort, Requirement, SpreadRule};
+use crate::model::{HostPort, Requirement, TopologySpreadConstraint};
 
 /// Why a pod may not run on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,10 @@ impl fmt::Display for Rejection {
                 f.write_str("is kept away by the required pod anti-affinity of another pod on the node")
             }
             Self::Spread { topology_key, max_skew, count, default_of } => {
-                let rule = SpreadRule { default_of: default_of.clone(), ..SpreadRule::default() };
+                let rule = TopologySpreadConstraint {
+                    default_of: default_of.clone(),
+                    ..TopologySpreadConstraint::default()
+                };
                 write!(
                     f,
                     "is spread over `{topology_key}` with a maxSkew of {max_skew}{}, and there would be {count} on the node",

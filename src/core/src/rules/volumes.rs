@@ -1,12 +1,12 @@
 //! Volume topology: every volume of the pod must be usable on the node (the kube-scheduler's `VolumeBinding` and `VolumeZone`).
 
-use crate::model::NodeTerm;
+use crate::model::NodeSelectorTerm;
 use crate::rules::affinity::check as check_affinity;
 use crate::rules::labels::Labels;
 use crate::rules::rejection::Rejection;
 
 /// Whether every volume can be used on a node with these labels. Each is a list of OR-ed terms.
-pub fn check(volumes: &[Vec<NodeTerm>], labels: &impl Labels) -> Result<(), Rejection> {
+pub fn check(volumes: &[Vec<NodeSelectorTerm>], labels: &impl Labels) -> Result<(), Rejection> {
     for terms in volumes {
         check_affinity(Some(terms), labels).map_err(|rejection| match rejection {
             Rejection::Affinity { requirement, has } => Rejection::Volume { requirement, has },
@@ -29,9 +29,9 @@ mod tests {
     use crate::rules::csi_labels::add_repeated;
     use crate::rules::new_node::NewNodeLabels;
 
-    fn only(key: &str, value: &str) -> Vec<NodeTerm> {
+    fn only(key: &str, value: &str) -> Vec<NodeSelectorTerm> {
         let operator = Operator::In([value.to_owned()].into());
-        vec![NodeTerm { requirements: vec![Requirement { key: key.into(), operator }] }]
+        vec![NodeSelectorTerm { requirements: vec![Requirement { key: key.into(), operator }] }]
     }
 
     #[test]

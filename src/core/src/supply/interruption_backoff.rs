@@ -9,7 +9,7 @@ use poolwright_catalog::{Offering, OfferingId, UsdPerHour};
 use poolwright_terms::NodeClassRef;
 use std::collections::BTreeMap;
 
-use crate::model::TakenBack;
+use crate::model::Reclaims;
 use crate::model::plan::PlannedClaim;
 use crate::model::{Pool, Snapshot};
 
@@ -20,46 +20,46 @@ const TIMES: u64 = 4;
 /// How often the factor doubles at most: up to 64 times the price.
 const DOUBLINGS: u32 = 4;
 
-fn times(taken_back: TakenBack) -> u64 {
-    TIMES << taken_back.row.saturating_sub(1).min(DOUBLINGS)
+fn times(reclaims: Reclaims) -> u64 {
+    TIMES << reclaims.consecutive.saturating_sub(1).min(DOUBLINGS)
 }
 
 /// The recent reclaims of an offering of a pool's node class, if they still count.
-pub(crate) fn of(snapshot: &Snapshot, pool: &Pool, offering: &Offering, now: Timestamp) -> Option<TakenBack> {
-    remembered(&snapshot.taken_back, pool, offering).copied().filter(|taken_back| taken_back.until > now)
+pub(crate) fn of(snapshot: &Snapshot, pool: &Pool, offering: &Offering, now: Timestamp) -> Option<Reclaims> {
+    remembered(&snapshot.reclaims, pool, offering).copied().filter(|reclaims| reclaims.until > now)
 }
 
 /// The price that such an offering counts with.
-pub(crate) fn weighed(price: UsdPerHour, taken_back: TakenBack) -> UsdPerHour {
-    UsdPerHour::from_micros(price.micros().saturating_mul(times(taken_back)))
+pub(crate) fn weighed(price: UsdPerHour, reclaims: Reclaims) -> UsdPerHour {
+    UsdPerHour::from_micros(price.micros().saturating_mul(times(reclaims)))
 }
 
 /// The message if another offering was chosen.
-pub(crate) fn avoided(id: &OfferingId, price: UsdPerHour, taken_back: TakenBack) -> String {
+pub(crate) fn avoided(id: &OfferingId, price: UsdPerHour, reclaims: Reclaims) -> String {
     format!(
         "{id} at {price} $/h is cheaper, but the cloud takes such instances back: until {} it counts as {} times its price",
-        taken_back.until,
-        times(taken_back)
+        reclaims.until,
+        times(reclaims)
     )
 }
 
 /// The message if the reclaimed offering was chosen nevertheless.
-pub(crate) fn chosen_all_the_same(taken_back: TakenBack) -> String {
+pub(crate) fn chosen_all_the_same(reclaims: Reclaims) -> String {
     format!(
         "the cloud takes such instances back, so until {} it counts as {} times its price, and is still the cheapest",
-        taken_back.until,
-        times(taken_back)
+        reclaims.until,
+        times(reclaims)
     )
 }
 
 /// The amount that is counted for a new node in addition to its price.
 pub(crate) fn of_claim(snapshot: &Snapshot, now: Timestamp, claim: &PlannedClaim) -> UsdPerHour {
-    if snapshot.taken_back.is_empty() {
+    if snapshot.reclaims.is_empty() {
         return UsdPerHour::ZERO;
     }
     let key = (claim.node_class.clone(), claim.offering().clone());
-    let taken_back = snapshot.taken_back.get(&key).filter(|taken_back| taken_back.until > now);
-    let counted = claim.price().zip(taken_back).map(|(price, of)| weighed(price, *of).saturating_sub(price));
+    let reclaims = snapshot.reclaims.get(&key).filter(|reclaims| reclaims.until > now);
+    let counted = claim.price().zip(reclaims).map(|(price, of)| weighed(price, *of).saturating_sub(price));
     counted.unwrap_or_default()
 }
 

@@ -15,7 +15,7 @@ use poolwright_solver::BitSet;
 use crate::demand::volumes::attach::Attachable;
 use crate::model::plan::PoolFindings;
 use crate::model::plan_cache::OfferingLabels;
-use crate::model::{PlanOptions, TakenBack};
+use crate::model::{PlanOptions, Reclaims};
 use crate::model::{PodSpec, Pool, PoolName, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present};
@@ -38,7 +38,7 @@ pub(crate) enum Availability {
     /// Yes, at this price.
     Priced(UsdPerHour),
     /// Yes, at this price, but it counts with a higher one: the cloud has reclaimed instances of it lately.
-    TakenBack(UsdPerHour, TakenBack),
+    Reclaimed(UsdPerHour, Reclaims),
     /// Yes, although the price is unknown: the pool allows this type by name.
     Unpriced,
     /// No: the price is unknown.
@@ -51,7 +51,7 @@ impl Availability {
     /// Its price, if known and it may be bought.
     pub const fn price(self) -> Option<UsdPerHour> {
         match self {
-            Self::Priced(price) | Self::TakenBack(price, _) => Some(price),
+            Self::Priced(price) | Self::Reclaimed(price, _) => Some(price),
             Self::Unpriced | Self::PriceUnknown | Self::HeldBack(_) => None,
         }
     }
@@ -59,14 +59,14 @@ impl Availability {
     /// The price that it counts with in comparisons.
     pub fn weighed(self) -> Option<UsdPerHour> {
         match self {
-            Self::TakenBack(price, taken_back) => Some(interruption_backoff::weighed(price, taken_back)),
+            Self::Reclaimed(price, reclaims) => Some(interruption_backoff::weighed(price, reclaims)),
             _ => self.price(),
         }
     }
 
     /// Whether it may be bought.
     pub const fn is_sold(self) -> bool {
-        matches!(self, Self::Priced(_) | Self::TakenBack(..) | Self::Unpriced)
+        matches!(self, Self::Priced(_) | Self::Reclaimed(..) | Self::Unpriced)
     }
 }
 
@@ -294,17 +294,17 @@ fn offers<'a>(
             pool: &pool.name,
         };
         let held = remembered(&snapshot.held_back, pool, offering).copied().filter(|until| *until > now);
-        let taken_back = interruption_backoff::of(snapshot, pool, offering, now);
+        let reclaims = interruption_backoff::of(snapshot, pool, offering, now);
         // A limit on cost cannot be enforced with unknown prices.
         let may_guess = !money_limit && pool.allow_unknown_price.contains(&offering.id.instance_type);
-        let availability = match (held, offering.price.known(), taken_back) {
+        let availability = match (held, offering.price.known(), reclaims) {
             (Some(until), ..) => Availability::HeldBack(until),
-            (None, Some(price), Some(taken_back)) if price > UsdPerHour::ZERO => {
-                Availability::TakenBack(price, taken_back)
+            (None, Some(price), Some(reclaims)) if price > UsdPerHour::ZERO => {
+                Availability::Reclaimed(price, reclaims)
             }
             // A zero or unknown price cannot be raised, so the offering is held back instead.
-            (None, Some(_), Some(taken_back)) => Availability::HeldBack(taken_back.until),
-            (None, None, Some(taken_back)) if may_guess => Availability::HeldBack(taken_back.until),
+            (None, Some(_), Some(reclaims)) => Availability::HeldBack(reclaims.until),
+            (None, None, Some(reclaims)) if may_guess => Availability::HeldBack(reclaims.until),
             (None, Some(price), None) => Availability::Priced(price),
             (None, None, None) if may_guess => Availability::Unpriced,
             (None, None, _) => Availability::PriceUnknown,

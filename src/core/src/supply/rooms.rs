@@ -256,7 +256,9 @@ fn of_claim(
             (node.labels.clone(), lasting_taints(node), &node.allocatable)
         }
         _ => {
-            if node.is_some_and(|node| node.deleting_since.is_some() || (node.cordoned && !node.gated)) {
+            if node.is_some_and(|node| {
+                node.deleting_since.is_some() || (node.cordoned && !node.cordoned_until_initialized)
+            }) {
                 return None;
             }
             let kind = &promised.offering.instance_type;
@@ -308,7 +310,7 @@ fn named(node: &Node) -> (String, String) {
 
 /// Our cordon on an initialized node is about to be removed.
 fn is_open(node: &Node) -> bool {
-    node.ready && (!node.cordoned || node.gated) && node.deleting_since.is_none()
+    node.ready && (!node.cordoned || node.cordoned_until_initialized) && node.deleting_since.is_none()
 }
 
 /// The node's taints without short-lived ones. The node controller derives not-ready and cordon taints a moment late; a node

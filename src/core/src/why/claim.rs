@@ -84,7 +84,7 @@ fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
 
 fn state(node: &Node) -> String {
     let mut words = vec![if node.ready { "ready" } else { "not ready" }];
-    if node.gated {
+    if node.cordoned_until_initialized {
         words.push("closed until it advertises the promised resources");
     } else if node.cordoned {
         words.push("cordoned");

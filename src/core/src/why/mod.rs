@@ -12,4 +12,4 @@ pub use crate::why::claim::{claim, node};
 pub use crate::why::event_note::event_note;
 pub use crate::why::pod::{MOST_LINES, pod, pods};
 pub use crate::why::pool::pool;
-pub use crate::why::rulings::{Candidacy, Ruling, rulings};
+pub use crate::why::rulings::{OfferingRuling, Ruling, rulings};

@@ -9,11 +9,11 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::demand::profiles::ProfileRules;
 use crate::model::PlanOptions;
 use crate::model::plan::{Plan, Target};
-use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
+use crate::model::{NodeSelectorTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
 use crate::plan::place::preferences::messages::RELAXED;
 use crate::rules::budgets::never_met_of;
 use crate::rules::format::{gist, list};
-use crate::why::rulings::{Candidacy, Ruling, rulings};
+use crate::why::rulings::{OfferingRuling, Ruling, rulings};
 
 /// The most lines of an explanation.
 pub const MOST_LINES: usize = 6;
@@ -108,8 +108,8 @@ fn asks(spec: &PodSpec) -> String {
 }
 
 /// Formats OR-ed node terms.
-fn terms(all: &[NodeTerm]) -> String {
-    let one = |term: &NodeTerm| {
+fn terms(all: &[NodeSelectorTerm]) -> String {
+    let one = |term: &NodeSelectorTerm| {
         let all: Vec<String> = term.requirements.iter().map(|one| format!("`{one}`")).collect();
         all.join(" and ")
     };
@@ -142,10 +142,10 @@ fn budgets(snapshot: &Snapshot, pod: &Pod) -> Option<String> {
     Some(format!("Warning: {first}.{more}"))
 }
 
-fn considered(snapshot: &Snapshot, rulings: &[Candidacy]) -> String {
+fn considered(snapshot: &Snapshot, rulings: &[OfferingRuling]) -> String {
     let mut pools: BTreeMap<&str, usize> = BTreeMap::new();
-    for candidacy in rulings {
-        *pools.entry(candidacy.pool.0.as_str()).or_default() += 1;
+    for offering in rulings {
+        *pools.entry(offering.pool.0.as_str()).or_default() += 1;
     }
     let named: Vec<String> = pools.iter().map(|(pool, count)| format!("{pool} ({count})")).collect();
     if named.is_empty() {
@@ -156,10 +156,10 @@ fn considered(snapshot: &Snapshot, rulings: &[Candidacy]) -> String {
 }
 
 /// The offerings that are excluded, by reason, the most frequent first.
-fn ruled_out(rulings: &[Candidacy]) -> Option<String> {
+fn ruled_out(rulings: &[OfferingRuling]) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for candidacy in rulings {
-        if let Ruling::Out(reason) = &candidacy.ruling {
+    for offering in rulings {
+        if let Ruling::Excluded(reason) = &offering.ruling {
             *reasons.entry(reason).or_default() += 1;
         }
     }
@@ -170,11 +170,12 @@ fn ruled_out(rulings: &[Candidacy]) -> Option<String> {
 }
 
 /// The offerings that fit, or that come closest.
-fn left(rulings: &[Candidacy]) -> Option<String> {
-    let open: Vec<&Candidacy> = rulings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
-    let price = |one: &Candidacy| match &one.ruling {
+fn left(rulings: &[OfferingRuling]) -> Option<String> {
+    let open: Vec<&OfferingRuling> =
+        rulings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
+    let price = |one: &OfferingRuling| match &one.ruling {
         Ruling::Fits(price) => *price,
-        Ruling::Out(_) => None,
+        Ruling::Excluded(_) => None,
     };
     if let Some(best) = open.iter().min_by_key(|one| (price(one).is_none(), price(one), &one.offering)) {
         let cost = price(best).map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
@@ -185,8 +186,9 @@ fn left(rulings: &[Candidacy]) -> Option<String> {
             best.pool
         ));
     }
-    let nearest = rulings.iter().max_by_key(|one| (one.stage, Reverse(one.lacks), Reverse(&one.offering)))?;
-    let Ruling::Out(reason) = &nearest.ruling else { return None };
+    let nearest =
+        rulings.iter().max_by_key(|one| (one.rules_passed, Reverse(one.shortage), Reverse(&one.offering)))?;
+    let Ruling::Excluded(reason) = &nearest.ruling else { return None };
     let remedy = match nearest.remedy.as_str() {
         "" => String::new(),
         remedy => format!(" To change that: {remedy}."),

@@ -18,17 +18,17 @@ use crate::supply::daemonsets::DaemonSets;
 use crate::supply::offerings::{Availability, Supply};
 use crate::supply::{offerings, rooms};
 
-/// An offering of a pool, and the ruling about it for one pod.
+/// The ruling about an offering of a pool, for one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidacy {
+pub struct OfferingRuling {
     /// The pool.
     pub pool: PoolName,
     /// The offering.
     pub offering: OfferingId,
-    /// How many rules it passed.
-    pub stage: u8,
-    /// The largest missing part of a requested resource, in thousandths.
-    pub lacks: u16,
+    /// How many kinds of rules it meets, in the order taints, labels, resources, colocation, availability.
+    pub rules_passed: u8,
+    /// The largest shortage of a resource, in thousandths of the request.
+    pub shortage: u16,
     /// What to change so that the rule passes; empty if no change of the pod or the pool would help.
     pub remedy: String,
     /// The ruling.
@@ -41,7 +41,7 @@ pub enum Ruling {
     /// A new node could hold the pod, at this price; `None` if the price is unknown and the pool allows that.
     Fits(Option<UsdPerHour>),
     /// It is excluded, with the reason.
-    Out(String),
+    Excluded(String),
 }
 
 /// For each pod, the rulings on every offering that meets the requirements of a pool, in the order of pools and catalogues;
@@ -51,7 +51,7 @@ pub fn rulings(
     now: Timestamp,
     options: &PlanOptions,
     pods: &[&PodKey],
-) -> Vec<Option<Rc<[Candidacy]>>> {
+) -> Vec<Option<Rc<[OfferingRuling]>>> {
     let mut ruled = Cow::Borrowed(snapshot);
     profiles::apply(&mut ruled, options);
     let volumes = volumes::resolve(&mut ruled);
@@ -61,7 +61,7 @@ pub fn rulings(
     let supply = offerings::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, now);
     let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
     spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
-    let mut known: BTreeMap<(&PodSpec, usize), Rc<[Candidacy]>> = BTreeMap::new();
+    let mut known: BTreeMap<(&PodSpec, usize), Rc<[OfferingRuling]>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
         // The spec with the requirements of its volumes.
         let (spec, profile) = (&snapshot.pods.get(key)?.spec, colocation.of(key));
@@ -77,7 +77,7 @@ fn judge(
     options: &PlanOptions,
     spec: &PodSpec,
     profile: usize,
-) -> Vec<Candidacy> {
+) -> Vec<OfferingRuling> {
     let (requests, _) = gpus::wanted(options.sharing, &supply.mig_models(), spec);
     let mut all = Vec::new();
     for (at, offered) in supply.pools.iter().enumerate() {
@@ -87,16 +87,16 @@ fn judge(
             let labels = supply.labels(at, offer.offering);
             let room = &supply.capacities[offer.capacity];
             let offering = supply.offering(at, offer.offering).id.clone();
-            let mut one = Candidacy {
+            let mut one = OfferingRuling {
                 pool: pool.clone(),
                 offering,
-                stage: 5,
-                lacks: 0,
+                rules_passed: 5,
+                shortage: 0,
                 remedy: String::new(),
                 ruling: Ruling::Fits(None),
             };
-            let mut out = |stage: u8, words: String, remedy: String| {
-                (one.stage, one.ruling, one.remedy) = (stage, Ruling::Out(words), remedy);
+            let mut out = |rules_passed: u8, words: String, remedy: String| {
+                (one.rules_passed, one.ruling, one.remedy) = (rules_passed, Ruling::Excluded(words), remedy);
             };
             if let Err(rejection) = &taints {
                 out(0, format!("{} of pool {pool}", short(rejection)), remedy(rejection));
@@ -104,13 +104,13 @@ fn judge(
                 out(1, short(&rejection), remedy(&rejection));
             } else if let Err(rejection) = rules::check_resources(&requests, room) {
                 out(2, short(&rejection), remedy(&rejection));
-                one.lacks = lacks(&requests, room);
+                one.shortage = shortage(&requests, room);
             } else if !colocation.admits(profile, &supply.residents[offer.residents]) {
                 let words = "a DaemonSet pod that it may not share a node with".to_owned();
                 out(3, words, "change that rule, or keep the DaemonSet off some nodes".to_owned());
             } else {
                 match offer.availability {
-                    Availability::Priced(price) | Availability::TakenBack(price, _) => {
+                    Availability::Priced(price) | Availability::Reclaimed(price, _) => {
                         one.ruling = Ruling::Fits(Some(price));
                     }
                     Availability::Unpriced => {}
@@ -132,7 +132,7 @@ fn judge(
     all
 }
 
-fn lacks(requests: &ResourceList, room: &ResourceList) -> u16 {
+fn shortage(requests: &ResourceList, room: &ResourceList) -> u16 {
     let of = |wanted: u64, room: u64| {
         let lacking = u128::from(wanted.saturating_sub(room)) * 1000 / u128::from(wanted.max(1));
         u16::try_from(lacking).unwrap_or(1000)

@@ -6,15 +6,15 @@ use poolwright_core::*;
 
 use crate::kit::*;
 
-impl Put for Budget {
+impl Put for PodDisruptionBudget {
     fn put(self, snapshot: &mut Snapshot) {
         snapshot.budgets.insert(self.key.clone(), self.into());
     }
 }
 
 /// A budget for pods with `app=web`.
-fn budget(name: &str, limit: BudgetLimit) -> Budget {
-    Budget {
+fn budget(name: &str, limit: BudgetLimit) -> PodDisruptionBudget {
+    PodDisruptionBudget {
         key: object_key(name),
         uid: Uid(format!("budget-{name}")),
         selector: BudgetSelector::Pods(vec![is_in("app", &["web"])]),
@@ -39,14 +39,14 @@ fn replicas(total: u64) -> Workload {
         owner: None,
         total,
         wanted: total,
-        made: 0,
-        held: false,
+        current: 0,
+        scheduling_gated: false,
         selector: None,
     }
 }
 
 /// Three pods of a ReplicaSet of so many, and this budget.
-fn messages(total: u64, budget: Budget) -> Vec<String> {
+fn messages(total: u64, budget: PodDisruptionBudget) -> Vec<String> {
     let snapshot = with(cluster(aws(), [pool("gpu")]), ["a", "b", "c"].map(web));
     let mut snapshot = with(snapshot, [budget]);
     let of_them = replicas(total);
@@ -59,7 +59,7 @@ fn one(total: u64, limit: BudgetLimit) -> String {
 }
 
 use BudgetLimit::{MaxUnavailable, MinAvailable};
-use Share::{Count, Percent};
+use CountOrPercent::{Count, Percent};
 
 #[test]
 fn a_budget_that_never_allows_an_eviction_is_told_with_the_field_and_what_to_change() {
@@ -90,16 +90,18 @@ fn a_budget_that_never_allows_an_eviction_is_told_with_the_field_and_what_to_cha
 #[test]
 fn a_workload_that_is_still_growing_is_measured_by_what_it_is_to_be() {
     assert_eq!(one(4, MinAvailable(Count(3))), "", "a fourth pod is to come");
-    let said = Budget { expected: 4, ..budget("web", MinAvailable(Count(3))) };
+    let said = PodDisruptionBudget { expected: 4, ..budget("web", MinAvailable(Count(3))) };
     assert!(messages(0, said).is_empty(), "the disruption controller knows of four");
 }
 
 #[test]
 fn two_budgets_about_one_pod_are_told_both_for_the_api_server_never_evicts_it() {
     let first = budget("first", MaxUnavailable(Count(1)));
-    let second =
-        Budget { selector: BudgetSelector::Pods(vec![]), ..budget("second", MaxUnavailable(Count(1))) };
-    let elsewhere = Budget { key: ObjectKey::new("other", "third"), ..second.clone() };
+    let second = PodDisruptionBudget {
+        selector: BudgetSelector::Pods(vec![]),
+        ..budget("second", MaxUnavailable(Count(1)))
+    };
+    let elsewhere = PodDisruptionBudget { key: ObjectKey::new("other", "third"), ..second.clone() };
     let snapshot = with(cluster(aws(), [pool("gpu")]), [web("a"), pod("b", requests(1, 1, 0))]);
     let snapshot = with(snapshot, [first, second, elsewhere]);
     let found = never_met(&snapshot);
@@ -116,14 +118,16 @@ fn two_budgets_about_one_pod_are_told_both_for_the_api_server_never_evicts_it() 
 #[test]
 fn a_budget_that_cannot_be_read_or_worked_out_says_so_and_one_about_nobody_says_nothing() {
     let field = "spec.selector.matchExpressions".to_owned();
-    let unreadable =
-        Budget { selector: BudgetSelector::Unreadable(field), ..budget("web", MaxUnavailable(Count(1))) };
+    let unreadable = PodDisruptionBudget {
+        selector: BudgetSelector::Invalid(field),
+        ..budget("web", MaxUnavailable(Count(1)))
+    };
     let said = messages(3, unreadable).join("");
     assert!(
         said.contains("spec.selector.matchExpressions is invalid, so the budget protects no pod"),
         "{said}"
     );
-    let failed = Budget {
+    let failed = PodDisruptionBudget {
         failure: Some("found no controllers for pod \"a\"".into()),
         ..budget("web", MaxUnavailable(Percent(50)))
     };
@@ -132,7 +136,8 @@ fn a_budget_that_cannot_be_read_or_worked_out_says_so_and_one_about_nobody_says_
         said.contains("(found no controllers for pod \"a\")") && said.contains("use spec.minAvailable"),
         "{said}"
     );
-    let nobody = Budget { selector: BudgetSelector::Nobody, ..budget("web", MaxUnavailable(Count(0))) };
+    let nobody =
+        PodDisruptionBudget { selector: BudgetSelector::Nothing, ..budget("web", MaxUnavailable(Count(0))) };
     assert!(messages(3, nobody).is_empty());
 }
 

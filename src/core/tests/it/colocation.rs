@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use poolwright_core::plan::UnplacedReason;
 use poolwright_core::{
-    DaemonSet, HostPort, Namespaces, NodeTerm, Pod, PodKey, PodRole, PodSpec, PodTerm, SpreadRule,
+    DaemonSet, HostPort, Namespaces, NodeSelectorTerm, Pod, PodAffinityTerm, PodKey, PodRole, PodSpec,
+    TopologySpreadConstraint,
 };
 
 use crate::kit::*;
@@ -23,10 +24,10 @@ fn app_label(app: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("app".to_owned(), app.to_owned())])
 }
 
-fn away_from(app: &str) -> PodTerm {
-    PodTerm {
+fn away_from(app: &str) -> PodAffinityTerm {
+    PodAffinityTerm {
         topology_key: "kubernetes.io/hostname".into(),
-        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        namespaces: Namespaces::Named(["default".to_owned()].into()),
         selector: Some(vec![is_in("app", &[app])]),
     }
 }
@@ -172,11 +173,11 @@ fn a_pod_in_another_namespace_is_none_of_the_rules_business() {
 fn spread(name: &str, max_skew: u32) -> Pod {
     let mut pod = labelled(name, "web");
     let selector = Some(vec![is_in("app", &["web"])]);
-    pod.spec.spreads = vec![SpreadRule {
+    pod.spec.spreads = vec![TopologySpreadConstraint {
         topology_key: "kubernetes.io/hostname".into(),
         max_skew,
         selector,
-        ..SpreadRule::default()
+        ..TopologySpreadConstraint::default()
     }];
     pod
 }
@@ -292,7 +293,7 @@ fn where_a_rule_looks_at_one_node_only_as_many_come_there_as_it_holds() {
     let on_both = |name: &str| {
         let mut pod = spread(name, 1);
         let both = [is_in("kubernetes.io/hostname", &["n", "m"])];
-        pod.spec.node_affinity = Some(vec![NodeTerm { requirements: both.into() }]);
+        pod.spec.node_affinity = Some(vec![NodeSelectorTerm { requirements: both.into() }]);
         pod
     };
     let plan = planned(&with(snapshot, ["a", "b"].map(on_both)));

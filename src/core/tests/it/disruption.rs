@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use poolwright_catalog::ResourceList;
-use poolwright_core::disruption::{Moves, Proposal, SearchResult, drift, follow, propose};
+use poolwright_core::disruption::{MoveHistory, Proposal, SearchResult, drift, follow, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
@@ -46,7 +46,17 @@ fn small(name: &str) -> (Claim, Node) {
 fn web(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
     let key = object_key("web");
-    Workload { kind, key, uid, owner: None, total, wanted: total, made: total, held: false, selector: None }
+    Workload {
+        kind,
+        key,
+        uid,
+        owner: None,
+        total,
+        wanted: total,
+        current: total,
+        scheduling_gated: false,
+        selector: None,
+    }
 }
 
 /// A pod of the ReplicaSet with one GPU.
@@ -55,15 +65,15 @@ fn replica(name: &str) -> Pod {
 }
 
 fn moving_pool() -> Pool {
-    let disruption = Disruption { moves_work: true, ..Disruption::default() };
+    let disruption = Disruption { consolidates: true, ..Disruption::default() };
     Pool {
-        disruption: Disruption { budgets: vec![budget(Share::Percent(100))], ..disruption },
+        disruption: Disruption { budgets: vec![budget(CountOrPercent::Percent(100))], ..disruption },
         ..pool("gpu")
     }
 }
 
-fn budget(nodes: Share) -> NodeBudget {
-    NodeBudget { nodes, causes: [].into(), window: None }
+fn budget(nodes: CountOrPercent) -> DisruptionBudget {
+    DisruptionBudget { nodes, causes: [].into(), window: None }
 }
 
 /// These nodes with these pods of one ReplicaSet on them.
@@ -81,7 +91,7 @@ fn looked(snapshot: &Snapshot) -> SearchResult {
 fn looked_at(snapshot: &Snapshot, seconds: i64) -> SearchResult {
     let current = planned_at(snapshot, seconds);
     assert_eq!(current.claims, []);
-    propose(snapshot, &current, &Moves::default(), at(seconds), &PlanOptions::default(), &mut NeverStop)
+    propose(snapshot, &current, &MoveHistory::default(), at(seconds), &PlanOptions::default(), &mut NeverStop)
 }
 
 fn proposed(snapshot: &Snapshot) -> Option<Proposal> {
@@ -89,13 +99,17 @@ fn proposed(snapshot: &Snapshot) -> Option<Proposal> {
 }
 
 fn leaving(proposal: &Proposal) -> Vec<(&str, &str)> {
-    proposal.leave.iter().map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str())).collect()
+    proposal
+        .nodes_to_empty
+        .iter()
+        .map(|leave| (leave.claim.0.as_str(), leave.condition.reason.as_str()))
+        .collect()
 }
 
 /// The cluster once the proposal is carried out: it is recorded, and what it buys is on its way.
 fn begun(snapshot: &Snapshot, proposal: &Proposal) -> Snapshot {
     let mut after = snapshot.clone();
-    for leave in &proposal.leave {
+    for leave in &proposal.nodes_to_empty {
         let mut claim = (*after.claims[&leave.claim]).clone();
         let ConditionUpdate { status, reason, message, .. } = leave.condition.clone();
         let condition = Condition { status, since: at(NOW), reason: reason.to_string(), message };
@@ -151,7 +165,7 @@ fn a_large_node_for_one_small_pod_is_replaced_by_a_small_one_which_is_open_befor
     assert_eq!(leaving(&proposal), [("big", "Underutilized")]);
     assert_eq!(bought(&proposal.plan), ["g5.xlarge: ReplicaSet:web#0"]);
     assert_eq!(proposal.saving, usd("4.666"));
-    let why = &proposal.leave[0].condition.message;
+    let why = &proposal.nodes_to_empty[0].condition.message;
     assert!(why.starts_with("the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere"), "{why}");
 
     let new = proposal.plan.claims[0].name.clone();
@@ -221,14 +235,14 @@ fn nothing_is_moved_that_is_protected_new_alone_or_one_of_a_gang() {
     assert_eq!(changed(&|pod| pod.created = at(NOW - 299)), None, "it came less than five minutes ago");
     let kept = |claim: Claim, node: Node| proposed(&with(with(base(), [claim]), [node]));
     let (claim, node) = large("big");
-    assert_eq!(kept(Claim { kept: true, ..claim.clone() }, node.clone()), None);
-    assert_eq!(kept(claim, Node { kept: true, ..node }), None);
+    assert_eq!(kept(Claim { do_not_disrupt: true, ..claim.clone() }, node.clone()), None);
+    assert_eq!(kept(claim, Node { do_not_disrupt: true, ..node }), None);
     let still = |disruption: Disruption| {
         proposed(&cluster_of(Pool { disruption, ..moving_pool() }, vec![large("big")], &[("a", "big")]))
     };
-    assert_eq!(still(Disruption { kept: true, ..moving_pool().disruption }), None);
-    assert_eq!(still(Disruption { moves_work: false, ..moving_pool().disruption }), None);
-    assert_eq!(still(Disruption { quiet_for: None, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { do_not_disrupt: true, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { consolidates: false, ..moving_pool().disruption }), None);
+    assert_eq!(still(Disruption { consolidate_after: None, ..moving_pool().disruption }), None);
 }
 
 #[test]
@@ -246,11 +260,11 @@ fn work_that_would_have_to_be_done_again_is_moved_when_that_pays() {
 
 #[test]
 fn a_disruption_budget_that_allows_no_eviction_now_keeps_its_pods_where_they_are() {
-    let budget = |allowed| Budget {
+    let budget = |allowed| PodDisruptionBudget {
         key: object_key("web"),
         uid: Uid("pdb".into()),
         selector: BudgetSelector::Pods(vec![]),
-        limit: Some(BudgetLimit::MaxUnavailable(Share::Count(1))),
+        limit: Some(BudgetLimit::MaxUnavailable(CountOrPercent::Count(1))),
         expected: 1,
         allowed,
         failure: None,
@@ -268,10 +282,10 @@ fn a_disruption_budget_that_allows_no_eviction_now_keeps_its_pods_where_they_are
 #[test]
 fn an_empty_node_that_an_annotation_keeps_is_not_given_back() {
     let closed = |claim_kept: bool, node_kept: bool, pool_kept: bool| {
-        let disruption = Disruption { kept: pool_kept, ..Disruption::default() };
+        let disruption = Disruption { do_not_disrupt: pool_kept, ..Disruption::default() };
         let (claim, node) = small("s");
-        let claim = Claim { kept: claim_kept, ..true_since(claim, ConditionType::Empty, 100) };
-        let nodes = vec![(claim, Node { kept: node_kept, ..node })];
+        let claim = Claim { do_not_disrupt: claim_kept, ..true_since(claim, ConditionType::Empty, 100) };
+        let nodes = vec![(claim, Node { do_not_disrupt: node_kept, ..node })];
         let snapshot = cluster_of(Pool { disruption, ..pool("gpu") }, nodes, &[]);
         let actions = decide(&snapshot, at(NOW)).actions;
         actions.iter().any(|action| matches!(action, Action::SetTaints { .. }))
@@ -283,21 +297,22 @@ fn an_empty_node_that_an_annotation_keeps_is_not_given_back() {
 #[test]
 fn nobody_is_moved_for_money_again_before_the_first_move_has_paid() {
     let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
-    let mut moves = Moves::default();
-    moves.record(&snapshot, &proposed(&snapshot).unwrap(), at(NOW));
+    let mut move_history = MoveHistory::default();
+    move_history.record(&snapshot, &proposed(&snapshot).unwrap(), at(NOW));
     // It is back on a large node, for whatever reason, and would be moved again.
-    let again = |moves: &Moves, seconds: i64, snapshot: &Snapshot| {
+    let again = |move_history: &MoveHistory, seconds: i64, snapshot: &Snapshot| {
         let current = planned_at(snapshot, seconds);
-        let found = propose(snapshot, &current, moves, at(seconds), &PlanOptions::default(), &mut NeverStop);
+        let found =
+            propose(snapshot, &current, move_history, at(seconds), &PlanOptions::default(), &mut NeverStop);
         found.proposal.is_some()
     };
-    assert!(!again(&moves, NOW + 3599, &snapshot));
-    assert!(again(&moves, NOW + 3600, &snapshot));
+    assert!(!again(&move_history, NOW + 3599, &snapshot));
+    assert!(again(&move_history, NOW + 3600, &snapshot));
     // Of two replicas, each may be moved once.
     let two = cluster_of(moving_pool(), vec![large("big"), small("s")], &[("a", "big"), ("b", "s")]);
-    assert!(again(&moves, NOW + 60, &two));
-    moves.record(&two, &proposed(&two).unwrap(), at(NOW + 60));
-    assert!(!again(&moves, NOW + 120, &two));
+    assert!(again(&move_history, NOW + 60, &two));
+    move_history.record(&two, &proposed(&two).unwrap(), at(NOW + 60));
+    assert!(!again(&move_history, NOW + 120, &two));
 }
 
 #[test]
@@ -319,7 +334,7 @@ fn no_work_is_moved_for_money_to_a_new_node_of_a_pool_that_is_less_wanted() {
 fn a_pod_whose_successor_is_held_by_gates_is_not_moved_for_money_and_room_is_not_kept_for_it() {
     let held = |pool: Pool| {
         let snapshot = cluster_of(pool, vec![large("big")], &[("a", "big")]);
-        with(snapshot, [Workload { held: true, ..web(1) }])
+        with(snapshot, [Workload { scheduling_gated: true, ..web(1) }])
     };
     assert_eq!(proposed(&held(moving_pool())), None);
     let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];
@@ -335,20 +350,25 @@ fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
     let pods: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), name.as_str())).collect();
     let snapshot = cluster_of(moving_pool(), nodes, &pods);
     let current = planned_at(&snapshot, NOW);
-    let mut moves = Moves::default();
+    let mut move_history = MoveHistory::default();
     let mut tried: Vec<ClaimName> = Vec::new();
     for _ in 0..3 {
         let options = PlanOptions::default();
-        let outlook = propose(&snapshot, &current, &moves, at(NOW), &options, &mut NeverStop);
+        let outlook = propose(&snapshot, &current, &move_history, at(NOW), &options, &mut NeverStop);
         assert_eq!(outlook.proposal, None, "each is full and of the cheapest kind");
-        assert_eq!((outlook.together.len(), outlook.more), (30, false), "one look sees them all");
-        tried.extend(outlook.alone.clone());
-        moves.looked(&outlook);
+        assert_eq!(
+            (outlook.tried_together.len(), outlook.has_untried),
+            (30, false),
+            "one look sees them all"
+        );
+        tried.extend(outlook.tried_alone.clone());
+        move_history.record_search(&outlook);
     }
     let all: std::collections::BTreeSet<&ClaimName> = tried.iter().collect();
     assert_eq!((tried.len(), all.len()), (30, 30), "each is tried once, a few at a time");
-    let outlook = propose(&snapshot, &current, &moves, at(NOW), &PlanOptions::default(), &mut NeverStop);
-    moves.looked(&outlook);
-    let again = propose(&snapshot, &current, &moves, at(NOW), &PlanOptions::default(), &mut NeverStop);
-    assert_eq!(again.alone.len(), 12, "then the next round begins");
+    let outlook =
+        propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
+    move_history.record_search(&outlook);
+    let again = propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
+    assert_eq!(again.tried_alone.len(), 12, "then the next round begins");
 }

@@ -56,8 +56,13 @@ fn a_claim_in_flight_is_the_room_that_it_promises() {
     let target = Some(Target::Claim(ClaimName("c".into())));
     assert_eq!(goes_to(&with(one_pod(), [in_flight.clone()])), target);
     // Its node has joined, shows no GPU yet, is gated and not ready: the promise still counts.
-    let joining =
-        Node { ready: false, cordoned: true, gated: true, allocatable: capacity(1, 1, 0), ..claimed_node() };
+    let joining = Node {
+        ready: false,
+        cordoned: true,
+        cordoned_until_initialized: true,
+        allocatable: capacity(1, 1, 0),
+        ..claimed_node()
+    };
     let registered = poolwright_core::Claim { planned_pods: vec![], ..registered() };
     assert_eq!(goes_to(&with(with(one_pod(), [registered]), [joining])), target);
 }

@@ -8,7 +8,7 @@ use poolwright_terms::ConditionType;
 
 use crate::kit::*;
 
-fn job(wanted: u64, made: u64) -> Workload {
+fn job(wanted: u64, current: u64) -> Workload {
     let (kind, uid) = ("Job".into(), Uid("job".into()));
     Workload {
         kind,
@@ -17,8 +17,8 @@ fn job(wanted: u64, made: u64) -> Workload {
         owner: None,
         total: wanted,
         wanted,
-        made,
-        held: false,
+        current,
+        scheduling_gated: false,
         selector: None,
     }
 }

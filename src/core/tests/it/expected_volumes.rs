@@ -15,7 +15,7 @@ fn claim(name: &str) -> VolumeClaim {
         selected_node: None,
         shape: VolumeShape { size: 1 << 30, ..VolumeShape::default() },
         selector: vec![],
-        made_for: None,
+        ephemeral_for: None,
         deleting: false,
     }
 }
@@ -25,8 +25,9 @@ fn class(waits_for_pod: bool, zone: Option<&str>) -> StorageClass {
         name: "fast".into(),
         provisioner: Some("ebs.csi.aws.com".into()),
         waits_for_pod,
-        allowed: zone
-            .map(|zone| vec![NodeTerm { requirements: vec![is_in("topology.kubernetes.io/zone", &[zone])] }]),
+        allowed: zone.map(|zone| {
+            vec![NodeSelectorTerm { requirements: vec![is_in("topology.kubernetes.io/zone", &[zone])] }]
+        }),
         default_since: None,
     }
 }
@@ -50,8 +51,8 @@ fn two_of_four(
         owner: None,
         total: 4,
         wanted: 4,
-        made: 2,
-        held: false,
+        current: 2,
+        scheduling_gated: false,
         selector: None,
     };
     let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), pods), claims);
@@ -88,7 +89,7 @@ fn pods_with_a_claim_of_their_own_are_expected_where_their_class_makes_volumes()
 fn pods_with_ephemeral_volumes_are_expected() {
     let of = |name: &str| named(format!("{name}-scratch"), true);
     let claims = ["web-0", "web-1"].map(|name| VolumeClaim {
-        made_for: Some(Uid(format!("pod-{name}"))),
+        ephemeral_for: Some(Uid(format!("pod-{name}"))),
         ..claim(&format!("{name}-scratch"))
     });
     let snapshot = two_of_four("Job", claims.into(), class(true, Some("b")), of);
@@ -106,7 +107,9 @@ fn pods_that_share_a_claim_are_expected_when_it_is_bound() {
         claim: Some(object_key("data")),
         available: false,
         deleting: false,
-        topology: vec![vec![NodeTerm { requirements: vec![is_in("topology.kubernetes.io/zone", &["b"])] }]],
+        topology: vec![vec![NodeSelectorTerm {
+            requirements: vec![is_in("topology.kubernetes.io/zone", &["b"])],
+        }]],
         attached: None,
     };
     let bound = VolumeClaim { volume: Some("v".into()), bound: true, ..claim("data") };

@@ -15,8 +15,8 @@ fn part(name: &str, jobs: usize, each: u64) -> GangPart {
         name: name.into(),
         controller: "Job".into(),
         controllers: (0..jobs).map(|at| format!("set-{name}-{at}")).collect(),
-        each,
-        comes: true,
+        pods_per_controller: each,
+        creates_missing: true,
         example: pod("template", requests(10, 8, 1)),
     }
 }
@@ -38,8 +38,8 @@ fn job(name: &str, wanted: u64) -> (Workload, Pod) {
             owner: of,
             total: wanted,
             wanted,
-            made: 1,
-            held: false,
+            current: 1,
+            scheduling_gated: false,
             selector: None,
         },
         pod,
@@ -95,7 +95,7 @@ fn pods_of_jobs_that_come_later_take_the_places_kept_for_them() {
 
 #[test]
 fn parts_that_wait_for_others_are_not_expected_and_jobs_that_are_there_are() {
-    let waiting = GangPart { comes: false, ..part("workers", 2, 2) };
+    let waiting = GangPart { creates_missing: false, ..part("workers", 2, 2) };
     let plan = planned(&with_jobs(vec![part("leader", 1, 1), waiting.clone()], &[job("set-leader-0", 1)]));
     assert_eq!(names(&plan), ["set-leader-0-0"]);
     let jobs = [job("set-leader-0", 1), job("set-workers-0", 2)];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
 use poolwright_core::index::ClusterIndex;
-use poolwright_core::lifecycle::{self, Placement};
+use poolwright_core::lifecycle::{self, PlacementMode};
 use poolwright_core::plan::{Plan, PlanOptions, plan};
 use poolwright_core::*;
 use poolwright_solver::{NeverStop, Options};
@@ -48,16 +48,16 @@ fn some_pod(which: u8, mut how: u32) -> Pod {
     pod.uid = Uid(format!("uid-{which}-{}", draw(&mut how, 2)));
     let app = if draw(&mut how, 2) == 0 { "web" } else { "batch" };
     pod.labels.insert("app".into(), app.into());
-    let term = |key: &str| PodTerm {
+    let term = |key: &str| PodAffinityTerm {
         topology_key: key.into(),
         namespaces: Namespaces::All,
         selector: Some(vec![is_in("app", &["web"])]),
     };
-    let spread = |key: &str| SpreadRule {
+    let spread = |key: &str| TopologySpreadConstraint {
         topology_key: key.into(),
         max_skew: 1,
         selector: Some(vec![is_in("app", &["batch"])]),
-        ..SpreadRule::default()
+        ..TopologySpreadConstraint::default()
     };
     match draw(&mut how, 8) {
         0 => pod.spec.anti_affinity = vec![term(HOST)],
@@ -239,7 +239,7 @@ proptest! {
             let more = |snapshot| with(snapshot, [pod("more", requests(1, 1, 0))]);
             let (ours, theirs) = (planned(&more(snapshot.clone())), planned(&more(afresh.clone())));
             prop_assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
-            let decide = |snapshot| lifecycle::decide(snapshot, at(10), Placement::Reserve);
+            let decide = |snapshot| lifecycle::decide(snapshot, at(10), PlacementMode::Reserve);
             prop_assert_eq!(decide(&snapshot), decide(&afresh));
             // What was handed out before stays as it was.
             if let Some((snapshot, afresh)) = before {

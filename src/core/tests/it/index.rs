@@ -47,9 +47,9 @@ fn a_pod_bound_as_planned_changes_no_plan_and_any_other_may() {
 #[test]
 fn nodes_wake_the_planner_only_when_they_are_open() {
     let mut index = ClusterIndex::new();
-    let gated = Node { gated: true, cordoned: true, ..claimed_node() };
-    assert_eq!(index.apply_node(gated.clone()), Change::Life);
-    assert_eq!(index.apply_node(gated), Change::None);
+    let cordoned = Node { cordoned_until_initialized: true, cordoned: true, ..claimed_node() };
+    assert_eq!(index.apply_node(cordoned.clone()), Change::Life);
+    assert_eq!(index.apply_node(cordoned), Change::None);
     assert_eq!(index.apply_node(claimed_node()), Change::Room);
     assert_eq!(index.delete_node("n"), Change::Room);
 }

@@ -6,8 +6,8 @@ use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
 
-fn gated() -> Node {
-    Node { cordoned: true, gated: true, ..claimed_node() }
+fn cordoned() -> Node {
+    Node { cordoned: true, cordoned_until_initialized: true, ..claimed_node() }
 }
 
 fn with_node(node: Node) -> Snapshot {
@@ -31,7 +31,7 @@ fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
     let message = "node n is ready and advertises the promised resources";
     let subject = Subject::Claim(ClaimName("c".into()));
     assert_eq!(
-        decide(&with_node(gated()), at(30)).actions,
+        decide(&with_node(cordoned()), at(30)).actions,
         [
             Action::Open { node: "n".into(), reserve_for: None },
             Action::RecordEvent(Event {
@@ -56,24 +56,24 @@ fn a_node_that_keeps_the_promise_is_opened_and_recorded() {
 #[test]
 fn a_node_stays_closed_until_it_is_ready_complete_and_free_of_startup_taints() {
     assert_eq!(
-        waits_for(Node { ready: false, ..gated() }),
+        waits_for(Node { ready: false, ..cordoned() }),
         ("NodeNotReady".into(), "node n is not ready".into())
     );
     let lifted_any_moment = taint("node.kubernetes.io/not-ready", "");
     assert_eq!(
-        waits_for(Node { taints: vec![lifted_any_moment], ..gated() }),
+        waits_for(Node { taints: vec![lifted_any_moment], ..cordoned() }),
         ("NodeNotReady".into(), "node n is not ready".into())
     );
     assert_eq!(
-        waits_for(Node { allocatable: capacity(4, 16, 0), ..gated() }),
+        waits_for(Node { allocatable: capacity(4, 16, 0), ..cordoned() }),
         ("ResourcesDiffer".into(), "node n: nvidia.com/gpu: 1 promised, 0 advertised".into())
     );
     assert_eq!(
-        waits_for(Node { allocatable: capacity(8, 16, 1), ..gated() }),
+        waits_for(Node { allocatable: capacity(8, 16, 1), ..cordoned() }),
         ("ResourcesDiffer".into(), "node n: cpu: 4000m promised, 8000m advertised".into())
     );
     assert_eq!(
-        waits_for(Node { taints: vec![taint("boot", "")], ..gated() }),
+        waits_for(Node { taints: vec![taint("boot", "")], ..cordoned() }),
         ("StartupTaintsPresent".into(), "node n still has the startup taints `boot:NoSchedule`".into())
     );
 }
@@ -83,7 +83,7 @@ fn what_can_only_be_estimated_may_differ_a_little_and_devices_not_at_all() {
     let memory = capacity(4, 16, 1).get(ResourceName::MEMORY);
     let with_memory = |bytes: u64| {
         let allocatable = capacity(4, 16, 1).with(ResourceName::MEMORY, bytes);
-        Node { allocatable, ..gated() }
+        Node { allocatable, ..cordoned() }
     };
     for bytes in [memory / 100 * 96, memory, memory / 100 * 110] {
         let actions = decide(&with_node(with_memory(bytes)), at(30)).actions;
@@ -92,14 +92,14 @@ fn what_can_only_be_estimated_may_differ_a_little_and_devices_not_at_all() {
     for bytes in [memory / 100 * 94, memory / 100 * 112] {
         assert_eq!(waits_for(with_memory(bytes)).0, "ResourcesDiffer");
     }
-    assert_eq!(waits_for(Node { allocatable: capacity(4, 16, 2), ..gated() }).0, "ResourcesDiffer");
+    assert_eq!(waits_for(Node { allocatable: capacity(4, 16, 2), ..cordoned() }).0, "ResourcesDiffer");
 }
 
 #[test]
 fn a_node_stays_closed_until_the_conditions_that_its_pool_asks_for_are_true() {
     let condition = |status: &str| {
         let condition = NodeCondition { kind: "GpuValidated".into(), status: status.into(), since: at(25) };
-        Node { unwell: vec![condition], ..gated() }
+        Node { unhealthy_conditions: vec![condition], ..cordoned() }
     };
     let asks = |node: Node| {
         let claim = Claim { readiness_gates: vec!["Ready".into(), "GpuValidated".into()], ..registered() };
@@ -112,7 +112,7 @@ fn a_node_stays_closed_until_the_conditions_that_its_pool_asks_for_are_true() {
         });
         (open, said.unwrap_or_default())
     };
-    assert_eq!(asks(gated()), (false, "node n: it does not have the condition GpuValidated yet".into()));
+    assert_eq!(asks(cordoned()), (false, "node n: it does not have the condition GpuValidated yet".into()));
     let (open, said) = asks(condition("False"));
     assert!(!open);
     assert_eq!(said, format!("node n: condition GpuValidated=False since {}", at(25)));
@@ -121,14 +121,14 @@ fn a_node_stays_closed_until_the_conditions_that_its_pool_asks_for_are_true() {
 
 #[test]
 fn taints_of_the_readiness_controller_are_waited_for_whoever_put_them_there() {
-    let (reason, message) = waits_for(Node { taints: vec![taint("readiness.k8s.io/gpu", "")], ..gated() });
+    let (reason, message) = waits_for(Node { taints: vec![taint("readiness.k8s.io/gpu", "")], ..cordoned() });
     let said = "node n still has the startup taints `readiness.k8s.io/gpu:NoSchedule`";
     assert_eq!((reason.as_str(), message.as_str()), ("StartupTaintsPresent", said));
 }
 
 #[test]
 fn what_it_waits_for_is_recorded_once() {
-    let snapshot = with_node(Node { ready: false, ..gated() });
+    let snapshot = with_node(Node { ready: false, ..cordoned() });
     let Action::SetConditions { conditions, .. } = &decide(&snapshot, at(30)).actions[0] else {
         panic!("it says what it waits for")
     };
@@ -146,7 +146,7 @@ fn what_it_waits_for_is_recorded_once() {
 
 #[test]
 fn a_node_that_never_keeps_its_promise_is_given_up_and_says_what_was_missing() {
-    let actions = decide(&with_node(Node { allocatable: capacity(4, 16, 0), ..gated() }), at(920)).actions;
+    let actions = decide(&with_node(Node { allocatable: capacity(4, 16, 0), ..cordoned() }), at(920)).actions;
     let why = "g5.xlarge/a/on-demand: its node was not usable within 15 min after it joined: node n: nvidia.com/gpu: 1 promised, 0 advertised";
     assert_eq!(actions[0], Action::HoldBack { claim: ClaimName("c".into()), message: why.into() });
     assert!(matches!(&actions[1], Action::RecordEvent(event) if event.reason == "InitializationTimeout"));
@@ -155,7 +155,7 @@ fn a_node_that_never_keeps_its_promise_is_given_up_and_says_what_was_missing() {
 
 #[test]
 fn a_crash_between_recording_and_opening_leaves_no_node_closed() {
-    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [gated()]);
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [cordoned()]);
     let snapshot = with(snapshot, [bound(pod("p", requests(1, 1, 1)), "n")]);
     assert_eq!(decide(&snapshot, at(40)).actions, [Action::Open { node: "n".into(), reserve_for: None }]);
 }

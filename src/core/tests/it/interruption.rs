@@ -1,7 +1,7 @@
 //! Tests of interruptions: when nodes are closed, replacements bought, and pods evicted.
 
 use jiff::SignedDuration;
-use poolwright_core::disruption::{Followed, Moves, follow, propose};
+use poolwright_core::disruption::{FollowUp, MoveHistory, follow, propose};
 use poolwright_core::lifecycle::interruption_conditions;
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::setbacks::Setbacks;
@@ -39,7 +39,17 @@ fn told(mut claim: Claim, interruption: Interruption) -> Claim {
 fn web(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
     let key = object_key("web");
-    Workload { kind, key, uid, owner: None, total, wanted: total, made: total, held: false, selector: None }
+    Workload {
+        kind,
+        key,
+        uid,
+        owner: None,
+        total,
+        wanted: total,
+        current: total,
+        scheduling_gated: false,
+        selector: None,
+    }
 }
 
 fn replica(name: &str) -> Pod {
@@ -59,7 +69,7 @@ fn with_pods(claim: Claim, pods: Vec<Pod>) -> Snapshot {
     with(with(snapshot, pods.into_iter().map(|pod| bound(pod, "n"))), [web(count)])
 }
 
-fn followed(snapshot: &Snapshot, plan: &Plan, seconds: i64) -> Followed {
+fn followed(snapshot: &Snapshot, plan: &Plan, seconds: i64) -> FollowUp {
     follow(snapshot, plan, at(seconds))
 }
 
@@ -121,16 +131,16 @@ fn what_is_recorded_without_conditions_is_completed() {
 
 #[test]
 fn the_next_plan_buys_for_protected_and_guarded_pods_too_and_only_then_the_claim_goes() {
-    let budget = Budget {
+    let budget = PodDisruptionBudget {
         key: object_key("web"),
         uid: Uid("pdb".into()),
         selector: BudgetSelector::Pods(vec![]),
-        limit: Some(BudgetLimit::MaxUnavailable(Share::Count(0))),
+        limit: Some(BudgetLimit::MaxUnavailable(CountOrPercent::Count(0))),
         expected: 2,
         allowed: Some(0),
         failure: None,
     };
-    let none = NodeBudget { nodes: Share::Count(0), causes: [].into(), window: None };
+    let none = DisruptionBudget { nodes: CountOrPercent::Count(0), causes: [].into(), window: None };
     let shut =
         Pool { disruption: Disruption { budgets: vec![none], ..Disruption::default() }, ..pool("gpu") };
     let mut snapshot = with_pods(told(initialized(), reclaim()), vec![replica("a"), protected("b")]);
@@ -189,8 +199,8 @@ fn a_pod_of_a_set_of_jobs_has_its_place_bought_too() {
         name: "workers".into(),
         controller: "Job".into(),
         controllers: vec!["set-workers-0".into()],
-        each: 1,
-        comes: true,
+        pods_per_controller: 1,
+        creates_missing: true,
         example: pod("template", requests(1, 1, 0)),
     };
     let set =
@@ -288,8 +298,9 @@ fn before_maintenance_pods_move_as_budgets_allow_and_in_its_last_hour_whatever_t
     let leaves = |snapshot: &Snapshot, seconds| {
         let current = planned_at(snapshot, seconds);
         let options = PlanOptions::default();
-        let look = propose(snapshot, &current, &Moves::default(), at(seconds), &options, &mut NeverStop);
-        look.proposal.map(|proposal| proposal.leave[0].condition.reason)
+        let look =
+            propose(snapshot, &current, &MoveHistory::default(), at(seconds), &options, &mut NeverStop);
+        look.proposal.map(|proposal| proposal.nodes_to_empty[0].condition.reason)
     };
     assert_eq!(leaves(&snapshot, NOTICED + 10), Some(Reason::Interrupted));
     let guarded = with_pods(claim, vec![protected("b")]);
@@ -359,7 +370,7 @@ fn an_offering_of_which_instances_are_taken_back_is_avoided_for_minutes_and_long
     let mut setbacks = Setbacks::default();
     let offering = id_of();
     let until = |setbacks: &Setbacks, seconds| {
-        setbacks.taken_back(at(seconds)).values().next().map(|one| one.until.as_second() - at(0).as_second())
+        setbacks.reclaims(at(seconds)).values().next().map(|one| one.until.as_second() - at(0).as_second())
     };
     let take = |setbacks: &mut Setbacks, seconds| {
         setbacks.interrupted(&node_class(), &id_of(), InterruptionKind::Reclaim, at(seconds));
@@ -372,13 +383,14 @@ fn an_offering_of_which_instances_are_taken_back_is_avoided_for_minutes_and_long
     assert_eq!(until(&setbacks, 60), Some(300), "that another is sold says nothing of how long it stays");
     take(&mut setbacks, 400);
     assert_eq!(until(&setbacks, 400), Some(1000));
-    let row =
-        |setbacks: &Setbacks| setbacks.taken_back(at(400)).values().map(|one| one.row).collect::<Vec<_>>();
-    assert_eq!(row(&setbacks), [2]);
+    let consecutive = |setbacks: &Setbacks| {
+        setbacks.reclaims(at(400)).values().map(|one| one.consecutive).collect::<Vec<_>>()
+    };
+    assert_eq!(consecutive(&setbacks), [2]);
     let mut again = setbacks.clone();
     take(&mut again, 530);
     assert_eq!(
-        (row(&again), until(&again, 530)),
+        (consecutive(&again), until(&again, 530)),
         (vec![3], Some(530 + 1200)),
         "of what was bought meanwhile"
     );

@@ -11,7 +11,7 @@ use poolwright_catalog::{
     Arch, Catalogue, Gpu, InstanceType, Offering, OfferingId, Price, PriceSource, Quote, ResourceList,
     ResourceName, UnknownPrice, UsdPerHour,
 };
-use poolwright_core::lifecycle::{self, Decision, Placement};
+use poolwright_core::lifecycle::{self, Decision, PlacementMode};
 use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
@@ -182,10 +182,10 @@ pub fn node(name: &str, allocatable: ResourceList) -> Node {
         allocatable,
         ready: true,
         cordoned: false,
-        gated: false,
-        kept: false,
+        cordoned_until_initialized: false,
+        do_not_disrupt: false,
         deleting_since: None,
-        unwell: Vec::new(),
+        unhealthy_conditions: Vec::new(),
     }
 }
 
@@ -273,7 +273,7 @@ pub fn created(planned: &PlannedClaim, seconds: i64) -> Claim {
         readiness_gates: planned.readiness_gates.clone(),
         planned_pods: planned.planned_pods.clone(),
         reason: planned.reason.clone(),
-        kept: false,
+        do_not_disrupt: false,
         bought_again: !planned.bought_again.is_empty(),
         deadlines: planned.deadlines,
         created: at(seconds),
@@ -311,7 +311,7 @@ pub fn claim() -> Claim {
         readiness_gates: vec![],
         planned_pods: vec![key("p")],
         reason: String::new(),
-        kept: false,
+        do_not_disrupt: false,
         bought_again: false,
         deadlines: Deadlines::default(),
         created: at(0),
@@ -359,7 +359,7 @@ pub fn claimed_node() -> Node {
 
 /// What is decided where new nodes are reserved for their pods.
 pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
-    lifecycle::decide(snapshot, now, Placement::Reserve)
+    lifecycle::decide(snapshot, now, PlacementMode::Reserve)
 }
 
 /// The pods that new nodes are for, by name.

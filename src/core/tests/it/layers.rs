@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The rooms in the order of the data. To add one is to change the architecture.
-const ROOMS: [&str; 13] = [
+/// The modules in the order of the data. To add one is to change the architecture.
+const MODULES: [&str; 13] = [
     "model",
     "action",
     "rules",
@@ -22,7 +22,7 @@ const ROOMS: [&str; 13] = [
     "why",
 ];
 
-/// Pairs of rooms that stay apart although the order allows an arrow: the life of a claim is decided from what is recorded, not by
+/// Pairs of modules that stay apart although the order allows an arrow: the life of a claim is decided from what is recorded, not by
 /// asking the planner.
 const APART: [(&str, &str); 1] = [("lifecycle", "plan")];
 
@@ -169,7 +169,7 @@ impl Sources {
                 let parts: Vec<String> = path.split("::").map(str::to_owned).collect();
                 // An import of a module is a use of what is named through it, below.
                 let is_module = self.names_module(module, &parts);
-                // What a facade exports again of its own room is no use of its own.
+                // What a facade exports again of its own module is no use of its own.
                 let exports = source.lines[line].starts_with("pub")
                     && (module.is_empty()
                         || self.target(module, &parts).is_some_and(|to| to[..1] == module[..1]));
@@ -222,13 +222,17 @@ impl Sources {
         self.0.contains_key(&at)
     }
 
-    /// One sentence for each arrow from a room to a later one.
+    /// One sentence for each arrow from a module to a later one.
     fn upward(&self) -> Vec<String> {
-        let rank = |module: &Module| ROOMS.iter().position(|room| module.first().is_some_and(|m| m == room));
+        let rank =
+            |module: &Module| MODULES.iter().position(|name| module.first().is_some_and(|m| m == name));
         let mut wrong = Vec::new();
         for (module, source) in &self.0 {
             if !module.is_empty() && rank(module).is_none() {
-                wrong.push(format!("{} is in no room: say in ROOMS where its data stands", source.file));
+                wrong.push(format!(
+                    "{} is in no known module: say in MODULES where its data stands",
+                    source.file
+                ));
             }
         }
         for arrow in self.arrows() {
@@ -359,7 +363,7 @@ fn core() -> Sources {
 }
 
 #[test]
-fn no_room_uses_a_later_one() {
+fn no_module_uses_a_later_one() {
     let wrong = core().upward();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
@@ -370,7 +374,7 @@ fn no_files_use_each_other_in_a_circle() {
     assert!(circles.is_empty(), "\n{}", circles.join("\n"));
 }
 
-/// A crate of two rooms that a test makes up.
+/// A made-up crate.
 fn made_up(files: &[(&str, &str)]) -> Sources {
     let mut sources = Sources::default();
     for (file, text) in files {
@@ -380,7 +384,7 @@ fn made_up(files: &[(&str, &str)]) -> Sources {
 }
 
 #[test]
-fn an_arrow_to_a_later_room_is_named_however_it_is_written() {
+fn an_arrow_to_a_later_module_is_reported_in_every_form() {
     let later = ("plan/mod.rs", "pub fn plan() {}\npub use crate::plan::types::Plan;\nmod types;\n");
     let types = ("plan/types.rs", "pub struct Plan;\n");
     for (text, to) in [
@@ -403,7 +407,7 @@ fn an_arrow_to_a_later_room_is_named_however_it_is_written() {
 }
 
 #[test]
-fn tests_and_comments_point_nowhere_and_rooms_may_use_earlier_ones() {
+fn modules_may_use_earlier_ones_and_tests_and_comments_do_not_count() {
     let model = (
         "model/mod.rs",
         "// crate::plan::plan\npub struct Pod;\n#[cfg(test)]\nmod tests {\n    use crate::plan::plan;\n}\n",
@@ -413,7 +417,7 @@ fn tests_and_comments_point_nowhere_and_rooms_may_use_earlier_ones() {
 }
 
 #[test]
-fn the_life_of_claims_does_not_ask_the_planner() {
+fn lifecycle_does_not_use_the_planner() {
     let plan = ("plan/mod.rs", "pub fn plan() {}\n");
     let life = ("lifecycle/mod.rs", "use crate::plan::plan;\n");
     let wrong = made_up(&[plan, life]).upward();
@@ -421,9 +425,9 @@ fn the_life_of_claims_does_not_ask_the_planner() {
 }
 
 #[test]
-fn a_file_in_no_room_is_named() {
+fn a_file_in_no_known_module_is_reported() {
     let wrong = made_up(&[("attic.rs", "pub struct Dust;\n")]).upward();
-    assert_eq!(wrong, ["attic.rs is in no room: say in ROOMS where its data stands"]);
+    assert_eq!(wrong, ["attic.rs is in no known module: say in MODULES where its data stands"]);
 }
 
 #[test]

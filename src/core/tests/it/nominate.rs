@@ -1,16 +1,16 @@
 //! Tests of nominations.
 
-use poolwright_core::lifecycle::{self, Decision, Placement};
+use poolwright_core::lifecycle::{self, Decision, PlacementMode};
 use poolwright_core::*;
 
 use crate::kit::*;
 
 fn decide(snapshot: &Snapshot, now: jiff::Timestamp) -> Decision {
-    lifecycle::decide(snapshot, now, Placement::Nominate)
+    lifecycle::decide(snapshot, now, PlacementMode::Nominate)
 }
 
-fn gated() -> Node {
-    Node { cordoned: true, gated: true, ..claimed_node() }
+fn cordoned() -> Node {
+    Node { cordoned: true, cordoned_until_initialized: true, ..claimed_node() }
 }
 
 fn nominated(snapshot: &Snapshot) -> Vec<(String, String)> {
@@ -49,7 +49,7 @@ fn ready_to_open(count: usize) -> Snapshot {
             planned_pods: vec![key(&format!("p{number}"))],
             ..registered()
         };
-        let node = Node { name: node, provider_id: Some(provider_id), ..gated() };
+        let node = Node { name: node, provider_id: Some(provider_id), ..cordoned() };
         snapshot =
             with(with(with(snapshot, [claim]), [node]), [pod(&format!("p{number}"), requests(1, 1, 1))]);
     }
@@ -69,7 +69,7 @@ fn nominate_all(mut snapshot: Snapshot, count: usize) -> Snapshot {
 
 #[test]
 fn nobody_is_nominated_to_a_node_that_cannot_take_pods_yet() {
-    let starting = Node { ready: false, ..gated() };
+    let starting = Node { ready: false, ..cordoned() };
     let snapshot = with(with(cluster(aws(), [pool("gpu")]), [registered()]), [starting]);
     assert_eq!(nominated(&with(snapshot, [pod("p", requests(1, 1, 1))])), []);
 }
@@ -138,7 +138,7 @@ fn pods_that_wait_for_an_open_node_are_nominated_once() {
 
 #[test]
 fn the_last_plan_counts_more_than_what_the_claim_was_bought_for() {
-    let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [registered()]), [gated()]);
+    let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [registered()]), [cordoned()]);
     snapshot = with(snapshot, [pod("p", requests(1, 1, 1)), pod("q", requests(1, 1, 1))]);
     snapshot.nominations = [
         (key("p"), (Uid("pod-p".into()), "elsewhere".into())),
@@ -152,7 +152,7 @@ fn the_last_plan_counts_more_than_what_the_claim_was_bought_for() {
 fn a_pod_for_which_the_scheduler_preempts_elsewhere_is_left_to_it() {
     let snapshot = with(
         with(cluster(aws(), [pool("gpu")]), [registered()]),
-        [gated(), node("theirs", capacity(1, 1, 0))],
+        [cordoned(), node("theirs", capacity(1, 1, 0))],
     );
     let elsewhere = Pod { nominated_node: Some("theirs".into()), ..pod("p", requests(1, 1, 1)) };
     assert_eq!(nominated(&with(snapshot.clone(), [elsewhere])), []);

@@ -19,7 +19,7 @@ fn preference(mut pod: Pod, add: impl FnOnce(&mut Preferences)) -> Pod {
 }
 
 fn prefers(pod: Pod, weight: u32, key: &str, value: &str) -> Pod {
-    let term = NodeTerm { requirements: vec![is_in(key, &[value])] };
+    let term = NodeSelectorTerm { requirements: vec![is_in(key, &[value])] };
     preference(pod, |preferences| preferences.nodes.push(Weighted { weight, term }))
 }
 
@@ -32,10 +32,10 @@ fn app(name: &str, app: &str) -> Pod {
     Pod { labels, ..pod(name, requests(2, 4, 0)) }
 }
 
-fn about(key: &str, app: &str) -> PodTerm {
-    PodTerm {
+fn about(key: &str, app: &str) -> PodAffinityTerm {
+    PodAffinityTerm {
         topology_key: key.into(),
-        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        namespaces: Namespaces::Named(["default".to_owned()].into()),
         selector: Some(vec![is_in("app", &[app])]),
     }
 }
@@ -52,7 +52,12 @@ fn would_be_away(pod: Pod, key: &str, app: &str) -> Pod {
 
 fn would_spread(pod: Pod, key: &str, max_skew: u32) -> Pod {
     let selector = Some(vec![is_in("app", &[&pod.labels["app"]])]);
-    let rule = SpreadRule { topology_key: key.into(), max_skew, selector, ..SpreadRule::default() };
+    let rule = TopologySpreadConstraint {
+        topology_key: key.into(),
+        max_skew,
+        selector,
+        ..TopologySpreadConstraint::default()
+    };
     preference(pod, |preferences| preferences.spreads.push(rule))
 }
 
@@ -166,8 +171,8 @@ fn what_failed_lately_is_not_waited_for_however_much_it_is_preferred() {
 fn what_the_cloud_takes_back_is_not_preferred_where_others_cost_less_than_it_counts_as() {
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [prefers(gpu_pod("p"), 50, ZONE, "b")]);
     assert_eq!(bought_where(&planned(&snapshot)), ["g5.xlarge/b: p"]);
-    let taken_back = poolwright_core::TakenBack { until: at(1000), row: 1 };
-    snapshot.taken_back.insert((node_class(), id("g5.xlarge", "b")), taken_back);
+    let reclaims = poolwright_core::Reclaims { until: at(1000), consecutive: 1 };
+    snapshot.reclaims.insert((node_class(), id("g5.xlarge", "b")), reclaims);
     let plan = planned(&snapshot);
     assert_eq!(bought_where(&plan), ["g5.xlarge/a: p"]);
     assert_eq!(plan.relaxed.len(), 1);
@@ -357,8 +362,12 @@ fn rules_about_other_pods_come_before_preferences() {
     let pods = ["p", "q", "r"].map(|name| {
         let mut pod = prefers(app(name, "web"), 100, ZONE, "a");
         let selector = Some(vec![is_in("app", &["web"])]);
-        pod.spec.spreads =
-            vec![SpreadRule { topology_key: ZONE.into(), max_skew: 1, selector, ..SpreadRule::default() }];
+        pod.spec.spreads = vec![TopologySpreadConstraint {
+            topology_key: ZONE.into(),
+            max_skew: 1,
+            selector,
+            ..TopologySpreadConstraint::default()
+        }];
         pod
     });
     let plan = planned(&with(cluster(three_zones(), [pool("cpu")]), pods));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};
 use poolwright_core::{
-    EnforcedAffinity, Node, NodeTerm, Pod, Profile, Service, Snapshot, SpreadRule, Uid, Weighted, Workload,
-    why,
+    EnforcedAffinity, Node, NodeSelectorTerm, Pod, Profile, Service, Snapshot, TopologySpreadConstraint, Uid,
+    Weighted, Workload, why,
 };
 use poolwright_solver::NeverStop;
 use poolwright_terms::labels::ZONE;
@@ -48,9 +48,14 @@ fn served(mut snapshot: Snapshot, service: Service) -> Snapshot {
     snapshot
 }
 
-fn over_zones(max_skew: u32) -> SpreadRule {
+fn over_zones(max_skew: u32) -> TopologySpreadConstraint {
     let default_of = Some(FILE.to_owned());
-    SpreadRule { topology_key: ZONE.into(), max_skew, default_of, ..SpreadRule::default() }
+    TopologySpreadConstraint {
+        topology_key: ZONE.into(),
+        max_skew,
+        default_of,
+        ..TopologySpreadConstraint::default()
+    }
 }
 
 fn spreading() -> Profile {
@@ -58,7 +63,7 @@ fn spreading() -> Profile {
 }
 
 fn enforcing(key: &str, value: &str) -> Profile {
-    let terms = vec![NodeTerm { requirements: vec![is_in(key, &[value])] }];
+    let terms = vec![NodeSelectorTerm { requirements: vec![is_in(key, &[value])] }];
     Profile { enforced: Some(EnforcedAffinity { source: FILE.into(), terms }), ..Profile::default() }
 }
 
@@ -120,8 +125,8 @@ fn the_selector_is_that_of_the_controllers_that_the_scheduler_looks_at() {
             owner: None,
             total: 3,
             wanted: 0,
-            made: 3,
-            held: false,
+            current: 3,
+            scheduling_gated: false,
             selector,
         };
         snapshot.workloads.insert((workload.kind.clone(), workload.key.clone()), Arc::new(workload));
@@ -139,11 +144,11 @@ fn a_pod_with_constraints_of_its_own_has_no_others() {
     let selector = Some(vec![is_in("app", &["web"])]);
     for name in ["a", "b", "c"] {
         snapshot.pods.change(&key(name), |pod| {
-            pod.spec.spreads = vec![SpreadRule {
+            pod.spec.spreads = vec![TopologySpreadConstraint {
                 topology_key: "kubernetes.io/arch".into(),
                 max_skew: 3,
                 selector: selector.clone(),
-                ..SpreadRule::default()
+                ..TopologySpreadConstraint::default()
             }];
         });
     }
@@ -214,7 +219,7 @@ fn added_affinity_that_nothing_meets_is_named_with_its_file() {
 #[test]
 fn affinity_that_the_scheduler_prefers_is_a_preference_that_names_it() {
     let preference = |zone: &str, weight| {
-        let term = NodeTerm { requirements: vec![is_in(ZONE, &[zone])] };
+        let term = NodeSelectorTerm { requirements: vec![is_in(ZONE, &[zone])] };
         (Weighted { weight, term }, FILE.to_owned())
     };
     let profile = Profile { preferred: vec![preference("c", 10), preference("z", 5)], ..Profile::default() };

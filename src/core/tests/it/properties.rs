@@ -35,15 +35,15 @@ fn about_others(mut pod: Pod, others: u8) -> Pod {
         3 => {
             let namespaces = Namespaces::All;
             let selector = Some(vec![app("web")]);
-            pod.spec.anti_affinity = vec![PodTerm { topology_key: host(), namespaces, selector }];
+            pod.spec.anti_affinity = vec![PodAffinityTerm { topology_key: host(), namespaces, selector }];
         }
         4 | 5 => {
             let max_skew = u32::from(others / 2) - 3;
-            pod.spec.spreads = vec![SpreadRule {
+            pod.spec.spreads = vec![TopologySpreadConstraint {
                 topology_key: host(),
                 max_skew,
                 selector: Some(vec![app("batch")]),
-                ..SpreadRule::default()
+                ..TopologySpreadConstraint::default()
             }];
         }
         _ => {}
@@ -67,7 +67,7 @@ fn any_pod() -> impl Strategy<Value = Pod> {
             }
             if traits == 8 {
                 let gpu = is_in("poolwright.dev/gpu-model", &["h100", "b200"]);
-                pod.spec.node_affinity = Some(vec![NodeTerm { requirements: vec![gpu] }]);
+                pod.spec.node_affinity = Some(vec![NodeSelectorTerm { requirements: vec![gpu] }]);
             }
             pod
         },
@@ -83,21 +83,22 @@ fn preferring(mut pod: Pod, preferences: u8) -> Pod {
         is_in("node.kubernetes.io/instance-type", &["four", "cpu"]),
     ];
     for (at, requirement) in wanted.into_iter().enumerate().filter(|(at, _)| preferences >> at & 1 == 1) {
-        let term = NodeTerm { requirements: vec![requirement] };
+        let term = NodeSelectorTerm { requirements: vec![requirement] };
         preference.nodes.push(Weighted { weight: 30 * at as u32 + u32::from(preferences), term });
     }
     let selector = || Some(vec![is_in("app", &["web"])]);
     let zone = "topology.kubernetes.io/zone";
     if preferences & 8 != 0 {
         let selector = selector();
-        preference.spreads.push(SpreadRule {
+        preference.spreads.push(TopologySpreadConstraint {
             topology_key: zone.into(),
             max_skew: 1,
             selector,
-            ..SpreadRule::default()
+            ..TopologySpreadConstraint::default()
         });
     }
-    let term = PodTerm { topology_key: zone.into(), namespaces: Namespaces::All, selector: selector() };
+    let term =
+        PodAffinityTerm { topology_key: zone.into(), namespaces: Namespaces::All, selector: selector() };
     match preferences / 16 {
         1 => preference.affinity.push(Weighted { weight: 50, term }),
         2 => preference.anti_affinity.push(Weighted { weight: 50, term }),

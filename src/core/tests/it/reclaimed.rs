@@ -1,7 +1,7 @@
 //! Tests of offerings that were reclaimed lately: avoided, but not at any price.
 
 use poolwright_catalog::{OfferingId, ResourceName, UsdPerHour};
-use poolwright_core::TakenBack;
+use poolwright_core::Reclaims;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::*;
 use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef};
@@ -21,9 +21,9 @@ fn one_pod(pools: impl IntoIterator<Item = Pool>) -> Snapshot {
     with(cluster(ladder(), pools), [pod("p", requests(1, 1, 1))])
 }
 
-fn taken_back(mut snapshot: Snapshot, offerings: &[(&str, &str)]) -> Snapshot {
+fn reclaimed(mut snapshot: Snapshot, offerings: &[(&str, &str)]) -> Snapshot {
     for (kind, zone) in offerings {
-        snapshot.taken_back.insert((node_class(), id(kind, zone)), TakenBack { until: at(60), row: 1 });
+        snapshot.reclaims.insert((node_class(), id(kind, zone)), Reclaims { until: at(60), consecutive: 1 });
     }
     snapshot
 }
@@ -40,7 +40,7 @@ fn first(plan: &plan::Plan) -> String {
 
 #[test]
 fn the_same_elsewhere_is_bought_and_why_is_said() {
-    let snapshot = taken_back(one_pod([pool("gpu")]), &[("small", "a")]);
+    let snapshot = reclaimed(one_pod([pool("gpu")]), &[("small", "a")]);
     let plan = planned_at(&snapshot, 10);
     assert_eq!(first(&plan), "small/b/on-demand");
     assert_eq!((plan.cost, plan.risk, plan.bound), (usd("0.50"), usd("0"), usd("0.50")));
@@ -50,7 +50,7 @@ fn the_same_elsewhere_is_bought_and_why_is_said() {
         Kind("other", capacity(4, 16, 1), Some("l4"), &[("a", "0.80")]),
     ]);
     let snapshot = with(cluster(cheaper, [pool("gpu")]), [pod("p", requests(1, 1, 1))]);
-    let plan = planned_at(&taken_back(snapshot, &[("small", "a")]), 10);
+    let plan = planned_at(&reclaimed(snapshot, &[("small", "a")]), 10);
     assert_eq!(
         plan.claims[0].reason,
         "other on-demand in a at 0.80 $/h holds 1 pod (1 x nvidia.com/gpu); small/a/on-demand at 0.50 $/h is cheaper, \
@@ -61,7 +61,7 @@ fn the_same_elsewhere_is_bought_and_why_is_said() {
 #[test]
 fn it_is_bought_again_where_all_else_costs_more_than_four_times_as_much() {
     let all = [("small", "a"), ("small", "b")];
-    let plan = planned_at(&taken_back(one_pod([pool("gpu")]), &all), 10);
+    let plan = planned_at(&reclaimed(one_pod([pool("gpu")]), &all), 10);
     assert_eq!(first(&plan), "small/a/on-demand");
     assert_eq!(plan.claims[0].price(), Some(usd("0.50")), "it is paid at its price");
     assert_eq!((plan.cost, plan.risk, plan.bound), (usd("0.50"), usd("1.50"), usd("2.00")));
@@ -74,7 +74,7 @@ fn it_is_bought_again_where_all_else_costs_more_than_four_times_as_much() {
 fn a_limit_of_money_counts_what_is_paid() {
     let mut limited = pool("gpu");
     limited.limits.usd_per_hour = Some(usd("0.60"));
-    let plan = planned_at(&taken_back(one_pod([limited]), &[("small", "a"), ("small", "b")]), 10);
+    let plan = planned_at(&reclaimed(one_pod([limited]), &[("small", "a"), ("small", "b")]), 10);
     assert_eq!(first(&plan), "small/a/on-demand");
 }
 
@@ -91,9 +91,9 @@ fn a_heavier_pool_that_has_nothing_else_is_not_preferred_for_it() {
     let with_other =
         with(cluster(kinds.clone(), [only("first", 10, "small"), only("second", 1, "demand")]), pods());
     assert_eq!(first(&planned_at(&with_other, 10)), "small/a/on-demand");
-    assert_eq!(first(&planned_at(&taken_back(with_other, &all), 10)), "demand/a/on-demand");
+    assert_eq!(first(&planned_at(&reclaimed(with_other, &all), 10)), "demand/a/on-demand");
     let with_huge = with(cluster(kinds, [only("first", 10, "small"), only("second", 1, "huge")]), pods());
-    assert_eq!(first(&planned_at(&taken_back(with_huge, &all), 10)), "small/a/on-demand");
+    assert_eq!(first(&planned_at(&reclaimed(with_huge, &all), 10)), "small/a/on-demand");
 }
 
 #[test]
@@ -101,9 +101,9 @@ fn a_static_pool_takes_what_else_is_little_dearer_first() {
     let pool = Pool { replicas: Some(1), ..pool("gpu") };
     let snapshot = cluster(ladder(), [pool]);
     assert_eq!(first(&planned_at(&snapshot, 10)), "small/a/on-demand");
-    let snapshot = taken_back(snapshot, &[("small", "a")]);
+    let snapshot = reclaimed(snapshot, &[("small", "a")]);
     assert_eq!(first(&planned_at(&snapshot, 10)), "small/b/on-demand");
-    assert_eq!(first(&planned_at(&taken_back(snapshot, &[("small", "b")]), 10)), "small/a/on-demand");
+    assert_eq!(first(&planned_at(&reclaimed(snapshot, &[("small", "b")]), 10)), "small/a/on-demand");
 }
 
 #[test]
@@ -114,23 +114,23 @@ fn what_is_paid_beforehand_and_taken_back_is_not_bought_at_all() {
     setbacks.interrupted(&node_class(), &id("small", "a"), InterruptionKind::Reclaim, at(0));
     let id_of = |(_, id): &(NodeClassRef, OfferingId)| id.clone();
     assert_eq!(setbacks.held_back(at(1)).keys().map(id_of).collect::<Vec<_>>(), [prepaid]);
-    assert_eq!(setbacks.taken_back(at(1)).keys().map(id_of).collect::<Vec<_>>(), [id("small", "a")]);
+    assert_eq!(setbacks.reclaims(at(1)).keys().map(id_of).collect::<Vec<_>>(), [id("small", "a")]);
     assert_eq!(setbacks.next_release(at(1)), Some(at(300)));
-    assert!(setbacks.taken_back(at(300)).is_empty());
+    assert!(setbacks.reclaims(at(300)).is_empty());
 }
 
 #[test]
 fn the_more_often_in_a_row_the_more_is_paid_for_something_else() {
     let all = [("small", "a"), ("small", "b")];
-    let bought = |row| {
-        let mut snapshot = taken_back(one_pod([pool("gpu")]), &all);
-        snapshot.taken_back.values_mut().for_each(|one| one.row = row);
+    let bought = |consecutive| {
+        let mut snapshot = reclaimed(one_pod([pool("gpu")]), &all);
+        snapshot.reclaims.values_mut().for_each(|one| one.consecutive = consecutive);
         first(&planned_at(&snapshot, 10))
     };
     // Five times as dear: more than four, less than eight.
     assert_eq!((bought(1).as_str(), bought(2).as_str()), ("small/a/on-demand", "large/a/on-demand"));
-    let mut snapshot = taken_back(one_pod([only("few", 1, "small"), only("many", 1, "huge")]), &all);
-    snapshot.taken_back.values_mut().for_each(|one| one.row = 100);
+    let mut snapshot = reclaimed(one_pod([only("few", 1, "small"), only("many", 1, "huge")]), &all);
+    snapshot.reclaims.values_mut().for_each(|one| one.consecutive = 100);
     assert_eq!(first(&planned_at(&snapshot, 10)), "small/a/on-demand", "never at any price");
 }
 
@@ -139,7 +139,7 @@ fn a_lighter_pool_that_has_nothing_else_is_asked_when_the_others_are_full() {
     let mut full = only("first", 10, "large");
     full.limits.nodes = Some(0);
     let snapshot = one_pod([full, only("second", 1, "small")]);
-    let plan = planned_at(&taken_back(snapshot, &[("small", "a"), ("small", "b")]), 10);
+    let plan = planned_at(&reclaimed(snapshot, &[("small", "a"), ("small", "b")]), 10);
     assert_eq!(first(&plan), "small/a/on-demand");
 }
 
@@ -150,9 +150,9 @@ fn what_has_no_known_price_or_costs_nothing_is_not_bought_until_then() {
         let kinds = catalogue(vec![Kind("odd", capacity(4, 16, 1), Some("t4"), price)]);
         let allowed = Pool { allow_unknown_price: ["odd".into()].into(), ..pool("gpu") };
         let snapshot = with(cluster(kinds, [allowed]), [pod("p", requests(1, 1, 1))]);
-        let one = taken_back(snapshot, &[("odd", "a")]);
+        let one = reclaimed(snapshot, &[("odd", "a")]);
         assert_eq!(first(&planned_at(&one, 10)), "odd/b/on-demand", "{price:?}");
-        let both = taken_back(one, &[("odd", "b")]);
+        let both = reclaimed(one, &[("odd", "b")]);
         let plan = planned_at(&both, 10);
         assert_eq!(plan.claims, [], "{price:?}");
         assert_eq!(plan.unplaced[0].reason, plan::UnplacedReason::OfferingsHeldBack, "{price:?}");
@@ -167,7 +167,7 @@ fn a_static_pool_keeps_its_limit_of_money_with_every_alternative() {
     ]);
     let mut limited = Pool { replicas: Some(1), ..pool("gpu") };
     limited.limits.usd_per_hour = Some(usd("1.00"));
-    let plan = planned_at(&taken_back(cluster(kinds, [limited]), &[("small", "a")]), 10);
+    let plan = planned_at(&reclaimed(cluster(kinds, [limited]), &[("small", "a")]), 10);
     let offered: Vec<_> = plan.claims[0].offerings.iter().map(|ranked| ranked.offering.to_string()).collect();
     assert_eq!(offered, ["small/a/on-demand"]);
     assert!(plan.gap().abs() < 1e-9);
@@ -175,14 +175,14 @@ fn a_static_pool_keeps_its_limit_of_money_with_every_alternative() {
 
 #[test]
 fn what_failed_is_held_back_whether_or_not_it_is_taken_back_too() {
-    let mut snapshot = taken_back(one_pod([pool("gpu")]), &[("small", "a"), ("small", "b")]);
+    let mut snapshot = reclaimed(one_pod([pool("gpu")]), &[("small", "a"), ("small", "b")]);
     snapshot.held_back.insert((node_class(), id("small", "a")), at(60));
     assert_eq!(first(&planned_at(&snapshot, 10)), "small/b/on-demand");
 }
 
 #[test]
 fn nothing_is_counted_of_gpus_that_are_not_bought() {
-    let snapshot = taken_back(one_pod([pool("gpu")]), &[("huge", "a")]);
+    let snapshot = reclaimed(one_pod([pool("gpu")]), &[("huge", "a")]);
     let plan = planned_at(&snapshot, 10);
     assert_eq!((first(&plan).as_str(), plan.risk), ("small/a/on-demand", UsdPerHour::ZERO));
     assert_eq!(plan.claims[0].offerings[0].allocatable.get(ResourceName::NVIDIA_GPU), 1);

@@ -2,7 +2,7 @@
 
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;
-use poolwright_terms::keys::{GATE_ANNOTATION, UNREGISTERED_TAINT};
+use poolwright_terms::keys::{CORDONED_UNTIL_ANNOTATION, UNREGISTERED_TAINT};
 use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::kit::*;
@@ -52,7 +52,7 @@ fn a_node_that_joined_gets_what_was_promised_loses_the_guard_and_is_gated() {
             claim: ClaimName("c".into()),
             node: "n".into(),
             labels: map(&labels),
-            annotations: map(&[("owner", "us"), (GATE_ANNOTATION, "initialization")]),
+            annotations: map(&[("owner", "us"), (CORDONED_UNTIL_ANNOTATION, "initialization")]),
             taints: vec![taint("boot", ""), taint("node.kubernetes.io/not-ready", ""), taint("gpu", "yes")],
         }]
     );

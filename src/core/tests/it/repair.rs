@@ -17,7 +17,7 @@ fn sick(kind: &str, status: &str, since: i64) -> NodeCondition {
 
 fn pool_of(kept: bool) -> Pool {
     let repair = vec![rule("Ready", "Unknown", 30), rule("GpuHealthy", "False", 10)];
-    Pool { disruption: Disruption { repair, kept, ..Disruption::default() }, ..pool("gpu") }
+    Pool { disruption: Disruption { repair, do_not_disrupt: kept, ..Disruption::default() }, ..pool("gpu") }
 }
 
 /// So many open nodes of a pool, of which the first have the condition.
@@ -28,8 +28,8 @@ fn cluster_with(pool: Pool, nodes: usize, first: usize, condition: &NodeConditio
         let named = Claim { name: ClaimName(name.clone()), uid: Uid(name.clone()), ..launched(claim()) };
         let open = true_since(true_since(named, ConditionType::Registered, 1), ConditionType::Initialized, 2);
         let size = open.offerings[0].allocatable.clone();
-        let unwell = if index < first { vec![condition.clone()] } else { vec![] };
-        let node = Node { ready: ready || index >= first, unwell, ..node(&name, size) };
+        let unhealthy_conditions = if index < first { vec![condition.clone()] } else { vec![] };
+        let node = Node { ready: ready || index >= first, unhealthy_conditions, ..node(&name, size) };
         let id = format!("kwok://{name}");
         let launched = open.launched.clone().map(|launched| Launched { provider_id: id.clone(), ..launched });
         (
@@ -135,7 +135,7 @@ fn a_sick_node_that_is_not_ready_for_a_moment_is_not_lost() {
     let mut snapshot = cluster_with(pool_of(false), 1, 1, &sick("GpuHealthy", "False", 100));
     let mut node = (*snapshot.nodes["n0"]).clone();
     node.ready = false;
-    node.unwell.push(sick("Ready", "Unknown", 1_990));
+    node.unhealthy_conditions.push(sick("Ready", "Unknown", 1_990));
     snapshot = with(snapshot, [node]);
     assert!(!ends(snapshot.clone(), 2_000), "its pods are asked to go, and are waited for");
     assert!(ends(snapshot, 1_990 + 1_800));

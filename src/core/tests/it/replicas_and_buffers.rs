@@ -127,7 +127,7 @@ fn what_a_static_pool_has_too_much_of_goes_those_first_that_have_no_work() {
     assert_eq!(deleted(&snapshot, 100), ["a", "c"]);
     let kept = with_open(cluster(aws(), [replicas(0)]), &["a"], "static");
     let (claim, _) = open("a", "static");
-    assert_eq!(deleted(&with(kept, [Claim { kept: true, ..claim }]), 100), Vec::<String>::new());
+    assert_eq!(deleted(&with(kept, [Claim { do_not_disrupt: true, ..claim }]), 100), Vec::<String>::new());
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! Tests of reservations.
 
-use poolwright_core::lifecycle::{self, Placement};
+use poolwright_core::lifecycle::{self, PlacementMode};
 use poolwright_core::*;
 use poolwright_terms::ConditionType;
 use poolwright_terms::keys::{DISRUPTED_TAINT, RESERVED_TAINT};
 
 use crate::kit::*;
 
-fn gated() -> Node {
-    Node { cordoned: true, gated: true, ..claimed_node() }
+fn cordoned() -> Node {
+    Node { cordoned: true, cordoned_until_initialized: true, ..claimed_node() }
 }
 
 fn reserved() -> Node {
@@ -46,11 +46,11 @@ fn done(snapshot: &Snapshot, now: i64) -> Vec<String> {
 
 #[test]
 fn pods_are_let_in_while_their_node_starts_and_it_opens_for_them_alone() {
-    let starting = Node { ready: false, ..gated() };
+    let starting = Node { ready: false, ..cordoned() };
     let pods = || [waiting("p"), waiting("other")];
     assert_eq!(done(&scene(registered(), starting, pods()), 21), ["tolerate p pod-p c"]);
-    assert_eq!(done(&scene(registered(), gated(), pods()), 21), ["tolerate p pod-p c"]);
-    let prepared = scene(registered(), gated(), [let_in(waiting("p")), waiting("other")]);
+    assert_eq!(done(&scene(registered(), cordoned(), pods()), 21), ["tolerate p pod-p c"]);
+    let prepared = scene(registered(), cordoned(), [let_in(waiting("p")), waiting("other")]);
     assert_eq!(done(&prepared, 21), ["open n for c"]);
     assert!(decide(&prepared, at(21)).actions.iter().any(|action| matches!(action,
         Action::SetConditions { conditions, .. } if conditions[0].kind == ConditionType::Initialized)));
@@ -69,7 +69,7 @@ fn all_nodes_open_at_once_when_they_are_reserved() {
             planned_pods: vec![key(&format!("p{number}"))],
             ..registered()
         };
-        let node = Node { name: node, provider_id: Some(provider_id), ..gated() };
+        let node = Node { name: node, provider_id: Some(provider_id), ..cordoned() };
         let pod = Pod { reserved_for: vec![ClaimName(name)], ..waiting(&format!("p{number}")) };
         snapshot = with(with(with(snapshot, [claim]), [node]), [pod]);
     }
@@ -78,7 +78,7 @@ fn all_nodes_open_at_once_when_they_are_reserved() {
 
 #[test]
 fn a_node_opens_in_time_even_if_a_pod_cannot_be_let_in_and_stays_reserved() {
-    let snapshot = scene(registered(), gated(), [waiting("p")]);
+    let snapshot = scene(registered(), cordoned(), [waiting("p")]);
     assert_eq!(done(&snapshot, 24), ["tolerate p pod-p c"]);
     assert_eq!(decide(&snapshot, at(24)).wake_at, Some(at(25)));
     assert_eq!(done(&snapshot, 25), ["tolerate p pod-p c", "open n for c"]);
@@ -88,7 +88,7 @@ fn a_node_opens_in_time_even_if_a_pod_cannot_be_let_in_and_stays_reserved() {
 fn a_crash_after_any_write_loses_no_reservation() {
     // Recorded as initialized and not opened; opened and the pod not let in.
     assert_eq!(
-        done(&scene(initialized(), gated(), [let_in(waiting("p"))]), 40),
+        done(&scene(initialized(), cordoned(), [let_in(waiting("p"))]), 40),
         ["open n for c"],
         "the node is opened as it was to be"
     );
@@ -138,7 +138,7 @@ fn a_reservation_ends_a_minute_after_the_opening_whoever_waits_and_other_taints_
 
 #[test]
 fn a_node_that_opens_late_again_is_not_reserved_anew() {
-    let snapshot = scene(initialized(), gated(), [let_in(waiting("p"))]);
+    let snapshot = scene(initialized(), cordoned(), [let_in(waiting("p"))]);
     assert_eq!(done(&snapshot, 90), ["nominate p n", "open n"]);
 }
 
@@ -160,16 +160,16 @@ fn a_pod_that_tolerates_everything_is_nominated_instead_of_changed() {
     let all = Toleration { key: None, matches: TolerationMatch::Exists, effect: None };
     let mut careless = waiting("p");
     careless.spec.tolerations = vec![all];
-    let starting = Node { ready: false, ..gated() };
+    let starting = Node { ready: false, ..cordoned() };
     assert_eq!(done(&scene(registered(), starting, [careless.clone()]), 21), [] as [&str; 0]);
-    assert_eq!(done(&scene(registered(), gated(), [careless.clone()]), 21), ["nominate p n"]);
+    assert_eq!(done(&scene(registered(), cordoned(), [careless.clone()]), 21), ["nominate p n"]);
     let nominated = Pod { nominated_node: Some("n".into()), ..careless };
-    assert_eq!(done(&scene(registered(), gated(), [nominated]), 21), ["open n for c"]);
+    assert_eq!(done(&scene(registered(), cordoned(), [nominated]), 21), ["open n for c"]);
 }
 
 #[test]
 fn where_pods_may_not_be_changed_they_are_nominated() {
-    let mut snapshot = scene(registered(), gated(), [waiting("p")]);
+    let mut snapshot = scene(registered(), cordoned(), [waiting("p")]);
     snapshot.unpatchable = ["default".to_owned()].into();
     assert_eq!(done(&snapshot, 21), ["nominate p n"]);
     snapshot = with(snapshot, [Pod { nominated_node: Some("n".into()), ..waiting("p") }]);
@@ -186,7 +186,7 @@ fn where_pods_may_not_be_changed_they_are_nominated() {
 #[test]
 fn a_reservation_of_an_earlier_setting_is_lifted() {
     let snapshot = scene(initialized(), reserved(), [let_in(waiting("p"))]);
-    let actions = lifecycle::decide(&snapshot, at(40), Placement::Nominate).actions;
+    let actions = lifecycle::decide(&snapshot, at(40), PlacementMode::Nominate).actions;
     assert!(actions.contains(&Action::SetTaints { node: "n".into(), taints: vec![] }), "{actions:?}");
 }
 
@@ -230,7 +230,7 @@ fn a_claim_says_which_of_its_pods_had_a_place_before() {
 #[test]
 fn a_pod_whose_first_claim_failed_is_let_onto_the_node_of_its_second_too() {
     let planned_twice = Pod { reserved_for: vec![ClaimName("failed".into())], ..waiting("p") };
-    let snapshot = scene(registered(), gated(), [planned_twice.clone()]);
+    let snapshot = scene(registered(), cordoned(), [planned_twice.clone()]);
     assert_eq!(done(&snapshot, 21), ["tolerate p pod-p c"]);
     let both = Pod { reserved_for: vec![ClaimName("failed".into()), c()], ..planned_twice };
     assert_eq!(done(&with(snapshot, [both]), 21), ["open n for c"]);

@@ -63,9 +63,9 @@ fn pods_of_a_claim_that_is_being_deleted_are_demand_again() {
 #[test]
 fn a_pod_nominated_to_our_node_by_a_forgotten_plan_stays_there() {
     let nominated = Pod { nominated_node: Some("n".into()), ..pod("late", requests(1, 1, 1)) };
-    let gated = Node { cordoned: true, gated: true, ..claimed_node() };
+    let cordoned = Node { cordoned: true, cordoned_until_initialized: true, ..claimed_node() };
     let claim = Claim { planned_pods: vec![], ..registered() };
-    let snapshot = with(with(with(cluster(aws(), [pool("gpu")]), [nominated]), [gated]), [claim]);
+    let snapshot = with(with(with(cluster(aws(), [pool("gpu")]), [nominated]), [cordoned]), [claim]);
     let plan = planned(&snapshot);
     assert!(plan.claims.is_empty() && plan.unplaced.is_empty());
 }

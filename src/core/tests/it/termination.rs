@@ -312,7 +312,7 @@ fn volumes_of_pods_that_nobody_waits_for_hold_nothing_up() {
         selected_node: None,
         shape: VolumeShape::default(),
         selector: vec![],
-        made_for: None,
+        ephemeral_for: None,
         deleting: false,
     };
     snapshot.volume_claims.insert(claim.key.clone(), claim.into());

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{Plan, UnplacedReason};
-use poolwright_core::{Namespaces, Node, Pod, PodKey, PodTerm, PoolName, Snapshot, SpreadRule};
+use poolwright_core::{
+    Namespaces, Node, Pod, PodAffinityTerm, PodKey, PoolName, Snapshot, TopologySpreadConstraint,
+};
 use poolwright_terms::labels::ZONE;
 
 use crate::kit::*;
@@ -29,17 +31,22 @@ fn apps<const N: usize>(names: [&str; N], of: &str) -> [Pod; N] {
     names.map(|name| app(name, of))
 }
 
-fn term(key: &str, of: &str) -> PodTerm {
-    PodTerm {
+fn term(key: &str, of: &str) -> PodAffinityTerm {
+    PodAffinityTerm {
         topology_key: key.into(),
-        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        namespaces: Namespaces::Named(["default".to_owned()].into()),
         selector: Some(vec![is_in("app", &[of])]),
     }
 }
 
-fn spread(key: &str, max_skew: u32, of: &str) -> SpreadRule {
+fn spread(key: &str, max_skew: u32, of: &str) -> TopologySpreadConstraint {
     let selector = Some(vec![is_in("app", &[of])]);
-    SpreadRule { topology_key: key.into(), max_skew, selector, ..SpreadRule::default() }
+    TopologySpreadConstraint {
+        topology_key: key.into(),
+        max_skew,
+        selector,
+        ..TopologySpreadConstraint::default()
+    }
 }
 
 fn spreading(mut pod: Pod, max_skew: u32) -> Pod {
@@ -309,7 +316,7 @@ fn namespaces_are_chosen_by_their_labels() {
     let mut other = bound(app("r", "db"), "n");
     other.key = PodKey::new("data", other.key.name());
     let mut pod = near(app("p", "web"), "db");
-    pod.spec.affinity[0].namespaces = Namespaces::Chosen([].into(), vec![is_in("team", &["ml"])]);
+    pod.spec.affinity[0].namespaces = Namespaces::NamedOrSelected([].into(), vec![is_in("team", &["ml"])]);
     snapshot = with(snapshot, [other, pod]);
     assert_eq!(planned(&snapshot).unplaced.len(), 1);
     let labels = BTreeMap::from([("team".to_owned(), "ml".to_owned())]);

@@ -1,7 +1,7 @@
 //! Tests of messages about unplaced pods.
 
 use poolwright_core::plan::UnplacedReason;
-use poolwright_core::{NodeTerm, Pod, Pool};
+use poolwright_core::{NodeSelectorTerm, Pod, Pool};
 
 use crate::kit::*;
 
@@ -75,7 +75,7 @@ fn a_label_that_no_node_will_have() {
 fn labels_that_no_one_offering_has_together() {
     let mut wants = pod("a", requests(1, 1, 0));
     wants.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "b".into());
-    let terms = vec![NodeTerm { requirements: vec![is_in("poolwright.dev/gpu-model", &["l4"])] }];
+    let terms = vec![NodeSelectorTerm { requirements: vec![is_in("poolwright.dev/gpu-model", &["l4"])] }];
     wants.spec.node_affinity = Some(terms);
     assert_eq!(
         message_for([pool("gpu")], wants),

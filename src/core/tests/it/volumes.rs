@@ -39,7 +39,7 @@ fn claim(name: &str, class: &str) -> VolumeClaim {
         selected_node: None,
         shape: shape(1),
         selector: vec![],
-        made_for: None,
+        ephemeral_for: None,
         deleting: false,
     }
 }
@@ -48,11 +48,11 @@ fn bound_to(name: &str, volume: &str) -> VolumeClaim {
     VolumeClaim { volume: Some(volume.into()), bound: true, ..claim(name, "gp3") }
 }
 
-fn only(key: &str, values: &[&str]) -> Vec<NodeTerm> {
-    vec![NodeTerm { requirements: vec![is_in(key, values)] }]
+fn only(key: &str, values: &[&str]) -> Vec<NodeSelectorTerm> {
+    vec![NodeSelectorTerm { requirements: vec![is_in(key, values)] }]
 }
 
-fn volume(name: &str, topology: Vec<Vec<NodeTerm>>) -> Volume {
+fn volume(name: &str, topology: Vec<Vec<NodeSelectorTerm>>) -> Volume {
     Volume {
         name: name.into(),
         class: "gp3".into(),
@@ -277,7 +277,7 @@ fn an_ephemeral_volume_is_waited_for_and_must_be_the_pods_own() {
     own.volumes = vec![PodVolume::Claim { name: "p-scratch".into(), ephemeral: true }];
     let snapshot = with(with(shop(), [own.clone()]), [class("gp3")]);
     assert_eq!(left(&planned(&snapshot)).0, "VolumePending");
-    let made = VolumeClaim { made_for: Some(own.uid), ..claim("p-scratch", "gp3") };
+    let made = VolumeClaim { ephemeral_for: Some(own.uid), ..claim("p-scratch", "gp3") };
     assert_eq!(zones(&planned(&with(snapshot.clone(), [made]))), ["b: p"]);
     assert_eq!(left(&planned(&with(snapshot, [claim("p-scratch", "gp3")]))).0, "VolumeUnusable");
 }

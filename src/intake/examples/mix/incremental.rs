@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_catalog::{Catalogue, RankedOffering};
 use poolwright_core::index::{Change, ClusterIndex};
-use poolwright_core::lifecycle::{Placement, decide};
+use poolwright_core::lifecycle::{PlacementMode, decide};
 use poolwright_core::plan::{PlanOptions, plan};
 use poolwright_core::{
     Claim, ClaimName, Condition, DaemonSet, Launched, ObjectKey, Pod, PodKey, PodRole, PodSpec, Pool, Uid,
@@ -74,7 +74,7 @@ fn claim(at: usize, class: &NodeClassRef, pool: &Pool, catalogue: &Catalogue) ->
             .map(|pod| PodKey::new("default", format!("pod-{:05}", at + pod * NODES)))
             .collect(),
         reason: String::new(),
-        kept: false,
+        do_not_disrupt: false,
         bought_again: false,
         deadlines: poolwright_core::Deadlines::default(),
         created: NOW,
@@ -205,7 +205,7 @@ pub fn run(class: &NodeClassRef, pool: &Pool, catalogue: &Arc<Catalogue>) {
                 assert_eq!(made.refused, Vec::<String>::new(), "the plan passes the checks");
                 rows[row].planned += 1;
             } else {
-                decide(&index.snapshot(), NOW, Placement::Reserve);
+                decide(&index.snapshot(), NOW, PlacementMode::Reserve);
             }
             rows[row].cpu.push(on_processor().saturating_sub(cpu));
             rows[row].wall.push(began.elapsed());

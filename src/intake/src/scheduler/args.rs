@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_api::FieldProblem;
 use poolwright_api::strict::read;
-use poolwright_core::{EnforcedAffinity, Profile, SpreadRule, UnmodelledRule, Weighted};
+use poolwright_core::{EnforcedAffinity, Profile, TopologySpreadConstraint, UnmodelledRule, Weighted};
 use poolwright_terms::labels::ZONE;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -79,11 +79,11 @@ impl Args<'_> {
         let listed = match args.defaulting_type.as_deref() {
             Some("List") => true,
             Some("System") => {
-                profile.preferred_spreads = vec![SpreadRule {
+                profile.preferred_spreads = vec![TopologySpreadConstraint {
                     topology_key: ZONE.to_owned(),
                     max_skew: SYSTEM_ZONE_SKEW,
                     default_of: Some(self.source.to_owned()),
-                    ..SpreadRule::default()
+                    ..TopologySpreadConstraint::default()
                 }];
                 false
             }
@@ -161,14 +161,14 @@ impl Args<'_> {
         }
     }
 
-    fn rule(&self, from: &k8s::TopologySpreadConstraint) -> SpreadRule {
-        SpreadRule {
+    fn rule(&self, from: &k8s::TopologySpreadConstraint) -> TopologySpreadConstraint {
+        TopologySpreadConstraint {
             topology_key: from.topology_key.clone(),
             max_skew: u32::try_from(from.max_skew).unwrap_or_default(),
             selector: None,
             min_domains: from.min_domains.and_then(|least| u32::try_from(least).ok()),
-            any_affinity: from.node_affinity_policy.as_deref() == Some("Ignore"),
-            honor_taints: from.node_taints_policy.as_deref() == Some("Honor"),
+            ignore_node_affinity: from.node_affinity_policy.as_deref() == Some("Ignore"),
+            honor_node_taints: from.node_taints_policy.as_deref() == Some("Honor"),
             default_of: Some(self.source.to_owned()),
         }
     }

@@ -9,4 +9,4 @@ pub use document::{
     GpuUse, NewNode, PodCounts, RelaxedPreference, UnplacedPod,
 };
 pub use groups::{Layout, LeftOut, Purchase, PurchaseSum};
-pub use publish::{Asked, PodNames, Refused, document};
+pub use publish::{DocumentContext, PodNames, Refused, document};

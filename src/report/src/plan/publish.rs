@@ -36,7 +36,7 @@ impl PodNames {
 
 /// The content of the document besides the plan.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct DocumentContext<'a> {
     /// The snapshot that the plan is for.
     pub snapshot: &'a Snapshot,
     /// The offerings that the plan could choose.
@@ -73,11 +73,11 @@ impl std::error::Error for Refused {}
 /// # Errors
 ///
 /// If the independent check refuses the plan.
-pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, Refused> {
+pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Result<Document, Refused> {
     if !plan.refused.is_empty() {
         return Err(Refused(plan.refused));
     }
-    let pod = |key: &PodKey| asked.names.name(key);
+    let pod = |key: &PodKey| context.names.name(key);
     let mut nodes: Vec<NewNode> = plan
         .claims
         .iter()
@@ -86,7 +86,7 @@ pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, 
             zone: claim.offering().zone.to_string(),
             capacity_type: claim.offering().capacity_type,
             usd_per_hour: claim.price(),
-            pool: (!asked.implicit_pool).then(|| claim.pool.to_string()),
+            pool: (!context.implicit_pool).then(|| claim.pool.to_string()),
             pods: claim.planned_pods.iter().map(pod).collect(),
             gpus: claim.gpus.iter().map(|gpu| gpu_use(gpu, &pod)).collect(),
         })
@@ -101,7 +101,7 @@ pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, 
         existing.entry(name.clone()).or_default().push(pod(&placement.pod));
     }
     let gap = six_decimals(plan.gap());
-    let mut notes = asked.notes;
+    let mut notes = context.notes;
     if plan.unknown_price_claims > 0 {
         notes.push(format!(
             "{} nodes have an unknown price, which their pool allows; they are in neither the cost nor the bound",
@@ -120,7 +120,7 @@ pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, 
             plan.steered_pods
         ));
     }
-    notes.extend(arm(&plan, asked.snapshot).filter(|_| asked.implicit_pool));
+    notes.extend(arm(&plan, context.snapshot).filter(|_| context.implicit_pool));
     // Limits that are reached are told by the pods they leave out.
     for (name, findings) in &plan.pools {
         let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
@@ -131,7 +131,7 @@ pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, 
         api_version: poolwright_terms::API_VERSION,
         kind: "Plan",
         cost_usd_per_hour: plan.cost,
-        risk_usd_per_hour: asked.counts_risk.then_some(plan.risk),
+        risk_usd_per_hour: context.counts_risk.then_some(plan.risk),
         lower_bound_usd_per_hour: plan.bound,
         gap,
         pinned_pods: plan.pinned_pods,
@@ -179,7 +179,7 @@ pub fn document(plan: Plan, asked: Asked<'_>, times: Times) -> Result<Document, 
             })
             .collect(),
         explanation: None,
-        catalogue: asked.catalogue,
+        catalogue: context.catalogue,
         notes,
     })
 }

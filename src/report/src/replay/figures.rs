@@ -72,7 +72,7 @@ pub struct Report {
     /// The simulated time.
     pub played: Duration,
     /// The requested time.
-    pub asked: Duration,
+    pub requested: Duration,
     /// The numbers of pods.
     pub pods: Pods,
     /// The purchases, by pool and capacity type.
@@ -101,9 +101,9 @@ pub struct Report {
 
 impl Report {
     /// The figures of `history`; `bound_steps` is the lower bound in micro-dollars per hour.
-    pub fn new(history: &History, bound_steps: Steps, asked: Duration, notes: Vec<String>) -> Self {
+    pub fn new(history: &History, bound_steps: Steps, requested: Duration, notes: Vec<String>) -> Self {
         let played = history.played;
-        let mut report = Self { played, asked, notes, ..Self::default() };
+        let mut report = Self { played, requested, notes, ..Self::default() };
         for machine in &history.machines {
             let key = (machine.pool.clone(), machine.offering.capacity_type);
             let line = report.bought.entry(key).or_default();

@@ -1,4 +1,4 @@
-//! Custom resources: defaulting, pruning and validation by their definition.
+//! Custom resources: defaulting, pruning and validation by the schema of their definition.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionVersion;
 use kube_cel::CompiledSchema;
@@ -6,19 +6,18 @@ use serde_json::{Map, Value, json};
 
 use super::objects::set;
 
-/// A served version of a definition.
+/// A served version of a custom resource definition.
 pub(super) struct Custom {
     has_status: bool,
     whole: Part,
-    /// The status alone, where no rule is about the object as a whole: who writes it writes nothing else, and what stays
-    /// as it is was checked when it was written.
+    /// The status alone, if no rule is about the whole object: then a status update needs to check only the status.
     status: Option<Part>,
 }
 
-/// What is said of objects, or of some of their fields.
+/// The schema of an object, or of some of its fields.
 struct Part {
     schema: Value,
-    /// The same as JSON Schema.
+    /// The schema as plain JSON Schema.
     checks: Option<jsonschema::Validator>,
     rules: CompiledSchema,
     context: kube_cel::RootContext,
@@ -51,17 +50,17 @@ impl Custom {
         self.has_status
     }
 
-    /// Leaves out what the schema does not know, then adds its defaults.
+    /// Prunes unknown fields, then adds defaults.
     pub fn complete(&self, object: &mut Value) {
         self.whole.complete(object);
     }
 
-    /// What is wrong with an object: fields and sentences.
+    /// The validation errors of an object: field paths and messages.
     pub fn problems(&self, object: &Value, before: Option<&Value>) -> Vec<(String, String)> {
         self.whole.problems(object, before)
     }
 
-    /// The object with this status, and what is wrong with it.
+    /// The object with this status, and its validation errors.
     pub fn with_status(&self, before: &Value, status: Option<Value>) -> (Value, Vec<(String, String)>) {
         let mut object = before.clone();
         let Some(part) = &self.status else {
@@ -111,7 +110,7 @@ impl Part {
                 (path, format!("Invalid value: {error}"))
             }));
         }
-        // As in Kubernetes rules are asked only about objects whose types are right.
+        // Like Kubernetes, evaluates rules only on objects whose types are right.
         if problems.is_empty() {
             let asked = kube_cel::Validator::new().validate_compiled_with_context(
                 &self.rules,
@@ -130,7 +129,7 @@ impl Part {
     }
 }
 
-/// Leaves out fields that a structural schema does not name.
+/// Removes fields that a structural schema does not list.
 fn prune(schema: &Value, value: &mut Value) {
     if schema["x-kubernetes-preserve-unknown-fields"] == true {
         return;
@@ -155,7 +154,8 @@ fn prune(schema: &Value, value: &mut Value) {
     }
 }
 
-/// The schema without what only Kubernetes means: a value of `x-kubernetes-int-or-string` may be either, a nullable one null.
+/// Translates Kubernetes' extensions to plain JSON Schema: `x-kubernetes-int-or-string` allows both types, `nullable` allows
+/// null.
 fn as_json_schema(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {
@@ -164,7 +164,7 @@ fn as_json_schema(schema: &Value) -> Value {
             let mut out: Map<String, Value> = fields
                 .iter()
                 .filter(|(name, _)| {
-                    // A property of such a name is an object, these are not.
+                    // A property with such a name has an object as value; the keyword has not.
                     !matches!(name.as_str(), "format" | "nullable" | "default" | "description")
                         || fields[name.as_str()].is_object()
                 })

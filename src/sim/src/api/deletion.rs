@@ -10,24 +10,24 @@ use super::route::Key;
 use super::store::Store;
 use super::{objects, pods};
 
-/// The same for whoever deletes it.
+/// The effect of a deletion request, whichever user sends it.
 pub(super) enum Fate {
-    /// Nothing keeps it.
+    /// The object is removed at once.
     Gone,
-    /// Nothing keeps it, but that it is being deleted is written down first: so it is with pods.
+    /// The object gets a deletion timestamp and is then removed. Watches of pods see both changes.
     GoneAfter(Value),
-    /// It is being deleted from now on, or has less time than before.
+    /// The object stays with a deletion timestamp, or with a shorter grace period than before.
     Stays(Value),
-    /// It is being deleted already.
+    /// The object is being deleted already.
     Unchanged,
 }
 
-/// What is to happen. `asked` is the time in seconds that a pod is given to end, if one is named.
+/// Decides the effect of a deletion request. `asked` is the requested grace period in seconds.
 pub(super) fn fate(kind: &Kind, before: &Value, asked: Option<i64>, now: Timestamp) -> Fate {
     let metadata = &before["metadata"];
     let grace = if kind.is_pod() { pods::grace(before, asked) } else { 0 };
     let is_listed = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
-    // Namespaces have finalizers of their own: what is in them goes first.
+    // `spec.finalizers` are those of a namespace: its content is deleted first.
     let held = is_listed(&metadata["finalizers"]) || is_listed(&before["spec"]["finalizers"]);
     let already = !metadata["deletionTimestamp"].is_null();
     let mut object = pods::deleting(before, grace, now);
@@ -39,7 +39,7 @@ pub(super) fn fate(kind: &Kind, before: &Value, asked: Option<i64>, now: Timesta
     if grace == 0 && !held && (!already || kind.is_pod()) {
         return if kind.is_pod() { Fate::GoneAfter(object) } else { Fate::Gone };
     }
-    // Who is being deleted stays so; only the time that a pod has left can become shorter.
+    // A second deletion can only shorten the grace period of a pod.
     let shorter = metadata["deletionGracePeriodSeconds"].as_i64().is_none_or(|left| grace < left);
     if already && !(kind.is_pod() && shorter) {
         return Fate::Unchanged;
@@ -51,7 +51,7 @@ pub(super) fn fate(kind: &Kind, before: &Value, asked: Option<i64>, now: Timesta
     Fate::Stays(object)
 }
 
-/// Does what is to happen; what is left of the object, or what it was last. `None` where nothing happened.
+/// Carries out a deletion. Returns the remaining object, or the last state of a removed one; `None` if nothing changed.
 pub(super) fn carry_out(store: &mut Store, key: &Key, fate: Fate) -> Option<Arc<Value>> {
     match fate {
         Fate::Unchanged => None,

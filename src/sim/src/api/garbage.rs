@@ -10,7 +10,7 @@ use super::kinds::Kind;
 use super::route::Key;
 use super::store::Store;
 
-/// One round; whether it changed anything.
+/// Runs one round. Returns whether anything changed.
 pub(super) fn collect(kinds: &[Kind], store: &mut Store, now: Timestamp) -> bool {
     let there: BTreeSet<String> = store.all().filter_map(|(_, object)| uid(object)).collect();
     let mut orphans: Vec<Key> = Vec::new();

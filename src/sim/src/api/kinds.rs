@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 use super::custom::Custom;
 
-/// A resource: a kind of objects and where they are served.
+/// A resource: its kind, and where it is served.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_field_names, reason = "Kubernetes calls the kind so")]
 pub(super) struct Kind {
@@ -16,18 +16,18 @@ pub(super) struct Kind {
     pub kind: String,
     pub namespaced: bool,
     pub traits: Traits,
-    /// What its definition says, if it is a custom one.
+    /// The schema of a custom resource.
     pub custom: Option<Arc<Custom>>,
 }
 
 /// How the API server treats a kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traits {
-    /// Status is written through a subresource of its own.
+    /// The status is a subresource.
     pub status: bool,
-    /// Whether `metadata.generation` counts changes of what is asked for.
+    /// `metadata.generation` counts changes of the spec.
     pub generation: bool,
-    /// Whether an update needs no resource version.
+    /// An update needs no resource version.
     pub unconditional: bool,
 }
 
@@ -37,7 +37,7 @@ impl Kind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// As error messages name it: `pods`, `leases.coordination.k8s.io`.
+    /// The name in error messages, such as `pods` or `leases.coordination.k8s.io`.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }

@@ -1,7 +1,7 @@
-//! An API server in memory: the part of Kubernetes' API that Poolwright uses, as the real one answers.
+//! An API server in memory. It serves the part of the Kubernetes API that Poolwright uses, with the responses of a real one.
 //!
-//! It is one synchronous function from a request to an answer; only watches go on, as streams. Everything that it stores it
-//! stores as JSON, so that whoever asks it goes through the same serialisation as with a real one.
+//! It is one synchronous function from request to response; only watches are streams. It stores JSON, so each caller uses the
+//! same serialisation as with a real server.
 //!
 //! Not served: discovery, OpenAPI, tables, strategic merge patches and server-side apply (Poolwright uses none of them),
 //! `managedFields`, defaults of built-in kinds other than pods.
@@ -44,15 +44,15 @@ use route::{Query, route};
 use store::Store;
 use write::Writing;
 
-/// What time it is.
+/// Reads the calendar time.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// How many changes watches can go back.
+/// The number of changes kept in the history of watches.
 const HISTORY: usize = 10_000;
-/// How often a watch that wants to know is told how far it is.
+/// How often a watch that wants bookmarks gets one.
 const BOOKMARKS: Duration = Duration::from_mins(1);
 
-/// The server. Clones are the same server.
+/// The API server. Clones share their state.
 #[derive(Clone)]
 pub struct ApiServer {
     state: Arc<Mutex<State>>,
@@ -72,14 +72,14 @@ impl fmt::Debug for ApiServer {
     }
 }
 
-/// What a request comes to.
+/// The response to a request.
 enum Reply {
     Object(u16, Value),
     Watch(Box<Watch>),
 }
 
 impl ApiServer {
-    /// A server with the built-in kinds, those that are defined here, and the namespaces that every cluster has.
+    /// A server with the built-in kinds, the custom resources of these definitions, and the namespaces of every cluster.
     pub fn new(definitions: &[CustomResourceDefinition], now: Now) -> Self {
         let mut kinds = kinds::built_in();
         kinds.extend(definitions.iter().flat_map(Kind::of_definition));
@@ -98,7 +98,7 @@ impl ApiServer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client of it.
+    /// A client of this server.
     pub fn client(&self) -> Client {
         let server = self.clone();
         let service = service_fn(move |request: Request<kube::client::Body>| {
@@ -108,7 +108,7 @@ impl ApiServer {
         Client::new(service, "default")
     }
 
-    /// Watches that ask for an earlier version than the present one are refused from now on, as after a compaction of etcd.
+    /// Forgets the history: watches from an earlier version than the current one are refused, as after a compaction of etcd.
     pub fn compact(&self) {
         self.lock().store.compact();
     }
@@ -118,13 +118,12 @@ impl ApiServer {
         self.lock().store.drop_watches();
     }
 
-    /// The version of what is stored: it grows with every change.
+    /// The current resource version. It grows with every change.
     pub fn version(&self) -> u64 {
         self.lock().store.version()
     }
 
-    /// Stores an object in this collection without a look at it: what a server holds that was written when other rules were in
-    /// force. Whether there is such a collection.
+    /// Stores an object without validation, like an object written under an older schema. Returns whether the collection exists.
     pub fn plant(&self, collection: &str, mut object: Value) -> bool {
         let now = (self.now)();
         let State { kinds, store, created, .. } = &mut *self.lock();
@@ -141,8 +140,7 @@ impl ApiServer {
         true
     }
 
-    /// Asks at once, from inside of the cluster: what comes back is an HTTP code and an object. Nothing is for those who ask so to
-    /// wait for; watches are asked for with [`Self::feed`].
+    /// Answers a request from inside the cluster at once, with an HTTP code and an object. For watches, use [`Self::feed`].
     pub fn ask(&self, method: &Method, path: &str, content_type: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         match self.answer((method, path), ("", content_type), &body) {
@@ -151,8 +149,7 @@ impl ApiServer {
         }
     }
 
-    /// Every object of a collection, and each change of it from now on, as events of a watch. `None` where there is no such
-    /// collection.
+    /// Watches a collection: its current objects, then each change, as watch events. `None` if the collection does not exist.
     pub fn feed(&self, collection: &str) -> Option<UnboundedReceiver<Value>> {
         match self.answer((&Method::GET, &format!("{collection}?watch=true")), ("", ""), &[]) {
             Reply::Watch(watch) => Some(watch.events),
@@ -160,7 +157,7 @@ impl ApiServer {
         }
     }
 
-    /// Where an object is created, from its `apiVersion`, `kind` and namespace; `None` where there is no such kind.
+    /// The path of the collection of an object, from its `apiVersion`, `kind` and namespace. `None` if the kind is unknown.
     pub fn collection(&self, object: &Value) -> Option<String> {
         let state = self.lock();
         let is = |kind: &&Kind| object["apiVersion"] == kind.api_version() && object["kind"] == kind.kind;
@@ -171,7 +168,7 @@ impl ApiServer {
         Some(format!("/{root}/{}/{place}{}", kind.api_version(), kind.plural))
     }
 
-    /// Creates an object from inside of the cluster. Errors: what the server refuses, in its words.
+    /// Creates an object. Errors: the server's message if it refuses the object.
     pub fn create(&self, object: &Value) -> Result<Value, String> {
         let path = self.collection(object).ok_or_else(|| {
             let part = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
@@ -191,22 +188,20 @@ impl ApiServer {
             .map_or_else(|| format!("refused with {code}: {answer}"), str::to_owned))
     }
 
-    /// Deletes what has lost its last owner, and ends the deletion of what waits for its dependents. Returns whether there was
-    /// anything to do.
+    /// Deletes objects whose last owner is gone, and completes foreground deletions. Returns whether anything changed.
     pub fn collect_garbage(&self) -> bool {
         let now = (self.now)();
         let state = &mut *self.lock();
         garbage::collect(&state.kinds, &mut state.store, now)
     }
 
-    /// Answers a request of a client.
+    /// Serves a request of a client.
     pub async fn serve(&self, request: Request<kube::client::Body>) -> Response<Body> {
         self.serve_behind(request, (0, Duration::ZERO)).await
     }
 
-    /// Answers as a server whose caches have not heard of so many changes, and hear of them so much later: of several servers
-    /// any may answer. Who asks for any state at all (version 0) is shown an earlier one; reads and writes of single objects, and
-    /// lists without a version, go to the store itself.
+    /// Serves a request like a replica whose watch cache is `changes` changes behind and receives them `late`. Only watches that
+    /// accept any version (version 0) see the old state. Other requests are answered from the store.
     pub async fn serve_behind(
         &self,
         request: Request<kube::client::Body>,
@@ -243,7 +238,7 @@ impl ApiServer {
                     store::bookmark(&watch.kind, version, watch.partial, false)
                 }
             };
-            // Of what came after the state that it was shown, whoever reads hears late.
+            // The events after the initial state arrive late.
             if watch.told_all && !watch.late.is_zero() {
                 tokio::time::sleep(std::mem::take(&mut watch.late)).await;
             }

@@ -7,7 +7,7 @@ use super::answer::Refusal;
 use super::kinds::Kind;
 use super::pods;
 
-/// What kinds have in common when they are created.
+/// Prepares a new object: metadata, defaults, validation.
 pub(super) fn for_creation(
     kind: &Kind,
     mut object: Value,
@@ -46,7 +46,7 @@ pub(super) fn for_creation(
                 "expectedPods": 0});
         }
         ("", "Node") => {
-            // As kube-apiserver's TaintNodesByCondition admission.
+            // Like kube-apiserver's TaintNodesByCondition admission.
             let taint = json!({"key": poolwright_terms::keys::NOT_READY_TAINT, "effect": "NoSchedule"});
             let mut taints = object["spec"]["taints"].as_array().cloned().unwrap_or_default();
             if !taints.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"]) {
@@ -56,7 +56,7 @@ pub(super) fn for_creation(
             if object["status"].is_null() {
                 object["status"] = json!({});
             }
-            // What Go writes of fields that it has by value.
+            // Go serialises these fields even when they are empty.
             let info = [
                 "architecture",
                 "bootID",
@@ -87,7 +87,7 @@ pub(super) fn for_creation(
     Ok(object)
 }
 
-/// A write through the main door: metadata and what is asked for, not the status.
+/// Prepares an update of the main resource: metadata and spec, not the status.
 pub(super) fn for_update(kind: &Kind, before: &Value, mut object: Value) -> Result<Value, Refusal> {
     keep_metadata(kind, before, &mut object)?;
     if kind.traits.status {
@@ -113,11 +113,11 @@ pub(super) fn for_update(kind: &Kind, before: &Value, mut object: Value) -> Resu
     Ok(object)
 }
 
-/// A write through the subresource `status`.
+/// Prepares an update of the subresource `status`.
 pub(super) fn for_status(kind: &Kind, before: &Value, mut object: Value) -> Result<Value, Refusal> {
     keep_metadata(kind, before, &mut object)?;
     if let Some(custom) = &kind.custom {
-        // Nothing but the status of custom resources, not even labels.
+        // An update of a custom resource's status changes nothing else, not even labels.
         let (object, problems) = custom.with_status(before, object.get_mut("status").map(Value::take));
         refuse(kind, &object, &problems)?;
         return Ok(object);
@@ -126,7 +126,7 @@ pub(super) fn for_status(kind: &Kind, before: &Value, mut object: Value) -> Resu
     Ok(object)
 }
 
-/// What nobody changes, and what must not be wrong about it.
+/// Restores immutable metadata, and refuses new finalizers on an object that is being deleted.
 fn keep_metadata(kind: &Kind, before: &Value, object: &mut Value) -> Result<(), Refusal> {
     let name = before["metadata"]["name"].as_str().unwrap_or_default();
     let known = &before["metadata"];
@@ -177,7 +177,7 @@ fn refuse(kind: &Kind, object: &Value, problems: &[(String, String)]) -> Result<
     if problems.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind, name, problems)) }
 }
 
-/// An object without its status and its metadata: what is asked for.
+/// The object without status and metadata: changes of the rest increase the generation.
 fn asked(object: &Value) -> Value {
     let mut object = object.clone();
     remove(&mut object, "metadata");
@@ -185,7 +185,7 @@ fn asked(object: &Value) -> Value {
     object
 }
 
-/// Maps and lists that are empty are not stored.
+/// Removes empty maps and lists, which are not stored.
 fn drop_empty(metadata: &mut Value) {
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         let empty = match &metadata[field] {
@@ -213,7 +213,7 @@ pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
     }
 }
 
-/// A time as it is written in metadata.
+/// A time in the format of metadata.
 pub(super) fn second(now: Timestamp) -> String {
     Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }

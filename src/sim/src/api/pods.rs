@@ -11,11 +11,11 @@ use super::answer::Refusal;
 use super::kinds::Kind;
 use super::objects::second;
 
-/// Seconds for which pods tolerate that their node is not ready (kube-apiserver's DefaultTolerationSeconds).
+/// Seconds that pods tolerate a node that is not ready (kube-apiserver's DefaultTolerationSeconds).
 const TOLERATED: u32 = 300;
 
-/// Fills in what kube-apiserver does (`pkg/apis/core/v1/defaults.go` and its admission of priorities and
-/// tolerations), as far as scheduling and the life of pods depend on it.
+/// Adds the defaults of kube-apiserver (`pkg/apis/core/v1/defaults.go`, and its admission of priorities and tolerations), as far
+/// as they affect scheduling and the life of pods.
 pub(super) fn complete(pod: &mut Value, now: Timestamp) {
     if !pod["spec"].is_object() {
         pod["spec"] = json!({});
@@ -61,7 +61,7 @@ pub(super) fn complete(pod: &mut Value, now: Timestamp) {
                     container[field] = value;
                 }
             }
-            // What is limited and not asked for is asked for as it is limited.
+            // Limits are the default of requests.
             let limits = container["resources"]["limits"].as_object().cloned().unwrap_or_default();
             for (name, amount) in limits {
                 if container["resources"]["requests"][&name].is_null() {
@@ -104,8 +104,8 @@ fn quality(spec: &Value) -> &'static str {
     }
 }
 
-/// Pods stay as they are asked for, but for a few fields (`ValidatePodUpdate`): images, the deadline (not later), tolerations
-/// (more of them), scheduling gates (fewer).
+/// Checks an update of a pod (`ValidatePodUpdate`). Only these fields may change: images, the deadline (not later), tolerations
+/// (only added), scheduling gates (only removed).
 pub(super) fn check_update(kind: &Kind, before: &Value, after: &Value) -> Result<(), Refusal> {
     let name = before["metadata"]["name"].as_str().unwrap_or_default();
     let list = |pod: &Value, field: &str| pod["spec"][field].as_array().cloned().unwrap_or_default();
@@ -147,7 +147,7 @@ pub(super) fn check_update(kind: &Kind, before: &Value, after: &Value) -> Result
     Ok(())
 }
 
-/// Puts a pod on a node, as the scheduler does.
+/// Binds a pod to a node.
 pub(super) fn bind(kind: &Kind, pod: &Value, binding: &Value, now: Timestamp) -> Result<Value, Refusal> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     let of_binding = Kind { plural: "pods/binding".to_owned(), ..kind.clone() };
@@ -184,8 +184,8 @@ pub(super) fn is_finished(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
-/// Whether a pod that is not ready may be evicted without taking from its budget: always, or as long as enough others are
-/// healthy (`unhealthyPodEvictionPolicy`).
+/// Whether the eviction of this pod needs no disruption of its budget, because the pod is not ready. With the policy
+/// `IfHealthyBudget`, enough other pods must be healthy (`unhealthyPodEvictionPolicy`).
 pub(super) fn is_free_to_go(pod: &Value, budget: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     let ready = conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "True");
@@ -194,7 +194,7 @@ pub(super) fn is_free_to_go(pod: &Value, budget: &Value) -> bool {
     !ready && (healthy || budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow")
 }
 
-/// How many seconds a pod has to end: none where nothing runs.
+/// The grace period of a pod in seconds: 0 if nothing runs.
 pub(super) fn grace(pod: &Value, asked: Option<i64>) -> i64 {
     if is_finished(pod) || pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
         return 0;
@@ -203,7 +203,7 @@ pub(super) fn grace(pod: &Value, asked: Option<i64>) -> i64 {
     asked.unwrap_or(own).max(0)
 }
 
-/// A pod that is being deleted: until when it may run.
+/// The pod with a deletion timestamp and this grace period.
 pub(super) fn deleting(pod: &Value, grace: i64, now: Timestamp) -> Value {
     let mut pod = pod.clone();
     let until = now.checked_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
@@ -212,7 +212,7 @@ pub(super) fn deleting(pod: &Value, grace: i64, now: Timestamp) -> Value {
     pod
 }
 
-/// Whether a PodDisruptionBudget is about a pod; an empty selector is about all of its namespace, none about none.
+/// Whether a PodDisruptionBudget selects a pod. An empty selector selects all pods of the namespace, a missing one none.
 pub(super) fn is_budgeted(budget: &Value, pod: &Value) -> bool {
     if budget["metadata"]["namespace"] != pod["metadata"]["namespace"] || budget["spec"]["selector"].is_null()
     {

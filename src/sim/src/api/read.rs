@@ -1,4 +1,4 @@
-//! Reading: one object, lists in pages, and the beginning of watches.
+//! Reading: single objects, lists in pages, and the start of watches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::route::{Query, Target};
 use super::select::Filter;
 use super::store::{Store, Subject, bookmark, metadata_of};
 
-/// Lists that somebody reads in pages: what is left of them, as it was when they began.
+/// Lists that clients read in pages: the items left, as they were when the list began.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     lists: BTreeMap<String, Page>,
@@ -27,34 +27,34 @@ struct Page {
     rest: Vec<Arc<Value>>,
 }
 
-/// Lists that are remembered; the oldest is forgotten first, as the history that they are read from is in etcd.
+/// The number of paged lists kept. The oldest is dropped first, like compacted history in etcd.
 const MOST_LISTS: usize = 1_000;
 
-/// A watch that began.
+/// An open watch.
 pub(super) struct Watch {
     pub events: UnboundedReceiver<Value>,
     pub kind: Kind,
     pub partial: bool,
-    /// Whether it is told from time to time how far it is.
+    /// Whether the client wants bookmarks.
     pub bookmarks: bool,
-    /// It ends after so many seconds.
+    /// The timeout of the watch, in seconds.
     pub seconds: u64,
-    /// How long the server is behind, for the events after the first state.
+    /// The delay of events after the initial state.
     pub late: Duration,
-    /// Whether the whole first state was told.
+    /// Whether the whole initial state was sent.
     pub told_all: bool,
 }
 
-/// How far a server is behind that answers from a cache.
+/// The staleness of a watch cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Behind {
-    /// So many changes.
+    /// The number of changes that the cache is behind.
     pub changes: u64,
-    /// And hears of them so much later.
+    /// The delay until it receives them.
     pub late: Duration,
 }
 
-/// Whether metadata alone is asked for.
+/// Whether the client wants metadata only.
 pub(super) fn is_partial(accept: &str) -> bool {
     accept.contains("as=PartialObjectMetadata")
 }
@@ -111,7 +111,7 @@ pub(super) fn list(
     Ok((200, json!({"kind": list, "apiVersion": of, "metadata": metadata, "items": items})))
 }
 
-/// Items of lists of built-in kinds do not repeat what kind they are.
+/// Omits kind and version: a list of a built-in kind does not repeat them in its items.
 fn in_list(kind: &Kind, object: &Value) -> Value {
     let mut object = object.clone();
     if kind.custom.is_none()
@@ -123,7 +123,7 @@ fn in_list(kind: &Kind, object: &Value) -> Value {
     object
 }
 
-/// A state that is not there yet nobody can be shown.
+/// The resource version of a request. A version that the server has not reached yet is refused.
 fn wait_for(store: &Store, query: &Query) -> Result<Option<u64>, Refusal> {
     let Some(text) = query.text("resourceVersion").filter(|text| *text != "0") else { return Ok(None) };
     let version: u64 = text.parse().map_err(|_| {
@@ -165,11 +165,11 @@ pub(super) fn watch(
         return Err(refusal);
     }
     let partial = is_partial(accept);
-    // Without a version a watch begins with what is there, with the version 0 as well.
+    // A watch without a version starts with the current state; so does one with version 0.
     let since = since.filter(|_| !initial);
     let subject = Subject { kind: target.index, filter, partial };
     let seconds = query.text("timeoutSeconds").and_then(|text| text.parse().ok()).unwrap_or(1_800);
-    // Only who asks for any state at all may be shown one that was.
+    // Only a request that accepts any version may see an old state.
     let any = initial && query.text("resourceVersion") == Some("0");
     if any && behind.changes > 0 {
         let version = store.version_before(behind.changes);
@@ -185,7 +185,7 @@ pub(super) fn watch(
         });
     }
     let end = initial.then(|| bookmark(kind, store.version(), partial, true));
-    // As in Kubernetes, what is wrong with the version of a watch is told in the watch.
+    // Like Kubernetes, reports an error of the version inside the watch.
     let events = store.watch(subject, since, end).unwrap_or_else(|refusal| {
         let (sender, events) = unbounded();
         let _ = sender.unbounded_send(json!({"type": "ERROR", "object": refusal.object()}));

@@ -8,11 +8,11 @@ use percent_encoding::percent_decode_str;
 use super::answer::Refusal;
 use super::kinds::Kind;
 
-/// A path of the API, taken apart.
+/// The parts of an API path.
 #[derive(Debug)]
 pub(super) struct Target<'k> {
     pub kind: &'k Kind,
-    /// Its place in the list of kinds.
+    /// The index of the kind in the list of kinds.
     pub index: usize,
     pub namespace: Option<String>,
     pub name: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Target<'k> {
 }
 
 impl Target<'_> {
-    /// The object itself, where this is one of its subresources.
+    /// The same target without its subresource.
     pub fn main(&self) -> Self {
         let Self { kind, index, namespace, name, .. } = self;
         Self { kind, index: *index, namespace: namespace.clone(), name: name.clone(), subresource: None }
@@ -30,23 +30,23 @@ impl Target<'_> {
         self.name.as_deref().ok_or_else(Refusal::method_not_allowed)
     }
 
-    /// Where an object is stored.
+    /// The key of the object in the store.
     pub fn key(&self) -> Result<Key, Refusal> {
         let namespace = self.namespace.clone().unwrap_or_default();
         Ok(Key { kind: self.index, namespace, name: self.name()?.to_owned() })
     }
 }
 
-/// Where an object is stored.
+/// The key of an object in the store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub kind: usize,
-    /// Empty where objects have none.
+    /// Empty for a cluster-scoped object.
     pub namespace: String,
     pub name: String,
 }
 
-/// Parameters of a request's query.
+/// The query parameters of a request.
 #[derive(Debug, Default)]
 pub(super) struct Query(BTreeMap<String, String>);
 
@@ -64,7 +64,7 @@ impl Query {
         matches!(self.text(name), Some("true" | "1"))
     }
 
-    /// Whether nothing is to be stored.
+    /// Whether nothing is stored.
     pub fn dry_run(&self) -> bool {
         self.text("dryRun") == Some("All")
     }
@@ -74,7 +74,7 @@ fn decode(part: &str) -> String {
     percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
-/// Finds what a path is about.
+/// Finds the kind and object of a path.
 pub(super) fn route<'k>(kinds: &'k [Kind], path: &str) -> Result<Target<'k>, Refusal> {
     let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decode).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -84,7 +84,7 @@ pub(super) fn route<'k>(kinds: &'k [Kind], path: &str) -> Result<Target<'k>, Ref
         _ => return Err(Refusal::nowhere()),
     };
     let (namespace, rest) = match rest {
-        // A namespace is an object, too.
+        // A namespace is itself an object.
         ["namespaces", namespace, rest @ ..]
             if !rest.is_empty() && !matches!(rest[0], "status" | "finalize") =>
         {

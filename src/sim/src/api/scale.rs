@@ -6,7 +6,7 @@ use super::answer::Refusal;
 use super::kinds::Kind;
 use super::objects;
 
-/// Whether a kind has it. ReplicationControllers have it too, and nobody here scales one.
+/// Whether a kind has the subresource. ReplicationControllers are left out, because nothing here scales one.
 pub(super) fn has(kind: &Kind) -> bool {
     kind.group == "apps" && ["Deployment", "ReplicaSet", "StatefulSet"].contains(&kind.kind.as_str())
 }
@@ -20,7 +20,7 @@ pub(super) fn of(workload: &Value) -> Value {
     }
     let count = |part: &str| workload[part]["replicas"].as_i64().unwrap_or(0);
     let mut spec = json!({});
-    // As Go writes a number that may be left out.
+    // Go omits an empty number.
     if count("spec") != 0 {
         spec["replicas"] = json!(count("spec"));
     }
@@ -28,7 +28,7 @@ pub(super) fn of(workload: &Value) -> Value {
         "status": {"replicas": count("status"), "selector": selector(&workload["spec"]["selector"])}})
 }
 
-/// What becomes of a workload by a scale that was sent for it.
+/// Applies a Scale that a client sent to a workload.
 pub(super) fn apply(kind: &Kind, workload: &Value, scale: &Value) -> Result<Value, Refusal> {
     let name = workload["metadata"]["name"].as_str().unwrap_or_default();
     let wrong = |field: &str, wanted: &str| scale[field].as_str().is_some_and(|own| own != wanted);
@@ -60,7 +60,7 @@ pub(super) fn apply(kind: &Kind, workload: &Value, scale: &Value) -> Result<Valu
     Ok(changed)
 }
 
-/// A selector in one line, as `kubectl get -l` takes it.
+/// A selector in the format of `kubectl get -l`.
 fn selector(selector: &Value) -> String {
     let mut terms: Vec<(String, String)> = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
@@ -80,7 +80,7 @@ fn selector(selector: &Value) -> String {
         };
         terms.push((key.to_owned(), term));
     }
-    // By the key alone, labels before expressions (`labels.Requirements`).
+    // Sorted by key alone, labels before expressions (`labels.Requirements`).
     terms.sort_by(|(one, _), (other, _)| one.cmp(other));
     terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
 }

@@ -9,7 +9,7 @@ use super::answer::Refusal;
 use super::kinds::Kind;
 use super::route::Query;
 
-/// Which objects a list or a watch is about.
+/// The selectors of a list or a watch.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     namespace: Option<String>,
@@ -26,8 +26,8 @@ struct Field {
     equal: bool,
 }
 
-/// Fields of pods that can be selected by, besides name and namespace; an absent value is the empty one.
-/// (`pkg/apis/core/v1/conversion.go`)
+/// The fields of pods that field selectors support besides name and namespace. An absent value equals the empty one
+/// (`pkg/apis/core/v1/conversion.go`).
 const POD_FIELDS: [&str; 7] = [
     "spec.nodeName",
     "spec.restartPolicy",
@@ -63,7 +63,7 @@ impl Filter {
         Ok(Self { namespace, name: None, labels: labels.transpose()?, fields })
     }
 
-    /// Whether it is about all objects of the kind, or of the namespace.
+    /// Whether it selects all objects of the kind or namespace.
     pub fn is_plain(&self) -> bool {
         self.labels.is_none() && self.fields.is_empty()
     }
@@ -104,13 +104,13 @@ impl Field {
     }
 }
 
-/// A label selector as it is written in queries: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+/// Parses a label selector of a query: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 fn labels(text: &str) -> Result<Selector, Refusal> {
     let unreadable = |part: &str| Refusal::bad_request(format!("unable to parse requirement: `{part}`"));
     let mut all = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
-        // A comma within brackets parts values.
+        // A comma in brackets separates values, not requirements.
         let open = rest.find('(').filter(|at| rest.find(',').is_none_or(|comma| *at < comma));
         let end = match open {
             Some(open) => rest[open..].find(')').map(|at| open + at + 1).ok_or_else(|| unreadable(rest))?,

@@ -17,17 +17,17 @@ struct Change {
     version: u64,
     key: Key,
     before: Option<Arc<Value>>,
-    /// As it is from then on; its last state where it was deleted.
+    /// The new state, or the last state of a deleted object.
     after: Arc<Value>,
     deleted: bool,
 }
 
-/// What one watch is about.
+/// The objects that a watch selects.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub kind: usize,
     pub filter: Filter,
-    /// Whether only metadata is wanted.
+    /// Whether events contain metadata only.
     pub partial: bool,
 }
 
@@ -37,21 +37,21 @@ struct Watcher {
     events: UnboundedSender<Value>,
 }
 
-/// Everything that is stored.
+/// All stored objects and their history.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     objects: BTreeMap<Key, Arc<Value>>,
     version: u64,
     history: VecDeque<Change>,
-    /// Watches from earlier versions than this are refused.
+    /// The oldest version from which a watch can start.
     compacted: u64,
-    /// How many changes are kept at most.
+    /// The maximum length of the history.
     keep: usize,
     watchers: Vec<Watcher>,
 }
 
 impl Store {
-    /// An empty one whose watches can go back so many changes.
+    /// An empty store that keeps this many changes.
     pub fn new(keep: usize) -> Self {
         Self { keep, ..Self::default() }
     }
@@ -75,7 +75,7 @@ impl Store {
         self.objects.iter()
     }
 
-    /// Stores an object in its new version.
+    /// Stores an object with a new resource version.
     pub fn put(&mut self, key: &Key, mut object: Value) -> Arc<Value> {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
@@ -85,7 +85,7 @@ impl Store {
         object
     }
 
-    /// Takes an object away. What watches are told, and what is returned, is what was stored last.
+    /// Removes an object. Watches and the caller get its last stored state.
     pub fn remove(&mut self, key: &Key) -> Option<Arc<Value>> {
         let before = self.objects.remove(key)?;
         self.version += 1;
@@ -100,7 +100,7 @@ impl Store {
         let change = Change { version: self.version, key: key.clone(), before, after, deleted };
         self.watchers.retain(|watcher| {
             if let Some(event) = event(&change, &watcher.subject) {
-                // A watch that nobody reads any more has ended.
+                // A closed channel means that the client ended the watch.
                 return watcher.events.unbounded_send(event).is_ok();
             }
             !watcher.events.is_closed()
@@ -117,19 +117,18 @@ impl Store {
         }
     }
 
-    /// Forgets the whole history: watches from any earlier version must begin anew.
+    /// Forgets the history: a watch from an earlier version must list again.
     pub fn compact(&mut self) {
         self.history.clear();
         self.compacted = self.version;
     }
 
-    /// Ends all watches, as an API server that restarts.
+    /// Ends all watches, like a restart of the API server.
     pub fn drop_watches(&mut self) {
         self.watchers.clear();
     }
 
-    /// Everything that there is of a kind, as it was at an earlier version that is not forgotten yet: what a server shows whose
-    /// cache has not heard of later changes.
+    /// The objects of a kind at an earlier version, as far as the history goes back. This is what a stale watch cache serves.
     pub fn at(&self, kind: usize, version: u64) -> Vec<Arc<Value>> {
         let mut then: BTreeMap<&Key, &Arc<Value>> = self.of_kind(kind).collect();
         let later = self.history.iter().rev().take_while(|change| change.version > version);
@@ -142,12 +141,12 @@ impl Store {
         then.into_values().cloned().collect()
     }
 
-    /// The version that was the present one so many changes ago, as far as they are not forgotten.
+    /// The version this many changes ago, as far as the history goes back.
     pub fn version_before(&self, changes: u64) -> u64 {
         self.version.saturating_sub(changes).max(self.compacted)
     }
 
-    /// All that there was of a subject at a version, then `end`, then what happened since.
+    /// Sends the objects at a version, then `end`, then all later changes.
     pub fn watch_from(&mut self, subject: Subject, version: u64, end: Value) -> UnboundedReceiver<Value> {
         let (sender, events) = unbounded();
         let then = self.at(subject.kind, version);
@@ -161,7 +160,7 @@ impl Store {
         events
     }
 
-    /// Everything that happens to a subject after a version. Where it is `None`, all that there is comes first, then `end`.
+    /// Sends all changes after a version. If `version` is `None`, sends all current objects first, then `end`.
     pub fn watch(
         &mut self,
         subject: Subject,
@@ -185,7 +184,7 @@ impl Store {
             }
         };
         for event in first.into_iter().chain(end) {
-            // The receiver is in our hands.
+            // This cannot fail: the receiver is open.
             let _ = sender.unbounded_send(event);
         }
         self.watchers.push(Watcher { subject, events: sender });
@@ -193,7 +192,7 @@ impl Store {
     }
 }
 
-/// What a watch hears of a change: an object that comes to match is added to it, one that does no longer is deleted.
+/// The watch event of a change. An object that starts to match the filter is added, one that no longer matches is deleted.
 fn event(change: &Change, subject: &Subject) -> Option<Value> {
     if change.key.kind != subject.kind {
         return None;

@@ -12,15 +12,15 @@ use super::route::{Key, Query, Target};
 use super::store::Store;
 use super::{objects, pods, scale};
 
-/// What a write needs besides the store.
+/// The state that a write needs.
 pub(super) struct Writing<'a> {
     pub store: &'a mut Store,
-    /// How many objects were ever created.
+    /// The number of objects ever created.
     pub created: &'a mut u64,
     pub now: Timestamp,
-    /// Where namespaces are in the list of kinds.
+    /// The index of the kind Namespace.
     pub namespaces: usize,
-    /// Where budgets for disruption are.
+    /// The index of the kind PodDisruptionBudget.
     pub budgets: usize,
 }
 
@@ -130,7 +130,7 @@ impl Writing<'_> {
         self.change(target, query, &before, changed)
     }
 
-    /// Changes how many replicas a workload is to have, to what `sent` makes of the scale that it has.
+    /// Changes the replicas of a workload. `sent` receives the current Scale and returns the new one.
     pub fn rescale(
         &mut self,
         target: &Target<'_>,
@@ -148,7 +148,7 @@ impl Writing<'_> {
         self.store.get(key).cloned().ok_or_else(|| Refusal::not_found(kind, &key.name))
     }
 
-    /// Stores what has become of an object, if anything has.
+    /// Stores the changed object, if it changed.
     fn change(&mut self, target: &Target<'_>, query: &Query, before: &Value, object: Value) -> Answer {
         let (kind, key) = (target.kind, target.key()?);
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -214,7 +214,7 @@ impl Writing<'_> {
         Ok((200, if gone { success(200, deleted(kind, &left)) } else { left.as_ref().clone() }))
     }
 
-    /// Asks for a pod to be deleted, as far as the budgets for its disruption allow it.
+    /// Evicts a pod if its PodDisruptionBudgets allow it.
     pub fn evict(&mut self, target: &Target<'_>, query: &Query, eviction: &Value) -> Answer {
         let (kind, key) = (target.kind, target.key()?);
         let pod = self.there(kind, &key)?;
@@ -285,7 +285,7 @@ impl Writing<'_> {
     }
 }
 
-/// What is sent must be of the kind that the path says.
+/// Checks that the kind in the body matches the path.
 fn check_kind(kind: &Kind, object: &Value) -> Result<(), Refusal> {
     if !object.is_object() {
         return Err(Refusal::bad_request("the object provided is unrecognized (must be of type object)"));
@@ -301,7 +301,7 @@ fn check_kind(kind: &Kind, object: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Names are DNS subdomains (RFC 1123).
+/// Checks that a name is a DNS subdomain (RFC 1123).
 fn check_name(kind: &Kind, name: &str) -> Result<(), Refusal> {
     if name.is_empty() {
         let field =
@@ -323,12 +323,12 @@ fn check_name(kind: &Kind, name: &str) -> Result<(), Refusal> {
     Err(Refusal::invalid(kind, name, &[("metadata.name".to_owned(), sentence)]))
 }
 
-/// A UID that tells how many objects there were before.
+/// A UID made from the number of objects created before.
 fn uid(number: u64) -> String {
     format!("00000000-0000-4000-8000-{number:012x}")
 }
 
-/// The end of a name that is generated: five letters of those that Kubernetes uses, another for every number.
+/// The suffix of a generated name: five letters from Kubernetes' alphabet, different for each number.
 fn suffix(number: u64) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let base = LETTERS.len() as u64;

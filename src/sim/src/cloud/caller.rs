@@ -1,4 +1,4 @@
-//! Calls of the cloud, with their accidents.
+//! Calls of the cloud, with faults.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,15 +19,15 @@ use crate::dice::Dice;
 use crate::run::Sabotage;
 use crate::wire::Process;
 
-/// The cloud as one process calls it.
+/// The cloud, as one process calls it.
 pub struct CloudOf {
     /// The cloud.
     pub cloud: Arc<Cloud>,
-    /// The kinds of node class that it launches with.
+    /// The kinds of node class that it supports.
     pub kinds: Vec<NodeClassKind>,
-    /// Who calls.
+    /// The process that calls.
     pub process: Arc<Process>,
-    /// What is wrong with who calls.
+    /// A bug of the controller, to test the rules.
     pub sabotage: Option<Sabotage>,
 }
 
@@ -40,7 +40,7 @@ enum Fate {
 }
 
 impl CloudOf {
-    /// Makes a call, with whatever goes wrong. It goes on when the caller is gone.
+    /// Makes a call, with faults. The call continues if the caller is gone.
     async fn call<T: Send + 'static>(
         &self,
         what: &'static str,

@@ -1,4 +1,4 @@
-//! Machines and their defects.
+//! Machines and their faults.
 
 use std::time::Duration;
 
@@ -9,57 +9,57 @@ use poolwright_terms::CapacityType;
 use crate::accidents::{Accidents, Site, one_of, span};
 use crate::dice::Dice;
 
-/// From an order to a node that joins.
+/// Milliseconds from the launch until the node joins.
 const JOINS: (u64, u64) = (20_000, 150_000);
-/// From a launch to a list that shows it, where it does not at once.
+/// Milliseconds from the launch until listings contain an instance that they omit at first.
 const UNLISTED: (u64, u64) = (5_000, 40_000);
-/// From a launch to the end of an instance that ends by itself.
+/// Milliseconds from the launch until an instance with a fault ends.
 const ENDS: (u64, u64) = (30_000, 1_200_000);
 
 /// A machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// As it is listed.
+    /// The instance in listings.
     pub instance: Instance,
-    /// What its node carries.
+    /// The launch request.
     pub request: LaunchRequest,
-    /// What it costs.
+    /// The price per hour.
     pub price: Option<UsdPerHour>,
-    /// When its node joins; `None` when it never does.
+    /// When its node joins, in world time; `None` if it never does.
     pub joins: Option<Duration>,
-    /// GPUs that its node does not have.
+    /// The number of GPUs that its node lacks.
     pub lacks: u64,
-    /// When it ends by itself: it dies, or the cloud takes it back.
+    /// When it fails or the cloud interrupts it, in world time.
     pub dies: Option<Duration>,
-    /// When its node is told that it ends, and how.
+    /// When the cloud gives notice on the node, and how.
     pub notice: Option<(Duration, Notice)>,
-    /// Not listed before this.
+    /// Listings omit it before this time.
     pub(super) listed_from: Duration,
-    /// When it was launched.
+    /// When it was launched, in world time.
     pub launched: Duration,
-    /// When it is gone, once it was terminated.
+    /// When it is gone, after its termination began.
     pub gone: Option<Duration>,
 }
 
-/// How a cloud says that it takes a machine back.
+/// How a cloud gives notice of an interruption on the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Two minutes before, as AWS does: what watches for it there closes the node, and pods go on until they end with it.
+    /// As AWS, two minutes before: a termination handler taints the node, and pods run until the instance ends.
     /// <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html>
     Closes,
-    /// Half a minute before, as Google does: the kubelet ends its pods, and the node is not ready any more.
+    /// As Google, half a minute before: the kubelet ends its pods, and the node is no longer ready.
     /// <https://docs.cloud.google.com/compute/docs/instances/spot>
     ShutsDown,
 }
 
 impl Notice {
-    /// What clouds do in this zone.
+    /// The kind of notice in this zone.
     fn of(zone: &str) -> Self {
-        // Google's are not called as AWS's are: `us-central1`, `us-east-1a`.
+        // AWS zones have two hyphens (`us-east-1a`), the Google zone of these worlds has one (`us-central1`).
         if zone.matches('-').count() > 1 { Self::Closes } else { Self::ShutsDown }
     }
 
-    /// How long before the end.
+    /// The time between notice and end.
     pub const fn ahead(self) -> Duration {
         match self {
             Self::Closes => Duration::from_mins(2),
@@ -78,7 +78,7 @@ enum Flaw {
 }
 
 impl Machine {
-    /// One that is launched now, with what is wrong with it. `dice` are its own.
+    /// A newly launched machine, perhaps with a fault. `dice` are its own.
     pub(super) fn launched(
         instance: Instance,
         request: LaunchRequest,
@@ -101,7 +101,7 @@ impl Machine {
                 ],
             )?;
             let (ends, listed) = (span(dice, ENDS.0, ENDS.1), span(dice, UNLISTED.0, UNLISTED.1));
-            // One in three is taken without a word.
+            // One interruption in three comes without notice.
             Some((flaw, now + ends, now + listed, dice.per_mille(667)))
         });
         let is = |kind: Flaw| flaw.filter(|(flaw, ..)| *flaw == kind);

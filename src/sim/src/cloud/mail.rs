@@ -1,4 +1,4 @@
-//! The interruption queue of the cloud. It delivers late, repeats messages, and forgets those that were acknowledged.
+//! The interruption queue of the cloud. It delivers late, repeats messages, and drops acknowledged ones.
 
 use std::time::Duration;
 
@@ -9,35 +9,35 @@ use poolwright_terms::InterruptionKind;
 use crate::accidents::span;
 use crate::dice::Dice;
 
-/// From something that is said to somebody who can hear it.
+/// Milliseconds from a notice to its delivery.
 const ARRIVES: (u64, u64) = (200, 3_000);
-/// The same, where it is late.
+/// The same for a late message.
 const LATE: (u64, u64) = (10_000, 200_000);
-/// From one that was told and not given back to the next time.
+/// Time until an unacknowledged message is delivered again.
 const AGAIN: Duration = Duration::from_secs(20);
 
-/// A notice on its way.
+/// A message of the interruption queue.
 #[derive(Clone, Debug)]
 pub struct Mail {
-    /// What it says.
-    pub said: Interruption,
+    /// The notice in the message.
+    pub interruption: Interruption,
     /// The provider id of the machine.
     pub provider_id: String,
-    /// When it can be heard next.
+    /// When it is delivered next.
     due: Duration,
-    /// When it was given back.
+    /// When it was acknowledged.
     pub given_back: Option<Duration>,
 }
 
 impl Mail {
-    /// That a machine is taken back at a time, which is certain since another, and can be heard from then on.
+    /// A message that the instance is reclaimed at `ends`. The cloud decides and delivers it at `told`.
     pub(super) fn warning(
         provider_id: &str,
         (told, ends): (Duration, Duration),
         at: &impl Fn(Duration) -> Timestamp,
     ) -> Self {
         Self {
-            said: Interruption {
+            interruption: Interruption {
                 instance: instance_of(provider_id).to_owned(),
                 kind: InterruptionKind::Reclaim,
                 noticed: at(told),
@@ -50,11 +50,12 @@ impl Mail {
         }
     }
 
-    /// That it is likely to be.
+    /// A message that an interruption is likely (rebalance recommendation).
     fn hint(provider_id: &str, said: Duration, at: &impl Fn(Duration) -> Timestamp) -> Self {
         let warning = Self::warning(provider_id, (said, said), at);
-        let said = Interruption { kind: InterruptionKind::Rebalance, deadline: None, ..warning.said };
-        Self { said, ..warning }
+        let interruption =
+            Interruption { kind: InterruptionKind::Rebalance, deadline: None, ..warning.interruption };
+        Self { interruption, ..warning }
     }
 
     fn heard_from(self, due: Duration) -> Self {
@@ -62,7 +63,7 @@ impl Mail {
     }
 }
 
-/// What is said of a machine that is taken back at a time, and since when that is certain.
+/// The messages about an instance that is reclaimed at `ends`. The cloud decides so at `told`.
 pub(super) fn about(
     provider_id: &str,
     (told, ends): (Duration, Duration),
@@ -70,7 +71,8 @@ pub(super) fn about(
     dice: &mut Dice,
 ) -> Vec<Mail> {
     let mut all = Vec::new();
-    // One in three is hinted at before, or at the same time; one in eight is never told of; one in six late, and one in five twice.
+    // One interruption in three has a hint before or at the same time. Of the notices, one in eight is never sent, one in six is
+    // late, and one in five comes twice.
     if dice.per_mille(333) {
         let ahead = span(dice, 0, 600_000);
         let said = told.saturating_sub(ahead);
@@ -89,25 +91,25 @@ pub(super) fn about(
     all
 }
 
-/// When the next of these can be heard.
+/// When the next message is due.
 pub(super) fn next(mail: &[Mail]) -> Option<Duration> {
     mail.iter().filter(|one| one.given_back.is_none()).map(|one| one.due).min()
 }
 
-/// What can be heard now.
+/// The messages that are due now.
 pub(super) fn hear(mail: &mut [Mail], now: Duration) -> Vec<InterruptionMessage> {
     let mut heard = Vec::new();
     for (number, one) in mail.iter_mut().enumerate() {
         if one.given_back.is_none() && one.due <= now {
             one.due = now + AGAIN;
             let receipt = Some(number.to_string());
-            heard.push(InterruptionMessage { receipt, interruptions: vec![one.said.clone()] });
+            heard.push(InterruptionMessage { receipt, interruptions: vec![one.interruption.clone()] });
         }
     }
     heard
 }
 
-/// These do not come again.
+/// Drops acknowledged messages.
 pub(super) fn give_back(mail: &mut [Mail], receipts: &[String], now: Duration) {
     for one in receipts.iter().filter_map(|text| text.parse::<usize>().ok()) {
         if let Some(one) = mail.get_mut(one) {
@@ -116,7 +118,7 @@ pub(super) fn give_back(mail: &mut [Mail], receipts: &[String], now: Duration) {
     }
 }
 
-/// A time of the calendar from one of the world.
+/// Converts world time to calendar time.
 pub(super) fn calendar(now: (Timestamp, Duration)) -> impl Fn(Duration) -> Timestamp {
     move |then| {
         let signed = |length| SignedDuration::try_from(length).unwrap_or_default();

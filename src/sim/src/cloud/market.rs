@@ -1,4 +1,4 @@
-//! The market of the cloud: prices, stock and quotas at each time.
+//! The market of the cloud: prices, stock and quotas over time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use poolwright_terms::CapacityType;
 use super::Machine;
 use crate::accidents::{Accidents, Site, span};
 
-/// How long an offering stays out of stock.
+/// How long an offering stays out of stock, in milliseconds.
 const STOCK_OUT: (u64, u64) = (60_000, 900_000);
-/// How often prices of spot instances may move.
+/// How often spot prices may change.
 const PRICES_MOVE: Duration = Duration::from_mins(10);
-/// By how much, in thousandths of what the catalogue says.
+/// The range of spot prices, in thousandths of the catalogue's price.
 const MOVED: (usize, usize) = (600, 1_500);
 
-/// How many processors of a family may run at a time.
+/// The quota of vCPUs for each family and capacity type.
 pub type Quotas = BTreeMap<(String, CapacityType), u64>;
 
-/// What is sold.
+/// The offerings, their prices and stock.
 #[derive(Debug)]
 pub(super) struct Market {
-    /// As it was in the beginning.
+    /// The catalogue with its initial prices.
     listed: Arc<Catalogue>,
     now: Arc<Catalogue>,
-    /// How often prices could have moved.
+    /// The number of past occasions for a price change.
     moved: u128,
     quotas: Quotas,
-    /// Offerings that are out of stock, until then.
+    /// Offerings out of stock, and until when.
     empty: BTreeMap<OfferingId, Duration>,
 }
 
@@ -39,7 +39,7 @@ impl Market {
         Self { now: listed.clone(), listed, moved: 0, quotas, empty: BTreeMap::new() }
     }
 
-    /// What is sold now.
+    /// The current catalogue.
     pub fn catalogue(&mut self, now: Duration, accidents: &Accidents) -> Arc<Catalogue> {
         let times = now.as_millis() / PRICES_MOVE.as_millis();
         while self.moved < times {
@@ -56,12 +56,12 @@ impl Market {
         self.now.clone()
     }
 
-    /// From now on exactly these are out of stock, for so long.
+    /// Makes exactly these offerings out of stock until this time.
     pub fn set_stock_outs(&mut self, offerings: &[OfferingId], until: Duration) {
         self.empty = offerings.iter().map(|id| (id.clone(), until)).collect();
     }
 
-    /// Why this cannot be had now, if it cannot, beside these machines.
+    /// The reason why an offering cannot be launched now besides these machines, if there is one.
     pub fn refuses<'m>(
         &mut self,
         id: &OfferingId,
@@ -82,7 +82,7 @@ impl Market {
         self.beyond_quota(id, there).map(LaunchError::Quota)
     }
 
-    /// Whether this could be had now, beside these machines, if nothing goes wrong.
+    /// Whether an offering is in stock and within quota now, besides these machines. Future faults aside.
     pub fn has<'m>(&self, id: &OfferingId, there: impl Iterator<Item = &'m Machine>, now: Duration) -> bool {
         self.empty.get(id).is_none_or(|until| *until <= now) && self.beyond_quota(id, there).is_none()
     }
@@ -107,7 +107,7 @@ fn is_spot(offering: &Offering) -> bool {
     offering.id.capacity_type == CapacityType::Spot
 }
 
-/// The same offerings, spot prices so many thousandths of what they were, and always below those on demand.
+/// The catalogue with spot prices scaled by these thousandths. A spot price stays below the on-demand price.
 fn moved(listed: &Catalogue, thousandths: &[usize]) -> Catalogue {
     let mut thousandths = thousandths.iter();
     let offerings = listed.offerings().iter().map(|offering| {

@@ -1,6 +1,6 @@
-//! The cloud behind the provider trait: what it sells, which instances run, and what goes wrong with them.
+//! The simulated cloud behind the provider trait: its offerings, its instances and their faults.
 //!
-//! The cloud ([`Cloud`]) outlives those who call it ([`CloudOf`]), as a real one does.
+//! A [`Cloud`] outlives the processes that call it ([`CloudOf`]), as a real cloud does.
 
 mod caller;
 mod machine;
@@ -33,25 +33,25 @@ use market::Market;
 pub use market::Quotas;
 pub use node_class::{NODE_CLASS_KIND, SIM_NODE_CLASS, kinds};
 
-/// The one that is there in worlds that are drawn.
+/// The name of the node class in generated worlds.
 pub const NODE_CLASS: &str = "all";
 
-/// From a termination to an instance that is gone.
+/// Milliseconds from a termination until the instance is gone.
 const GOES: (u64, u64) = (2_000, 45_000);
 
-/// What happened in the cloud that the rest of the world feels.
+/// A change in the cloud that affects the cluster.
 #[derive(Clone, Debug)]
 pub enum CloudEvent {
     /// An instance was launched.
     Launched(Box<Machine>),
-    /// An instance was told to go, or has died.
+    /// An instance was terminated or has failed.
     Terminated {
-        /// Its id.
+        /// The provider id.
         provider_id: String,
     },
 }
 
-/// The cloud.
+/// The simulated cloud.
 pub struct Cloud {
     market: Mutex<Market>,
     time: Time,
@@ -66,14 +66,14 @@ pub struct Cloud {
 
 #[derive(Default)]
 struct State {
-    /// By idempotency key. What is gone stays: a key is never used twice.
+    /// By idempotency key. Machines that are gone stay, so that no key launches twice.
     machines: BTreeMap<String, Machine>,
-    /// The node classes that there are; any, if `None`.
+    /// The node classes that exist; any, if `None`.
     classes: Option<BTreeSet<String>>,
-    /// Keys of instances that do not go when they are told to.
+    /// Keys of instances that ignore termination.
     held: BTreeSet<String>,
     events: Vec<CloudEvent>,
-    /// What is said of machines, by number.
+    /// Interruption messages, by number.
     mail: Vec<Mail>,
     serial: u64,
     version: u64,
@@ -87,7 +87,7 @@ impl State {
 }
 
 impl Cloud {
-    /// A cloud that sells this, and so much of it.
+    /// A cloud with this catalogue and these quotas.
     pub fn new(
         (catalogue, quotas): (Arc<Catalogue>, Quotas),
         time: Time,
@@ -109,24 +109,24 @@ impl Cloud {
         self.market.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is sold now, and at which prices.
+    /// The current offerings and prices.
     pub fn catalogue(&self) -> Arc<Catalogue> {
         self.market().catalogue(self.time.elapsed(), &self.accidents)
     }
 
-    /// Whether this could be had now, if nothing goes wrong.
+    /// Whether an offering is in stock and within quota now.
     pub fn has(&self, offering: &OfferingId) -> bool {
         let now = self.time.elapsed();
         let state = self.lock();
         self.market().has(offering, state.there(now), now)
     }
 
-    /// From now on exactly these are out of stock, for so long.
+    /// Makes exactly these offerings out of stock for this long.
     pub fn set_stock_outs(&self, offerings: &[OfferingId], length: Duration) {
         self.market().set_stock_outs(offerings, self.time.elapsed() + length);
     }
 
-    /// While held, the instance of this key does not go when it is told to.
+    /// While held, the instance of this key ignores termination.
     pub fn hold(&self, key: &str, held: bool) {
         let now = self.time.elapsed();
         let mut state = self.lock();
@@ -140,22 +140,22 @@ impl Cloud {
         }
     }
 
-    /// What happened since the last time.
+    /// The events since the last call.
     pub fn events(&self) -> Vec<CloudEvent> {
         std::mem::take(&mut self.lock().events)
     }
 
-    /// Returns when something happened.
+    /// Returns when there is a new event.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// What was said of machines, and what became of it.
+    /// All interruption messages and when they were acknowledged.
     pub fn mail(&self) -> Vec<Mail> {
         self.lock().mail.clone()
     }
 
-    /// Has it said that the machine of this instance is taken back in two minutes.
+    /// Sends an interruption notice for this instance, two minutes before its end.
     pub fn interrupt(&self, provider_id: &str) {
         let now = self.time.elapsed();
         let calendar = mail::calendar((self.time.now(), now));
@@ -164,7 +164,7 @@ impl Cloud {
         self.posted.notify_waiters();
     }
 
-    /// Returns when something can be heard.
+    /// Returns when a message is due.
     async fn mail_is_due(&self) {
         loop {
             let posted = self.posted.notified();
@@ -196,7 +196,7 @@ impl Cloud {
         mail::give_back(&mut self.lock().mail, receipts, now);
     }
 
-    /// How often something has changed here.
+    /// The number of changes so far.
     pub fn version(&self) -> u64 {
         self.lock().version
     }
@@ -219,19 +219,19 @@ impl Cloud {
         self.lock().machines.get(key).filter(|one| one.gone.is_none()).cloned()
     }
 
-    /// Labels that the node of this offering carries.
+    /// The labels of a node of this offering.
     pub fn labels_of(&self, offering: &OfferingId) -> BTreeMap<String, String> {
         let catalogue = self.catalogue();
         catalogue.offering(offering).map(|found| catalogue.node_labels(found)).unwrap_or_default()
     }
 
-    /// When an instance that was told to go is gone.
+    /// When a terminated instance is gone.
     pub fn gone_at(&self, provider_id: &str) -> Option<Duration> {
         let state = self.lock();
         state.machines.values().find(|one| one.instance.provider_id == provider_id)?.gone
     }
 
-    /// An instance dies by itself.
+    /// Makes an instance fail.
     pub fn die(&self, provider_id: &str) {
         let now = self.time.elapsed();
         let mut state = self.lock();
@@ -246,12 +246,12 @@ impl Cloud {
         self.changed.notify_one();
     }
 
-    /// From now on there are these node classes alone.
+    /// Makes these the only node classes.
     pub fn know_only(&self, classes: &[&str]) {
         self.lock().classes = Some(classes.iter().map(|name| (*name).to_owned()).collect());
     }
 
-    /// Whether it can launch with this.
+    /// Checks that the node class exists.
     fn check(&self, class: &NodeClassRef) -> Result<(), ProviderError> {
         let NodeClassRef { kind, name, .. } = class;
         if self.lock().classes.as_ref().is_none_or(|classes| classes.contains(name)) {
@@ -284,7 +284,7 @@ impl Cloud {
                 let message = format!("{id} is not sold: correct the order");
                 return Err(ProviderError::Invalid(message).into());
             };
-            // A machine that is being given back counts until it is gone.
+            // A terminating machine counts against the quota until it is gone.
             if let Some(error) = self.market().refuses(id, state.there(now), now, &self.accidents) {
                 failed.push(FailedOffering { offering: id.clone(), error });
                 continue;

@@ -1,4 +1,4 @@
-//! The node class of the simulated cloud. Every object of it sells everything that the cloud sells.
+//! The node class of the simulated cloud. Every node class sells all offerings of the cloud.
 
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use poolwright_api::strict;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[kube(group = "poolwright.dev", version = "v1alpha1", kind = "SimNodeClass", plural = "simnodeclasses")]
 pub struct SimNodeClassSpec {}
 
-/// The kind of node class that worlds have, unless they are given others.
+/// The default kind of node class of a world.
 pub const NODE_CLASS_KIND: &str = "SimNodeClass";
 
 /// SimNodeClass.

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::{Cluster, condition, pod_path};
 use crate::cloud::Notice;
 
-/// The taint with which a cloud's handler of interruptions closes a node.
+/// The taint with which a cloud's termination handler closes a node.
 const INTERRUPTED: &str = "node-termination-handler/interrupted";
 
 impl Cluster {
-    /// The cloud says that it takes the machine of this key back.
+    /// Delivers the cloud's notice for the machine of this key to its node.
     pub(super) fn warn(&mut self, key: &str) {
         let Some(machine) = self.cloud.running(key) else { return };
         let Some((_, notice)) = machine.notice else { return };
@@ -30,7 +30,7 @@ impl Cluster {
         self.add_taint(node, &json!({"key": INTERRUPTED, "effect": "NoSchedule"}));
     }
 
-    /// The kubelet says that its node is not ready and ends its pods (`GracefulNodeShutdown`); the node controller closes it.
+    /// The kubelet makes its node not ready and ends its pods (`GracefulNodeShutdown`); the node controller taints it.
     fn shut_down(&mut self, node: &str) {
         let words = "node is shutting down";
         let ready = condition("Ready", "False", "KubeletNotReady", words, self.time.now());

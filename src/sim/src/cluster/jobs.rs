@@ -1,4 +1,5 @@
-//! Workloads: Jobs whose pods run for a time and are recreated when lost; ReplicaSets that scale to zero after a time.
+//! Workloads: Jobs whose pods run for a time and are recreated when they are lost, and ReplicaSets that scale to zero after a
+//! time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,42 +11,42 @@ use serde_json::{Value, json};
 
 use super::{Cluster, Due, pod_path};
 
-/// From a Job to each of its pods.
+/// Milliseconds from the creation of a Job to that of each pod.
 const MADE: (u64, u64) = (10, 5_000);
-/// From a lost pod to the next.
+/// Milliseconds from the loss of a pod to its replacement.
 const MADE_AGAIN: (u64, u64) = (500, 15_000);
 
-/// From the failure of a pod to its deletion, after which the next is made.
+/// Milliseconds from the failure of a pod to its deletion, after which its replacement is created.
 const FORGOTTEN: (u64, u64) = (100, 10_000);
 
-/// A Job to come.
+/// A future Job or ReplicaSet.
 #[derive(Clone, Debug)]
 pub struct JobPlan {
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its namespace.
     pub namespace: String,
-    /// Labels of each pod, besides the one that names the Job.
+    /// Labels of each pod, besides the label with the Job's name.
     pub labels: BTreeMap<String, String>,
-    /// When it is made.
+    /// When it is created, in world time.
     pub arrives: Duration,
-    /// How many pods it has.
+    /// The number of pods.
     pub pods: u32,
     /// `spec` of each pod.
     pub spec: Value,
-    /// How long each works; for ever if `None`.
+    /// The run time of each pod; `None` runs for ever.
     pub length: Option<Duration>,
-    /// How long its pods are held by a gate from when they are made, if they are.
+    /// How long a scheduling gate holds its pods after their creation; `None` for no gate.
     pub gated: Option<Duration>,
-    /// Whether its pods say that they are not to be disturbed.
+    /// Whether its pods have the annotation do-not-disrupt.
     pub protected: bool,
-    /// How many of its pods a PodDisruptionBudget wants to be there, if it has one.
+    /// `minAvailable` of its PodDisruptionBudget, if it has one.
     pub at_least: Option<u32>,
-    /// How long it is kept when it is done (`ttlSecondsAfterFinished`); for ever if `None`.
+    /// How long it is kept after completion (`ttlSecondsAfterFinished`); for ever if `None`.
     pub kept: Option<Duration>,
-    /// Whether nothing that is sold takes its pods: nobody waits for it to be done.
+    /// Whether no offering fits its pods. The world does not wait for such work.
     pub never: bool,
-    /// Whether it is a ReplicaSet: its pods run until it is made smaller to nothing, when each would have done its work twice over.
+    /// Whether it is a ReplicaSet. Its pods run until it is scaled to zero, after twice the run time of a pod.
     pub is_set: bool,
 }
 
@@ -55,7 +56,7 @@ impl JobPlan {
     }
 }
 
-/// A Job.
+/// A Job or ReplicaSet that exists.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub plan: JobPlan,
@@ -76,7 +77,7 @@ impl Job {
         labels
     }
 
-    /// Whether all of its pods have done their work.
+    /// Whether all of its pods have completed.
     pub fn is_done(&self) -> bool {
         self.done.len() == self.plan.pods as usize
     }
@@ -88,7 +89,7 @@ impl Job {
 }
 
 impl Cluster {
-    /// Whether all work that was to come is done.
+    /// Whether all work is done, except work that fits no offering.
     pub fn is_all_done(&self) -> bool {
         self.jobs.iter().all(|job| job.is_done() || job.plan.never)
     }
@@ -153,7 +154,7 @@ impl Cluster {
         self.tell(number);
     }
 
-    /// The gates of a pod are lifted.
+    /// Removes the scheduling gates of a pod.
     pub(super) fn free(&self, key: &PodKey, uid: &str) {
         if self.pod(key, uid).is_some() {
             let free = json!({"metadata": {"uid": uid}, "spec": {"schedulingGates": null}});
@@ -163,7 +164,7 @@ impl Cluster {
         }
     }
 
-    /// A ReplicaSet is made smaller to nothing: its pods go.
+    /// Scales a ReplicaSet to zero and deletes its pods.
     pub(super) fn shrink(&mut self, number: usize) {
         let job = &mut self.jobs[number];
         job.done = (0..job.plan.pods).collect();
@@ -178,7 +179,7 @@ impl Cluster {
         self.tell(number);
     }
 
-    /// A Job that is done has been kept for long enough: it goes, and its pods with it.
+    /// Deletes a completed Job and its pods after its TTL.
     pub(super) fn forget(&mut self, number: usize) {
         let job = &self.jobs[number];
         let (path, uid) =
@@ -194,7 +195,7 @@ impl Cluster {
         }
     }
 
-    /// Which pod of which Job this is.
+    /// The Job of a pod, and the index of the pod in it.
     fn place(&self, key: &PodKey) -> Option<(usize, u32)> {
         let name = key.name();
         let mut parts = name.rsplitn(3, '-');
@@ -203,7 +204,7 @@ impl Cluster {
         Some((*self.job_numbers.get(&job)?, index))
     }
 
-    /// How long this pod works.
+    /// The run time of this pod.
     pub(super) fn length_of(&self, key: &PodKey) -> Option<Duration> {
         let (number, _) = self.place(key)?;
         self.jobs[number].plan.length.filter(|_| !self.jobs[number].plan.is_set)
@@ -221,7 +222,7 @@ impl Cluster {
         }
     }
 
-    /// A pod of a Job ended before its work was done: another takes its place, and it is forgotten.
+    /// Handles a pod that ended before its work was done: deletes it and schedules its replacement.
     pub(super) fn pod_failed(&mut self, key: &PodKey, uid: &str) {
         self.after(FORGOTTEN.0, FORGOTTEN.1, Due::Ended { pod: key.clone(), uid: uid.to_owned() });
     }
@@ -234,7 +235,7 @@ impl Cluster {
         }
     }
 
-    /// The disruption controller says how many pods of a Job its budget lets go.
+    /// The disruption controller updates the status of the PodDisruptionBudget of this pod's Job.
     pub(super) fn reckon(&self, key: &PodKey) {
         let Some((number, _)) = self.place(key) else { return };
         let job = &self.jobs[number];
@@ -251,7 +252,7 @@ impl Cluster {
         self.ask(&Method::PATCH, &path, &json!({"status": status}));
     }
 
-    /// Writes how far a Job is into its status.
+    /// Updates the status of a Job.
     fn tell(&self, number: usize) {
         let job = &self.jobs[number];
         let uid = poolwright_core::Uid(job.uid.clone());

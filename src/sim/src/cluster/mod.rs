@@ -36,44 +36,44 @@ const NODES: &str = "/api/v1/nodes";
 const CLAIMS: &str = "/apis/poolwright.dev/v1alpha1/nodeclaims";
 pub(crate) const NAMESPACE: &str = "default";
 
-/// What is to be done at a time.
+/// A scheduled event.
 #[derive(Clone, Debug)]
 pub(crate) enum Due {
-    /// The pods of a Job are made.
+    /// The Job controller starts to create the pods of a Job.
     Job(usize),
-    /// One of its pods is made.
+    /// One pod of a Job is created.
     Pod { job: usize, index: u32 },
-    /// A pod is not held by gates any more.
+    /// The gates of a pod are removed.
     Free { pod: PodKey, uid: String },
-    /// A Job that is done is deleted.
+    /// A completed Job is deleted.
     Forget { job: usize },
-    /// A ReplicaSet is made smaller to nothing.
+    /// A ReplicaSet is scaled to zero.
     Shrink { job: usize },
-    /// The scheduler looks at what waits.
+    /// The scheduler tries the waiting pods.
     Schedule,
     /// The node of an instance joins.
     Join { key: String },
-    /// The node controller lifts the taint of a node that is ready.
+    /// The node controller removes the taint of a ready node.
     Lift { node: String },
-    /// Its device plugin tells of its GPUs.
+    /// The device plugin of a node advertises its GPUs.
     Advertise { key: String },
-    /// A pod's containers run.
+    /// The containers of a pod run.
     Start { pod: PodKey, uid: String },
-    /// They have done their work.
+    /// The containers have completed.
     Finish { pod: PodKey, uid: String },
-    /// They have ended after their deletion.
+    /// The containers have ended after the deletion of their pod.
     Ended { pod: PodKey, uid: String },
-    /// The cloud says that it takes an instance back.
+    /// The cloud gives notice of an interruption.
     Notice { key: String },
-    /// An instance dies.
+    /// An instance fails.
     Die { provider_id: String },
-    /// The cloud's controller finds a node without an instance.
+    /// The cloud controller deletes a node without an instance.
     NodeGone { provider_id: String },
-    /// What was on a node that is gone is collected.
+    /// The pods of a deleted node are deleted.
     Orphans { node: String },
 }
 
-/// The cluster.
+/// The components of the simulated cluster.
 pub struct Cluster {
     pub(crate) server: ApiServer,
     pub(crate) cloud: Arc<Cloud>,
@@ -83,39 +83,39 @@ pub struct Cluster {
     pods_feed: UnboundedReceiver<Value>,
     nodes_feed: UnboundedReceiver<Value>,
     claims_feed: UnboundedReceiver<Value>,
-    /// What is known of the cluster.
+    /// The state of the cluster, as the controller's index files it.
     pub(crate) index: ClusterIndex,
-    /// What the scheduler remembers of it.
+    /// The scheduler's cache.
     nodes: scheduler::Cluster,
     timers: BTreeMap<(Duration, u64), Due>,
     serial: u64,
     is_scheduling: bool,
-    /// Pods whose start or end was arranged, by UID.
+    /// Pods whose start or end is scheduled already, by UID.
     arranged: BTreeSet<(String, &'static str)>,
     pub(crate) jobs: Vec<jobs::Job>,
-    /// Where each Job is among them, by namespace and name.
+    /// The index of each Job in `jobs`, by namespace and name.
     job_numbers: BTreeMap<ObjectKey, usize>,
-    /// Claims that are there, by name.
+    /// The existing claims, by name.
     pub(crate) claims: BTreeMap<String, NodeClaim>,
-    /// What became of pods.
+    /// Counts of pods and nodes so far.
     pub(crate) tally: Tally,
-    /// What is wrong with the controller, as far as it shows on claims.
+    /// A bug of the controller that changes its claims, to test the rules.
     pub(crate) sabotage: Option<Sabotage>,
 }
 
-/// What became of pods.
+/// Counts of pods and nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Pods that did their work.
+    /// Completed pods.
     pub finished: u64,
-    /// Pods whose node was lost under them.
+    /// Pods that were lost with their node.
     pub lost: u64,
     /// Nodes that joined.
     pub joined: u64,
 }
 
 impl Cluster {
-    /// A cluster with this work to come.
+    /// A cluster with this future work.
     pub fn new(
         server: ApiServer,
         cloud: Arc<Cloud>,
@@ -155,7 +155,7 @@ impl Cluster {
         cluster
     }
 
-    /// Lives until the next moment at which something was changed.
+    /// Waits for the next event or change and handles it.
     pub async fn step(&mut self) {
         let next = self.timers.keys().next().map(|(at, _)| *at);
         let pause = next.map_or(Duration::from_hours(1), |at| at.saturating_sub(self.time.elapsed()));
@@ -180,7 +180,7 @@ impl Cluster {
         }
     }
 
-    /// Takes in everything that the API server has told by now.
+    /// Reads all pending watch events.
     fn take_in(&mut self) {
         while let Ok(event) = self.pods_feed.try_recv() {
             self.on_pod(&event);
@@ -233,7 +233,7 @@ impl Cluster {
 
     fn on_claim(&mut self, event: Value) {
         let Some(claim) = read::<NodeClaim>(&event) else { return };
-        // One that cannot be read is nobody's.
+        // A claim that the controller cannot read belongs to none.
         if poolwright_intake::node_claim(&claim).is_err() {
             return;
         }
@@ -246,7 +246,7 @@ impl Cluster {
         }
     }
 
-    /// Does to a claim what a controller with a certain bug would do.
+    /// Changes a claim as the buggy controller would.
     fn meddle(&self, name: &str, claim: &NodeClaim) {
         let path = format!("{CLAIMS}/{name}");
         let has_joined = claim.status.as_ref().is_some_and(|status| status.node_name.is_some());
@@ -264,24 +264,24 @@ impl Cluster {
 
     // === Means ===
 
-    /// Has something done at a time.
+    /// Schedules an event at this time.
     pub(crate) fn at(&mut self, at: Duration, due: Due) {
         self.serial += 1;
         self.timers.insert((at.max(self.time.elapsed()), self.serial), due);
     }
 
-    /// Has something done after a while, between these many milliseconds.
+    /// Schedules an event after a random delay between these bounds.
     pub(crate) fn after(&mut self, low_millis: u64, high_millis: u64, due: Due) {
         let pause = self.dice.between(Duration::from_millis(low_millis), Duration::from_millis(high_millis));
         self.at(self.time.elapsed() + pause, due);
     }
 
-    /// Whether this is the first time that this is arranged for a pod.
+    /// Marks an action as scheduled for a pod. Returns false if it was already.
     pub(crate) fn arrange(&mut self, uid: &str, what: &'static str) -> bool {
         self.arranged.insert((uid.to_owned(), what))
     }
 
-    /// Has the scheduler look soon.
+    /// Makes the scheduler run soon, if it is not about to.
     pub(crate) fn schedule_soon(&mut self) {
         if !self.is_scheduling {
             self.is_scheduling = true;
@@ -293,7 +293,7 @@ impl Cluster {
         self.is_scheduling = false;
     }
 
-    /// Asks the API server; the object where it agrees.
+    /// Sends a request to the API server. Returns the object, or `None` if the server refuses.
     pub(crate) fn ask(&self, method: &Method, path: &str, body: &Value) -> Option<Value> {
         let content_type =
             if *method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
@@ -301,7 +301,7 @@ impl Cluster {
         (200..300).contains(&code).then_some(object)
     }
 
-    /// Everything that the scheduler knows.
+    /// The state of the cluster as a snapshot.
     pub fn view(&self) -> &Snapshot {
         self.index.view()
     }
@@ -311,7 +311,7 @@ impl Cluster {
     }
 }
 
-/// The object of a watch event.
+/// Parses the object of a watch event.
 pub(crate) fn read<T: DeserializeOwned>(event: &Value) -> Option<T> {
     serde_json::from_value(event["object"].clone()).ok()
 }
@@ -320,7 +320,7 @@ pub(crate) fn pod_path(key: &PodKey) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", key.namespace(), key.name())
 }
 
-/// Conditions of a pod, of those that matter here.
+/// A condition of a pod.
 pub(crate) fn condition(
     kind: &str,
     status: &str,

@@ -9,13 +9,13 @@ use poolwright_terms::labels;
 use serde_json::{Value, json};
 
 use super::{Cluster, Due, condition, pod_path, read};
-/// From joining to GPUs that can be asked for.
+/// Milliseconds from joining until the node advertises its GPUs.
 const ADVERTISES: (u64, u64) = (2_000, 40_000);
-/// From a ready node to one without the taint of one that is not.
+/// Milliseconds from ready until the not-ready taint is removed.
 const LIFTED: (u64, u64) = (50, 5_000);
-/// From the end of an instance to that of its node.
+/// Milliseconds from the end of an instance to the deletion of its node.
 const NOTICED: (u64, u64) = (2_000, 60_000);
-/// From the end of a node to that of its pods.
+/// Milliseconds from the deletion of a node to that of its pods.
 const COLLECTED: (u64, u64) = (5_000, 40_000);
 
 impl Cluster {
@@ -39,7 +39,7 @@ impl Cluster {
         }
     }
 
-    /// The node lifecycle controller lifts the taint of a node that has become ready.
+    /// The node lifecycle controller removes the taint of a ready node.
     pub(super) fn lift(&mut self, name: &str) {
         let path = format!("{}/{name}", super::NODES);
         let Some(node) = self.ask(&Method::GET, &path, &Value::Null) else { return };
@@ -64,7 +64,7 @@ impl Cluster {
             .iter()
             .map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect}))
             .collect();
-        // Without its GPUs: the device plugin adds them.
+        // Without GPUs at first: the device plugin adds them later.
         let room = request.offerings[0].allocatable.clone();
         let gpus = room.get(ResourceName::NVIDIA_GPU);
         let room = quantities(&room.with(ResourceName::NVIDIA_GPU, 0));
@@ -96,7 +96,7 @@ impl Cluster {
         }
     }
 
-    /// An instance ends or has ended.
+    /// Schedules the consequences of an instance's end.
     pub(super) fn lose(&mut self, provider_id: &str) {
         let gone = self.cloud.gone_at(provider_id).unwrap_or_else(|| self.time.elapsed());
         let pause = self.dice.between(

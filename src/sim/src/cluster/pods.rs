@@ -1,4 +1,4 @@
-//! The kubelets' part for pods: containers start, run and end.
+//! The kubelets: start, run and end containers.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{Cluster, Due, condition, model_of, pod_path};
 
-/// From binding to running: pulling images.
+/// Milliseconds from binding to running, as for image pulls.
 const STARTS: (u64, u64) = (1_000, 30_000);
-/// From the deletion of a pod to its end.
+/// Milliseconds from the deletion of a pod to its end.
 const ENDS: (u64, u64) = (200, 10_000);
 
 impl Cluster {
@@ -46,7 +46,7 @@ impl Cluster {
         }
     }
 
-    /// Whether the machine under a pod runs.
+    /// Whether the instance of a pod's node runs.
     fn has_machine(&self, key: &PodKey, uid: &str) -> bool {
         let Some(pod) = self.pod(key, uid) else { return false };
         let PodPhase::Bound { node } = &pod.phase else { return false };

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::{Cluster, Due, condition, pod_path};
 use crate::scheduler::{MayPreempt, Outcome, Preemption, Queued, Scheduler, waits_for};
 
-/// Whose pods are scheduled.
+/// The scheduler name of the pods that it schedules.
 const NAME: &str = "default-scheduler";
-/// From one look to the next while pods wait that could not be placed.
+/// Milliseconds between two attempts while pods cannot be placed.
 const AGAIN: (u64, u64) = (5_000, 30_000);
 
 impl Cluster {
@@ -57,7 +57,7 @@ impl Cluster {
         bound
     }
 
-    /// Tells a pod why there is no node for it, and evicts whom it may.
+    /// Sets a pod's condition with the scheduler's message, and carries out its preemption.
     fn refuse(&self, pod: &Pod, message: &str, preemption: &Preemption) {
         let told = matches!(&pod.phase, PodPhase::Unschedulable { message: told, .. } if told == message);
         let mut status = json!({});

@@ -10,14 +10,14 @@ use poolwright_terms::InterruptionKind;
 use super::{Memory, Scene};
 
 pub(super) const RULE: &str =
-    "no pod was left unasked on a machine that goes, when that was recorded 80 seconds before";
+    "every pod is evicted from an interrupted machine within 80 seconds after the interruption is recorded";
 
-/// Who was told two minutes before, and has recorded it within forty seconds, has had the time.
+/// Of two minutes' notice, the controller has 40 seconds to record it. It must evict pods in the other 80.
 const IN_TIME: Duration = Duration::from_secs(80);
-/// The last of a machine: by now everybody was told to end.
+/// The last seconds of a machine: all pods must have been evicted by then.
 const LAST: Duration = Duration::from_secs(9);
 
-/// When it was recorded that a machine is taken back, and who was there, by the key of the machine.
+/// When the interruption was recorded, and the UIDs of the pods then on the node, by the key of the machine.
 pub(super) type Seen = BTreeMap<String, (Duration, BTreeSet<String>)>;
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
@@ -35,12 +35,12 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
             .or_insert_with(|| (scene.now, here.iter().map(|pod| pod.uid.0.clone()).collect()));
         let goes =
             machine.instance.state == InstanceState::Terminating || dies.saturating_sub(scene.now) <= LAST;
-        // What is lost on the way is tried again, for as long as it takes.
+        // While requests get lost, the controller retries, so the rule waits for a calm time.
         let calm = *since > scene.disturbed;
         if goes && calm && scene.now.saturating_sub(*since) >= IN_TIME {
             let unasked = here.iter().find(|pod| pod.deleting_since.is_none() && there.contains(&pod.uid.0));
             if let Some(pod) = unasked {
-                return Some(format!("{} is on {} unasked", pod.key, machine.instance.provider_id));
+                return Some(format!("{} is still on {}", pod.key, machine.instance.provider_id));
             }
         }
     }

@@ -7,9 +7,10 @@ use poolwright_terms::keys;
 
 use super::{Memory, Scene, offers};
 
-pub(super) const RULE: &str = "nothing is bought for nobody, for a pod that is held by gates, or for one that no node that is sold would take";
+pub(super) const RULE: &str =
+    "no node is bought without pods, for a gated pod, or for a pod that fits no offering";
 
-/// Claims that were looked at, by UID.
+/// UIDs of the claims checked so far.
 pub(super) type Seen = BTreeSet<String>;
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {

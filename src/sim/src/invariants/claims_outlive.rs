@@ -7,12 +7,12 @@ use poolwright_provider_contract::InstanceState;
 
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str = "no claim is gone while the instance runs that it had";
+pub(super) const RULE: &str = "no claim is gone while its instance runs";
 
-/// An order may still be on its way when its claim ends: what it brings has no claim, and is reaped.
+/// A launch call may still run when its claim ends. Its instance has no claim and is reaped.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
 
-/// Claims that were there at the last look, by UID.
+/// UIDs of the claims at the last check.
 pub(super) type Seen = BTreeSet<String>;
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {

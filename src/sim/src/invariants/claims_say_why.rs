@@ -1,4 +1,4 @@
-//! Every claim says why it exists and what it waits for.
+//! Every claim records why it exists and what it waits for.
 
 use std::time::Duration;
 
@@ -7,13 +7,12 @@ use poolwright_terms::keys::REASON_ANNOTATION;
 
 use super::{Memory, Scene};
 
-pub(super) const BOUGHT: &str = "a claim says why it was bought";
-pub(super) const STUCK: &str = "no claim is stuck without a condition that says why";
+pub(super) const BOUGHT: &str = "every claim records why it was bought";
+pub(super) const STUCK: &str = "no claim is stuck without a condition that gives the reason";
 
-/// A claim that is not open to pods by then is stuck: its three stages have five minutes each here.
+/// A claim that is not open after this time is stuck: each of its three stages has five minutes here.
 const OPEN_WITHIN: Duration = Duration::from_mins(15);
-/// A claim that is being deleted for so long is stuck: a controller that has just begun and whose lists are never answered asks
-/// again after five minutes.
+/// A claim that is deleting for this long is stuck. A new controller whose lists are never answered retries after five minutes.
 const GONE_WITHIN: Duration = Duration::from_mins(12);
 
 pub(super) fn bought(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
@@ -24,17 +23,17 @@ pub(super) fn bought(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     silent.map(|(name, _)| format!("claim {name} has no annotation {REASON_ANNOTATION}"))
 }
 
-/// Counted from the last trouble: whoever is cut off writes nothing.
+/// Counted from the last trouble, because a controller that is cut off writes nothing.
 pub(super) fn stuck(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     let since = scene.cluster.time.at(scene.troubled);
     let now = scene.cluster.time.now();
     scene.cluster.claims.iter().find_map(|(name, claim)| {
         let what = silent(claim, since, now)?;
-        Some(format!("claim {name} is {what}, and no condition says why"))
+        Some(format!("claim {name} is {what}, and no condition gives the reason"))
     })
 }
 
-/// What a claim is stuck in without saying why.
+/// The stage in which a claim is stuck without a reason in its conditions.
 fn silent(claim: &NodeClaim, since: jiff::Timestamp, now: jiff::Timestamp) -> Option<&'static str> {
     let conditions = || claim.status.iter().flat_map(|status| &status.conditions);
     let of = |kind: &str| conditions().find(|one| one.type_ == kind);
@@ -51,7 +50,8 @@ fn silent(claim: &NodeClaim, since: jiff::Timestamp, now: jiff::Timestamp) -> Op
     if open || !longer(created, OPEN_WITHIN) {
         return None;
     }
-    // The first stage that it has not reached must be told; of the second, in which the cloud has the word, that it was reached.
+    // A reason must be on the first stage that the claim has not reached. The cloud controls the second stage, Registered; there
+    // the reason on Launched suffices.
     let told = match of("Registered") {
         Some(one) if one.status == "True" => says("Initialized"),
         _ => says("Launched"),

@@ -14,24 +14,24 @@ use crate::api::ApiServer;
 use crate::time::Time;
 use crate::wire::{Process, Witness};
 
-pub(super) const RULE: &str = "no pod is asked to go whose node stays or that is protected, and none is told to before the time of its node is up";
+pub(super) const RULE: &str = "no pod is evicted if its node stays or the pod is protected, and none is deleted before the deadline of its node";
 
-/// By how much the calendar of a controller may be wrong here, and how long a request may be on its way.
+/// The largest clock error of a controller, plus the time of a request.
 const SLACK: SignedDuration = SignedDuration::from_mins(11);
 
-/// Looks at every eviction and at every deletion of a pod before it is carried out.
+/// Checks each eviction and deletion of a pod before it is carried out.
 #[derive(Clone, Debug, Default)]
 pub struct Departures {
     found: Arc<Mutex<Option<Violation>>>,
 }
 
 impl Departures {
-    /// What was found, if anything.
+    /// The first violation.
     pub fn violation(&self) -> Option<Violation> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// One that looks at the objects of this server.
+    /// A witness that reads the objects of this server.
     pub fn witness(&self, server: ApiServer, time: Time) -> Witness {
         let found = self.found.clone();
         Arc::new(move |_: &Process, method: &Method, path: &str| {
@@ -47,22 +47,22 @@ impl Departures {
     }
 }
 
-/// What is wrong with a request. Nodes are called as their claims are.
+/// The violation of a request. A node has the name of its claim.
 fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: Timestamp) -> Option<String> {
     let asked = path.strip_suffix("/eviction").filter(|_| method == Method::POST);
     let told = Some(path).filter(|path| method == Method::DELETE && path.contains("/pods/"));
     let pod = get(asked.or(told)?)?;
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     let Some(node) = pod["spec"]["nodeName"].as_str() else {
-        return Some(format!("{name} is asked to go, and is on no node"));
+        return Some(format!("{name} is evicted, and is on no node"));
     };
     let claim = get(&format!("/apis/poolwright.dev/v1alpha1/nodeclaims/{node}"))?;
     let Some(deleted) = time(&claim["metadata"]["deletionTimestamp"]) else {
-        return Some(format!("{name} is asked to go, and its node {node} stays"));
+        return Some(format!("{name} is evicted, and its node {node} stays"));
     };
     let protection = &pod["metadata"]["annotations"][DO_NOT_DISRUPT_ANNOTATION];
     if asked.is_some() {
-        return (protection == "true").then(|| format!("{name} is asked to go, and is protected"));
+        return (protection == "true").then(|| format!("{name} is evicted, and is protected"));
     }
     let length =
         claim["spec"]["deadlines"]["termination"].as_str().and_then(|text| parse_duration(text).ok());
@@ -75,10 +75,10 @@ fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: 
     let cloud = time(&interruption["deadline"]).filter(|_| interruption["kind"] != "Rebalance");
     let end = [own, cloud].into_iter().flatten().min();
     let due = end.map(|end| end - SignedDuration::from_secs(grace) - SLACK);
-    due.is_none_or(|due| now < due).then(|| format!("{name} is told to go before its node {node} is due"))
+    due.is_none_or(|due| now < due).then(|| format!("{name} is deleted before its node {node} is due"))
 }
 
-/// Whether the time of a deleted claim may be up.
+/// Whether the termination deadline of a deleted claim may have passed.
 pub(super) fn is_due(claim: &poolwright_api::NodeClaim, now: Timestamp) -> bool {
     let deleted = claim.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     let length = claim.spec.deadlines.termination.as_ref().and_then(|text| text.parse().ok());
@@ -103,7 +103,7 @@ mod tests {
 
     const POD: &str = "/api/v1/namespaces/default/pods/p";
 
-    /// What is wrong so many minutes after the deletion of the claim, if it was deleted, of half an hour's time.
+    /// The violation this many minutes after the claim's deletion (if it is deleted), with a termination deadline of 30 minutes.
     fn seen(deleted: bool, protected: bool, method: &Method, path: &str, minutes: i64) -> Option<String> {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut claim = json!({"spec": {"deadlines": {"termination": "30m"}}});

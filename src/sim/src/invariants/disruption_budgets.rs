@@ -1,13 +1,13 @@
 //! Disruption stays within the budgets of each pool.
 
 use poolwright_api::NodeClaim;
-use poolwright_core::{Cause, NodeBudget, Share};
+use poolwright_core::{Cause, CountOrPercent, DisruptionBudget};
 use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use super::{Memory, Scene};
 
 pub(super) const RULE: &str =
-    "no more nodes that are well are emptied at a time than a budget of their pool allows";
+    "no more healthy nodes are disrupted at a time than a budget of their pool allows";
 
 pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     scene.cluster.view().pools.values().find_map(|pool| {
@@ -22,19 +22,19 @@ pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     })
 }
 
-/// How many are emptied, and how many may be; of budgets that are a number and always in force.
-fn beyond(causes: &[Cause], budget: &NodeBudget) -> Option<(u64, u64)> {
-    let (Share::Count(most), None) = (budget.nodes, &budget.window) else { return None };
+/// The number of nodes disrupted and the limit, if it is exceeded. For budgets with a fixed number and no schedule.
+fn beyond(causes: &[Cause], budget: &DisruptionBudget) -> Option<(u64, u64)> {
+    let (CountOrPercent::Count(most), None) = (budget.nodes, &budget.window) else { return None };
     let concerned = |cause: &&Cause| budget.causes.is_empty() || budget.causes.contains(cause);
     let leave = causes.iter().filter(concerned).count() as u64;
     (leave > most).then_some((leave, most))
 }
 
-/// Why the claim's node is emptied, if it is well.
+/// The cause for which a healthy node is disrupted.
 pub(super) fn leaves(claim: &NodeClaim) -> Option<Cause> {
     let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
     let disrupting = conditions.find(|one| one.type_ == "Disrupting" && one.status == "True")?;
-    // One that its cloud takes is not well.
+    // A node that the cloud interrupts is not healthy.
     Cause::named(&disrupting.reason).filter(|cause| !matches!(cause, Cause::Empty | Cause::Interrupted))
 }
 
@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn nodes_beyond_a_budget_are_seen_if_it_is_about_their_cause() {
-        let budget = |causes: &[Cause]| NodeBudget {
-            nodes: Share::Count(1),
+        let budget = |causes: &[Cause]| DisruptionBudget {
+            nodes: CountOrPercent::Count(1),
             causes: causes.iter().copied().collect(),
             window: None,
         };

@@ -9,13 +9,13 @@ use poolwright_provider_contract::InstanceState;
 use super::{Memory, Scene, offers};
 use crate::scenario::BUFFER_UNTIL;
 
-pub(super) const RULE: &str = "a node without work, while no pod waits that anything could be bought for, is given back within 30 minutes without trouble";
+pub(super) const RULE: &str = "an empty node is terminated within 30 minutes without trouble, unless a pod waits for which a node could be bought";
 
-/// Three minutes at most until it is given back here, by a calendar that may be ten minutes wrong for five, places that are kept
-/// for pods to come, and calls that fail; a node that never became usable has its three deadlines of five minutes.
+/// Allows three minutes of `scaleToZero.after`, clocks that are wrong by ten minutes for five, room kept by buffers, and failing
+/// calls. A node that never became usable has three deadlines of five minutes.
 const GONE_WITHIN: Duration = Duration::from_mins(30);
 
-/// Since when machines are without work, by key.
+/// Since when each machine is without work, by key.
 pub(super) type Seen = BTreeMap<String, Duration>;
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {

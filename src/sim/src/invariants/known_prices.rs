@@ -1,8 +1,8 @@
-//! Unknown prices are never bought.
+//! No offering with an unknown price is bought.
 
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str = "nothing is bought whose price is not known";
+pub(super) const RULE: &str = "no offering with an unknown price is bought";
 
 pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     let found = scene.machines.iter().find(|(_, machine)| machine.price.is_none())?;

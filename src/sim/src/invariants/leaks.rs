@@ -9,11 +9,10 @@ use super::{Memory, Scene};
 
 pub(super) const RULE: &str = "an instance without a claim is gone within the reaping time";
 
-/// A minute of grace, a listing every half minute, a leader that must be found first, and calls that fail: much more than all of
-/// these together on a bad day.
+/// Covers a minute of grace, a listing every half minute, a leader election and failing calls, with a wide margin.
 const REAPED_WITHIN: Duration = Duration::from_mins(15);
 
-/// Since when instances have no claim.
+/// Since when each instance has no claim.
 pub(super) type Seen = BTreeMap<String, Duration>;
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {

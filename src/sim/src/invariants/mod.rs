@@ -1,5 +1,5 @@
-//! The rules that no world may break, one file each. They observe from outside: objects of the API server, machines of the
-//! cloud, and the requests of each caller.
+//! The rules that no world may break, one file each. They see only the API server's objects, the cloud's machines, and the
+//! requests of each caller.
 
 mod asked_in_time;
 mod bought_for_somebody;
@@ -32,14 +32,14 @@ pub use departures::Departures;
 pub use only_leaders::Leadership;
 pub(crate) use pods_hear_why::TOLD_WITHIN;
 
-/// Something that must never be, was.
+/// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The rule, as a sentence.
     pub rule: &'static str,
-    /// What was seen.
+    /// The observation that breaks it.
     pub seen: String,
-    /// When.
+    /// The world time.
     pub at: Duration,
 }
 
@@ -49,32 +49,32 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What rules look at.
+/// The state that rules check.
 pub struct Scene<'a> {
     /// The cluster.
     pub cluster: &'a Cluster,
     /// Machines that are not gone, by key.
     pub machines: &'a [(String, Machine)],
-    /// Since the beginning.
+    /// The world time.
     pub now: Duration,
-    /// When something last went wrong that holds work up for minutes: an order found no stock, an instance has a flaw, something
-    /// happened to a whole controller.
+    /// When the last fault happened that delays work by minutes: a stock-out, a faulty instance, or a fault of a whole
+    /// controller.
     pub troubled: Duration,
-    /// When a request, a watch or a call of the cloud last went wrong, or something happened to a whole controller.
+    /// When the last fault of a request, a watch, a cloud call or a whole controller happened.
     pub disturbed: Duration,
-    /// When the calendar of a controller was set, wrong or right.
+    /// When a controller's calendar was set, to a wrong or the right time.
     pub calendars_set: &'a [Duration],
     /// When controllers started.
     pub started: &'a [Duration],
-    /// When somebody deleted a claim.
+    /// When a user deleted a claim.
     pub withdrawn: &'a [Duration],
-    /// Since when nothing goes wrong any more and all work is done.
+    /// Since when all faults have ended and all work is done.
     pub quiet_since: Option<Duration>,
 }
 
 type Rule = (&'static str, fn(&Scene<'_>, &mut Memory) -> Option<String>);
 
-/// What is looked at after every change.
+/// Rules that are checked after every change.
 const RULES: [Rule; 15] = [
     (one_instance::RULE, one_instance::check),
     (leaks::RULE, leaks::check),
@@ -93,7 +93,7 @@ const RULES: [Rule; 15] = [
     (rest::RULE, rest::check),
 ];
 
-/// What is about how long something lasts, and looked at this often.
+/// Rules about durations, checked at this interval.
 const LASTING: [Rule; 4] = [
     (claims_say_why::STUCK, claims_say_why::stuck),
     (placed_in_time::RULE, placed_in_time::check),
@@ -102,10 +102,10 @@ const LASTING: [Rule; 4] = [
 ];
 const EVERY: Duration = Duration::from_secs(30);
 
-/// What rules remember from one look to the next.
+/// The memory of the rules between checks.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// When that which lasts was looked at last.
+    /// When the rules about durations were last checked.
     looked: Duration,
     claims: claims_outlive::Seen,
     leaks: leaks::Seen,
@@ -121,7 +121,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The first rule that is broken.
+    /// Returns the first broken rule.
     pub fn check(&mut self, scene: &Scene<'_>) -> Option<Violation> {
         let lasting = scene.now.saturating_sub(self.looked) >= EVERY;
         if lasting {

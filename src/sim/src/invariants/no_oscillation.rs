@@ -8,32 +8,32 @@ use poolwright_core::{Cause, PodKey};
 use super::{Memory, Scene, disruption_budgets};
 use crate::cloud::Machine;
 
-pub(super) const RULE: &str = "in no hour more instances are launched for a Job than it has pods to place, once more each time that a calendar is set or somebody deletes a node, as many again where work is moved for money, instances that failed or became too old, and four";
+pub(super) const RULE: &str = "in each hour, at most this many instances are launched for a Job: its pods to place, times one plus the clock changes, deleted claims and moves for cost, plus its failed and expired nodes, plus four";
 
 const HOUR: Duration = Duration::from_hours(1);
-/// Pods may take each other's places, and a plan may be made anew before another is carried out.
+/// Extra launches: pods may take each other's room, and a new plan may come before an old one is carried out.
 const BESIDES: usize = 4;
 
-/// What was launched for one Job in the last hour, and what gave reason to.
+/// The launches for one Job in the last hour, and the events that justify them.
 #[derive(Debug, Default)]
 pub(super) struct OfJob {
-    /// How many pods it is to have.
+    /// The number of pods of the Job.
     to_come: usize,
     launched: VecDeque<Duration>,
     pods: VecDeque<Duration>,
     failed: VecDeque<Duration>,
-    /// How often each pod may have been moved for money: once, and once more for each controller that forgot about it.
+    /// How often consolidation may have moved each pod: once for each start of a controller, which forgets earlier moves.
     moves: usize,
 }
 
-/// What is remembered of launches.
+/// The memory of this rule.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     jobs: BTreeMap<String, OfJob>,
     machines: BTreeMap<String, BTreeSet<String>>,
     pods: BTreeSet<String>,
     failed: BTreeSet<String>,
-    /// Claims that became too old.
+    /// Expired claims.
     expired: BTreeSet<String>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     }
     for (key, machine) in scene.machines {
         if !machines.contains_key(key) {
-            // The claim is there before its instance, and goes after it.
+            // A claim exists before its instance and is deleted after it.
             let claim = scene.cluster.claims.get(&machine.instance.claim);
             let planned = claim.map_or(&[][..], |claim| claim.spec.pods.as_slice());
             let of: BTreeSet<String> = planned.iter().filter_map(|pod| job_of(pod)).collect();
@@ -76,19 +76,19 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     }
     let within = |at: &&Duration| scene.now.saturating_sub(**at) <= HOUR;
     let set = scene.calendars_set.iter().chain(scene.withdrawn).filter(within).count();
-    let moved = scene.cluster.view().pools.values().any(|pool| pool.disruption.moves_work);
+    let moved = scene.cluster.view().pools.values().any(|pool| pool.disruption.consolidates);
     let moves = if moved { scene.started.iter().filter(within).count().max(1) } else { 0 };
     jobs.iter_mut().find_map(|(name, job)| {
         job.moves = moves;
         let plan = scene.cluster.jobs.iter().find(|job| job.plan.name == *name);
-        // Nodes are bought for pods that a Job is still to make, too.
+        // Nodes are also bought for expected pods.
         job.to_come = plan.map_or(0, |job| job.plan.pods as usize);
         job.beyond(name, set, scene.now)
     })
 }
 
 impl OfJob {
-    /// Deadlines are times of the calendar: when it is set, everything that is on its way may look overdue.
+    /// A calendar jump can make all running deadlines look overdue.
     fn beyond(&mut self, name: &str, calendars_set: usize, now: Duration) -> Option<String> {
         for times in [&mut self.launched, &mut self.pods, &mut self.failed] {
             while times.front().is_some_and(|at| now.saturating_sub(*at) > HOUR) {
@@ -102,13 +102,13 @@ impl OfJob {
     }
 }
 
-/// Whether the cloud broke it: what is bought in its place is no whim.
+/// Whether the cloud broke the machine, which justifies a replacement.
 fn has_failed(machine: &Machine, now: Duration) -> bool {
     let told = machine.notice.is_some_and(|(at, _)| at <= now);
     machine.joins.is_none() || machine.lacks > 0 || told || machine.dies.is_some_and(|dies| dies <= now)
 }
 
-/// The Job of a planned pod: `default/job-3-0-1`, or `default/Job:job-3#0` for one that the Job had still to make.
+/// The Job of a planned pod: `default/job-3-0-1`, or `default/Job:job-3#0` for an expected pod.
 fn job_of(planned: &str) -> Option<String> {
     match planned.parse().ok()? {
         PodKey::Existing(pod) => Some(pod.name.rsplitn(3, '-').nth(2)?.to_owned()),
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(job.beyond("job-1", 0, at(59)), None);
         job.moves = 0;
         assert!(job.beyond("job-1", 0, at(59)).is_some());
-        // What was launched an hour ago does not count any more, nor does what gave reason to.
+        // Launches and their justifications count for one hour.
         assert_eq!(job.beyond("job-1", 0, at(70)), None);
     }
 }

@@ -9,19 +9,19 @@ use poolwright_terms::InterruptionKind;
 use super::{Memory, Scene};
 
 pub(super) const RECORDED: &str =
-    "what the cloud says of an instance is recorded on its NodeClaim before it is told that it was heard";
-pub(super) const KEPT: &str = "no deadline of an interruption is ever put off, and none becomes less certain";
+    "an interruption is recorded on its NodeClaim before its message is acknowledged";
+pub(super) const KEPT: &str = "no deadline of an interruption is postponed, and none becomes less certain";
 
-/// What a controller knows may be so old: watches stall, and requests are late.
+/// The largest age of a controller's knowledge, because watches stall and requests are late.
 const AS_OLD: Duration = Duration::from_mins(5);
 
-/// What is remembered of interruptions.
+/// The memory of these rules.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Since when a claim says which instance is its own, by provider id.
+    /// Since when a claim names its instance, by provider id.
     launched: BTreeMap<String, Duration>,
-    /// What claims said, by UID.
-    said: BTreeMap<String, (InterruptionKind, Option<Timestamp>)>,
+    /// The interruption that each claim last recorded, by UID.
+    announced: BTreeMap<String, (InterruptionKind, Option<Timestamp>)>,
 }
 
 pub(super) fn recorded(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
@@ -40,12 +40,14 @@ pub(super) fn recorded(scene: &Scene<'_>, memory: &mut Memory) -> Option<String>
         let given_back = one.given_back?;
         let claim = unsaid.get(one.provider_id.as_str())?;
         let known = seen.launched.get(&one.provider_id).is_some_and(|since| *since + AS_OLD < given_back);
-        known.then(|| format!("{claim} says nothing of {} of {}", one.said.kind.as_str(), one.provider_id))
+        known.then(|| {
+            format!("{claim} does not record {} of {}", one.interruption.kind.as_str(), one.provider_id)
+        })
     })
 }
 
 pub(super) fn kept(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
-    let seen = &mut memory.notices.said;
+    let seen = &mut memory.notices.announced;
     scene.cluster.claims.values().find_map(|claim| {
         let interruption = claim.status.as_ref()?.interruption.as_ref()?;
         let now = (interruption.kind, interruption.deadline.as_ref().map(|at| at.0));

@@ -1,4 +1,4 @@
-//! The offerings that fit a pod, judged one by one. This second opinion on the planner shares no code with it.
+//! Offerings that fit a pod, each judged by itself. This second opinion on the planner shares no code with it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use poolwright_terms::labels;
 
 use super::{Scene, pool_limits};
 
-/// Pods that want a node, gated ones aside: nothing is done for those.
+/// Pods that wait for a node, without gated ones.
 pub(super) fn waiting<'s>(scene: &'s Scene<'_>) -> impl Iterator<Item = &'s Pod> {
     scene.cluster.view().pods.unbound().filter(|pod| {
         let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. });
@@ -18,13 +18,13 @@ pub(super) fn waiting<'s>(scene: &'s Scene<'_>) -> impl Iterator<Item = &'s Pod>
     })
 }
 
-/// Whether some node that is sold would take the pod, were it alone there, whatever is left of it and whatever limits say.
+/// Whether some offering fits the pod on an empty node, regardless of stock, quotas and limits.
 pub(super) fn is_sold(scene: &Scene<'_>, pod: &Pod) -> bool {
     let catalogue = scene.cluster.cloud.catalogue();
     scene.cluster.view().pools.values().any(|pool| takes(pool, &catalogue, pod).next().is_some())
 }
 
-/// Whether such a node can be had now: it is in stock, within our quota, and within the limits of its pool.
+/// Whether such an offering is in stock now and within quota and the limits of its pool.
 pub(super) fn can_be_had(scene: &Scene<'_>, pod: &Pod) -> bool {
     let catalogue = scene.cluster.cloud.catalogue();
     scene.cluster.view().pools.values().any(|pool| {
@@ -38,7 +38,7 @@ pub(super) fn can_be_had(scene: &Scene<'_>, pod: &Pod) -> bool {
     })
 }
 
-/// The offerings of a pool that would take a pod on a node of its own.
+/// The offerings of a pool that fit a pod on an empty node.
 fn takes<'a>(pool: &'a Pool, catalogue: &'a Catalogue, pod: &'a Pod) -> impl Iterator<Item = &'a Offering> {
     catalogue.offerings().iter().filter(move |offering| {
         let kind = &catalogue.types()[&offering.id.instance_type];

@@ -10,21 +10,21 @@ use crate::api::ApiServer;
 use crate::time::Time;
 use crate::wire::{Process, Witness};
 
-pub(super) const RULE: &str = "nothing is written while somebody else holds the lease";
+pub(super) const RULE: &str = "nothing is written while another process holds the Lease";
 
-/// Looks at every mutation before it is carried out.
+/// Checks each mutation before it is carried out.
 #[derive(Clone, Debug, Default)]
 pub struct Leadership {
     found: Arc<Mutex<Option<Violation>>>,
 }
 
 impl Leadership {
-    /// What was found, if anything.
+    /// The first violation.
     pub fn violation(&self) -> Option<Violation> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// One that looks at the Lease of this path.
+    /// A witness that reads the Lease at this path.
     pub fn witness(&self, server: ApiServer, lease: String, time: Time) -> Witness {
         let found = self.found.clone();
         Arc::new(move |process: &Process, method: &Method, path: &str| {

@@ -1,4 +1,4 @@
-//! Every waiting pod has an event that says what happens for it, or why nothing happens.
+//! Every waiting pod has an event that reports what happens for it, or why nothing happens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,13 +8,14 @@ use serde_json::Value;
 
 use super::{Memory, Scene, offers};
 
-pub(super) const RULE: &str = "a pod that waits for longer than ten minutes without trouble was told what is done for it, or why nothing is";
+pub(super) const RULE: &str =
+    "a pod that waits longer than ten minutes without trouble has an event with the reason";
 
-/// Whoever begins to lead plans at once, and what cannot be said is tried again; a crashed controller is away for a minute, a
-/// network cut for one and a half.
+/// A new leader plans at once, and failed events are retried. A crashed controller is down for a minute, a partition lasts 90
+/// seconds.
 pub(crate) const TOLD_WITHIN: Duration = Duration::from_mins(10);
 
-/// Since when pods wait, by UID, and which of them were told.
+/// Since when each pod waits, by UID, and which pods have an event.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     since: BTreeMap<String, Duration>,

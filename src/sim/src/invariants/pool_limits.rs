@@ -8,13 +8,13 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str = "what the claims of a pool may cost and hold is never beyond its limits";
+pub(super) const RULE: &str = "the claims of a pool never exceed its limits on cost and resources";
 
 pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     scene.cluster.view().pools.values().find_map(|pool| held(scene, pool).passed(pool))
 }
 
-/// What the claims of a pool may cost and hold at most.
+/// The maximum cost and resources of a pool's claims.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
     nodes: u64,
@@ -49,7 +49,7 @@ pub(super) fn held(scene: &Scene<'_>, pool: &Pool) -> Held {
 }
 
 impl Held {
-    /// With one more node.
+    /// Adds one more node.
     pub fn with(mut self, price: UsdPerHour, allocatable: &ResourceList) -> Self {
         self.nodes += 1;
         self.cost += price;
@@ -59,7 +59,7 @@ impl Held {
         self
     }
 
-    /// Which limit of the pool this is beyond, if any.
+    /// The limit of the pool that this exceeds, if any.
     pub fn passed(&self, pool: &Pool) -> Option<String> {
         let (PoolName(name), Self { nodes, cost, resources }) = (&pool.name, self);
         if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > limit) {

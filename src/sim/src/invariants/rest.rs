@@ -1,12 +1,12 @@
-//! After the last accident all work completes, and then nothing is left.
+//! After the last fault all work completes, and then no instance or claim is left.
 
 use std::time::Duration;
 
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str = "when nothing goes wrong any more all work gets done and then nothing is left";
+pub(super) const RULE: &str = "after the last fault, all work completes and then nothing is left";
 
-/// Offerings that failed are held back for up to ten minutes here, nodes take minutes, work ten: three times all of it.
+/// Three times the sum of these: ten minutes for offerings held back, some for nodes, ten for work.
 const DONE_WITHIN: Duration = Duration::from_mins(90);
 
 pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {

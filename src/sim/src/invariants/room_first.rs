@@ -10,22 +10,22 @@ use poolwright_terms::keys::RESERVED_TAINT;
 use super::{Memory, Scene, disruption_budgets};
 
 pub(super) const RULE: &str =
-    "no node that is well is drained before there was room for each of its pods on another open node";
+    "no healthy node is drained before each of its pods had room on another open node";
 
-/// What a controller decides by may be so old: watches stall, and requests are late.
+/// The largest age of the state that a controller decides by, because watches stall and requests are late.
 const AS_OLD: Duration = Duration::from_mins(5);
-/// Room for pods of nodes that stay is looked for this often.
+/// How often room for the pods of all nodes is checked.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// What is remembered of pods on nodes.
+/// The memory of this rule.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     looked: Duration,
-    /// Since when a pod is on its node, by UID.
+    /// Since when each pod is on its node, by UID.
     here: BTreeMap<String, Duration>,
-    /// When there was room for it elsewhere last.
+    /// When each pod last had room on another node, by UID.
     room: BTreeMap<String, Duration>,
-    /// Deleted claims that were looked at.
+    /// Deleted claims checked so far.
     judged: BTreeSet<String>,
 }
 
@@ -59,18 +59,18 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
             let lately = |times: &BTreeMap<String, Duration>| {
                 times.get(&pod.uid.0).is_some_and(|at| scene.now.saturating_sub(*at) <= AS_OLD)
             };
-            // Who came within that time may not have been seen by who decided.
+            // The controller may not have seen a pod that came this recently.
             let known = !lately(&seen.here);
             known && !lately(&seen.room) && !is_held(scene, pod)
         });
         if let Some(pod) = without.filter(|_| leaves && !by_somebody) {
-            return Some(format!("{} is drained, and {} had room nowhere else", node.name, pod.key));
+            return Some(format!("{} is drained, and {} had no room elsewhere", node.name, pod.key));
         }
     }
     None
 }
 
-/// The node of a claim whose machine is well.
+/// The node of a claim, if its machine is healthy.
 fn node_of<'s>(scene: &'s Scene<'_>, claim: &NodeClaim) -> Option<&'s Node> {
     let name = claim.metadata.name.as_deref()?;
     let (_, machine) = scene.machines.iter().find(|(_, one)| one.instance.claim == name)?;
@@ -93,13 +93,13 @@ fn working_on<'s>(all: &'s Snapshot, node: &Node) -> impl Iterator<Item = &'s Po
     })
 }
 
-/// Whether what is made in place of the pod waits for something else than room.
+/// Whether the replacement of the pod waits for a scheduling gate, not for room.
 fn is_held(scene: &Scene<'_>, pod: &Pod) -> bool {
     let job = pod.labels.get("job");
     scene.cluster.jobs.iter().any(|one| Some(&one.plan.name) == job && one.plan.gated.is_some())
 }
 
-/// Nodes that are open and stay.
+/// Open nodes that stay, other than this one.
 fn others<'s>(scene: &'s Scene<'_>, node: &'s Node) -> impl Iterator<Item = &'s Node> {
     let goes = |other: &Node| {
         scene.cluster.claims.get(&other.name).is_some_and(|claim| {
@@ -111,7 +111,7 @@ fn others<'s>(scene: &'s Scene<'_>, node: &'s Node) -> impl Iterator<Item = &'s 
     nodes.filter(open).filter(move |other| other.name != node.name && !goes(other))
 }
 
-/// Whether the node would take the pod as the only one that comes; rules about other pods aside, and what it is reserved for.
+/// Whether the node has room for this pod alone, without rules about other pods and without reservations.
 fn has_room(all: &Snapshot, node: &Node, pod: &Pod) -> bool {
     let taints: Vec<_> = node.taints.iter().filter(|taint| taint.key != RESERVED_TAINT).cloned().collect();
     let mut free = node.allocatable.clone();

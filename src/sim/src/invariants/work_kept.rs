@@ -10,10 +10,9 @@ use poolwright_provider_contract::InstanceState;
 use super::departures::is_due;
 use super::{Memory, Scene};
 
-pub(super) const RULE: &str =
-    "no instance is given back under pods that run, before the time of its claim is up";
+pub(super) const RULE: &str = "no instance is terminated under running pods before the deadline of its claim";
 
-/// Instances whose end was looked at already.
+/// Terminating instances checked so far, by key.
 pub(super) type Seen = BTreeSet<String>;
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
@@ -26,7 +25,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         let all = scene.cluster.view();
         let Some(node) = all.nodes.with_provider_id(&machine.instance.provider_id) else { continue };
         let claim = scene.cluster.claims.get(&machine.instance.claim);
-        // A node that never became what was promised was never opened by us; whoever got in went past us.
+        // A node that was never initialized was never opened by the controller, so pods on it were not protected.
         if claim.is_some_and(|claim| !was_initialized(claim) || is_due(claim, scene.cluster.time.now())) {
             continue;
         }
@@ -38,7 +37,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         };
         if let Some(pod) = here.find(works) {
             return Some(format!(
-                "{} is given back while {} is on it",
+                "{} is terminated while {} runs on it",
                 machine.instance.provider_id, pod.key
             ));
         }

@@ -1,4 +1,4 @@
-//! Records the life of each machine and pod during a replay, as the API server and the cloud show them.
+//! Records the life of each machine and pod in a replay, from the API server and the cloud.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::api::ApiServer;
 use crate::cloud::Cloud;
 
-/// What is written down.
+/// The record so far.
 pub(super) struct Ledger {
     feed: UnboundedReceiver<Value>,
     version: u64,
@@ -25,7 +25,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// An empty one.
+    /// An empty record.
     pub fn new(server: &ApiServer) -> Self {
         let feed = server.feed("/api/v1/pods").unwrap_or_else(|| futures::channel::mpsc::unbounded().1);
         Self {
@@ -38,9 +38,9 @@ impl Ledger {
         }
     }
 
-    /// Writes down what happened by now.
+    /// Records all changes up to now.
     pub fn look(&mut self, cloud: &Cloud, now: Duration) {
-        // Machines first: pods are on them.
+        // Machines first, because pods refer to them.
         let version = cloud.version();
         if version != self.version {
             self.version = version;
@@ -51,7 +51,7 @@ impl Ledger {
         }
     }
 
-    /// The whole of it.
+    /// The complete record.
     pub fn close(self, now: Duration) -> History {
         History { played: now, ..self.history }
     }
@@ -84,7 +84,7 @@ impl Ledger {
             };
             fresh.push((key, one));
         }
-        // In the order of their launches, not of their keys.
+        // In the order of launch, not of keys.
         fresh.sort_by(|(_, one), (_, other)| (one.launched, &one.id).cmp(&(other.launched, &other.id)));
         for (key, machine) in fresh {
             let at = self.history.machines.len();
@@ -118,7 +118,7 @@ impl Ledger {
         if pod.started.is_none() && matches!(phase, "Running" | "Succeeded" | "Failed") {
             pod.started = Some(now);
         }
-        // What is on a machine ends with it, whoever is told of it later.
+        // The pods of a machine end with it, even if the API server shows that later.
         let gone = pod.bound.and_then(|(_, machine)| self.history.machines[machine].gone);
         let lost = gone.filter(|gone| *gone <= now);
         pod.ended = if matches!(phase, "Succeeded" | "Failed") {

@@ -1,7 +1,7 @@
-//! A workload played through the controller: what it would have cost, how long pods would have waited.
+//! Replays a workload through the real controller, to find its cost and the waiting times of its pods.
 //!
-//! The same world as that of [`crate::run`], with one controller and, unless asked for, without accidents; what comes of it is
-//! not whether rules hold but what happened to every machine and every pod.
+//! The world is that of [`crate::run`], with one controller and, by default, without faults. The result is the history of every
+//! machine and pod, not a check of rules.
 
 mod ledger;
 mod patience;
@@ -31,50 +31,50 @@ use ledger::Ledger;
 use patience::Patience;
 use seller::Seller;
 
-/// For how long the controller holds its Lease.
+/// The duration of the controller's Lease.
 const LEASE: Duration = Duration::from_hours(1);
 
-/// What to play.
+/// A replay to run.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// What decides how long things take.
+    /// The seed for all durations.
     pub seed: u64,
-    /// How often things go wrong.
+    /// The rates of faults.
     pub rates: Rates,
-    /// Everything that is sold.
+    /// All offerings.
     pub catalogue: Arc<Catalogue>,
-    /// The kinds of node class of the cluster.
+    /// The kinds of node class in the cluster.
     pub classes: Vec<NodeClass>,
-    /// Which part of the catalogue each node class sells.
+    /// The part of the catalogue that each node class sells.
     pub sold: BTreeMap<NodeClassRef, Arc<Catalogue>>,
-    /// Objects that are there from the beginning: node classes and pools first.
+    /// The initial objects, with node classes and pools first.
     pub objects: Vec<Value>,
-    /// Work to come.
+    /// The future work.
     pub jobs: Vec<JobPlan>,
-    /// For how long.
+    /// The length of the replay, in world time.
     pub length: Duration,
 }
 
-/// Why a replay came to no end.
+/// A replay that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// There is no runtime to play it in.
+    /// The runtime cannot be created.
     #[error("the world cannot be made: {0}")]
     Runtime(#[from] io::Error),
-    /// The API server takes an object for wrong.
+    /// The API server refuses an object.
     #[error("{0}")]
     Refused(String),
-    /// The controller has ended, which would be a bug.
+    /// The controller ended by itself, which is a bug.
     #[error("the controller ended by itself after {after:?}: {why}")]
     ControllerEnded {
-        /// When.
+        /// The world time.
         after: Duration,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// What the API server says against these objects, as it would to their author; empty when it takes them all.
+/// The API server's refusals of these objects. Empty if it accepts them all.
 pub fn refusals(objects: &[Value], classes: &[NodeClass]) -> Vec<String> {
     let now = first_day();
     let server = ApiServer::new(&crds(classes.iter().copied()), Arc::new(move || now));
@@ -82,7 +82,7 @@ pub fn refusals(objects: &[Value], classes: &[NodeClass]) -> Vec<String> {
 }
 
 impl Replay {
-    /// Plays it. `tell` hears how far it is, and says whether to go on. Two replays that are equal come to the same.
+    /// Runs the replay. Calls `tell` with its progress; a return value of `false` stops it. Equal replays return equal results.
     ///
     /// # Errors
     /// See [`ReplayError`].
@@ -120,7 +120,7 @@ impl Replay {
         let seller = Arc::new(Seller { cloud: cloud_of, sold: self.sold.clone() });
         let mut config = Config::new("controller", "default");
         config.http = None;
-        // Nobody else wants to lead, and renewals every few seconds would be most of what happens in a quiet week.
+        // No other controller wants to lead, and frequent renewals would be most of the events in a quiet week.
         config.lease = config.lease.lasting(LEASE);
         let clock = Patience::new(MachineClock::new(time));
         let environment =

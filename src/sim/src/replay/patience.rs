@@ -1,4 +1,4 @@
-//! Limits how long the solver searches, because simulated time stands still during the search.
+//! Limits the solver's search, because simulated time stands still during a solve.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -9,12 +9,12 @@ use poolwright_controller::clock::{Clock, Moment};
 
 use crate::time::MachineClock;
 
-/// How far the clock of a solve goes on each time it is looked at. The solver looks at it after equal amounts of work, about half a
-/// millisecond of one core: of the three seconds that it has on a real clock a few hundredths are left, so that a week of plans
-/// is soon made; and all machines come to the same.
+/// The clock of a solve advances by this each time the solver reads it. The solver reads it after equal amounts of work, about
+/// half a millisecond of one core. So a solve takes a few hundredths of the usual three seconds, and all machines return the same
+/// plan.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The controller's clock: it goes on during a solve.
+/// The controller's clock, which advances during a solve.
 pub(super) struct Patience {
     clock: MachineClock,
     solving: AtomicBool,
@@ -22,12 +22,12 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Over this clock.
+    /// Wraps this clock.
     pub fn new(clock: MachineClock) -> Arc<Self> {
         Arc::new(Self { clock, solving: AtomicBool::new(false), looks: AtomicU32::new(0) })
     }
 
-    /// Runs computations in line, as in every simulated world, and the clock with them.
+    /// Runs computations in line, as in every simulated world, while the clock advances.
     pub fn spawner(self: &Arc<Self>) -> Spawner {
         let own = self.clone();
         Arc::new(move |work| {

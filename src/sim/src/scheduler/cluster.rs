@@ -6,36 +6,37 @@ use std::sync::Arc;
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::rules::{Labels, NODE_NAME_FIELD};
 use poolwright_core::{
-    Budget, HostPort, NamespaceLabels, Node, NodeDrivers, ObjectKey, Pod, PodGroup, PodKey, PodPhase,
-    Requirement, Service, Shared, Snapshot, StorageClass, Uid, Volume, VolumeClaim, Workload,
+    HostPort, NamespaceLabels, Node, NodeDrivers, ObjectKey, PersistentMap, Pod, PodDisruptionBudget,
+    PodGroup, PodKey, PodPhase, Requirement, Service, Snapshot, StorageClass, Uid, Volume, VolumeClaim,
+    Workload,
 };
 
 use super::looks::Looks;
 
-/// What a pod without a CPU request is scored as, in thousandths of a core (`DefaultMilliCPURequest`).
+/// The score's default for a pod without a CPU request, in thousandths of a core (`DefaultMilliCPURequest`).
 const CPU_OF_NOTHING: u64 = 100;
-/// What a pod without a memory request is scored as, in bytes (`DefaultMemoryRequest`).
+/// The score's default for a pod without a memory request, in bytes (`DefaultMemoryRequest`).
 const MEMORY_OF_NOTHING: u64 = 200 << 20;
 
-/// Kinds of controllers by whose selectors pods are spread by default.
+/// The kinds of controllers whose selectors define the default spread.
 const SELECTING: [&str; 3] = ["ReplicaSet", "StatefulSet", "ReplicationController"];
 
-/// Nodes and the pods on them, those that are being bound included.
+/// Nodes and their pods, including assumed ones.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
     /// By name, ascending.
     nodes: Vec<NodeInfo>,
     pub(super) looks: Looks,
-    /// Pods whose node is not known, by its name.
+    /// Pods of unknown nodes, by node name.
     strays: BTreeMap<String, Vec<Filed>>,
-    /// Where each pod is filed.
+    /// The place of each pod.
     places: BTreeMap<PodKey, (Place, usize)>,
-    /// Pods for which room is made, by node.
+    /// Nominated pods, by node.
     nominated: BTreeMap<String, Vec<Filed>>,
     pub(super) around: Around,
 }
 
-/// A pod, and the number of its look.
+/// A pod and the number of its look.
 #[derive(Clone, Debug)]
 pub(super) struct Filed {
     pub pod: Arc<Pod>,
@@ -48,42 +49,41 @@ enum Place {
     Nominated(String),
 }
 
-/// What else there is that rules go by.
+/// The other objects that rules depend on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Around {
     pub namespaces: Arc<NamespaceLabels>,
-    pub services: Shared<ObjectKey, Arc<Service>>,
-    pub pod_groups: Shared<ObjectKey, Arc<PodGroup>>,
-    pub budgets: Shared<ObjectKey, Arc<Budget>>,
-    pub volume_claims: Shared<ObjectKey, Arc<VolumeClaim>>,
-    pub volumes: Shared<String, Arc<Volume>>,
-    pub storage_classes: Shared<String, Arc<StorageClass>>,
-    pub node_drivers: Shared<String, Arc<NodeDrivers>>,
-    workloads: Shared<(String, ObjectKey), Arc<Workload>>,
+    pub services: PersistentMap<ObjectKey, Arc<Service>>,
+    pub pod_groups: PersistentMap<ObjectKey, Arc<PodGroup>>,
+    pub budgets: PersistentMap<ObjectKey, Arc<PodDisruptionBudget>>,
+    pub volume_claims: PersistentMap<ObjectKey, Arc<VolumeClaim>>,
+    pub volumes: PersistentMap<String, Arc<Volume>>,
+    pub storage_classes: PersistentMap<String, Arc<StorageClass>>,
+    pub node_drivers: PersistentMap<String, Arc<NodeDrivers>>,
+    workloads: PersistentMap<(String, ObjectKey), Arc<Workload>>,
     /// Selectors of controllers, by UID.
     of_owners: BTreeMap<Uid, Vec<Requirement>>,
 }
 
-/// A node and what is on it.
+/// A node and its pods.
 #[derive(Clone, Debug)]
 pub(super) struct NodeInfo {
     pub node: Arc<Node>,
-    /// In the order in which they came.
+    /// In the order of arrival.
     pub pods: Vec<Filed>,
-    /// Their host ports. As the kube-scheduler has it, a port that two of them have (bound by somebody else) is free as
-    /// soon as one of them is gone.
+    /// Host ports of the pods. Like the kube-scheduler, a port that two pods share becomes free as soon as one of them is gone.
     pub ports: BTreeSet<HostPort>,
-    /// Those with required anti-affinity.
+    /// Pods with required anti-affinity.
     pub with_anti_affinity: Vec<Arc<Pod>>,
-    /// Those with rules or preferences about other pods.
+    /// Pods with rules or preferences about other pods.
     pub with_affinity: Vec<Filed>,
-    /// What they request together.
+    /// The sum of the pods' requests.
     pub used: ResourceList,
-    /// What they are scored as together.
+    /// The sum for scoring.
     pub scored: Scored,
 }
 
-/// Amounts of CPU and memory that nodes are compared by; pods that request nothing count for something.
+/// CPU and memory for scoring. Pods without requests count with defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scored {
     /// Thousandths of a core.
@@ -93,8 +93,8 @@ pub(super) struct Scored {
 }
 
 impl Scored {
-    /// What a pod counts for. The kube-scheduler counts container by container; of a pod only the sum is known here, so that
-    /// one of several containers that requests nothing counts for nothing.
+    /// The amounts of a pod. The kube-scheduler applies defaults for each container. Only the sum of a pod is known here, so a
+    /// container without requests beside others counts as zero.
     pub fn of(pod: &Pod) -> Self {
         let or =
             |name: &str, nothing| Some(pod.spec.requests.get(name)).filter(|n| *n > 0).unwrap_or(nothing);
@@ -146,7 +146,7 @@ impl NodeInfo {
         }
         self.with_anti_affinity.retain(|other| other.key != *key);
         self.with_affinity.retain(|other| other.pod.key != *key);
-        // Counted anew: sums that have come to the largest number cannot be counted down.
+        // Computed anew, because saturated sums cannot be decreased.
         self.used = ResourceList::new();
         self.scored = Scored::default();
         for Filed { pod, .. } in &self.pods {
@@ -156,7 +156,7 @@ impl NodeInfo {
     }
 }
 
-/// Labels of a node, and its name as the field that a node affinity may ask for.
+/// The labels of a node, and its name as the field `metadata.name` of node affinity.
 pub(super) struct NodeLabels<'a>(pub &'a Node);
 
 impl Labels for NodeLabels<'_> {
@@ -179,7 +179,7 @@ impl Cluster {
         cluster
     }
 
-    /// Takes over everything of a snapshot but its pods and nodes: namespaces, Services, controllers, budgets, volumes.
+    /// Replaces everything except pods and nodes: namespaces, Services, controllers, budgets, volumes.
     pub fn set_around(&mut self, snapshot: &Snapshot) {
         let around = &mut self.around;
         around.namespaces = snapshot.namespaces.clone();
@@ -198,7 +198,7 @@ impl Cluster {
         }
     }
 
-    /// Puts a node in, or changes it.
+    /// Adds or updates a node.
     pub fn set_node(&mut self, node: Arc<Node>) {
         match self.find(&node.name) {
             Ok(at) => self.nodes[at].node = node,
@@ -213,7 +213,7 @@ impl Cluster {
         }
     }
 
-    /// Takes a node out. The pods that say they are on it are on it again if it comes back.
+    /// Removes a node. Its pods return with it if it comes back.
     pub fn remove_node(&mut self, name: &str) {
         if let Ok(at) = self.find(name) {
             let info = self.nodes.remove(at);
@@ -223,7 +223,7 @@ impl Cluster {
         }
     }
 
-    /// Puts a pod in, or changes it: on its node, or among those for which room is made on one. Others are not remembered.
+    /// Adds or updates a pod: on its node, or as nominated. Other pods are not stored.
     pub fn set_pod(&mut self, pod: Arc<Pod>) {
         self.remove_pod(&pod.key);
         let place = match (&pod.phase, &pod.nominated_node) {
@@ -244,7 +244,7 @@ impl Cluster {
         }
     }
 
-    /// Takes a pod out.
+    /// Removes a pod.
     pub fn remove_pod(&mut self, key: &PodKey) {
         let drop_from = |map: &mut BTreeMap<String, Vec<Filed>>, node: &str| {
             if let Some(pods) = map.get_mut(node) {
@@ -265,23 +265,23 @@ impl Cluster {
         }
     }
 
-    /// Counts a pod as being on a node from now on, as the scheduler does as soon as it has chosen.
+    /// Counts a pod on a node as soon as the scheduler has chosen the node.
     pub fn assume(&mut self, pod: &Pod, node: &str) {
         let phase = PodPhase::Bound { node: node.to_owned() };
         self.set_pod(Arc::new(Pod { phase, nominated_node: None, ..pod.clone() }));
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is no node.
+    /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Every node, by name.
+    /// All nodes, by name.
     pub(super) fn nodes(&self) -> &[NodeInfo] {
         &self.nodes
     }
@@ -290,7 +290,7 @@ impl Cluster {
         self.find(name).ok().map(|at| &self.nodes[at])
     }
 
-    /// Pods for which room is made on a node.
+    /// The pods nominated for a node.
     pub(super) fn nominated(&self, node: &str) -> &[Filed] {
         self.nominated.get(node).map(Vec::as_slice).unwrap_or_default()
     }
@@ -301,7 +301,7 @@ impl Cluster {
 }
 
 impl Around {
-    /// The selector of the controller that made a pod, where pods are spread by it.
+    /// The selector of a pod's controller, if the default spread uses it.
     pub fn selector_of(&self, owner: &Uid) -> Option<&[Requirement]> {
         self.of_owners.get(owner).map(Vec::as_slice)
     }

@@ -4,25 +4,26 @@ use std::sync::Arc;
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{
-    Namespaces, Node, NodeTerm, Operator, Pod, PodKey, PodPhase, PodSpec, PodTerm, Requirement, SpreadRule,
+    Namespaces, Node, NodeSelectorTerm, Operator, Pod, PodAffinityTerm, PodKey, PodPhase, PodSpec,
+    Requirement, TopologySpreadConstraint,
 };
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 use poolwright_terms::{Taint, TaintEffect};
 
 use super::{Cluster, MayPreempt, Outcome, Scheduler};
 
-/// A pod in the making.
-pub struct Made(Pod);
+/// Builds a pod.
+pub struct PodBuilder(Pod);
 
-/// A pod that waits: one core and 1 GiB.
-pub fn pod(name: &str) -> Made {
+/// A waiting pod with one core and 1 GiB.
+pub fn pod(name: &str) -> PodBuilder {
     let spec = PodSpec { requests: room(1000, 1), ..PodSpec::default() };
     let labels = [("app".to_owned(), "web".to_owned())].into();
-    Made(Pod { labels, ..Pod::waiting(PodKey::new("default", name), spec) })
+    PodBuilder(Pod { labels, ..Pod::waiting(PodKey::new("default", name), spec) })
 }
 
-impl Made {
-    pub fn made(self) -> Pod {
+impl PodBuilder {
+    pub fn build(self) -> Pod {
         self.0
     }
 
@@ -48,7 +49,7 @@ impl Made {
     }
 }
 
-/// Cores in thousandths and GiB, for one pod, or as much of a node, which takes ten.
+/// The resources of one pod: thousandths of a core, and GiB.
 pub fn room(cpu: u64, gib: u64) -> ResourceList {
     ResourceList::new()
         .with(ResourceName::CPU, cpu)
@@ -67,10 +68,10 @@ pub fn node(name: &str, zone: &str) -> Node {
         allocatable: room(4000, 16).with(ResourceName::PODS, 10),
         ready: true,
         cordoned: false,
-        gated: false,
-        kept: false,
+        cordoned_until_initialized: false,
+        do_not_disrupt: false,
         deleting_since: None,
-        unwell: Vec::new(),
+        unhealthy_conditions: Vec::new(),
     }
 }
 
@@ -78,49 +79,49 @@ pub fn taint(effect: TaintEffect) -> Taint {
     Taint { key: "team".to_owned(), value: "ml".to_owned(), effect }
 }
 
-/// A label with this value.
+/// A requirement that a label has this value.
 pub fn is(key: &str, value: &str) -> Requirement {
     Requirement { key: key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
 }
 
-pub fn only(key: &str, value: &str) -> NodeTerm {
-    NodeTerm { requirements: vec![is(key, value)] }
+pub fn only(key: &str, value: &str) -> NodeSelectorTerm {
+    NodeSelectorTerm { requirements: vec![is(key, value)] }
 }
 
-/// A term about pods of an application in the namespace `default`.
-pub fn term(app: &str, key: &str) -> PodTerm {
-    PodTerm {
+/// An affinity term for pods of an application in the namespace `default`.
+pub fn term(app: &str, key: &str) -> PodAffinityTerm {
+    PodAffinityTerm {
         topology_key: key.to_owned(),
-        namespaces: Namespaces::Of(["default".to_owned()].into()),
+        namespaces: Namespaces::Named(["default".to_owned()].into()),
         selector: Some(vec![is("app", app)]),
     }
 }
 
-/// At most one more pod of an application than where there are fewest.
-pub fn spread(app: &str, key: &str) -> SpreadRule {
-    SpreadRule {
+/// A spread constraint with a skew of 1 for an application.
+pub fn spread(app: &str, key: &str) -> TopologySpreadConstraint {
+    TopologySpreadConstraint {
         topology_key: key.to_owned(),
         max_skew: 1,
         selector: Some(vec![is("app", app)]),
-        ..SpreadRule::default()
+        ..TopologySpreadConstraint::default()
     }
 }
 
-pub fn cluster(nodes: impl IntoIterator<Item = Node>, pods: impl IntoIterator<Item = Made>) -> Cluster {
+pub fn cluster(nodes: impl IntoIterator<Item = Node>, pods: impl IntoIterator<Item = PodBuilder>) -> Cluster {
     let mut cluster = Cluster::default();
     nodes.into_iter().for_each(|node| cluster.set_node(Arc::new(node)));
     pods.into_iter().for_each(|pod| cluster.set_pod(Arc::new(pod.0)));
     cluster
 }
 
-/// What the default profile does with a pod; of equal nodes the first.
-pub fn tried(cluster: &Cluster, pod: Made) -> Outcome {
+/// Schedules a pod with the default profile. Of equal nodes, takes the first.
+pub fn tried(cluster: &Cluster, pod: PodBuilder) -> Outcome {
     let outcome = Scheduler::default().schedule(cluster, &pod.0, MayPreempt::LessImportant, &mut |_| 0);
     outcome.expect("nothing in it is unknown to the scheduler")
 }
 
-/// The nodes that take a pod, and what is said of all others together.
-pub fn fits(cluster: &Cluster, pod: Made) -> (Vec<String>, String) {
+/// The nodes that fit a pod, and the message for all others.
+pub fn fits(cluster: &Cluster, pod: PodBuilder) -> (Vec<String>, String) {
     let found = Scheduler::default().feasible(cluster, &pod.0).expect("nothing in it is unknown");
     let reasons = found.unfit.iter().flat_map(|(_, unfit)| &unfit.reasons).map(ToString::to_string);
     (found.nodes, reasons.collect::<Vec<_>>().join("; "))

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use poolwright_core::Pod;
 
-/// The looks of all pods of a cluster, by number.
+/// The looks of all pods, numbered. A look is a namespace and a set of labels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Looks {
     numbers: BTreeMap<(String, BTreeMap<String, String>), usize>,
-    /// A pod that looks so, and how many there are. Those that no pod has any more are used again.
+    /// A pod of each look, and the number of such pods. Unused numbers are reused.
     all: Vec<(Arc<Pod>, usize)>,
     unused: Vec<usize>,
 }
 
 impl Looks {
-    /// The number of a pod's look, which it has until it is dropped.
+    /// Returns the number of the pod's look and counts the pod.
     pub fn take(&mut self, pod: &Arc<Pod>) -> usize {
         let look = (pod.key.namespace().to_owned(), pod.labels.clone());
         if let Some(&number) = self.numbers.get(&look) {
@@ -32,7 +32,7 @@ impl Looks {
         number
     }
 
-    /// One pod less looks so.
+    /// Removes one pod from a look.
     pub fn drop(&mut self, number: usize) {
         let (pod, count) = &mut self.all[number];
         *count -= 1;
@@ -43,7 +43,7 @@ impl Looks {
     }
 }
 
-/// What a rule says of pods, asked once per look.
+/// Evaluates a rule once per look.
 pub(super) struct Asking<'a, F> {
     looks: &'a Looks,
     answers: Vec<Option<bool>>,
@@ -51,12 +51,12 @@ pub(super) struct Asking<'a, F> {
 }
 
 impl<'a, F: Fn(&'a Pod) -> bool> Asking<'a, F> {
-    /// The rule may look at namespace and labels alone.
+    /// The rule may read only namespace and labels.
     pub fn new(looks: &'a Looks, rule: F) -> Self {
         Self { looks, answers: vec![None; looks.all.len()], rule }
     }
 
-    /// Whether it is about pods of this look.
+    /// Whether the rule selects pods of this look.
     pub fn holds(&mut self, look: usize) -> bool {
         *self.answers[look].get_or_insert_with(|| (self.rule)(&self.looks.all[look].0))
     }
@@ -70,19 +70,19 @@ mod tests {
     #[test]
     fn pods_that_are_alike_are_asked_about_once_and_numbers_are_used_again() {
         let mut looks = Looks::default();
-        let mut take = |app: &str| looks.take(&Arc::new(pod("p").app(app).made()));
+        let mut take = |app: &str| looks.take(&Arc::new(pod("p").app(app).build()));
         let numbers = [take("web"), take("db"), take("web")];
         assert_eq!(numbers, [0, 1, 0]);
-        let asked = std::cell::Cell::new(0);
+        let attempt = std::cell::Cell::new(0);
         let mut asking = Asking::new(&looks, |pod: &Pod| {
-            asked.set(asked.get() + 1);
+            attempt.set(attempt.get() + 1);
             pod.labels["app"] == "web"
         });
         assert_eq!(numbers.map(|look| asking.holds(look)), [true, false, true]);
-        assert_eq!(asked.get(), 2);
+        assert_eq!(attempt.get(), 2);
         looks.drop(0);
         looks.drop(1);
-        let mut take = |app: &str| looks.take(&Arc::new(pod("p").app(app).made()));
+        let mut take = |app: &str| looks.take(&Arc::new(pod("p").app(app).build()));
         assert_eq!([take("cache"), take("web"), take("db")], [1, 0, 2]);
     }
 }

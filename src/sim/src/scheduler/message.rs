@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::reason::{Reason, Unfit};
 
-/// `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).` The nodes beyond those listed have
-/// the reason `absent`, where there is one.
+/// Builds `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).` Nodes that are not listed have the
+/// reason `absent`, if there is one.
 pub(super) fn no_node<'a>(
     nodes: usize,
     unfit: impl IntoIterator<Item = &'a Unfit>,
@@ -23,7 +23,7 @@ pub(super) fn no_node<'a>(
         *counts.entry(reason).or_default() += nodes - listed;
     }
     let mut words: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    // By the text with its number, as the scheduler has it: `10 ...` comes before `2 ...`.
+    // Sorted as text like the scheduler does, so `10 ...` comes before `2 ...`.
     words.sort();
     let mut message = format!("0/{nodes} nodes are available:");
     if !words.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn no_node<'a>(
     message
 }
 
-/// The same where no node needs to be looked at.
+/// The message if no node was checked.
 pub(super) fn none_at_all(nodes: usize, why: &str) -> String {
     format!("0/{nodes} nodes are available: {why}.")
 }

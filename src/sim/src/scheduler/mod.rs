@@ -1,17 +1,16 @@
-//! The kube-scheduler of the simulated world: it finds a node for one pod at a time, as the default profile of Kubernetes
-//! 1.36 does. It filters nodes, scores those that are left, takes one of the best, and where none is left looks whom it
-//! could evict.
+//! The kube-scheduler of the simulated world. It schedules one pod at a time like the default profile of Kubernetes 1.36: it
+//! filters nodes, scores the rest and takes one of the best; if none fits, it tries preemption.
 //!
-//! It is a pure function of what it is given. Where the kube-scheduler leaves the choice to chance, whoever calls decides.
+//! It is a pure function. Where the kube-scheduler chooses at random, the caller chooses.
 //!
-//! It differs from the kube-scheduler in this: it looks at all nodes of a large cluster and not at a part of them; it has no
-//! `ImageLocality`, no `DynamicResources` and no gangs (a pod that needs one of these two is refused, as [`Unmodelled`]); of
-//! volumes it knows those that are bound. What it knows of a pod is what the model has ([`poolwright_core::Pod`]): requests
-//! of a whole pod, and when it was created instead of when it was started.
+//! Differences from the kube-scheduler: it checks all nodes of a large cluster, not a sample. It has no `ImageLocality`, no
+//! `DynamicResources` and no gangs; a pod that needs one of the last two is refused as [`Unmodelled`]. It supports only bound
+//! volumes. It sees a pod through the model ([`poolwright_core::Pod`]), so it knows the requests of a whole pod, and its creation
+//! time instead of its start time.
 //!
-//! The differential test asks it and a real one the same (`tests/plane/tests/differential/simulated.rs`, `evicted.rs`).
+//! The differential test compares it with a real one (`tests/plane/tests/differential/simulated.rs`, `evicted.rs`).
 
-mod asked;
+mod attempt;
 mod cluster;
 mod filters;
 #[cfg(test)]
@@ -29,71 +28,71 @@ use std::fmt;
 
 use poolwright_core::{Pod, PodKey, Profiles, Snapshot};
 
-use asked::Asked;
+use attempt::Attempt;
 pub use cluster::Cluster;
 use cluster::NodeInfo;
 use filters::{Start, State};
 pub use queue::{Queued, waits_for};
 pub use reason::{Reason, Unfit};
 
-/// Chooses one of so many that are equally good: a number below that. The seed of a simulation decides.
+/// Chooses one of n equally good nodes: returns a number below n. In a simulation, the seed decides.
 pub type Pick<'a> = &'a mut dyn FnMut(usize) -> usize;
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The pod goes to this node.
+    /// The pod is bound to this node.
     Bind {
-        /// Its name.
+        /// The name of the node.
         node: String,
     },
-    /// No node takes it.
+    /// No node fits.
     Unschedulable {
-        /// The message of its condition `PodScheduled`, as the kube-scheduler words it.
+        /// The message of the pod's condition `PodScheduled`, in the words of the kube-scheduler.
         message: String,
-        /// Whom it evicts.
+        /// The preemption.
         preemption: Preemption,
     },
 }
 
-/// What a pod for which there is no node does about it.
+/// The preemption for a pod that fits no node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preemption {
-    /// It evicts nobody, and stays nominated where it was.
+    /// It evicts no pods and keeps its nomination.
     NotTried,
-    /// Evicting others would not help: it is nominated nowhere any more.
+    /// Evictions would not help, so it loses its nomination.
     InVain,
     /// It is nominated for a node and evicts pods there.
     Evict {
         /// The node.
         node: String,
-        /// The pods, the most important first; also those that are being deleted already.
+        /// The pods to evict, the most important first, including those that are being deleted.
         victims: Vec<PodKey>,
-        /// Less important pods that were nominated for this node, and are not any more.
+        /// Pods of lower priority that lose their nomination for this node.
         set_back: Vec<PodKey>,
     },
 }
 
-/// Whether a pod evicts others: its `preemptionPolicy`, or the profile of its scheduler.
+/// Whether a pod may preempt others, by its `preemptionPolicy` and its scheduler profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MayPreempt {
-    /// Less important ones (`PreemptLowerPriority`).
+    /// It may preempt pods of lower priority (`PreemptLowerPriority`).
     #[default]
     LessImportant,
-    /// None (`Never`).
+    /// It may not preempt (`Never`).
     Never,
-    /// Its scheduler never does: `DefaultPreemption` is disabled.
+    /// Its profile disables `DefaultPreemption`.
     Disabled,
 }
 
-/// A rule of a pod that the simulated scheduler does not know. The pod is not scheduled as if it did not have the rule.
+/// A rule of a pod that the simulated scheduler does not support. Such a pod is refused, not scheduled without the rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmodelled {
     /// The pod.
     pub pod: PodKey,
-    /// Its field.
+    /// The field of the pod.
     pub field: String,
-    /// What the rule is.
+    /// The rule, in words.
     pub rule: String,
 }
 
@@ -109,23 +108,23 @@ impl fmt::Display for Unmodelled {
 
 impl std::error::Error for Unmodelled {}
 
-/// One attempt to find a node for a pod of the default profile in a cluster that is looked at once.
+/// Tries to schedule one pod of the default profile in a snapshot.
 pub fn schedule(snapshot: &Snapshot, pod: &Pod, pick: Pick<'_>) -> Result<Outcome, Unmodelled> {
     Scheduler::default().schedule(&Cluster::of(snapshot), pod, MayPreempt::LessImportant, pick)
 }
 
-/// A scheduler, as it is configured.
+/// A configured scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Scheduler {
-    /// Its profiles, by name. Pods of any other name have the default one.
+    /// Its profiles, by name. Pods with another scheduler name use the default profile.
     pub profiles: Profiles,
 }
 
 impl Scheduler {
-    /// One attempt to find a node for a pod.
+    /// Tries to schedule one pod.
     ///
-    /// Of the caller remains: whether the pod is to be scheduled at all ([`waits_for`]), [`Cluster::assume`] when it is
-    /// bound, and what follows from a preemption.
+    /// The caller checks that the pod waits for this scheduler ([`waits_for`]), calls [`Cluster::assume`] when the pod is bound,
+    /// and carries out a preemption.
     pub fn schedule(
         &self,
         cluster: &Cluster,
@@ -137,29 +136,29 @@ impl Scheduler {
         if cluster.is_empty() {
             return Ok(nothing("no nodes available to schedule pods".to_owned()));
         }
-        let asked = self.asked(cluster, pod)?;
-        let found = Found::new(cluster, &asked)?;
+        let attempt = self.attempt(cluster, pod)?;
+        let found = Found::new(cluster, &attempt)?;
         if found.fit.is_empty() {
             return Ok(preemption::after(cluster, found, may_preempt, pick));
         }
-        let best = found.best(cluster, &asked);
+        let best = found.best(cluster, &attempt);
         let node = best[if best.len() > 1 { pick(best.len()) } else { 0 }].node.name.clone();
         Ok(Outcome::Bind { node })
     }
 
-    /// The nodes that take a pod as things are, by name, and for each other one why it does not.
+    /// The nodes that fit a pod now, and the reasons for all others.
     pub fn feasible(&self, cluster: &Cluster, pod: &Pod) -> Result<Feasible, Unmodelled> {
-        let asked = self.asked(cluster, pod)?;
-        let found = Found::new(cluster, &asked)?;
+        let attempt = self.attempt(cluster, pod)?;
+        let found = Found::new(cluster, &attempt)?;
         let name = |at: &NodeInfo| at.node.name.clone();
         Ok(Feasible {
             nodes: found.fit.iter().map(|at| name(at)).collect(),
-            best: found.best(cluster, &asked).into_iter().map(name).collect(),
+            best: found.best(cluster, &attempt).into_iter().map(name).collect(),
             unfit: found.unfit.iter().map(|(at, unfit)| (name(at), unfit.clone())).collect(),
         })
     }
 
-    fn asked<'a>(&'a self, cluster: &Cluster, pod: &'a Pod) -> Result<Asked<'a>, Unmodelled> {
+    fn attempt<'a>(&'a self, cluster: &Cluster, pod: &'a Pod) -> Result<Attempt<'a>, Unmodelled> {
         let refused = |field: &str, rule: &str| Unmodelled {
             pod: pod.key.clone(),
             field: field.into(),
@@ -179,45 +178,45 @@ impl Scheduler {
                 return Err(refused("spec.schedulingGroup", "a PodGroup whose pods are placed as one"));
             }
         }
-        Ok(Asked::new(cluster, self.profiles.get(&pod.scheduler), pod))
+        Ok(Attempt::new(cluster, self.profiles.get(&pod.scheduler), pod))
     }
 }
 
-/// What the filters say of all nodes.
+/// The results of the filters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feasible {
-    /// The nodes that take the pod, by name.
+    /// The nodes that fit, by name.
     pub nodes: Vec<String>,
-    /// The best of them.
+    /// Those with the highest score.
     pub best: Vec<String>,
-    /// Nodes that do not, and why. Where the pod names its nodes, the others are left out.
+    /// The other nodes with their reasons. If the pod names its nodes, only those are listed.
     pub unfit: Vec<(String, Unfit)>,
 }
 
-/// What was found on the way.
+/// The intermediate results of an attempt.
 struct Found<'a> {
     fit: Vec<&'a NodeInfo>,
     unfit: Vec<(&'a NodeInfo, Unfit)>,
-    /// What holds for all nodes; `None` where no node takes the pod whatever is on it.
+    /// The results that hold for all nodes; `None` if no node can fit.
     state: Option<Box<State<'a>>>,
-    /// Why not even nodes were looked at.
+    /// The reason why no node was checked.
     never: Option<String>,
-    /// Why the nodes that were not looked at were not.
+    /// The reason of the nodes that were not checked.
     absent: Option<Reason>,
 }
 
 impl<'a> Found<'a> {
-    fn new(cluster: &'a Cluster, asked: &'a Asked<'a>) -> Result<Self, Unmodelled> {
+    fn new(cluster: &'a Cluster, attempt: &'a Attempt<'a>) -> Result<Self, Unmodelled> {
         let mut found = Self { fit: Vec::new(), unfit: Vec::new(), state: None, never: None, absent: None };
-        let (state, names) = match State::start(cluster, asked)? {
+        let (state, names) = match State::start(cluster, attempt)? {
             Start::Look(state, names) => (state, names),
             Start::Never(why) => {
                 found.never = Some(why);
                 return Ok(found);
             }
         };
-        // Where room was made for it, it goes if it can: no other node is looked at then.
-        let nominated = asked.pod.nominated_node.as_ref().and_then(|name| cluster.node(name));
+        // The nominated node is tried first. If it fits, no other node is checked.
+        let nominated = attempt.pod.nominated_node.as_ref().and_then(|name| cluster.node(name));
         if let Some(at) = nominated.filter(|at| state.check_with_nominated(at, at).is_ok()) {
             found.fit.push(at);
             return Ok(found);
@@ -238,17 +237,17 @@ impl<'a> Found<'a> {
     }
 
     /// The nodes with the highest score.
-    fn best(&self, cluster: &Cluster, asked: &Asked<'_>) -> Vec<&'a NodeInfo> {
+    fn best(&self, cluster: &Cluster, attempt: &Attempt<'_>) -> Vec<&'a NodeInfo> {
         if self.fit.len() < 2 {
             return self.fit.clone();
         }
-        let scores = scores::scores(cluster, asked, &self.fit);
+        let scores = scores::scores(cluster, attempt, &self.fit);
         let highest = scores.iter().max().copied();
         let best = self.fit.iter().zip(&scores).filter(|(_, score)| Some(**score) == highest);
         best.map(|(at, _)| *at).collect()
     }
 
-    /// The first half of what the scheduler says where there is no node.
+    /// The filters' part of the scheduler's message.
     fn message(&self, nodes: usize) -> String {
         match &self.never {
             Some(why) => message::none_at_all(nodes, why),

@@ -1,9 +1,9 @@
-//! Whom a pod evicts for which no node is left (`DefaultPreemption`): less important pods of one node, as few and as
-//! unimportant as will do, rather none that a PodDisruptionBudget protects.
+//! Preemption for a pod that fits no node (`DefaultPreemption`): evicts pods of lower priority from one node, as few and as
+//! unimportant as possible, preferably none that a PodDisruptionBudget protects.
 //!
-//! Facts: defaultpreemption/default_preemption.go, framework/preemption/preemption.go. All nodes are tried, also in large
-//! clusters; who came first goes by when a pod was created; a pod that is leaving the nominated node counts as evicted for
-//! the newcomer, whoever deleted it.
+//! Facts: defaultpreemption/default_preemption.go, framework/preemption/preemption.go. Differences: it tries all nodes, also in
+//! large clusters. It orders pods by creation time, not start time. A terminating pod on the nominated node counts as evicted for
+//! the new pod, whatever deleted it.
 
 mod budgets;
 
@@ -18,19 +18,19 @@ use super::reason::{Reason, Unfit};
 use super::{Found, MayPreempt, Outcome, Pick, Preemption};
 use budgets::Allowed;
 
-/// What `DynamicResources` says of every pod that has no claims to devices and no node.
+/// The message of `DynamicResources` for a pod without resource claims and without a node.
 const NO_CLAIMS: &str = "no new claims to deallocate";
 
-/// Pods of a node that would have to go.
+/// The pods to evict from one node.
 struct Candidate<'a> {
     at: &'a NodeInfo,
     /// The most important first.
     victims: Vec<&'a Filed>,
-    /// How many of them a budget protects.
+    /// The number of victims that a budget protects.
     violations: usize,
 }
 
-/// What a pod does that no node takes.
+/// The outcome for a pod that fits no node.
 pub(super) fn after(cluster: &Cluster, found: Found<'_>, may: MayPreempt, pick: Pick<'_>) -> Outcome {
     let nodes = cluster.len();
     let first = found.message(nodes);
@@ -49,7 +49,7 @@ pub(super) fn after(cluster: &Cluster, found: Found<'_>, may: MayPreempt, pick: 
         let second = message::no_node(nodes, &[], Some(Reason::PreemptionInVain));
         return only(Preemption::InVain, &second);
     };
-    if has_room_coming(cluster, &found, state.asked.pod) {
+    if has_room_coming(cluster, &found, state.attempt.pod) {
         return only(Preemption::NotTried, "not eligible due to a terminating pod on the nominated node.");
     }
     let allowed = Allowed::new(cluster, &found);
@@ -65,17 +65,17 @@ pub(super) fn after(cluster: &Cluster, found: Found<'_>, may: MayPreempt, pick: 
         return only(Preemption::InVain, &second);
     };
     let node = chosen.at.node.name.clone();
-    let asked = state.asked.pod;
+    let attempt = state.attempt.pod;
     let nominated = cluster.nominated(&node).iter();
-    // Where all of them are leaving already, nobody is told anything.
+    // If all victims are being deleted already, no nomination changes.
     let evicts = chosen.victims.iter().any(|victim| victim.pod.deleting_since.is_none());
-    let behind = nominated.filter(|other| evicts && other.pod.priority < asked.priority);
+    let behind = nominated.filter(|other| evicts && other.pod.priority < attempt.priority);
     let set_back = behind.map(|other| other.pod.key.clone()).collect();
     let victims = chosen.victims.iter().map(|victim| victim.pod.key.clone()).collect();
     Outcome::Unschedulable { message: first, preemption: Preemption::Evict { node, victims, set_back } }
 }
 
-/// Whether pods are leaving the node for which the pod is nominated already, and would let it in.
+/// Whether terminating pods will make room on the nominated node.
 fn has_room_coming(cluster: &Cluster, found: &Found<'_>, pod: &Pod) -> bool {
     let Some(name) = &pod.nominated_node else { return false };
     let hopeless = |(at, unfit): &(&NodeInfo, Unfit)| at.node.name == *name && !unfit.resolvable;
@@ -87,11 +87,11 @@ fn has_room_coming(cluster: &Cluster, found: &Found<'_>, pod: &Pod) -> bool {
     cluster.node(name).is_some_and(|at| at.pods.iter().any(leaves))
 }
 
-/// The pods that must leave a node for the pod to fit, or why that would not do.
+/// The pods to evict from a node so that the pod fits, or the reason why evictions do not help.
 fn victims<'a>(state: &State<'a>, at: &'a NodeInfo, allowed: &Allowed<'_>) -> Result<Candidate<'a>, Unfit> {
-    let asked = state.asked.pod;
+    let attempt = state.attempt.pod;
     let mut possible: Vec<&Filed> =
-        at.pods.iter().filter(|other| other.pod.priority < asked.priority).collect();
+        at.pods.iter().filter(|other| other.pod.priority < attempt.priority).collect();
     if possible.is_empty() {
         return Err(Unfit::unresolvable(Reason::NoVictims));
     }
@@ -102,7 +102,7 @@ fn victims<'a>(state: &State<'a>, at: &'a NodeInfo, allowed: &Allowed<'_>) -> Re
     }
     state.check_with_nominated(at, &without)?;
     possible.sort_by_key(|victim| importance(&victim.pod));
-    // Those that a budget protects are the first that may stay.
+    // Protected pods are reprieved first.
     let (protected, others) = allowed.split(&possible);
     let (mut victims, mut violations) = (Vec::new(), 0);
     let protected = protected.into_iter().map(|victim| (victim, true));
@@ -123,12 +123,12 @@ fn victims<'a>(state: &State<'a>, at: &'a NodeInfo, allowed: &Allowed<'_>) -> Re
     Ok(Candidate { at, victims, violations })
 }
 
-/// The most important pod first, of equal ones the one that has been there longest.
+/// The order of importance: higher priority first, then older pods.
 fn importance(pod: &Pod) -> (Reverse<i32>, jiff::Timestamp, &PodKey) {
     (Reverse(pod.priority), pod.created, &pod.key)
 }
 
-/// The node where least harm is done (`pickOneNodeForPreemption`).
+/// The best candidate (`pickOneNodeForPreemption`).
 fn choose<'a>(mut candidates: Vec<Candidate<'a>>, pick: Pick<'_>) -> Option<Candidate<'a>> {
     let harm = |one: &Candidate<'_>| {
         let victims = || one.victims.iter().map(|victim| &victim.pod);

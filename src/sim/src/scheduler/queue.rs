@@ -1,12 +1,12 @@
-//! The queue of pods that wait for a scheduler, in its order.
+//! The scheduling queue.
 
 use std::cmp::{Ordering, Reverse};
 
 use jiff::Timestamp;
 use poolwright_core::{Pod, PodKey, PodPhase};
 
-/// Whether a scheduler of this name has to find a node for the pod: it names that scheduler, has no node, has not ended, is
-/// not held by gates and not being deleted.
+/// Whether the pod waits for the scheduler of this name: it names that scheduler, has no node, has not ended, has no scheduling
+/// gates and is not being deleted.
 pub fn waits_for(scheduler: &str, pod: &Pod) -> bool {
     pod.scheduler == scheduler
         && pod.deleting_since.is_none()
@@ -20,19 +20,18 @@ pub struct Queued {
     pub pod: PodKey,
     /// Its priority.
     pub priority: i32,
-    /// Since when it is in the queue: since it was created, or was put back after it had been tried.
+    /// Since when it is in the queue: its creation, or its last return after an attempt.
     pub since: Timestamp,
 }
 
 impl Queued {
-    /// A pod that has not been tried yet.
+    /// A pod that was not tried yet.
     pub fn new(pod: &Pod) -> Self {
         Self { pod: pod.key.clone(), priority: pod.priority, since: pod.created }
     }
 }
 
-/// As `PrioritySort` has it: the most important first, of equal ones the one that has been there longest. Where the
-/// kube-scheduler leaves it open, by name.
+/// The order of `PrioritySort`: higher priority first, then longer waiting. Ties, which the kube-scheduler leaves open, by name.
 impl Ord for Queued {
     fn cmp(&self, other: &Self) -> Ordering {
         let parts = |one: &Self| (Reverse(one.priority), one.since);
@@ -66,7 +65,7 @@ mod tests {
 
     #[test]
     fn pods_of_others_and_pods_that_are_held_placed_ended_or_leaving_do_not_wait() {
-        let waiting = pod("one").made();
+        let waiting = pod("one").build();
         assert!(waits_for("default-scheduler", &waiting));
         assert!(!waits_for("another", &waiting));
         for phase in [PodPhase::Gated, PodPhase::Finished, PodPhase::Bound { node: "n".into() }] {

@@ -4,46 +4,46 @@ use std::fmt;
 
 use poolwright_catalog::ResourceName;
 
-/// One reason, worded as the plugin that gives it words it.
+/// A reason, worded like the plugin that gives it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// `NodeUnschedulable`: it is cordoned.
+    /// `NodeUnschedulable`: the node is cordoned.
     Cordoned,
     /// `TaintToleration`.
     Taint,
     /// `NodeAffinity`: the pod's own node selector or required node affinity.
     NodeAffinity,
-    /// `NodeAffinity`: what the scheduler's configuration adds.
+    /// `NodeAffinity`: the affinity added by the scheduler's configuration.
     EnforcedAffinity,
-    /// `NodeAffinity`, before any node is looked at: the pod names the nodes that it may have, and this is none of them.
+    /// `NodeAffinity` before the filters: the pod lists its nodes, and this is none of them.
     NotNamed,
     /// `NodePorts`.
     Ports,
-    /// `NodeResourcesFit`: as many pods as the node takes.
+    /// `NodeResourcesFit`: the node has its maximum number of pods.
     TooManyPods,
-    /// `NodeResourcesFit`: too little of a resource.
+    /// `NodeResourcesFit`: not enough of a resource.
     Insufficient(ResourceName),
-    /// `VolumeRestrictions`: another pod has a claim that is for one pod at a time.
+    /// `VolumeRestrictions`: another pod uses a claim that only one pod may use.
     VolumeInUse,
     /// `NodeVolumeLimits`.
     TooManyVolumes,
-    /// `VolumeBinding`, `VolumeZone`: a bound volume cannot be used there.
+    /// `VolumeBinding`, `VolumeZone`: a bound volume cannot be used on the node.
     VolumeElsewhere,
-    /// `VolumeBinding`: a claim's volume is gone.
+    /// `VolumeBinding`: the volume of a claim is gone.
     VolumeGone,
-    /// `PodTopologySpread`: too many of its like.
+    /// `PodTopologySpread`: the skew would be too large.
     Spread,
-    /// `PodTopologySpread`: the node lacks a label that pods are spread over.
+    /// `PodTopologySpread`: the node lacks the topology label.
     SpreadLabel,
-    /// `InterPodAffinity`: those that it wants to be near are not.
+    /// `InterPodAffinity`: the pod's affinity is not met.
     PodAffinity,
-    /// `InterPodAffinity`: one that it keeps away from is near.
+    /// `InterPodAffinity`: the pod's anti-affinity matches a pod nearby.
     PodAntiAffinity,
-    /// `InterPodAffinity`: one that is near keeps it away.
+    /// `InterPodAffinity`: the anti-affinity of a pod nearby matches the pod.
     ExistingAntiAffinity,
-    /// `DefaultPreemption`: nobody there may be evicted for it.
+    /// `DefaultPreemption`: no pod there may be evicted for it.
     NoVictims,
-    /// `DefaultPreemption`: whoever is evicted, the node does not take it.
+    /// `DefaultPreemption`: evictions do not make the pod fit.
     PreemptionInVain,
 }
 
@@ -77,26 +77,26 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why a node does not take a pod.
+/// The reasons why a node does not fit a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
     /// All reasons of the first plugin that rejects it.
     pub reasons: Vec<Reason>,
-    /// Whether it could take the pod if other pods left it (`Unschedulable`; else `UnschedulableAndUnresolvable`).
+    /// Whether evictions could make it fit (`Unschedulable`; else `UnschedulableAndUnresolvable`).
     pub resolvable: bool,
 }
 
 impl Unfit {
-    /// Other pods are in the way.
+    /// Evictions could make it fit.
     pub(super) fn resolvable(reason: Reason) -> Self {
         Self { reasons: vec![reason], resolvable: true }
     }
 
-    /// Whoever leaves the node, it does not take the pod.
+    /// Evictions cannot make it fit.
     pub(super) fn unresolvable(reason: Reason) -> Self {
         Self { reasons: vec![reason], resolvable: false }
     }
 }
 
-/// Whether a node takes a pod.
+/// Whether a node fits a pod.
 pub(super) type Fits = Result<(), Unfit>;

@@ -1,4 +1,4 @@
-//! The cloud of simulated worlds: what every provider must do, and what clouds do to those who buy there.
+//! Tests of the simulated cloud: the conformance suite of providers, and the behaviour of clouds towards their customers.
 
 mod world;
 
@@ -41,7 +41,7 @@ async fn an_order_beyond_the_quota_of_a_family_is_refused_and_buys_nothing_until
     let LaunchError::AllFailed(failed) = &error else { panic!("{error}") };
     assert!(matches!(&failed[0].error, LaunchError::Quota(why) if why.contains("48 of 50")), "{error}");
     assert_eq!(provider.list().await.expect("a list").len(), 1);
-    // Spot instances have a quota of their own.
+    // Spot instances have their own quota.
     provider.launch(&world.request("c", "g4dn.xlarge", CapacityType::Spot)).await.expect("no quota");
     while !provider.terminate(&large.key).await.expect("no accidents") {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -76,7 +76,7 @@ async fn prices_of_spot_instances_move_and_stay_below_those_on_demand() {
     assert!(moved > 0, "no price has moved");
 }
 
-/// A spot instance that is interrupted with notice, of the first seeds where there is one.
+/// A spot instance that is interrupted with notice, from the first seed that has one.
 async fn interrupted(zone: &str) -> (SimWorld, poolwright_sim::cloud::Machine) {
     for seed in 1..50 {
         let world = SimWorld::new(seed, Rates { interrupted: 1_000, ..Rates::NONE }, Quotas::new());

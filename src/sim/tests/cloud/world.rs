@@ -1,4 +1,4 @@
-//! A world with a cloud and nodes, and nobody who buys.
+//! A world with a cloud and nodes, without a controller.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use poolwright_terms::{CapacityType, NodeClassRef, Taint, TaintEffect};
 use serde_json::Value;
 use tokio::time::timeout;
 
-/// The parts of one.
+/// The parts of the world.
 pub struct SimWorld {
     server: ApiServer,
     pub cloud: Arc<Cloud>,
@@ -31,7 +31,7 @@ pub struct SimWorld {
 }
 
 impl SimWorld {
-    /// One that sells two sizes of a family in two zones. To be made inside of a runtime whose clock is paused.
+    /// A world that sells two sizes of a family in two zones. Create it inside a runtime whose clock is paused.
     pub fn new(seed: u64, rates: Rates, quotas: Quotas) -> Self {
         let sold = |kind: &str, zone: &str| {
             ["g4dn.xlarge", "g4dn.12xlarge"].contains(&kind) && ["us-east-1a", "us-central1"].contains(&zone)
@@ -52,7 +52,7 @@ impl SimWorld {
         Self { server, cloud, cluster: RefCell::new(cluster), time }
     }
 
-    /// Somebody who calls the cloud.
+    /// A caller of the cloud.
     pub fn caller(&self) -> Arc<dyn CloudProvider> {
         Arc::new(CloudOf {
             cloud: self.cloud.clone(),
@@ -62,7 +62,7 @@ impl SimWorld {
         })
     }
 
-    /// An order for a machine of this type, in any zone.
+    /// A request for a machine of this type in any zone.
     pub fn request(&self, name: &str, kind: &str, capacity: CapacityType) -> LaunchRequest {
         let catalogue = self.cloud.catalogue();
         let these = catalogue
@@ -86,7 +86,7 @@ impl SimWorld {
         }
     }
 
-    /// Lets the world go on until so long after its beginning.
+    /// Runs the world until this time.
     #[expect(clippy::await_holding_refcell_ref, reason = "one task, and nobody else asks meanwhile")]
     pub async fn live_until(&self, until: Duration) {
         let mut cluster = self.cluster.borrow_mut();
@@ -101,7 +101,7 @@ impl SimWorld {
         (code == 200).then_some(node)
     }
 
-    /// The keys of a node's taints, while it is there.
+    /// The keys of a node's taints, if the node exists.
     pub fn taints(&self, name: &str) -> Option<Vec<String>> {
         let taints = self.object(name)?["spec"]["taints"].clone();
         let keys = taints.as_array().into_iter().flatten().filter_map(|taint| taint["key"].as_str());
@@ -134,7 +134,7 @@ impl World for SimWorld {
         let node: k8s_openapi::api::core::v1::Node =
             serde_json::from_value(object).map_err(|error| Failure(error.to_string()))?;
         let model = poolwright_intake::node(&node).map_err(|error| Failure(error.to_string()))?;
-        // The device plugin of a node with GPUs comes after the node.
+        // The device plugin adds the GPUs after the node has joined.
         if model.allocatable.get("nvidia.com/gpu") == 0 {
             return Ok(NodeView::Absent);
         }

@@ -1,4 +1,4 @@
-//! Asks an API server, and writes down what can be compared.
+//! Sends requests to an API server, and records the comparable parts of the responses.
 
 use std::collections::BTreeMap;
 

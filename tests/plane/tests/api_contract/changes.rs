@@ -1,4 +1,4 @@
-//! Creation and changes.
+//! Contract cases about creation and changes.
 
 use axum::http::Method;
 use poolwright_terms::keys::FIELD_MANAGER;
@@ -8,7 +8,7 @@ use super::ask::Asker;
 use super::compare;
 
 #[tokio::test]
-async fn creation_gives_names_uids_and_versions_and_refuses_what_cannot_be() {
+async fn create_assigns_names_uids_and_versions_and_rejects_invalid_objects() {
     compare("create", |mut ask: Asker| async move {
         let maps = ask.core("configmaps");
         ask.post(&maps, json!({"metadata": {"name": "one", "labels": {"a": "b"}}, "data": {"k": "v"}})).await;
@@ -33,7 +33,7 @@ async fn creation_gives_names_uids_and_versions_and_refuses_what_cannot_be() {
 }
 
 #[tokio::test]
-async fn paths_that_are_not_served_are_not_found() {
+async fn an_unserved_path_returns_not_found() {
     compare("nowhere", |mut ask: Asker| async move {
         let maps = ask.core("configmaps");
         for path in [
@@ -79,7 +79,7 @@ async fn an_update_with_an_old_version_changes_nothing() {
 }
 
 #[tokio::test]
-async fn leases_are_changed_only_with_their_version() {
+async fn a_lease_changes_only_with_its_current_version() {
     compare("lease", |mut ask: Asker| async move {
         let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", ask.namespace);
         let one = format!("{leases}/one");
@@ -97,7 +97,7 @@ async fn leases_are_changed_only_with_their_version() {
 }
 
 #[tokio::test]
-async fn patches_change_what_they_name_and_hold_their_preconditions() {
+async fn patches_change_the_named_fields_and_check_preconditions() {
     compare("patch", |mut ask: Asker| async move {
         let maps = ask.core("configmaps");
         let one = format!("{maps}/one");
@@ -136,7 +136,7 @@ async fn patches_change_what_they_name_and_hold_their_preconditions() {
 }
 
 #[tokio::test]
-async fn the_status_of_nodes_and_their_rest_are_written_through_doors_of_their_own() {
+async fn the_status_subresource_changes_only_the_status_of_a_node() {
     compare("node", |mut ask: Asker| async move {
         let nodes = "/api/v1/nodes";
         let one = "/api/v1/nodes/contract-node";

@@ -1,4 +1,4 @@
-//! Poolwright's own resources.
+//! Contract cases about Poolwright's custom resources.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn plain(kind: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn pools_get_defaults_lose_unknown_fields_and_count_generations() {
+async fn the_server_defaults_pools_prunes_unknown_fields_and_counts_generations() {
     compare("pools", |mut ask: Asker| async move {
         let mut made = plain("NodePool", "contract-pool");
         made["spec"]["nonsense"] = json!(1);
@@ -60,7 +60,7 @@ async fn pools_get_defaults_lose_unknown_fields_and_count_generations() {
 }
 
 #[tokio::test]
-async fn claims_keep_their_spec_and_their_finalizer() {
+async fn a_claim_keeps_its_spec_and_finalizer() {
     compare("claims", |mut ask: Asker| async move {
         let mut claim = plain("NodeClaim", "contract-claim");
         claim["metadata"]["finalizers"] = json!(["poolwright.dev/termination"]);
@@ -76,7 +76,7 @@ async fn claims_keep_their_spec_and_their_finalizer() {
 }
 
 #[tokio::test]
-async fn every_rule_of_the_definitions_is_kept() {
+async fn the_server_enforces_every_validation_rule_of_the_crds() {
     compare("rules", |mut ask: Asker| async move {
         let cases = Cases::load();
         for case in &cases.cases {

@@ -1,4 +1,4 @@
-//! Deletion: preconditions and finalizers.
+//! Contract cases about deletion: preconditions and finalizers.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::ask::Asker;
 use super::compare;
 
 #[tokio::test]
-async fn an_object_with_finalizers_stays_until_the_last_is_gone() {
+async fn an_object_stays_until_its_last_finalizer_is_removed() {
     compare("finalizers", |mut ask: Asker| async move {
         let maps = ask.core("configmaps");
         let one = format!("{maps}/one");
@@ -34,7 +34,7 @@ async fn an_object_with_finalizers_stays_until_the_last_is_gone() {
 }
 
 #[tokio::test]
-async fn a_deletion_holds_its_preconditions() {
+async fn a_deletion_checks_its_preconditions() {
     compare("preconditions", |mut ask: Asker| async move {
         let maps = ask.core("configmaps");
         let one = format!("{maps}/one");
@@ -53,7 +53,7 @@ async fn a_deletion_holds_its_preconditions() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_ends_lets_in_no_more() {
+async fn a_terminating_namespace_rejects_new_objects() {
     compare("ending", |mut ask: Asker| async move {
         let (maps, own) = (ask.core("configmaps"), format!("/api/v1/namespaces/{}", ask.namespace));
         ask.post(&maps, json!({"metadata": {"name": "one"}})).await;

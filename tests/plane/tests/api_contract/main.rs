@@ -1,8 +1,7 @@
-//! The API server in memory answers as a real one does: the same questions to both, and the answers compared.
+//! The API server in memory answers like a real one: each case sends the same requests to both, and compares the responses.
 //!
-//! What is compared are codes, reasons and whole objects. UIDs are compared by who has the same, times by whether there is
-//! one, and resource versions by what the cases do with them. `managedFields`, the words of messages and the defaults that
-//! the server in memory says it does not have are left out.
+//! It compares status codes, reasons and whole objects. UIDs are compared by identity, times by presence, and resource versions by
+//! their use. It ignores `managedFields`, the text of messages, and defaults that the server in memory does not have.
 
 mod ask;
 #[path = "../../../../providers/registry/tests/crds/cases.rs"]

@@ -1,4 +1,4 @@
-//! Pods: what may change, bindings, graceful deletion, evictions.
+//! Contract cases about pods: allowed changes, bindings, graceful deletion, evictions.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn pod(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn pods_are_completed_and_change_in_few_fields_only() {
+async fn the_server_defaults_pods_and_rejects_changes_of_immutable_fields() {
     compare("pods", |mut ask: Asker| async move {
         let pods = ask.core("pods");
         let one = format!("{pods}/one");
@@ -37,7 +37,7 @@ async fn pods_are_completed_and_change_in_few_fields_only() {
 }
 
 #[tokio::test]
-async fn a_pod_is_bound_once_and_not_before_its_gates_are_open() {
+async fn a_pod_binds_once_and_only_without_scheduling_gates() {
     compare("binding", |mut ask: Asker| async move {
         let pods = ask.core("pods");
         let binding = |pod: &str, node: &str| {
@@ -64,7 +64,7 @@ async fn a_pod_is_bound_once_and_not_before_its_gates_are_open() {
 }
 
 #[tokio::test]
-async fn a_pod_that_runs_has_time_to_end_and_one_that_does_not_is_gone_at_once() {
+async fn a_running_pod_ends_gracefully_and_a_waiting_pod_ends_at_once() {
     compare("grace", |mut ask: Asker| async move {
         let pods = ask.core("pods");
         let on_node = |name: &str| {
@@ -92,7 +92,7 @@ async fn a_pod_that_runs_has_time_to_end_and_one_that_does_not_is_gone_at_once()
 }
 
 #[tokio::test]
-async fn evictions_keep_to_the_budgets() {
+async fn evictions_respect_disruption_budgets() {
     compare("evictions", |mut ask: Asker| async move {
         let pods = ask.core("pods");
         let budgets = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", ask.namespace);

@@ -1,4 +1,4 @@
-//! Lists.
+//! Contract cases about lists.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn some_maps(ask: &mut Asker) -> String {
 }
 
 #[tokio::test]
-async fn lists_come_in_pages_that_show_one_moment() {
+async fn all_pages_of_a_list_show_the_same_version() {
     compare("pages", |mut ask: Asker| async move {
         let maps = some_maps(&mut ask).await;
         let first = ask.get(&format!("{maps}?limit=2&labelSelector=tier")).await;
@@ -32,7 +32,7 @@ async fn lists_come_in_pages_that_show_one_moment() {
 }
 
 #[tokio::test]
-async fn lists_are_of_what_is_selected() {
+async fn a_list_contains_only_selected_objects() {
     compare("selectors", |mut ask: Asker| async move {
         let maps = some_maps(&mut ask).await;
         for query in [
@@ -68,7 +68,7 @@ async fn lists_are_of_what_is_selected() {
 }
 
 #[tokio::test]
-async fn metadata_alone_can_be_read() {
+async fn a_client_can_read_only_metadata() {
     compare("metadata", |mut ask: Asker| async move {
         let maps = some_maps(&mut ask).await;
         let list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";

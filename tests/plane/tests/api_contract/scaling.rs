@@ -1,4 +1,4 @@
-//! How many replicas workloads are to have.
+//! Contract cases about the scale subresource.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn workload(kind: &str) -> Value {
 }
 
 #[tokio::test]
-async fn workloads_are_scaled_without_touching_anything_else() {
+async fn the_scale_subresource_changes_only_replicas() {
     compare("scale", |mut ask: Asker| async move {
         for (plural, kind) in
             [("deployments", "Deployment"), ("replicasets", "ReplicaSet"), ("statefulsets", "StatefulSet")]

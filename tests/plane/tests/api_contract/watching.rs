@@ -1,4 +1,4 @@
-//! Watches.
+//! Contract cases about watches.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ async fn version(ask: &mut Asker, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_watch_tells_everything_after_its_version_in_order() {
+async fn a_watch_reports_all_later_changes_in_order() {
     compare("watch", |mut ask: Asker| async move {
         let maps = ask.core("configmaps");
         let since = version(&mut ask, &maps).await;
@@ -37,7 +37,7 @@ async fn a_watch_tells_everything_after_its_version_in_order() {
 }
 
 #[tokio::test]
-async fn a_watch_tells_how_pods_and_held_objects_go() {
+async fn a_watch_reports_deletions_of_pods_and_of_objects_with_finalizers() {
     compare("going", |mut ask: Asker| async move {
         let (maps, pods) = (ask.core("configmaps"), ask.core("pods"));
         let (since, of_pods) = (version(&mut ask, &maps).await, version(&mut ask, &pods).await);
@@ -84,7 +84,7 @@ async fn a_streamed_list_ends_with_a_bookmark() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_no_number_or_yet_to_come_is_refused() {
+async fn the_server_rejects_an_invalid_or_future_version() {
     compare("versions", |mut ask: Asker| async move {
         let maps = ask.core("configmaps");
         ask.get(&format!("{maps}?resourceVersion=soon")).await;
@@ -96,7 +96,7 @@ async fn a_version_that_is_no_number_or_yet_to_come_is_refused() {
 
 /// Of the server in memory alone: a real one forgets in its own time.
 #[tokio::test]
-async fn after_a_compaction_older_versions_have_expired() {
+async fn compaction_expires_older_versions() {
     let server = in_memory();
     let mut ask = Asker::new(server.client(), "compaction").await;
     let maps = ask.core("configmaps");

@@ -1,4 +1,4 @@
-//! No code outside `providers/` names a cloud: whatever the rest of Poolwright knows of one, it reads from its registration.
+//! Code outside `providers/` names no cloud. It reads everything from the registration of the cloud.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn only_providers_name_clouds() {
 }
 
 #[test]
-fn a_cloud_is_recognised_in_any_form_of_its_name_and_kubernetes_words_are_none() {
+fn the_check_finds_every_form_of_a_cloud_name_and_ignores_kubernetes_words() {
     for named in ["\"aws\"", "Nodes on AWS", "EC2NodeClass", "kwok://", "let aws = 1;", "AwsFlags", "on_aws"]
     {
         assert!(names_a_cloud(named), "{named}");

@@ -1,5 +1,5 @@
-//! The architecture as a test: which room may depend on which, what the pure rooms never see, and that every
-//! dependency says why it is there. Reads `cargo metadata`, so it sees what cargo builds and not what a page says.
+//! Tests of the architecture: which crate may depend on which, what pure crates must not depend on, and that docs/dependencies.md
+//! gives a reason for every dependency. They read `cargo metadata`.
 
 mod cloud_names;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Every arrow between rooms. To add one is to change the architecture: docs/architecture.md first, then here.
+/// Every arrow between crates. To add one is to change the architecture: docs/architecture.md first, then here.
 const ARROWS: [(&str, &[&str]); 16] = [
     ("poolwright-terms", &[]),
     ("poolwright-catalog", &["terms"]),
@@ -64,7 +64,7 @@ const ARROWS_OF_TESTS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The rooms that decide or translate: plain functions of their arguments, which no cluster, clock or cloud can reach.
+/// The crates that decide or translate: plain functions of their arguments, which no cluster, clock or cloud can reach.
 const PURE: [&str; 6] = [
     "poolwright-report",
     "poolwright-terms",
@@ -74,8 +74,8 @@ const PURE: [&str; 6] = [
     "poolwright-provider-aws-model",
 ];
 
-/// What a pure room never has below it, at any depth.
-fn is_forbidden_in_pure_rooms(name: &str) -> bool {
+/// Crates that a pure crate must not depend on, at any depth.
+fn is_forbidden_in_pure_crates(name: &str) -> bool {
     ["kube", "k8s-openapi", "tokio"].contains(&name)
         || ["kube-", "tokio-", "aws-", "google-cloud-"].iter().any(|prefix| name.starts_with(prefix))
 }
@@ -83,11 +83,11 @@ fn is_forbidden_in_pure_rooms(name: &str) -> bool {
 /// The crates cargo would build, and what they depend on.
 #[derive(Default)]
 struct Graph {
-    /// The rooms.
+    /// The crates of the workspace.
     members: BTreeSet<String>,
     /// The direct dependencies of each crate that end up in what it builds (normal and build ones).
     built: BTreeMap<String, BTreeSet<String>>,
-    /// The direct dependencies of each room of any kind, those of its tests included.
+    /// The direct dependencies of each crate of the workspace, of any kind, those of its tests included.
     declared: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -125,16 +125,16 @@ impl Graph {
         graph
     }
 
-    /// One sentence for each room or arrow that the lists do not have.
+    /// One sentence for each crate or arrow that the lists do not have.
     fn wrong_arrows(&self) -> Vec<String> {
         let may = |list: &[(&str, &[&str])], from: &str, to: &str| {
             let to = to.strip_prefix("poolwright-");
-            list.iter().any(|(room, rooms)| *room == from && to.is_some_and(|to| rooms.contains(&to)))
+            list.iter().any(|(name, targets)| *name == from && to.is_some_and(|to| targets.contains(&to)))
         };
         let mut wrong = Vec::new();
         for from in &self.members {
-            if !ARROWS.iter().any(|(room, _)| room == from) {
-                wrong.push(format!("{from} is a new room: say in ARROWS what it may depend on"));
+            if !ARROWS.iter().any(|(name, _)| name == from) {
+                wrong.push(format!("{from} is a new crate: say in ARROWS what it may depend on"));
             }
             let built = self.built.get(from);
             for to in self.declared.get(from).into_iter().flatten().filter(|to| self.members.contains(*to)) {
@@ -150,10 +150,10 @@ impl Graph {
         wrong
     }
 
-    /// The shortest way from `room` to each crate a pure room must not have below it.
-    fn ways_out_of(&self, room: &str) -> Vec<String> {
-        let mut ways: BTreeMap<&str, String> = BTreeMap::from([(room, room.to_owned())]);
-        let mut queue = VecDeque::from([room]);
+    /// The shortest path from `pure` to each crate that it must not depend on.
+    fn ways_out_of(&self, pure: &str) -> Vec<String> {
+        let mut ways: BTreeMap<&str, String> = BTreeMap::from([(pure, pure.to_owned())]);
+        let mut queue = VecDeque::from([pure]);
         let mut forbidden = Vec::new();
         while let Some(from) = queue.pop_front() {
             let way = ways[from].clone();
@@ -162,7 +162,7 @@ impl Graph {
                     continue;
                 }
                 let way = format!("{way} -> {to}");
-                if is_forbidden_in_pure_rooms(to) {
+                if is_forbidden_in_pure_crates(to) {
                     forbidden.push(way.clone());
                 } else {
                     queue.push_back(to);
@@ -173,31 +173,31 @@ impl Graph {
         forbidden
     }
 
-    /// The crates from outside that any room depends on directly, for whatever purpose.
+    /// The external crates that any crate of the workspace depends on directly.
     fn direct_external(&self) -> BTreeSet<&str> {
-        let direct = self.members.iter().filter_map(|room| self.declared.get(room)).flatten();
+        let direct = self.members.iter().filter_map(|name| self.declared.get(name)).flatten();
         direct.filter(|name| !self.members.contains(*name)).map(String::as_str).collect()
     }
 }
 
 #[test]
-fn rooms_depend_only_along_the_arrows_of_the_architecture() {
+fn crates_depend_only_along_the_arrows_of_the_architecture() {
     let wrong = Graph::of_this_workspace().wrong_arrows();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
 #[test]
-fn the_pure_rooms_see_no_cluster_no_runtime_and_no_cloud() {
+fn pure_crates_depend_on_no_cluster_runtime_or_cloud() {
     let graph = Graph::of_this_workspace();
-    for room in PURE {
-        assert!(graph.members.contains(room), "{room} is gone: PURE must name the rooms that decide");
-        let ways = graph.ways_out_of(room);
+    for name in PURE {
+        assert!(graph.members.contains(name), "{name} is gone: PURE must name the crates that decide");
+        let ways = graph.ways_out_of(name);
         assert!(ways.is_empty(), "\n{}", ways.join("\n"));
     }
 }
 
 #[test]
-fn every_dependency_says_in_one_line_why_it_is_there_and_no_line_is_left_over() {
+fn dependencies_md_gives_a_reason_for_every_dependency_and_for_no_other() {
     let page = include_str!("../../../../docs/dependencies.md");
     let rows: Vec<(&str, &str)> = page
         .lines()
@@ -211,7 +211,7 @@ fn every_dependency_says_in_one_line_why_it_is_there_and_no_line_is_left_over() 
     let missing: Vec<_> = used.difference(&listed).collect();
     assert!(missing.is_empty(), "docs/dependencies.md does not say why we depend on {missing:?}");
     let left_over: Vec<_> = listed.difference(&used).collect();
-    assert!(left_over.is_empty(), "docs/dependencies.md lists {left_over:?}, which no room depends on");
+    assert!(left_over.is_empty(), "docs/dependencies.md lists {left_over:?}, which no crate depends on");
     let silent: Vec<_> = rows.iter().filter(|(_, why)| why.len() < 20).collect();
     assert!(silent.is_empty(), "docs/dependencies.md gives no reason for {silent:?}");
 }
@@ -235,7 +235,7 @@ fn made_up(members: &[&str], dependencies: &[(&str, &str, Value)]) -> Graph {
 }
 
 #[test]
-fn an_arrow_against_the_direction_is_named() {
+fn an_arrow_against_the_direction_is_reported() {
     let graph = made_up(
         &["poolwright-catalog", "poolwright-core"],
         &[
@@ -250,22 +250,22 @@ fn an_arrow_against_the_direction_is_named() {
 }
 
 #[test]
-fn an_arrow_for_tests_is_no_arrow_for_what_is_built() {
-    let rooms = ["poolwright-plane", "poolwright-provider-registry"];
-    let arrow = |kind: Value| made_up(&rooms, &[(rooms[0], rooms[1], kind)]).wrong_arrows();
+fn an_arrow_for_tests_does_not_allow_a_built_dependency() {
+    let members = ["poolwright-plane", "poolwright-provider-registry"];
+    let arrow = |kind: Value| made_up(&members, &[(members[0], members[1], kind)]).wrong_arrows();
     assert_eq!(arrow("dev".into()), Vec::<String>::new());
     let built = ["poolwright-plane -> poolwright-provider-registry is not an arrow of the architecture"];
     assert_eq!(arrow(Value::Null), built);
 }
 
 #[test]
-fn a_room_that_nobody_listed_is_named() {
+fn an_unlisted_crate_is_reported() {
     let wrong = made_up(&["poolwright-attic"], &[]).wrong_arrows();
-    assert_eq!(wrong, ["poolwright-attic is a new room: say in ARROWS what it may depend on"]);
+    assert_eq!(wrong, ["poolwright-attic is a new crate: say in ARROWS what it may depend on"]);
 }
 
 #[test]
-fn the_way_to_a_forbidden_crate_is_shown_through_build_dependencies_but_not_through_tests() {
+fn the_path_to_a_forbidden_crate_includes_build_dependencies_but_not_tests() {
     let graph = made_up(
         &["poolwright-core"],
         &[

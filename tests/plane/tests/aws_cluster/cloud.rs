@@ -1,5 +1,5 @@
-//! A cloud for a cluster: an account of moto behind a stand-in of its own, with the queue that EventBridge sends to; and machines in
-//! it, as far as a cluster sees of them.
+//! A cloud for a cluster: an AWS account in moto behind a stand-in, with the queue of EventBridge, and machines as far as a cluster
+//! sees them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

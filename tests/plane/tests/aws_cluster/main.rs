@@ -1,5 +1,5 @@
-//! The whole way on AWS: pods wait, instances are launched in moto, machines join with what their user data says, EventBridge says that
-//! one is taken back, what its pods need is bought before anybody is asked to go, and in the end nothing is left.
+//! A whole cluster on AWS: pods wait, moto launches instances, and nodes join with their user data. EventBridge announces an
+//! interruption, and Poolwright buys a replacement before it evicts pods. In the end nothing is left.
 
 mod cloud;
 mod rules;
@@ -22,7 +22,7 @@ use scene::{POOL, Scene, id_of, take_back};
 use serde_json::json;
 
 #[tokio::test]
-async fn from_waiting_pods_to_instances_an_interruption_and_back_to_nothing() {
+async fn a_cluster_on_aws_scales_up_survives_an_interruption_and_scales_down() {
     let on_ec2 = json!({"template": {"spec": {"nodeClassRef": {"kind": "EC2NodeClass"}}}});
     let mut scene = Scene::start(on_ec2, |_| {}).await;
     scene.cluster.apply(&scene.namespace, &[work("train", POOL, 3)]).await.unwrap();

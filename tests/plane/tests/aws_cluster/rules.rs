@@ -1,5 +1,5 @@
-//! What must never be, looked at from outside all the while: the rules of the simulator, as far as a cloud that is not simulated lets one
-//! look. What EC2 did is known from the stand-in before it, which misses nothing; the API server is asked again and again.
+//! Invariants that a test checks from outside while it runs: the rules of the simulator, as far as they can be observed on AWS. The
+//! stand-in reports the calls to EC2, and the API server is polled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_that_is_broken_is_seen_and_what_is_well_is_not() {
+    fn the_rules_report_every_violation_and_nothing_else() {
         let mut seen = Seen::default();
         let soon = Some("2026-11-23T12:02:00Z");
         seen.look(&[claim("a", "i-1", soon)], &[machine("i-1", "a", false)], &[pod("ip-i-1")], 1);

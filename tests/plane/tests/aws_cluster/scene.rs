@@ -1,4 +1,4 @@
-//! A cluster with AWS as its cloud, and what is done to it.
+//! A cluster with AWS as its cloud, and the actions of tests on it.
 
 use std::sync::Arc;
 

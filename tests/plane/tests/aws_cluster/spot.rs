@@ -1,4 +1,4 @@
-//! Spot capacity on the whole way.
+//! Spot capacity on a whole cluster.
 
 use anyhow::ensure;
 use poolwright_plane::aws::Front;
@@ -28,8 +28,7 @@ pub fn spot_market(front: &Front) {
 }
 
 #[tokio::test]
-async fn spot_is_bought_where_it_is_cheapest_and_what_is_taken_back_is_replaced_until_only_on_demand_is_left()
-{
+async fn reclaimed_spot_nodes_are_replaced_until_only_on_demand_is_left() {
     let mut scene = Scene::start(spot_pool(), spot_market).await;
     scene.cluster.apply(&scene.namespace, &[work("train", POOL, 1)]).await.unwrap();
     scene.wait_running(1).await;

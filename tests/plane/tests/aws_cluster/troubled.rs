@@ -1,4 +1,4 @@
-//! Three of ten calls of AWS go wrong, in every way there is, and the controller is killed besides.
+//! Three of ten calls to AWS fail in various ways, and the controller is killed meanwhile.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,8 +26,7 @@ const LIMIT: usize = 11;
 const LONG: Duration = Duration::from_mins(8);
 
 #[tokio::test]
-async fn with_three_calls_of_ten_going_wrong_all_work_runs_what_is_taken_back_is_replaced_and_nothing_is_bought_twice_or_left()
- {
+async fn a_cluster_on_aws_works_although_three_of_ten_calls_fail() {
     let seed = seed("this trouble");
     let mut pool = spot_pool();
     pool["limits"] = json!({"nodes": LIMIT});

@@ -1,5 +1,4 @@
-//! What is wrong around us: credentials, regions, images, roles, queues, messages. Each is told with what to do, and nothing is
-//! launched or deleted for it.
+//! Invalid credentials, regions, images, roles, queues and messages. Each is reported with a fix, and nothing is launched or deleted.
 
 #[path = "../../../../providers/aws-model/tests/events/outcomes.rs"]
 mod outcomes;
@@ -47,8 +46,7 @@ fn launches_and_ends(world: &AwsWorld) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn credentials_that_expired_or_are_of_no_use_in_the_region_are_named_in_every_call_and_nothing_is_done()
-{
+async fn every_call_with_invalid_credentials_fails_and_names_the_problem() {
     let mut world = AwsWorld::new().await.unwrap();
     world.queue = Some(queue(&world).await);
     let offerings = two_offerings(&world.connect().await.unwrap(), &world).await;
@@ -83,7 +81,7 @@ async fn credentials_that_expired_or_are_of_no_use_in_the_region_are_named_in_ev
 }
 
 #[tokio::test]
-async fn a_region_that_is_none_is_refused_before_any_call() {
+async fn an_invalid_region_is_rejected_before_any_call() {
     let mut world = AwsWorld::new().await.unwrap();
     world.region = "Frankfurt".to_owned();
     let Err(error) = world.connect().await else { panic!("there is no such region") };
@@ -92,7 +90,7 @@ async fn a_region_that_is_none_is_refused_before_any_call() {
 }
 
 #[tokio::test]
-async fn an_image_for_another_processor_sells_no_type_that_it_does_not_run_on() {
+async fn an_image_offers_no_types_of_another_architecture() {
     let world = AwsWorld::new().await.unwrap();
     let offerings = two_offerings(&world.connect().await.unwrap(), &world).await;
     world.merge_class(json!({"amiSelectorTerms": [{"id": world.account.arm_image}]}));
@@ -111,7 +109,7 @@ async fn an_image_for_another_processor_sells_no_type_that_it_does_not_run_on() 
 }
 
 #[tokio::test]
-async fn a_queue_that_is_gone_or_somebody_else_s_is_named_with_the_flag_and_nothing_is_taken_from_it() {
+async fn a_missing_or_foreign_queue_is_reported_with_the_flag_and_not_read() {
     let mut world = AwsWorld::new().await.unwrap();
     let url = queue(&world).await;
     let told = async |world: &AwsWorld| {
@@ -141,7 +139,7 @@ async fn a_queue_that_is_gone_or_somebody_else_s_is_named_with_the_flag_and_noth
 
 /// Every message of the corpus that SQS takes, and a good one after each.
 #[tokio::test]
-async fn hostile_messages_stay_in_the_queue_and_all_good_ones_among_them_are_told_and_given_back() {
+async fn hostile_messages_stay_in_the_queue_and_valid_ones_are_reported_and_deleted() {
     let mut world = AwsWorld::new().await.unwrap();
     let url = queue(&world).await;
     let send = async |body: &str| {
@@ -245,7 +243,7 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 #[tokio::test]
-async fn neither_user_data_nor_a_secret_is_in_any_log_or_error() {
+async fn logs_and_errors_contain_no_user_data_and_no_secrets() {
     let log = Log::default();
     let _guard = log.listen();
     let world = AwsWorld::new().await.unwrap();

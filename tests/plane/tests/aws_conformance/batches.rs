@@ -1,4 +1,4 @@
-//! Claims of one plan in one call: how many calls that is, and what becomes of it when it is cut off.
+//! One fleet call for many claims of one plan: the number of calls, and recovery after an interruption.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -67,7 +67,7 @@ fn all(results: Vec<Result<Instance, LaunchError>>) -> Vec<Instance> {
 }
 
 #[tokio::test]
-async fn two_hundred_claims_of_one_plan_are_launched_with_four_orders() {
+async fn four_fleet_calls_launch_two_hundred_claims_of_one_plan() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
@@ -83,7 +83,7 @@ async fn two_hundred_claims_of_one_plan_are_launched_with_four_orders() {
 }
 
 #[tokio::test]
-async fn an_order_that_was_cut_off_before_its_instances_were_given_out_is_finished_by_whoever_comes_next() {
+async fn the_next_process_finishes_an_interrupted_fleet_call() {
     for shows in [true, false] {
         let world = AwsWorld::new().await.unwrap();
         let provider = world.connect().await.unwrap();
@@ -117,7 +117,7 @@ async fn an_order_that_was_cut_off_before_its_instances_were_given_out_is_finish
 }
 
 #[tokio::test]
-async fn what_a_pool_of_capacity_lacks_comes_from_the_next_and_who_gets_nothing_is_told_why() {
+async fn a_batch_uses_the_next_offering_after_a_stock_out_and_reports_unserved_claims() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
@@ -143,7 +143,7 @@ async fn what_a_pool_of_capacity_lacks_comes_from_the_next_and_who_gets_nothing_
 }
 
 #[tokio::test]
-async fn one_of_a_batch_that_comes_late_gets_an_instance_of_its_own() {
+async fn a_late_claim_of_a_batch_gets_its_own_instance() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
@@ -164,7 +164,7 @@ async fn one_of_a_batch_that_comes_late_gets_an_instance_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_no_claim_takes_shows_after_a_while_and_can_be_given_back() {
+async fn an_unused_instance_of_a_batch_is_listed_later_and_can_be_terminated() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
@@ -191,7 +191,7 @@ async fn what_no_claim_takes_shows_after_a_while_and_can_be_given_back() {
 }
 
 #[tokio::test]
-async fn a_batch_with_three_calls_of_ten_going_wrong_comes_to_one_instance_for_each_claim() {
+async fn a_batch_launches_one_instance_per_claim_although_three_of_ten_calls_fail() {
     for seed in 1..=4 {
         let world = AwsWorld::new().await.unwrap();
         let provider = world.connect().await.unwrap();
@@ -208,7 +208,7 @@ async fn a_batch_with_three_calls_of_ten_going_wrong_comes_to_one_instance_for_e
 
 /// Several leaders that know nothing of each other's calls, one after the other, each cut off somewhere.
 #[tokio::test]
-async fn a_batch_that_one_process_after_the_other_is_cut_off_with_comes_to_one_instance_for_each_claim() {
+async fn a_batch_launches_one_instance_per_claim_although_its_processes_are_killed() {
     for seed in 1..=3_u64 {
         let world = AwsWorld::new().await.unwrap();
         let first = world.connect().await.unwrap();

@@ -1,4 +1,4 @@
-//! What the provider says of a node class: what its terms resolved to, and whether a launch with it would be allowed.
+//! The status of a node class: the resolved terms, and whether a launch would be allowed.
 
 use std::sync::atomic::Ordering;
 
@@ -26,7 +26,7 @@ fn calls(world: &AwsWorld, action: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_class_says_what_its_terms_resolved_to_and_that_a_launch_is_allowed_and_launches_nothing() {
+async fn a_class_reports_its_resolved_terms_and_a_dry_run_without_a_launch() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let found = report(&provider, &world).await;
@@ -58,7 +58,7 @@ async fn a_class_says_what_its_terms_resolved_to_and_that_a_launch_is_allowed_an
 }
 
 #[tokio::test]
-async fn a_term_that_selects_nothing_is_said_beside_what_was_found_and_mends_when_the_account_does() {
+async fn a_class_reports_an_unmatched_term_until_the_account_matches_it() {
     let world = AwsWorld::new().await.unwrap();
     let tag = format!("poolwright.test/{}", world.cluster);
     world.merge_class(json!({"subnetSelectorTerms": [{"tags": {&tag: "yes"}}]}));
@@ -84,8 +84,7 @@ async fn a_term_that_selects_nothing_is_said_beside_what_was_found_and_mends_whe
 }
 
 #[tokio::test]
-async fn a_permission_that_is_missing_is_named_with_the_line_of_the_policy_and_looked_for_again_after_a_while()
- {
+async fn a_class_reports_a_missing_permission_with_its_policy_line_and_checks_again_later() {
     let world = AwsWorld::new().await.unwrap();
     for (forbidden, on) in [
         ("iam:PassRole", "arn:aws:iam::123456789012:role/PoolwrightNode"),
@@ -125,7 +124,7 @@ async fn a_permission_that_is_missing_is_named_with_the_line_of_the_policy_and_l
 
 /// What is sold is what claims record and nodes are measured by.
 #[tokio::test]
-async fn what_kubelet_keeps_is_not_sold_and_a_type_that_it_keeps_whole_is_named() {
+async fn kubelet_reservations_reduce_offerings_and_a_fully_reserved_type_is_reported() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let memory_mib = async |name: &str| {
@@ -157,7 +156,7 @@ async fn what_kubelet_keeps_is_not_sold_and_a_type_that_it_keeps_whole_is_named(
 }
 
 #[tokio::test]
-async fn a_setting_of_kubelet_that_is_none_is_told_with_its_field_and_nothing_is_launched() {
+async fn an_invalid_kubelet_setting_is_reported_with_its_field_and_prevents_launches() {
     let world = AwsWorld::new().await.unwrap();
     let offerings = two_offerings(&world.connect().await.unwrap(), &world).await;
     world.merge_class(json!({"kubelet": {"kubeReserved": {"memory": "1Gib"}}}));
@@ -174,7 +173,7 @@ async fn a_setting_of_kubelet_that_is_none_is_told_with_its_field_and_nothing_is
 }
 
 #[tokio::test]
-async fn a_placement_group_that_nodes_cannot_be_launched_into_is_said_and_nothing_is_launched_until_it_can() {
+async fn an_unusable_placement_group_is_reported_and_prevents_launches() {
     let world = AwsWorld::new().await.unwrap();
     let offerings = two_offerings(&world.connect().await.unwrap(), &world).await;
     assert_eq!(calls(&world, "ec2:DescribePlacementGroups"), 0, "nobody names one");
@@ -226,7 +225,7 @@ async fn a_placement_group_that_nodes_cannot_be_launched_into_is_said_and_nothin
 }
 
 #[tokio::test]
-async fn what_aws_does_not_answer_is_not_held_against_a_class() {
+async fn an_unanswered_call_does_not_make_a_class_unready() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     world.trouble(100, 7);

@@ -1,4 +1,4 @@
-//! What a class says, and what EC2 is told and finds.
+//! The fields of a node class: what they select, and what the launch call contains.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ async fn found(world: &AwsWorld, patch: Value, field: &str) -> Result<Vec<String
 }
 
 #[tokio::test]
-async fn images_are_found_by_name_and_by_tags_among_those_of_their_owner_alone() {
+async fn image_terms_select_images_of_the_owner_by_name_or_tags() {
     let world = AwsWorld::new().await.unwrap();
     let of = &world.cluster;
     let amd = image(&world, &format!("{of}-gpu-amd"), &world.account.image).await;
@@ -76,7 +76,7 @@ async fn images_are_found_by_name_and_by_tags_among_those_of_their_owner_alone()
 }
 
 #[tokio::test]
-async fn security_groups_are_found_by_name_and_by_tags_and_one_that_meets_two_terms_is_there_once() {
+async fn security_group_terms_select_each_matching_group_once() {
     let world = AwsWorld::new().await.unwrap();
     let of = &world.cluster;
     let made =
@@ -94,7 +94,7 @@ async fn security_groups_are_found_by_name_and_by_tags_and_one_that_meets_two_te
 }
 
 #[tokio::test]
-async fn an_alias_of_bottlerocket_takes_the_images_that_aws_publishes_and_their_nodes_are_told_in_toml() {
+async fn a_bottlerocket_alias_selects_published_images_and_writes_toml_user_data() {
     let world = AwsWorld::new().await.unwrap();
     let standard = world.account.image.clone();
     let nvidia = image(&world, &format!("{}-nvidia", world.cluster), &standard).await;
@@ -128,7 +128,7 @@ async fn an_alias_of_bottlerocket_takes_the_images_that_aws_publishes_and_their_
 }
 
 #[tokio::test]
-async fn reservations_are_found_by_tags_by_their_owner_and_by_whom_they_take() {
+async fn reservation_terms_select_by_tags_owner_and_match_criteria() {
     let world = AwsWorld::new().await.unwrap();
     let tagged = BTreeMap::from([("team".to_owned(), "research".to_owned())]);
     let all = [
@@ -158,7 +158,7 @@ async fn reservations_are_found_by_tags_by_their_owner_and_by_whom_they_take() {
 }
 
 #[tokio::test]
-async fn disks_keys_metadata_placement_monitoring_and_tags_of_a_class_are_what_instances_are_ordered_with() {
+async fn a_launch_uses_disks_keys_metadata_placement_monitoring_and_tags_of_the_class() {
     let world = AwsWorld::new().await.unwrap();
     world.front.place("pg-0a1b2c3d", training("partition", 3));
     world.merge_class(json!({
@@ -244,7 +244,7 @@ async fn disks_keys_metadata_placement_monitoring_and_tags_of_a_class_are_what_i
 }
 
 #[tokio::test]
-async fn with_efa_each_network_card_that_can_have_one_gets_an_adapter_and_without_none_does() {
+async fn efa_auto_attaches_an_adapter_to_every_capable_network_card() {
     for (efa, adapters) in [("Auto", 4), ("None", 0)] {
         let world = AwsWorld::new().await.unwrap();
         world.merge_class(json!({"efa": efa}));
@@ -265,7 +265,7 @@ async fn with_efa_each_network_card_that_can_have_one_gets_an_adapter_and_withou
 }
 
 #[tokio::test]
-async fn unusual_types_and_bare_metal_are_sold_with_a_class_that_names_them_and_parts_of_a_gpu_never() {
+async fn a_class_that_names_unusual_types_offers_them_but_never_fractional_gpus() {
     let world = AwsWorld::new().await.unwrap();
     let sold = async || {
         let catalogue = world.connect().await.unwrap().catalogue(&world.node_class()).await.unwrap();

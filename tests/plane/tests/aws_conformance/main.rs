@@ -1,5 +1,5 @@
-//! The AWS provider against moto, with the stand-in before it that does what moto lacks: the conformance suite, and the same with
-//! trouble.
+//! The AWS provider against moto, behind a stand-in that adds what moto lacks. It runs the conformance suite with and without
+//! failing calls.
 
 mod bad_input;
 mod batches;
@@ -68,14 +68,14 @@ async fn the_aws_provider_passes_the_conformance_suite() {
 }
 
 #[tokio::test]
-async fn the_aws_provider_passes_the_conformance_suite_with_three_calls_of_ten_going_wrong() {
+async fn the_aws_provider_passes_the_conformance_suite_although_three_of_ten_calls_fail() {
     let report = run_concurrently(&Aws { trouble: 30 }, AT_A_TIME).await;
     println!("{report}");
     assert!(report.passed(), "{report}");
 }
 
 #[tokio::test]
-async fn an_instance_that_does_not_show_yet_is_known_to_whoever_launched_it_and_is_not_bought_again() {
+async fn a_provider_remembers_its_unlisted_instance_and_does_not_launch_it_again() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
@@ -97,7 +97,7 @@ async fn an_instance_that_does_not_show_yet_is_known_to_whoever_launched_it_and_
 /// Whoever launches tries again after an error that may pass, as the controller does: with three calls of ten going wrong in every
 /// way there is, each claim comes to exactly one instance.
 #[tokio::test]
-async fn with_three_calls_of_ten_going_wrong_each_claim_gets_one_instance_and_none_is_left() {
+async fn each_claim_gets_one_instance_although_three_of_ten_calls_fail() {
     join_all((1..=4).map(each_claim_gets_one_instance)).await;
 }
 
@@ -137,7 +137,7 @@ async fn each_claim_gets_one_instance(seed: u64) {
 }
 
 #[tokio::test]
-async fn what_a_pool_of_capacity_refuses_is_told_of_that_offering_in_its_kind() {
+async fn a_refused_offering_is_reported_with_its_kind_of_failure() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
@@ -162,7 +162,7 @@ async fn what_a_pool_of_capacity_refuses_is_told_of_that_offering_in_its_kind() 
 }
 
 #[tokio::test]
-async fn a_call_that_is_not_allowed_names_the_permission_and_launches_nothing() {
+async fn a_denied_launch_names_the_permission_and_launches_nothing() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
@@ -187,7 +187,7 @@ async fn a_call_that_is_not_allowed_names_the_permission_and_launches_nothing() 
 }
 
 #[tokio::test]
-async fn a_class_that_finds_nothing_says_which_field_and_what_to_do() {
+async fn a_class_without_matches_names_the_field_and_the_fix() {
     let world = AwsWorld::new().await.unwrap();
     let told = async |patch: serde_json::Value| {
         world.merge_class(patch);
@@ -215,7 +215,7 @@ async fn a_class_that_finds_nothing_says_which_field_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_role_becomes_an_instance_profile_once_and_an_alias_the_images_that_aws_publishes() {
+async fn a_role_gets_one_instance_profile_and_an_alias_selects_published_images() {
     let world = AwsWorld::new().await.unwrap();
     let base = "/aws/service/eks/optimized-ami/1.36/amazon-linux-2023";
     world.front.publish([
@@ -237,7 +237,7 @@ async fn a_role_becomes_an_instance_profile_once_and_an_alias_the_images_that_aw
 }
 
 #[tokio::test]
-async fn a_profile_of_ours_with_somebody_else_s_role_in_it_is_not_given_to_nodes() {
+async fn nodes_do_not_use_an_instance_profile_with_a_foreign_role() {
     let world = AwsWorld::new().await.unwrap();
     let iam = async |query: String| {
         world.front.call("iam", &format!("{query}&Version=2010-05-08")).await.unwrap();
@@ -254,7 +254,7 @@ async fn a_profile_of_ours_with_somebody_else_s_role_in_it_is_not_given_to_nodes
 }
 
 #[tokio::test]
-async fn launches_that_come_together_share_listings() {
+async fn simultaneous_launches_share_listings() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
@@ -271,7 +271,7 @@ async fn launches_that_come_together_share_listings() {
 }
 
 #[tokio::test]
-async fn launch_templates_that_were_not_used_for_an_hour_go_and_those_of_others_stay() {
+async fn launch_templates_unused_for_an_hour_are_deleted_and_foreign_ones_stay() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
@@ -315,7 +315,7 @@ async fn launch_templates_that_were_not_used_for_an_hour_go_and_those_of_others_
 }
 
 #[tokio::test]
-async fn nodes_of_al2023_are_told_where_the_api_server_is_and_start_without_a_public_address() {
+async fn al2023_nodes_get_the_api_server_address_and_no_public_address() {
     let world = AwsWorld::new().await.unwrap();
     world.merge_class(json!({"amiFamily": "AL2023"}));
     let provider = world.connect().await.unwrap();
@@ -343,7 +343,7 @@ async fn nodes_of_al2023_are_told_where_the_api_server_is_and_start_without_a_pu
 }
 
 #[tokio::test]
-async fn what_is_on_the_queue_is_told_until_it_is_given_back_and_what_cannot_be_read_or_believed_stays() {
+async fn messages_are_reported_until_deleted_and_invalid_ones_stay_in_the_queue() {
     let mut world = AwsWorld::new().await.unwrap();
     let name = world.cluster.clone();
     let sqs =
@@ -396,7 +396,7 @@ const CHECKED_ON_THE_WAY: [&str; 3] = ["ec2:CreateTags", "ec2:RunInstances", "ia
 const ALLOWED_TO_ALL: [&str; 1] = ["sts:GetCallerIdentity"];
 
 #[tokio::test]
-async fn the_policy_in_the_documents_allows_every_call_and_nothing_that_is_not_called() {
+async fn the_documented_policy_allows_exactly_the_calls_of_the_provider() {
     let mut world = AwsWorld::new().await.unwrap();
     let name = world.cluster.clone();
     world

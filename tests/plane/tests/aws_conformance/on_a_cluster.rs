@@ -1,4 +1,4 @@
-//! The status of a node class on a real control plane, written with the rights of deploy/rbac.yaml and no others.
+//! The status of a node class on a real control plane, with exactly the rights of deploy/rbac.yaml.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ fn class(world: &AwsWorld, subnets: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_class_without_subnets_says_so_with_its_pool_and_is_ready_once_somebody_has_tagged_one() {
+async fn a_class_without_subnets_becomes_ready_when_a_subnet_is_tagged() {
     let world = AwsWorld::new().await.unwrap();
     let tag = format!("poolwright.test/{}", world.cluster);
     let running = Running::start(&world).await;
@@ -143,8 +143,7 @@ async fn a_class_without_subnets_says_so_with_its_pool_and_is_ready_once_somebod
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_is_not_there_is_said_by_a_class_that_is_ready_all_the_same_until_somebody_has_made_it()
-{
+async fn a_ready_class_reports_a_missing_queue_until_the_queue_exists() {
     let mut world = AwsWorld::new().await.unwrap();
     world.queue = Some(world.cluster.clone());
     let running = Running::start(&world).await;

@@ -1,4 +1,4 @@
-//! Whoever tries again after an error that may pass, as the controller does.
+//! A provider that repeats transient errors, as the controller does.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is heard without the queue, and beside it: looks at what EC2 shows.
+//! Interruptions that the provider finds by polling EC2, with and without a queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -54,8 +54,7 @@ fn whole_seconds(at: Timestamp) -> Timestamp {
 }
 
 #[tokio::test]
-async fn without_a_queue_what_ec2_shows_is_told_until_it_is_recorded_with_the_deadlines_that_the_queue_gives()
-{
+async fn polling_reports_interruptions_with_deadlines_until_they_are_recorded() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap().with_poll_interval(OFTEN);
     let at = whole_seconds(now());
@@ -111,8 +110,7 @@ async fn without_a_queue_what_ec2_shows_is_told_until_it_is_recorded_with_the_de
 }
 
 #[tokio::test]
-async fn a_look_that_fails_holds_up_neither_the_others_nor_the_queue_and_the_queue_is_not_asked_anew_for_it()
-{
+async fn a_failed_poll_delays_neither_other_polls_nor_the_queue() {
     let mut world = AwsWorld::new().await.unwrap();
     let name = world.cluster.clone();
     let sqs =

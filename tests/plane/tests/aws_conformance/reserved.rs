@@ -1,4 +1,4 @@
-//! Capacity that is paid for already: it is sold at nothing, as many as there are, and an order names where it is from.
+//! Prepaid capacity: its offerings cost nothing and are limited, and a launch names the reservation.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub fn capacity(available: usize, block: bool) -> Capacity {
 }
 
 #[tokio::test]
-async fn reserved_capacity_that_the_class_names_is_sold_at_nothing_and_ordered_by_its_name() {
+async fn reserved_capacity_costs_nothing_and_is_launched_by_its_id() {
     let world = AwsWorld::new().await.unwrap();
     world.front.hold_capacity("cr-0a1b2c3d4e5f60718", capacity(2, false));
     world.front.hold_capacity("cr-00000000000000000", capacity(2, false));
@@ -91,7 +91,7 @@ async fn reserved_capacity_that_the_class_names_is_sold_at_nothing_and_ordered_b
 
 /// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-launch.html>.
 #[tokio::test]
-async fn what_is_in_a_capacity_block_is_ordered_as_such_and_from_that_block() {
+async fn a_capacity_block_launch_names_the_block() {
     let world = AwsWorld::new().await.unwrap();
     world.front.hold_capacity("cr-0a1b2c3d4e5f60718", capacity(1, true));
     world.merge_class(json!({"capacityReservationSelectorTerms": [{"id": "cr-0a1b2c3d4e5f60718"}]}));

@@ -1,4 +1,4 @@
-//! Calls that take effect and are never answered.
+//! Calls that take effect, but whose response is lost.
 
 use anyhow::ensure;
 use poolwright_plane::wait_for;
@@ -9,7 +9,7 @@ use crate::{SOON, two_offerings};
 
 /// Slow: whoever asks waits for as long as he does for any answer of AWS, and asks again.
 #[tokio::test]
-async fn an_order_that_is_never_answered_launches_one_instance_and_an_end_that_is_never_answered_is_one() {
+async fn an_unanswered_launch_makes_one_instance_and_an_unanswered_termination_ends_it() {
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;

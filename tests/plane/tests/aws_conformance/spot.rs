@@ -1,4 +1,4 @@
-//! Spot capacity: what it costs, how it is ordered, and what is bought where there is none.
+//! Spot capacity: its price, its launch, and the fallback to on-demand.
 
 use poolwright_catalog::{Catalogue, RankedOffering, UsdPerHour};
 use poolwright_provider_contract::conformance::World;
@@ -31,7 +31,7 @@ fn ranked(catalogue: &Catalogue, name: &str, capacity_type: CapacityType) -> Ran
 }
 
 #[tokio::test]
-async fn spot_has_the_price_of_its_zone_now_and_none_where_nothing_is_said() {
+async fn a_spot_offering_has_the_current_price_of_its_zone_or_none() {
     let world = world().await;
     let catalogue = world.connect().await.unwrap().catalogue(&world.node_class()).await.unwrap();
     let price = |name: &str, zone: &str| {
@@ -50,7 +50,7 @@ async fn spot_has_the_price_of_its_zone_now_and_none_where_nothing_is_said() {
 }
 
 #[tokio::test]
-async fn of_spot_at_nearly_the_same_price_ec2_takes_what_there_is_more_of_and_the_instance_says_what_it_is() {
+async fn ec2_chooses_the_spot_offering_with_more_capacity_at_a_similar_price() {
     let world = world().await;
     let provider = world.connect().await.unwrap();
     let catalogue = provider.catalogue(&world.node_class()).await.unwrap();
@@ -72,7 +72,7 @@ async fn of_spot_at_nearly_the_same_price_ec2_takes_what_there_is_more_of_and_th
 }
 
 #[tokio::test]
-async fn where_spot_is_out_or_its_quota_is_used_up_on_demand_is_bought_and_the_reason_is_told() {
+async fn on_demand_replaces_spot_without_stock_or_quota_and_the_reason_is_reported() {
     let world = world().await;
     let provider = world.connect().await.unwrap();
     let catalogue = provider.catalogue(&world.node_class()).await.unwrap();

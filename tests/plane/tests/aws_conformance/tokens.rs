@@ -1,5 +1,5 @@
-//! Nodes that join with kubeadm: tokens are made when they are needed, by the rights of deploy/rbac-kubeadm.yaml, and a real API server
-//! takes them; whatever token an order has, it is one order.
+//! Nodes that join with kubeadm. The provider makes bootstrap tokens with the rights of deploy/rbac-kubeadm.yaml, and a real API
+//! server accepts them. A launch with another token is still the same launch.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,8 +63,7 @@ fn token(user_data: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_node_of_ubuntu_is_told_to_join_with_a_token_that_is_made_when_it_is_ordered_and_used_for_half_an_hour()
- {
+async fn an_ubuntu_node_joins_with_a_token_that_launches_share_for_half_an_hour() {
     let world = world().await;
     // Whoever does not know where the cluster is makes no token for it.
     let lost = world.connect().await.unwrap();
@@ -102,7 +101,7 @@ async fn a_node_of_ubuntu_is_told_to_join_with_a_token_that_is_made_when_it_is_o
 }
 
 #[tokio::test]
-async fn a_launch_that_took_effect_and_is_repeated_with_another_token_comes_to_the_same_instance() {
+async fn a_repeated_launch_with_another_token_returns_the_same_instance() {
     let world = world().await;
     // Who comes next does not see at first what is there, and orders with a token of its own.
     world.front.show_late(3);
@@ -135,7 +134,7 @@ async fn a_launch_that_took_effect_and_is_repeated_with_another_token_comes_to_t
 }
 
 #[tokio::test]
-async fn what_a_used_token_came_to_is_waited_for_however_late_it_shows_and_never_bought_again() {
+async fn a_launch_with_a_used_client_token_waits_for_its_late_instance() {
     let world = world().await;
     world.front.show_late(1000);
     let before = world.connect_with(Some(cluster())).await.unwrap();
@@ -163,7 +162,7 @@ async fn what_a_used_token_came_to_is_waited_for_however_late_it_shows_and_never
 }
 
 #[tokio::test]
-async fn what_a_used_token_did_not_come_to_is_ordered_at_once_by_whoever_knows_nothing_of_it() {
+async fn a_launch_without_effect_is_repeated_at_once_after_a_restart() {
     let world = world().await;
     let before = world.connect_with(Some(cluster())).await.unwrap();
     let offerings = two_offerings(&before, &world).await;
@@ -194,7 +193,7 @@ async fn what_a_used_token_did_not_come_to_is_ordered_at_once_by_whoever_knows_n
 
 /// Half an hour between one try and the next: what was launched a moment ago is not remembered, and the token is another.
 #[tokio::test]
-async fn with_three_calls_of_ten_going_wrong_and_a_new_token_at_each_try_each_claim_gets_one_instance() {
+async fn each_claim_gets_one_instance_although_calls_fail_and_tokens_change() {
     for seed in 1..=2 {
         let world = world().await;
         let provider = world.connect_with(Some(cluster())).await.unwrap();
@@ -277,7 +276,7 @@ async fn secrets(plane: &ControlPlane) -> Vec<Secret> {
 
 /// From the cluster's rights to what a node can do with its user data, and nothing of it in any log.
 #[tokio::test]
-async fn a_real_api_server_takes_a_node_for_a_bootstrapper_by_the_token_in_its_user_data() {
+async fn a_real_api_server_accepts_the_bootstrap_token_in_the_user_data() {
     let log = Log::default();
     let _guard = log.listen();
     let plane = ControlPlane::start(Options::api_server_only().with_bootstrap_tokens()).await.unwrap();
@@ -332,7 +331,7 @@ async fn a_real_api_server_takes_a_node_for_a_bootstrapper_by_the_token_in_its_u
 }
 
 #[tokio::test]
-async fn with_the_documented_policy_tokens_for_nodes_are_made_and_no_other_secrets() {
+async fn the_documented_rbac_allows_bootstrap_tokens_and_no_other_secrets() {
     let plane = ControlPlane::start(Options::api_server_only().with_bootstrap_tokens()).await.unwrap();
     let (limited, config) = as_controller(&plane, true).await;
     let policy = include_str!("../../../../deploy/token-policy.yaml");
@@ -377,7 +376,7 @@ async fn with_the_documented_policy_tokens_for_nodes_are_made_and_no_other_secre
 }
 
 #[tokio::test]
-async fn without_the_right_or_where_no_token_is_taken_nothing_is_launched_and_it_is_said_what_to_do() {
+async fn without_usable_tokens_nothing_is_launched_and_the_fix_is_reported() {
     let plane = ControlPlane::start(Options::api_server_only()).await.unwrap();
     let expires = now() + SignedDuration::from_mins(60);
     let told = async |tokens: &KubeTokens, expires| match tokens.make(expires).await {

@@ -1,4 +1,4 @@
-//! A world for a case: an account of moto behind a stand-in of its own, a cluster's name that nobody else has, a node class.
+//! The world of a case: an AWS account in moto behind a stand-in, a unique cluster name, and a node class.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,4 @@
-//! A front before the API server that has certificates of its own, good ones and bad ones, and can cut every connection.
-//!
-//! Whoever comes through it meets the certificate; everybody else, the test among them, comes to the API server as always.
+//! A proxy before the API server with valid and invalid certificates, which can cut every connection. The test itself does not use it.
 
 use std::fs;
 use std::net::SocketAddr;

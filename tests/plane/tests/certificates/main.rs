@@ -1,5 +1,5 @@
-//! The certificate of the API server has expired, or is by an authority that nobody trusts: it is said with what to do, nothing
-//! is given up for it, and work goes on by itself when the certificate is good again.
+//! The certificate of the API server has expired or is untrusted. The controller reports it with a fix, and gives up nothing. It
+//! continues by itself when the certificate is valid.
 
 mod front;
 
@@ -85,7 +85,7 @@ async fn wait_tried(controller: &mut Controller, front: &Front) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_begins_with_a_bad_certificate_is_told_why_and_works_as_soon_as_it_is_a_good_one() {
+async fn a_controller_reports_a_bad_certificate_and_works_once_it_is_valid() {
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let namespace = cluster.namespace("begins").await.unwrap();
@@ -123,8 +123,7 @@ async fn whoever_begins_with_a_bad_certificate_is_told_why_and_works_as_soon_as_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_whose_api_server_shows_an_expired_certificate_gives_nothing_up_and_goes_on_after_its_renewal()
- {
+async fn a_leader_survives_an_expired_certificate_of_the_api_server() {
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let namespace = cluster.namespace("leads").await.unwrap();

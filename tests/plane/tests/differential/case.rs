@@ -1,4 +1,4 @@
-//! A case: a small cluster and what waits in it, as plain data. The same objects go to Poolwright and to the API server.
+//! A case: a small cluster and its pending pods, as data. Poolwright and the API server get the same objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Random choices that a seed decides, the same on every machine and in every release (SplitMix64).
+//! Random choices from a seed, equal on every machine and in every release (SplitMix64).
 
 /// Dice.
 #[derive(Clone, Debug)]

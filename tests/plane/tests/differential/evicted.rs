@@ -1,11 +1,11 @@
-//! Whom a pod evicts for which there is no room, and who goes where while room is made: the simulated scheduler beside the
-//! real one. Every pod has an importance of its own, so that nothing is left to chance.
+//! Preemption: compares which pods the simulated and the real scheduler evict, and where preempting pods go. Every pod has a
+//! priority of its own, so that nothing is random.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use poolwright_core::{Budget, Pod, PodKey, PodPhase, Snapshot};
+use poolwright_core::{Pod, PodDisruptionBudget, PodKey, PodPhase, Snapshot};
 use poolwright_plane::wait_for;
 use poolwright_sim::scheduler::{Cluster, MayPreempt, Outcome, Preemption, Scheduler};
 use serde_json::{Value, json};
@@ -152,7 +152,7 @@ async fn ask(
 }
 
 /// Whether one of the budgets of the stage is about a pod.
-fn protects(budget: &Budget, snapshot: &Snapshot, pod: &str) -> bool {
+fn protects(budget: &PodDisruptionBudget, snapshot: &Snapshot, pod: &str) -> bool {
     let Some((namespace, name)) = pod.split_once('/') else { return false };
     let known = snapshot.pods.get(&PodKey::new(namespace, name));
     budget.key.namespace == namespace

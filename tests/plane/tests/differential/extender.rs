@@ -1,5 +1,5 @@
-//! A scheduler extender: it hears which nodes the kube-scheduler's own rules allow each pod, and lets the pod have those
-//! that the case allows it. So a pod is held to its node without any rule of the cluster being changed.
+//! A scheduler extender. It records the nodes that the kube-scheduler allows for each pod, and offers the pod only those of the case.
+//! Thus a pod is held to its node without a change of any rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_gets_its_own_node_if_the_scheduler_allows_it_and_no_other() {
+    fn the_extender_offers_a_pod_only_its_own_node() {
         let extender = Extender::default();
         extender.allow("red/p".into(), Allowed::Only("n1".into()));
         let ask = |nodes: &[&str]| {

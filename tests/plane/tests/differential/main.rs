@@ -1,21 +1,19 @@
-//! Poolwright's planner against the real kube-scheduler: random small clusters and pods that mix all rules, planned by
-//! Poolwright and bound by the scheduler. `play.rs` has the properties, `generate/` the rules.
+//! Poolwright's planner against the real kube-scheduler: Poolwright plans random small clusters, and the scheduler binds the pods.
+//! `play.rs` has the properties, `generate/` the rules. `simulated.rs` and `evicted.rs` compare the simulated scheduler with the real one.
 //!
-//! Variables: `CASES` how many, `SEED` the first seed, `RULES` rules (comma-separated) that nearly every case shall have,
-//! `WITHOUT` rules that none shall have, `STRICT=1` makes failures of what is tolerated otherwise, `FAILURES` how many of the
-//! failing cases to make small, `CASE` a file with one case to play instead. A case that fails is made small, printed and
-//! written to a file.
+//! | variable | meaning |
+//! |---|---|
+//! | `CASES` | the number of cases |
+//! | `SEED` | the first seed |
+//! | `RULES` | rules that nearly every case has, comma-separated |
+//! | `WITHOUT` | rules that no case has |
+//! | `STRICT=1` | also fails for tolerated differences |
+//! | `FAILURES` | how many failing cases are shrunk, printed and written to a file |
+//! | `CASE` | a file with the one case to play |
 //!
-//! The same cases are put to the scheduler of the simulated world beside the real one: `simulated.rs` compares where pods
-//! may go and in which words there is no place, `evicted.rs` whom they evict. `CASES`, `SEED`, `RULES` and `WITHOUT` hold for
-//! these tests too.
-//!
-//! How pods are held to their nodes. In most cases an extender lets each pod have its planned node alone; it changes no rule,
-//! and tells which nodes the scheduler's own rules allow. In a quarter of the cases every node has a taint that its own
-//! pods tolerate instead, as a controller could do it. With `nodeTaintsPolicy: Honor` that is another rule than the one
-//! that was planned: nodes of others do not count, so that nothing is left to be spread over but the pod's own node, and
-//! what the plan keeps (which is stricter) is still bound. A pod that tolerates every taint is held by none; it is the
-//! extender's in these cases too.
+//! An extender offers each pod only its planned node, and records the nodes that the scheduler allows. In a quarter of the cases, taints
+//! hold the pods instead, as a controller could do it. With `nodeTaintsPolicy: Honor`, other nodes then do not count for spreading, so a
+//! stricter plan is still bound. Pods that tolerate every taint always use the extender.
 
 mod case;
 mod dice;
@@ -90,7 +88,7 @@ fn read(path: &Path) -> anyhow::Result<Case> {
 }
 
 #[test]
-fn the_scheduler_binds_what_poolwright_plans_and_finds_no_place_where_poolwright_finds_none() {
+fn the_scheduler_binds_exactly_the_pods_that_poolwright_plans() {
     on_stage(async |stage| {
         let outcome = match env::var_os("CASE").filter(|path| !path.is_empty()) {
             Some(path) => replay(stage, Path::new(&path)).await,
@@ -103,7 +101,7 @@ fn the_scheduler_binds_what_poolwright_plans_and_finds_no_place_where_poolwright
 }
 
 #[test]
-fn what_once_differed_does_not_differ_again() {
+fn earlier_differences_do_not_return() {
     on_stage(async |stage| {
         let mut paths: Vec<PathBuf> =
             fs::read_dir(KEPT).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -122,7 +120,7 @@ fn what_once_differed_does_not_differ_again() {
 const COMPARED: u64 = 20;
 
 #[test]
-fn the_simulated_scheduler_finds_the_nodes_that_the_real_one_finds_and_says_the_same_where_there_is_none() {
+fn the_simulated_scheduler_finds_the_same_nodes_and_writes_the_same_messages() {
     on_stage(async |stage| {
         if let Err(error) = ask_both(async |case| simulated::compare(stage, case).await).await {
             panic!("{error:#}");
@@ -131,7 +129,7 @@ fn the_simulated_scheduler_finds_the_nodes_that_the_real_one_finds_and_says_the_
 }
 
 #[test]
-fn the_simulated_scheduler_evicts_the_pods_that_the_real_one_evicts() {
+fn the_simulated_scheduler_evicts_the_same_pods_as_the_real_one() {
     on_stage(async |stage| {
         if let Err(error) = ask_both(async |case| evicted::compare(stage, case).await).await {
             panic!("{error:#}");
@@ -282,7 +280,7 @@ fn told(tally: &BTreeMap<String, u64>) -> String {
 }
 
 #[test]
-fn a_seed_makes_the_same_case_each_time_and_every_case_can_be_read() {
+fn a_seed_always_generates_the_same_readable_case() {
     for seed in 0..500 {
         let case = generate::case(seed, &Rule::ALL, &[]);
         assert_eq!(case, generate::case(seed, &Rule::ALL, &[]));
@@ -337,12 +335,12 @@ fn impossible(pod: PodKey) -> UnplacedPod {
 }
 
 #[test]
-fn a_plan_that_is_right_passes() {
+fn a_correct_plan_passes() {
     assert_eq!(spoilt(|_, _| {}), []);
 }
 
 #[test]
-fn a_pod_planned_where_it_does_not_fit_is_found() {
+fn a_pod_planned_on_a_node_that_it_does_not_fit_is_reported() {
     let both_on_one = |_: &Snapshot, plan: &mut Plan| {
         let pod = plan.claims[0].planned_pods.pop().unwrap();
         plan.placements.push(PlacedPod { pod, target: Target::Node("n0".to_owned()) });
@@ -353,7 +351,7 @@ fn a_pod_planned_where_it_does_not_fit_is_found() {
 }
 
 #[test]
-fn a_pod_called_impossible_that_fits_is_found() {
+fn a_fitting_pod_that_is_called_impossible_is_reported() {
     let there = |_: &Snapshot, plan: &mut Plan| {
         let pod = plan.placements.remove(0).pod;
         plan.unplaced.push(impossible(pod));
@@ -368,7 +366,7 @@ fn a_pod_called_impossible_that_fits_is_found() {
 }
 
 #[test]
-fn a_node_bought_for_nobody_and_a_wrong_sum_are_found() {
+fn an_unused_new_node_and_a_wrong_sum_are_reported() {
     let twice = |_: &Snapshot, plan: &mut Plan| {
         let mut idle = plan.claims[0].clone();
         idle.name.0.push('2');

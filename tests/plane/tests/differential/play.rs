@@ -1,5 +1,4 @@
-//! Playing a case: Poolwright plans, the nodes it would buy are made, the real scheduler binds, and what both say is
-//! compared.
+//! Plays a case: Poolwright plans, the test creates the nodes, and the real scheduler binds. Then both results are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

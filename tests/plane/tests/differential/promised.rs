@@ -1,5 +1,4 @@
-//! What a case and its plan promise, as objects for the API server: nodes that are bought, what DaemonSets put on nodes,
-//! pods held to where they were planned.
+//! Converts a case and its plan to objects for the API server: new nodes, DaemonSet pods, and pods that are held to their nodes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Smaller cases that still fail the same way.
+//! Shrinks cases that fail.
 
 use serde_json::Value;
 
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_case_shrinks_to_what_it_takes_to_fail() {
+    async fn a_failing_case_shrinks_to_its_cause() {
         let waiting = vec![pod("a", "1"), pod("b", "2"), pod("c", "3"), pod("d", "1")];
         let nodes = vec![json!({"metadata": {"name": "n0"}})];
         let case = Case { waiting, nodes, reserved: true, ..Case::default() };

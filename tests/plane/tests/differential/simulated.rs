@@ -1,6 +1,5 @@
-//! The scheduler of the simulated world (`poolwright_sim::scheduler`) beside the real one: the same clusters, and pod after
-//! pod the same question. The extender tells which nodes the real one's rules allow; they must be those that the simulated
-//! one finds, and what is said of a pod for which there is none must be the same words.
+//! Compares the simulated scheduler (`poolwright_sim::scheduler`) with the real one, pod by pod, on the same clusters. Both must find
+//! the same nodes, and write the same message for a pod without one.
 
 use std::collections::{BTreeMap, BTreeSet};
 

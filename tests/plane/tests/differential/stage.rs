@@ -1,5 +1,4 @@
-//! The real cluster that cases are played on: objects come and go, and what the scheduler says of each pod is heard through
-//! a watch.
+//! The real cluster that plays cases: it creates and deletes objects, and watches the results of the scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! The KWOK provider on a real API server, with the rights it says it needs: the conformance suite, restarts, crashes
-//! between two steps, faults, and what it must never touch.
+//! The KWOK provider on a real API server, with exactly its documented rights: the conformance suite, restarts, crashes between
+//! steps, faults, and foreign objects.
 
 mod world;
 
@@ -39,7 +39,7 @@ async fn the_kwok_provider_passes_the_conformance_suite() {
 }
 
 #[tokio::test]
-async fn a_provider_that_died_before_the_node_joined_is_followed_by_one_that_lets_it_join_once() {
+async fn a_node_joins_once_although_the_provider_died_before() {
     let world = KwokWorld::new().await.unwrap();
     let dead = world.idle_provider();
     let instance = dead.launch(&world.request("a")).await.unwrap().instance;
@@ -60,7 +60,7 @@ async fn a_provider_that_died_before_the_node_joined_is_followed_by_one_that_let
 }
 
 #[tokio::test]
-async fn a_node_does_not_join_before_its_delay_is_over() {
+async fn a_node_does_not_join_before_its_delay_ends() {
     let world = KwokWorld::new().await.unwrap();
     let provider = world.running_provider();
     let late = world.request("late");
@@ -79,7 +79,7 @@ async fn a_node_does_not_join_before_its_delay_is_over() {
 }
 
 #[tokio::test]
-async fn a_crash_between_making_the_node_and_recording_it_makes_no_second_one() {
+async fn a_crash_after_creating_a_node_does_not_create_a_second_one() {
     let world = KwokWorld::new().await.unwrap();
     let provider = world.running_provider();
     let instance = provider.launch(&world.request("a")).await.unwrap().instance;
@@ -100,7 +100,7 @@ async fn a_crash_between_making_the_node_and_recording_it_makes_no_second_one() 
 }
 
 #[tokio::test]
-async fn a_node_that_somebody_deleted_does_not_join_again() {
+async fn a_deleted_node_does_not_join_again() {
     let world = KwokWorld::new().await.unwrap();
     let provider = world.running_provider();
     let instance = provider.launch(&world.request("a")).await.unwrap().instance;
@@ -115,7 +115,7 @@ async fn a_node_that_somebody_deleted_does_not_join_again() {
 }
 
 #[tokio::test]
-async fn a_node_of_the_same_name_is_neither_adopted_nor_touched() {
+async fn a_foreign_node_of_the_same_name_is_not_adopted_or_changed() {
     let world = KwokWorld::new().await.unwrap();
     let request = world.request("a");
     let foreign = format!(
@@ -138,7 +138,7 @@ async fn a_node_of_the_same_name_is_neither_adopted_nor_touched() {
 }
 
 #[tokio::test]
-async fn a_node_whose_instance_is_gone_goes() {
+async fn a_node_without_an_instance_is_deleted() {
     let world = KwokWorld::new().await.unwrap();
     let provider = world.running_provider();
     let instance = provider.launch(&world.request("a")).await.unwrap().instance;
@@ -149,7 +149,7 @@ async fn a_node_whose_instance_is_gone_goes() {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_read_is_named_and_costs_no_node() {
+async fn an_unreadable_record_is_reported_and_deletes_no_node() {
     let world = KwokWorld::new().await.unwrap();
     let provider = world.running_provider();
     let instance = provider.launch(&world.request("a")).await.unwrap().instance;
@@ -173,7 +173,7 @@ async fn a_record_that_cannot_be_read_is_named_and_costs_no_node() {
 }
 
 #[tokio::test]
-async fn a_termination_overtaken_by_a_crash_goes_on_by_itself() {
+async fn an_interrupted_termination_continues_by_itself() {
     let world = KwokWorld::new().await.unwrap();
     let provider = world.running_provider();
     let instance = provider.launch(&world.request("a")).await.unwrap().instance;
@@ -193,7 +193,7 @@ async fn a_termination_overtaken_by_a_crash_goes_on_by_itself() {
 }
 
 #[tokio::test]
-async fn terminations_that_race_with_joins_leave_no_node_and_no_instance() {
+async fn terminations_that_race_with_joins_leave_nothing_behind() {
     let world = KwokWorld::new().await.unwrap();
     world.patch_class(json!({"registrationDelay": "0s"})).await.unwrap();
     let provider = world.running_provider();
@@ -218,7 +218,7 @@ async fn terminations_that_race_with_joins_leave_no_node_and_no_instance() {
 }
 
 #[tokio::test]
-async fn two_clouds_at_once_let_every_node_join_once() {
+async fn two_concurrent_clouds_let_every_node_join_once() {
     let world = KwokWorld::new().await.unwrap();
     let provider = world.running_provider();
     let second = Arc::new(world.idle_provider());
@@ -245,7 +245,7 @@ async fn two_clouds_at_once_let_every_node_join_once() {
 /// With the rest of the cluster: the taint for nodes that are not ready goes, a pod is bound and runs, KWOK keeps the node
 /// alive.
 #[tokio::test]
-async fn a_gpu_pod_runs_on_a_node_that_joined() {
+async fn a_gpu_pod_runs_on_a_joined_node() {
     let plane = ControlPlane::start(Options::everything()).await.unwrap();
     let world = KwokWorld::on(&plane).await.unwrap();
     let provider = world.running_provider();
@@ -278,7 +278,7 @@ spec:
 }
 
 #[tokio::test]
-async fn faults_are_drawn_at_launch() {
+async fn a_launch_draws_the_faults_of_its_node() {
     let world = KwokWorld::new().await.unwrap();
     let provider = world.running_provider();
     world.set_faults(json!({"neverRegister": [{"instanceType": "g5.xlarge"}]})).await.unwrap();
@@ -308,7 +308,7 @@ async fn faults_are_drawn_at_launch() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_again_to_whoever_asks_with_the_same_key() {
+async fn a_repeated_launch_with_the_same_key_gets_the_same_refusal() {
     let world = KwokWorld::new().await.unwrap();
     let mut request = world.request("a");
     let wanted = request.offerings[0].clone();
@@ -330,7 +330,7 @@ async fn a_refusal_is_told_again_to_whoever_asks_with_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_class_sells_its_provider_s_part_of_the_catalogue() {
+async fn a_class_offers_the_catalogue_of_its_provider() {
     let world = KwokWorld::new().await.unwrap();
     let provider = world.idle_provider();
     let aws = provider.catalogue(&world.node_class()).await.unwrap();
@@ -351,7 +351,7 @@ async fn a_class_sells_its_provider_s_part_of_the_catalogue() {
 }
 
 #[tokio::test]
-async fn the_namespace_is_made_at_the_first_launch() {
+async fn the_first_launch_creates_the_namespace() {
     let world = KwokWorld::new().await.unwrap();
     let namespace = unique("kwok-home");
     let provider = world.provider_in(&namespace, world.admin.clone());
@@ -365,7 +365,7 @@ async fn the_namespace_is_made_at_the_first_launch() {
 }
 
 #[tokio::test]
-async fn a_missing_right_is_named_with_what_to_grant() {
+async fn a_missing_permission_is_reported_with_the_fix() {
     let world = KwokWorld::new().await.unwrap();
     let plane = ControlPlane::shared(Options::default()).await.unwrap();
     let provider = world.provider_in(&world.name, impersonating(plane, "nobody-in-particular").unwrap());
@@ -374,7 +374,7 @@ async fn a_missing_right_is_named_with_what_to_grant() {
 }
 
 #[tokio::test]
-async fn an_api_server_that_does_not_answer_is_transient() {
+async fn an_unanswered_call_is_a_transient_error() {
     let world = KwokWorld::new().await.unwrap();
     // Nothing listens on port 1.
     let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
@@ -384,7 +384,7 @@ async fn an_api_server_that_does_not_answer_is_transient() {
 }
 
 #[tokio::test]
-async fn a_scale_up_of_two_hundred_nodes_joins_completely_and_goes_completely() {
+async fn two_hundred_nodes_join_and_are_terminated() {
     let world = KwokWorld::new().await.unwrap();
     let provider = world.running_provider();
     let requests: Vec<_> = (0..200).map(|number| world.request(&format!("n{number}"))).collect();

@@ -1,5 +1,5 @@
-//! The world of the KWOK provider: a namespace and a node class on the control plane of this test binary, and a clock
-//! that stands still unless somebody pauses.
+//! The world of the KWOK provider: a namespace and a node class on the control plane of this test binary, and a clock that advances
+//! only when a test says so.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};

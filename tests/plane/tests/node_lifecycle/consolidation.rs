@@ -1,4 +1,4 @@
-//! Nodes that are well and are emptied: what their pods need is open before anybody is asked to go.
+//! Disruption of healthy nodes: replacements are open before pods are evicted.
 
 use crate::cluster;
 use anyhow::{Context, ensure};
@@ -74,7 +74,7 @@ async fn the_claim(cluster: &Cluster, pool: &str) -> NodeClaim {
 }
 
 #[tokio::test]
-async fn what_is_left_on_a_large_node_moves_to_a_small_one_that_is_open_before_it_is_asked_to_go() {
+async fn consolidation_moves_pods_to_an_open_smaller_node() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("smaller"), cluster.namespace("smaller").await.unwrap());
     let spec =
@@ -100,7 +100,7 @@ async fn what_is_left_on_a_large_node_moves_to_a_small_one_that_is_open_before_i
 }
 
 #[tokio::test]
-async fn nodes_of_a_pool_that_changes_are_replaced_one_after_the_other_while_the_work_goes_on() {
+async fn drifted_nodes_are_replaced_one_by_one_while_pods_keep_running() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("drift"), cluster.namespace("drift").await.unwrap());
     let spec = json!({"disruption": {"budgets": [{"nodes": "1"}]}});
@@ -138,7 +138,7 @@ async fn nodes_of_a_pool_that_changes_are_replaced_one_after_the_other_while_the
 }
 
 #[tokio::test]
-async fn a_node_that_should_be_replaced_stays_for_a_protected_pod_and_says_so() {
+async fn a_protected_pod_blocks_the_replacement_of_its_node() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("stays"), cluster.namespace("stays").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();

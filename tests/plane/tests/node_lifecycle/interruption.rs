@@ -1,5 +1,4 @@
-//! A cloud takes a node: it is closed, what its pods need is bought before anybody is asked to go, and all of them have ended before it is
-//! taken, the protected one too.
+//! An interruption: the node closes, replacements are bought before pods are evicted, and all pods have ended before the deadline.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -25,7 +24,7 @@ fn served(name: &str, pool: &str, annotations: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_node_that_its_cloud_takes_is_replaced_first_and_drained_in_time() {
+async fn an_interrupted_node_is_replaced_and_then_drained_in_time() {
     let trial = crate::trial().await;
     let cluster = trial.cluster().unwrap();
     let (name, namespace) = (unique("taken"), cluster.namespace("taken").await.unwrap());

@@ -1,5 +1,5 @@
-//! The life of a node after it opens, on one control plane with one controller: consolidation, repair, interruption, removal,
-//! static pools, and what people change by hand. Each test has pools of its own.
+//! The life of a node after it opens: consolidation, repair, interruption, removal, static pools and manual edits. All tests share one
+//! control plane and one controller, and each has pools of its own.
 
 mod consolidation;
 mod interruption;

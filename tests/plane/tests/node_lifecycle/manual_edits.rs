@@ -1,4 +1,4 @@
-//! What people do to our objects by hand: nothing is lost, nothing is bought or ended for it, and other pools do not notice.
+//! Manual edits of Poolwright's objects lose nothing, buy nothing and end nothing. Other pools are not affected.
 
 use crate::cluster;
 use anyhow::ensure;
@@ -30,7 +30,7 @@ async fn one_node(cluster: &Cluster, name: &str, namespace: &str) -> NodeClaim {
 }
 
 #[tokio::test]
-async fn a_claim_with_somebody_elses_finalizer_gives_its_instance_back_and_waits_for_them() {
+async fn a_claim_with_a_foreign_finalizer_terminates_its_instance_and_waits() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("finalizer"), cluster.namespace("finalizer").await.unwrap());
     let claim = one_node(&cluster, &name, &namespace).await;
@@ -66,7 +66,7 @@ async fn a_claim_with_somebody_elses_finalizer_gives_its_instance_back_and_waits
 }
 
 #[tokio::test]
-async fn labels_taken_off_a_node_and_its_claim_end_nothing_and_buy_nothing() {
+async fn removed_labels_of_a_node_and_its_claim_change_nothing() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("labels"), cluster.namespace("labels").await.unwrap());
     let claim = one_node(&cluster, &name, &namespace).await;
@@ -101,7 +101,7 @@ async fn labels_taken_off_a_node_and_its_claim_end_nothing_and_buy_nothing() {
 }
 
 #[tokio::test]
-async fn the_spec_of_a_claim_cannot_be_changed_and_its_status_is_written_again() {
+async fn the_spec_of_a_claim_is_immutable_and_its_status_is_restored() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("edited"), cluster.namespace("edited").await.unwrap());
     let claim = one_node(&cluster, &name, &namespace).await;
@@ -126,7 +126,7 @@ async fn the_spec_of_a_claim_cannot_be_changed_and_its_status_is_written_again()
 }
 
 #[tokio::test]
-async fn a_pool_with_a_node_class_of_an_unknown_kind_says_so_and_others_buy() {
+async fn a_pool_with_an_unknown_node_class_kind_reports_it_and_other_pools_buy() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("kind"), cluster.namespace("kind").await.unwrap());
     let class =

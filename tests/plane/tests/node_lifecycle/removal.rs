@@ -1,4 +1,4 @@
-//! Giving nodes back: not too early, not with work on them, and never forgetting one.
+//! Removal of nodes: not too early, never with running pods, and never forgotten.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -59,7 +59,7 @@ fn node_name(claim: &NodeClaim) -> String {
 }
 
 #[tokio::test]
-async fn a_node_on_which_a_pod_lands_while_it_is_being_closed_is_kept() {
+async fn a_node_stays_if_a_pod_is_bound_while_it_closes() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("late-pod"), cluster.namespace("late-pod").await.unwrap());
     let claim = one_node(&cluster, &name, &namespace).await;
@@ -98,7 +98,7 @@ async fn a_node_on_which_a_pod_lands_while_it_is_being_closed_is_kept() {
 }
 
 #[tokio::test]
-async fn a_claim_deleted_by_hand_waits_for_a_protected_pod_and_then_gives_the_instance_back() {
+async fn a_deleted_claim_waits_for_its_protected_pod_before_termination() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("by-hand"), cluster.namespace("by-hand").await.unwrap());
     let mut first = gpu_pod("first", &name);
@@ -185,7 +185,7 @@ async fn wait_until_it_is_gone(cluster: &Cluster, claim: &NodeClaim) {
 }
 
 #[tokio::test]
-async fn a_node_that_goes_waits_for_a_budget_says_so_and_goes_when_it_allows() {
+async fn a_draining_node_waits_for_a_disruption_budget_and_reports_it() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("budget"), cluster.namespace("budget").await.unwrap());
     let template = |app: &str| {
@@ -224,7 +224,7 @@ async fn a_node_that_goes_waits_for_a_budget_says_so_and_goes_when_it_allows() {
 }
 
 #[tokio::test]
-async fn a_protected_pod_is_told_to_end_with_all_of_its_grace_before_the_time_of_its_node_is_up() {
+async fn a_protected_pod_gets_its_full_grace_period_before_the_deadline_of_its_node() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("in-time"), cluster.namespace("in-time").await.unwrap());
     let mut guarded = gpu_pod("guarded", &name);
@@ -239,7 +239,7 @@ async fn a_protected_pod_is_told_to_end_with_all_of_its_grace_before_the_time_of
 }
 
 #[tokio::test]
-async fn pods_of_a_daemonset_do_not_keep_a_node() {
+async fn daemonset_pods_do_not_keep_a_node() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("daemons"), cluster.namespace("daemons").await.unwrap());
     let daemonset = json!({
@@ -267,7 +267,7 @@ async fn pods_of_a_daemonset_do_not_keep_a_node() {
 }
 
 #[tokio::test]
-async fn an_instance_that_somebody_else_ended_is_noticed_and_its_work_gets_another() {
+async fn an_instance_terminated_by_somebody_else_is_replaced() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("ended"), cluster.namespace("ended").await.unwrap());
     let claim = one_node(&cluster, &name, &namespace).await;
@@ -300,7 +300,7 @@ async fn an_instance_that_somebody_else_ended_is_noticed_and_its_work_gets_anoth
 }
 
 #[tokio::test]
-async fn an_instance_that_no_claim_explains_is_given_back() {
+async fn an_instance_without_a_claim_is_terminated() {
     let (trial, cluster) = trial().await;
     let (name, namespace) = (unique("orphan"), cluster.namespace("orphan").await.unwrap());
     one_node(&cluster, &name, &namespace).await;

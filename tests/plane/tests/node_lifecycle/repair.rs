@@ -1,4 +1,4 @@
-//! Nodes that are sick are replaced, when what makes them so has lasted for longer than their pool bears.
+//! Unhealthy nodes are replaced after the time that their pool allows.
 
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::Node;
@@ -20,7 +20,7 @@ async fn report(cluster: &Cluster, node: &str, status: &str) {
 }
 
 #[tokio::test]
-async fn a_node_whose_gpu_is_reported_sick_is_replaced_and_its_work_runs_elsewhere() {
+async fn a_node_with_an_unhealthy_gpu_is_replaced() {
     let trial = crate::trial().await;
     let cluster = trial.cluster().unwrap();
     let (name, namespace) = (unique("repair"), cluster.namespace("repair").await.unwrap());

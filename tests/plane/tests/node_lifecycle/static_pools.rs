@@ -1,4 +1,4 @@
-//! Nodes that are there whoever waits (static pools, room that is kept free), and what new nodes and leaving ones wait for.
+//! Nodes without demand (static pools, buffers), and the conditions that starting and ending nodes wait for.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ async fn says(cluster: &Cluster, pool: &str, kind: &str, words: &str) -> String 
 }
 
 #[tokio::test]
-async fn a_static_pool_has_as_many_nodes_as_it_says_and_is_scaled_like_a_deployment() {
+async fn a_static_pool_keeps_its_number_of_nodes_and_can_be_scaled() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("static"), cluster.namespace("static").await.unwrap());
     let pool = node_pool(&name, json!({"replicas": 2}));
@@ -97,7 +97,7 @@ async fn a_static_pool_has_as_many_nodes_as_it_says_and_is_scaled_like_a_deploym
 }
 
 #[tokio::test]
-async fn room_is_kept_free_taken_by_a_pod_at_once_and_made_anew_until_nobody_wants_it() {
+async fn a_pod_uses_a_buffer_at_once_and_the_buffer_is_restored() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("buffer"), cluster.namespace("buffer").await.unwrap());
     let units = json!([{"units": 1, "requests": {"nvidia.com/gpu": 1, "cpu": 1}}]);
@@ -121,7 +121,7 @@ async fn room_is_kept_free_taken_by_a_pod_at_once_and_made_anew_until_nobody_wan
 
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "the cluster of this test lives in real time")]
-async fn a_new_node_opens_when_the_condition_that_its_pool_asks_for_is_reported() {
+async fn a_new_node_opens_when_its_readiness_gate_is_true() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("gates"), cluster.namespace("gates").await.unwrap());
     let gates = json!({"template": {"spec": {"readinessGates": [{"conditionType": "GpuValidated"}]}}});
@@ -146,7 +146,7 @@ async fn a_new_node_opens_when_the_condition_that_its_pool_asks_for_is_reported(
 }
 
 #[tokio::test]
-async fn an_instance_ends_only_when_the_volumes_of_its_work_are_detached() {
+async fn an_instance_is_terminated_after_its_volumes_are_detached() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("attached"), cluster.namespace("attached").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();

@@ -16,7 +16,7 @@ fn large() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_job_whose_pods_come_in_bursts_is_bought_in_one_plan() {
+async fn one_plan_buys_for_a_job_whose_pods_arrive_in_bursts() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("gang"), cluster.namespace("gang").await.unwrap());
     // Nodes take a while to come, so that all bursts are there before the first one is.
@@ -94,7 +94,7 @@ async fn a_job_whose_pods_come_in_bursts_is_bought_in_one_plan() {
 }
 
 #[tokio::test]
-async fn a_pod_that_preemption_will_place_buys_nothing() {
+async fn a_preempting_pod_buys_nothing() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("preempt"), cluster.namespace("preempt").await.unwrap());
     let keep = json!({"scaleToZero": {"after": "5m"}, "limits": {"nodes": 1}});

@@ -1,5 +1,5 @@
-//! Nodes bought for pods that wait, on one control plane with one controller that has no flags: packing, gangs and volumes. Each test
-//! has pools of its own.
+//! Scale-up: packing, gangs and volumes. All tests share one control plane and one controller without flags, and each has pools of its
+//! own.
 
 mod gangs;
 mod packing;

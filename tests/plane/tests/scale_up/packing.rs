@@ -1,4 +1,4 @@
-//! From pending pods to running ones and back to nothing, as users see it.
+//! Scale-up from pending to running pods and back to nothing, as users see it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use poolwright_plane::{unique, wait_for};
 use serde_json::json;
 
 #[tokio::test]
-async fn two_pods_of_one_gpu_each_get_two_g5_xlarge_and_go_back_to_nothing() {
+async fn two_gpu_pods_get_two_g5_xlarge_and_scale_down_to_nothing() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("karpenter-case"), cluster.namespace("karpenter-case").await.unwrap());
     let taint = json!({"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"});
@@ -142,7 +142,7 @@ async fn two_pods_of_one_gpu_each_get_two_g5_xlarge_and_go_back_to_nothing() {
 }
 
 #[tokio::test]
-async fn pods_that_may_not_share_a_node_get_one_each_and_the_scheduler_agrees() {
+async fn pods_with_anti_affinity_get_one_node_each() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("apart"), cluster.namespace("apart").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
@@ -177,7 +177,7 @@ async fn pods_that_may_not_share_a_node_get_one_each_and_the_scheduler_agrees() 
 }
 
 #[tokio::test]
-async fn a_node_stays_closed_until_its_startup_taint_is_lifted_and_then_opens_for_its_pods_first() {
+async fn a_node_opens_to_its_own_pods_after_its_startup_taint_is_removed() {
     const DRIVER: &str = "example.com/driver-not-ready";
     let cluster = cluster().await;
     let (name, namespace) = (unique("startup"), cluster.namespace("startup").await.unwrap());
@@ -246,7 +246,7 @@ async fn a_node_stays_closed_until_its_startup_taint_is_lifted_and_then_opens_fo
 }
 
 #[tokio::test]
-async fn a_pod_that_comes_while_a_node_is_on_its_way_shares_it() {
+async fn a_late_pod_shares_a_node_that_is_starting() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("share"), cluster.namespace("share").await.unwrap());
     let class = node_class(&name, json!({"registrationDelay": "4s"}));

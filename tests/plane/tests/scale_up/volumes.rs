@@ -55,7 +55,7 @@ async fn last_zone(cluster: &Cluster, pool: &str, namespace: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_pod_gets_a_node_in_the_zone_of_its_volume_and_is_bound_there() {
+async fn a_pod_gets_a_node_in_the_zone_of_its_volume() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("zonal"), cluster.namespace("zonal").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_pod_gets_a_node_in_the_zone_of_its_volume_and_is_bound_there() {
 }
 
 #[tokio::test]
-async fn a_volume_that_is_made_for_its_first_pod_is_made_where_its_class_allows() {
+async fn a_wait_for_first_consumer_volume_is_created_in_an_allowed_zone() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("made"), cluster.namespace("made").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_volume_that_is_made_for_its_first_pod_is_made_where_its_class_allows(
 }
 
 #[tokio::test]
-async fn a_pod_whose_volume_is_not_there_buys_nothing_until_it_is_and_is_told_which() {
+async fn a_pod_with_a_missing_volume_buys_nothing_until_the_volume_exists() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("missing"), cluster.namespace("missing").await.unwrap());
     cluster.apply("", &[node_class(&name, json!({})), node_pool(&name, json!({}))]).await.unwrap();

@@ -113,7 +113,8 @@ fn lock(groups: &Mutex<Vec<PendingBatch>>) -> MutexGuard<'_, Vec<PendingBatch>> 
 }
 
 fn no_answer() -> LaunchError {
-    ProviderError::Transient("the launch that this one was part of ended without an answer".to_owned()).into()
+    ProviderError::Transient("the joint launch of this batch ended without a result: trying again".to_owned())
+        .into()
 }
 
 /// Returns whether one order fits both requests. Claims of one batch may differ if somebody has edited them.

@@ -128,7 +128,7 @@ impl AwsProvider {
                 fleet::Answer::TemplateGone => self.forget_templates(),
             }
         }
-        let message = "the launch was overtaken by others of its batch each time it was tried";
+        let message = "each attempt of the batch failed, because another order used its token: trying again";
         Err(ProviderError::Transient(message.to_owned()).into())
     }
 

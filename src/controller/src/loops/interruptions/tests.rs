@@ -20,7 +20,7 @@ use crate::edge::signal::{self, Sender};
 use crate::edge::stoppable::Stoppable;
 use crate::executor::context::testing::leading;
 use crate::fake_api::{FakeApi, Fault};
-use crate::leader::Term;
+use crate::leader::LeaderTerm;
 use crate::loops::leader_loop::Leading;
 use crate::observed::ready::Ready;
 use crate::observed::world::World;
@@ -30,7 +30,7 @@ struct Scene {
     cloud: Arc<MemoryCloud>,
     world: Arc<World>,
     interruptions: Interruptions,
-    leader: Sender<Option<Term>>,
+    leader: Sender<Option<LeaderTerm>>,
     clock: Arc<TestClock>,
 }
 
@@ -55,7 +55,7 @@ impl Scene {
         let api = FakeApi::default();
         let (context, leader) = leading(&api, &shared, vec![Arc::new(MemoryProvider::new(cloud.clone()))]);
         let expires = clock.moment().after(Duration::from_hours(1));
-        leader.replace(Some(Term { expires, number: 1 }));
+        leader.replace(Some(LeaderTerm { expires, number: 1 }));
         let world = context.world.clone();
         let executor = Executor::new(context.clone(), 4, Stoppable::default());
         let interruptions = Interruptions::new(context, executor);
@@ -249,7 +249,7 @@ async fn an_offering_of_which_an_instance_is_taken_is_avoided_in_the_next_plan_o
     scene.hear().await;
     let until = |world: &World| {
         let snapshot = world.begin_plan();
-        snapshot.taken_back.get(&(class(), offering())).map(|taken_back| taken_back.until)
+        snapshot.reclaims.get(&(class(), offering())).map(|reclaims| reclaims.until)
     };
     let first = until(&scene.world);
     assert_eq!(first, scene.clock.now().checked_add(SignedDuration::from_mins(5)).ok());

@@ -61,8 +61,9 @@ pub(crate) fn moving(snapshot: &Snapshot) -> Vec<LeavingPod<'_>> {
     let workloads = snapshot.workloads.values().filter(|workload| owners.contains(&workload.uid));
     let makers: BTreeMap<&Uid, &Workload> =
         workloads.map(|workload| (&workload.uid, workload.as_ref())).collect();
-    let maker =
-        |pod: &Pod| pod.owner.as_ref().and_then(|uid| makers.get(uid).copied()).filter(|maker| !maker.held);
+    let maker = |pod: &Pod| {
+        pod.owner.as_ref().and_then(|uid| makers.get(uid).copied()).filter(|maker| !maker.scheduling_gated)
+    };
     let mut parts: BTreeMap<(&str, &str, &str), (&Gang, &GangPart)> = BTreeMap::new();
     for gang in snapshot.gangs.values() {
         for part in &gang.parts {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::UnplacedReason;
 use crate::model::{
-    NodeTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass, Volume,
-    VolumeClaim,
+    NodeSelectorTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass,
+    Volume, VolumeClaim,
 };
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::rules::requirement::matches;
@@ -18,7 +18,7 @@ pub(crate) struct UsableVolume {
     /// Its name in messages.
     pub words: String,
     /// Where it can be used: AND-ed lists of OR-ed terms.
-    pub topology: Vec<Vec<NodeTerm>>,
+    pub topology: Vec<Vec<NodeSelectorTerm>>,
     /// The CSI driver that attaches it, and its handle.
     pub attached: Option<(String, String)>,
 }
@@ -138,7 +138,7 @@ impl<'a> Binder<'a> {
                 "uses PersistentVolumeClaim `{name}`, which is being deleted; create it again when it is gone"
             )));
         }
-        if ephemeral && claim.made_for.as_ref() != Some(&pod.uid) {
+        if ephemeral && claim.ephemeral_for.as_ref() != Some(&pod.uid) {
             return Err(unusable(format!(
                 "needs a PersistentVolumeClaim `{name}` of its own (an ephemeral volume), but another one has that name; delete that one or rename the pod"
             )));
@@ -217,7 +217,7 @@ impl<'a> Binder<'a> {
         if let Some(node) = &claim.selected_node {
             let operator = Operator::In([node.clone()].into());
             let requirement = Requirement { key: NODE_NAME_FIELD.to_owned(), operator };
-            let topology = vec![vec![NodeTerm { requirements: vec![requirement] }]];
+            let topology = vec![vec![NodeSelectorTerm { requirements: vec![requirement] }]];
             return Ok(UsableVolume { words, topology, attached: driver });
         }
         let mut candidates = self.candidates(claim, class);
@@ -273,8 +273,8 @@ impl<'a> Binder<'a> {
 }
 
 /// Where a claim can get a volume: an existing candidate, or a new one of the class.
-fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeTerm>> {
-    let mut anywhere: Vec<NodeTerm> = Vec::new();
+fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeSelectorTerm>> {
+    let mut anywhere: Vec<NodeSelectorTerm> = Vec::new();
     if class.provisioner.is_some() {
         match &class.allowed {
             None => return Vec::new(),
@@ -295,15 +295,15 @@ fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeTerm>> {
 }
 
 /// Combines AND-ed lists of OR-ed terms to one list of OR-ed terms; `None` if there is no requirement.
-fn conjunction(lists: &[Vec<NodeTerm>]) -> Option<Vec<NodeTerm>> {
+fn conjunction(lists: &[Vec<NodeSelectorTerm>]) -> Option<Vec<NodeSelectorTerm>> {
     let (first, rest) = lists.split_first()?;
     let mut terms = first.clone();
     for list in rest {
-        let both = |one: &NodeTerm, other: &NodeTerm| NodeTerm {
+        let both = |one: &NodeSelectorTerm, other: &NodeSelectorTerm| NodeSelectorTerm {
             requirements: one.requirements.iter().chain(&other.requirements).cloned().collect(),
         };
         // An empty term matches nothing.
-        let asks = |term: &&NodeTerm| !term.requirements.is_empty();
+        let asks = |term: &&NodeSelectorTerm| !term.requirements.is_empty();
         terms = terms
             .iter()
             .filter(asks)

@@ -13,7 +13,7 @@ use crate::demand::volumes::bind::{UsableVolume, VolumeWait};
 
 use crate::demand::planned_at;
 use crate::model::plan::UnplacedReason;
-use crate::model::{NodeTerm, Pod, PodKey, PodPhase, PodRole, Snapshot};
+use crate::model::{NodeSelectorTerm, Pod, PodKey, PodPhase, PodRole, Snapshot};
 
 /// Results about volumes that are not part of pod specs.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Volumes {
     /// Pods that must wait for a volume, and why.
     pub waits: BTreeMap<PodKey, (UnplacedReason, String)>,
     /// For the other pods: the name of each volume in messages, and where it can be used.
-    pub places: BTreeMap<PodKey, Vec<(String, Vec<NodeTerm>)>>,
+    pub places: BTreeMap<PodKey, Vec<(String, Vec<NodeSelectorTerm>)>>,
     /// How many more volumes nodes can attach.
     pub attachable: Attachable,
 }

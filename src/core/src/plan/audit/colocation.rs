@@ -87,10 +87,10 @@ mod tests {
     use super::*;
     use crate::model::HostPort;
     use crate::model::Namespaces;
+    use crate::model::PodAffinityTerm;
     use crate::model::PodKey;
     use crate::model::PodPhase;
     use crate::model::PodSpec;
-    use crate::model::PodTerm;
 
     fn web() -> BTreeMap<String, String> {
         BTreeMap::from([("app".to_owned(), "web".to_owned())])
@@ -134,8 +134,11 @@ mod tests {
             ["node `n`: pod default/a needs host port 80/TCP, which another pod on the node uses"]
         );
         let topology_key = || "kubernetes.io/hostname".to_owned();
-        let term =
-            PodTerm { topology_key: topology_key(), namespaces: Namespaces::All, selector: Some(vec![]) };
+        let term = PodAffinityTerm {
+            topology_key: topology_key(),
+            namespaces: Namespaces::All,
+            selector: Some(vec![]),
+        };
         assert!(said(&PodSpec { anti_affinity: vec![term], ..PodSpec::default() })[0].contains("keeps away"));
     }
 }

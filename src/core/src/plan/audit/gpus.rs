@@ -11,7 +11,7 @@ use crate::rules::gpus::MIG_PREFIX;
 
 /// What one pod was assigned.
 #[derive(Default)]
-struct Given<'c> {
+struct GrantedGpus<'c> {
     whole: u64,
     shares: Vec<u32>,
     instances: Vec<&'c PlannedInstance>,
@@ -39,7 +39,7 @@ pub(crate) fn audit(
         return Err(format!("{} layouts for {} GPUs", claim.gpus.len(), gpu.count));
     }
     let model = MigModel::of(gpu);
-    let mut given: BTreeMap<&PodKey, Given<'_>> = BTreeMap::new();
+    let mut given: BTreeMap<&PodKey, GrantedGpus<'_>> = BTreeMap::new();
     for (at, layout) in claim.gpus.iter().enumerate() {
         match layout {
             PlannedGpu::Idle => {}
@@ -106,7 +106,7 @@ fn possible(model: &MigModel, instances: &[PlannedInstance]) -> Result<(), Strin
 fn granted(
     sharing: Sharing,
     pod: &Pod,
-    given: &Given<'_>,
+    given: &GrantedGpus<'_>,
     model: Option<&'static MigModel>,
 ) -> Result<(), String> {
     let whole = match sharing {

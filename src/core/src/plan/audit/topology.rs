@@ -10,7 +10,7 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::plan::{PlacedPod, PlannedClaim, Target};
-use crate::model::{Claim, Pod, PodKey, PodSpec, PodTerm, Snapshot};
+use crate::model::{Claim, Pod, PodAffinityTerm, PodKey, PodSpec, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
@@ -80,7 +80,7 @@ impl Labels for LabelSource<'_> {
 }
 
 /// The traits of pods that rules of other pods use: namespace, labels and anti-affinity terms.
-type PodTraits<'a> = (&'a str, &'a BTreeMap<String, String>, &'a Vec<PodTerm>);
+type PodTraits<'a> = (&'a str, &'a BTreeMap<String, String>, &'a Vec<PodAffinityTerm>);
 
 /// A pod that is planned.
 struct Newcomer<'a> {
@@ -133,14 +133,14 @@ struct AuditedCluster<'a> {
 }
 
 /// Affinity terms of pods that wait, their node, and their identity.
-type WaitingAffinity<'a> = (&'a [PodTerm], usize, usize);
+type WaitingAffinity<'a> = (&'a [PodAffinityTerm], usize, usize);
 
 /// The domains that hold pods selected by affinity terms.
 struct Arrived<'w, 'a> {
     world: &'w AuditedCluster<'a>,
-    about: &'w BTreeMap<&'w [PodTerm], BTreeSet<usize>>,
+    about: &'w BTreeMap<&'w [PodAffinityTerm], BTreeSet<usize>>,
     /// By terms and index of the term.
-    values: BTreeMap<(&'w [PodTerm], usize), BTreeSet<&'w str>>,
+    values: BTreeMap<(&'w [PodAffinityTerm], usize), BTreeSet<&'w str>>,
 }
 
 impl<'w> Arrived<'w, '_> {
@@ -387,9 +387,9 @@ impl<'a> AuditedCluster<'a> {
     fn affinities(&self) -> Vec<Violation> {
         let bound: Vec<&Newcomer<'_>> =
             self.newcomers.iter().filter(|newcomer| !newcomer.pod.spec.affinity.is_empty()).collect();
-        let sets: BTreeSet<&[PodTerm]> =
+        let sets: BTreeSet<&[PodAffinityTerm]> =
             bound.iter().map(|newcomer| newcomer.pod.spec.affinity.as_slice()).collect();
-        let about: BTreeMap<&[PodTerm], BTreeSet<usize>> = sets
+        let about: BTreeMap<&[PodAffinityTerm], BTreeSet<usize>> = sets
             .iter()
             .map(|terms| {
                 let all = |at: &usize| terms.iter().all(|term| rules::selects(term, self.identities[*at]));
@@ -397,7 +397,7 @@ impl<'a> AuditedCluster<'a> {
             })
             .collect();
         let mut there = Arrived { world: self, about: &about, values: BTreeMap::new() };
-        let mut waiting: BTreeMap<(&[PodTerm], usize, usize), Vec<&Newcomer<'_>>> = BTreeMap::new();
+        let mut waiting: BTreeMap<(&[PodAffinityTerm], usize, usize), Vec<&Newcomer<'_>>> = BTreeMap::new();
         let mut later: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for newcomer in &bound {
             *later.entry((newcomer.spot, newcomer.identity)).or_default() += 1;
@@ -430,7 +430,7 @@ impl<'a> AuditedCluster<'a> {
     }
 
     fn antis(&self) -> Vec<Violation> {
-        let terms: BTreeSet<&PodTerm> =
+        let terms: BTreeSet<&PodAffinityTerm> =
             self.identities.iter().flat_map(|identity| &identity.spec.anti_affinity).collect();
         let mut found = Vec::new();
         for term in terms {

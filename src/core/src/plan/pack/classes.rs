@@ -10,7 +10,7 @@ use poolwright_catalog::{MigModel, ResourceList};
 use crate::model::Sharing;
 use crate::model::{Pod, PodKey, PodSpec};
 use crate::plan::pending::PendingPod;
-use crate::plan::place::preferences::kept::Chosen;
+use crate::plan::place::preferences::kept::PreferenceChoice;
 use crate::plan::place::topology::Assigned;
 use crate::rules::colocation::Colocation;
 use crate::rules::gpus;
@@ -59,7 +59,7 @@ type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], Option<&'
 /// Groups pods into classes, in an order that depends only on the pods.
 pub(crate) fn group<'a>(
     pending: &[PendingPod<'a>],
-    (assigned, chosen): (&'a Assigned<'_>, &'a Chosen<'_>),
+    (assigned, chosen): (&'a Assigned<'_>, &'a PreferenceChoice<'_>),
     colocation: &mut Cow<'_, Colocation<'a>>,
     sharing: Sharing,
     models: &[&MigModel],

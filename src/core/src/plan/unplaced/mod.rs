@@ -14,7 +14,7 @@ use poolwright_catalog::ResourceName;
 
 use crate::model::Sharing;
 use crate::model::plan::UnplacedReason;
-use crate::model::{DaemonSet, NodeTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
+use crate::model::{DaemonSet, NodeSelectorTerm, Operator, Pod, PodSpec, PoolName, Requirement, Snapshot};
 use crate::plan::pack::classes::PodClass;
 use crate::rules;
 use crate::rules::colocation::Colocation;
@@ -223,7 +223,7 @@ fn may_be_in(spec: &PodSpec, pool: &PoolName) -> bool {
         Operator::DoesNotExist => false,
         _ => true,
     };
-    let in_term = |term: &NodeTerm| {
+    let in_term = |term: &NodeSelectorTerm| {
         term.requirements.iter().filter(|requirement| requirement.key == NODEPOOL_LABEL).all(meets)
     };
     spec.node_selector.get(NODEPOOL_LABEL).is_none_or(|name| *name == pool.0)

@@ -12,7 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{HostPort, NamespaceLabels, ObjectKey, PodKey, PodPhase, PodTerm, Snapshot, SpreadRule};
+use crate::model::{
+    HostPort, NamespaceLabels, ObjectKey, PodAffinityTerm, PodKey, PodPhase, Snapshot,
+    TopologySpreadConstraint,
+};
 use crate::rules::colocation::present::UNLIMITED;
 use crate::rules::identity::Identity;
 use crate::rules::spread::hosts::HostSpread;
@@ -68,7 +71,7 @@ impl<'a> Colocation<'a> {
         let waiting = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
         let namespaces: &'a NamespaceLabels = &snapshot.namespaces;
         let mut colocation = Self::default();
-        let mut terms: BTreeMap<&'a PodTerm, usize> = BTreeMap::new();
+        let mut terms: BTreeMap<&'a PodAffinityTerm, usize> = BTreeMap::new();
         for pod in bound().chain(waiting()) {
             // A term over a larger domain also excludes pods from the node. For DaemonSet pods, only that part is checked here.
             for term in &pod.spec.anti_affinity {
@@ -82,7 +85,7 @@ impl<'a> Colocation<'a> {
                 terms.entry(term).or_insert(next);
             }
         }
-        let mut spreads: BTreeMap<(&'a str, &'a SpreadRule), usize> = BTreeMap::new();
+        let mut spreads: BTreeMap<(&'a str, &'a TopologySpreadConstraint), usize> = BTreeMap::new();
         // Constraints of bound pods do not restrict newcomers.
         for pod in waiting() {
             for rule in pod.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME) {
@@ -146,7 +149,7 @@ impl<'a> Colocation<'a> {
         colocation
     }
 
-    fn said_about(&self, terms: &BTreeMap<&'a PodTerm, usize>, pod: Identity<'_>) -> MatchingRules {
+    fn said_about(&self, terms: &BTreeMap<&'a PodAffinityTerm, usize>, pod: Identity<'_>) -> MatchingRules {
         let mut about: Vec<usize> =
             terms.iter().filter(|(term, _)| identity::selects(term, pod)).map(|(_, at)| *at).collect();
         about.sort_unstable();
@@ -156,7 +159,7 @@ impl<'a> Colocation<'a> {
 
     fn profile(
         &mut self,
-        terms: &BTreeMap<&'a PodTerm, usize>,
+        terms: &BTreeMap<&'a PodAffinityTerm, usize>,
         shapes: &mut BTreeMap<Shape<'a>, usize>,
         pod: Identity<'a>,
         mut spreads: Vec<usize>,
@@ -394,9 +397,9 @@ impl<'a> Colocation<'a> {
     }
 
     /// Whether two sets of residents leave room for the same number of pods of a profile.
-    pub fn takes_as_many(&self, profile: usize, these: &Present, those: &Present) -> bool {
+    pub fn takes_as_many(&self, profile: usize, present: &Present, other: &Present) -> bool {
         let mut own = self.profiles[profile].spreads.iter().map(|at| &self.spreads[*at]);
-        own.all(|spread| spread.count(these) <= spread.count(those))
+        own.all(|spread| spread.count(present) <= spread.count(other))
     }
 
     /// Checks host ports and anti-affinity.

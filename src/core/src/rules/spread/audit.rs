@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::PodKey;
-use crate::model::SpreadRule;
+use crate::model::TopologySpreadConstraint;
 use crate::rules::spread::messages;
 
 /// A planned pod with the constraint.
@@ -19,7 +19,7 @@ pub(crate) struct Planned<'a> {
 /// The planned pods for which a constraint is not kept, and what is wrong. `nodes` are the nodes that the constraint includes: the
 /// domain of each, and how many of its pods count.
 pub(crate) fn violations<'a>(
-    rule: &SpreadRule,
+    rule: &TopologySpreadConstraint,
     nodes: impl Iterator<Item = (&'a str, u64)>,
     planned: &[Planned<'a>],
 ) -> Vec<(PodKey, String)> {

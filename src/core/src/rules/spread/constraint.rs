@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_terms::Taint;
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{NodeTerm, PodSpec, SpreadRule, Toleration};
+use crate::model::{NodeSelectorTerm, PodSpec, Toleration, TopologySpreadConstraint};
 use crate::rules::fits::check_own_labels;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
@@ -19,7 +19,7 @@ use crate::rules::taints::check as check_taints;
 /// A node that joins is empty at first, and then the least count is zero. So a node with at most `maxSkew` such pods keeps the
 /// constraint, whatever other nodes hold. Poolwright uses only this much: no order in which nodes join and pods are bound can
 /// break the plan. Where every node holds some such pods, the kube-scheduler would allow more.
-fn check(rule: &SpreadRule, count: u64) -> Result<(), Rejection> {
+fn check(rule: &TopologySpreadConstraint, count: u64) -> Result<(), Rejection> {
     if count <= u64::from(rule.max_skew) {
         Ok(())
     } else {
@@ -40,7 +40,7 @@ pub fn is_host(spec: &PodSpec, labels: &impl Labels) -> bool {
 
 /// Whether the constraint of a pod in this namespace counts another pod. An empty selector counts no pod here, although elsewhere it
 /// matches every pod: the kube-scheduler does the same (`countPodsMatchSelector`).
-pub fn counts(rule: &SpreadRule, namespace: &str, pod: Identity<'_>) -> bool {
+pub fn counts(rule: &TopologySpreadConstraint, namespace: &str, pod: Identity<'_>) -> bool {
     namespace == pod.namespace
         && rule.selector.as_ref().is_some_and(|all| {
             !all.is_empty() && all.iter().all(|requirement| matches(requirement, pod.labels))
@@ -48,9 +48,14 @@ pub fn counts(rule: &SpreadRule, namespace: &str, pod: Identity<'_>) -> bool {
 }
 
 /// Whether a constraint counts the pods of a node: its `nodeAffinityPolicy` and `nodeTaintsPolicy`. `owner` has the constraint.
-pub(crate) fn includes(rule: &SpreadRule, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
-    (rule.any_affinity || check_own_labels(owner, labels).is_ok())
-        && (!rule.honor_taints || check_taints(&owner.tolerations, taints).is_ok())
+pub(crate) fn includes(
+    rule: &TopologySpreadConstraint,
+    owner: &PodSpec,
+    labels: &impl Labels,
+    taints: &[Taint],
+) -> bool {
+    (rule.ignore_node_affinity || check_own_labels(owner, labels).is_ok())
+        && (!rule.honor_node_taints || check_taints(&owner.tolerations, taints).is_ok())
 }
 
 /// Whether these pods may share one node as far as the constraints of `owner`, one of them, are concerned.
@@ -65,17 +70,17 @@ pub(crate) fn may_share(owner: Identity<'_>, all: &[Identity<'_>]) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CountsAlike<'a> {
     pub namespace: &'a str,
-    pub rule: &'a SpreadRule,
+    pub rule: &'a TopologySpreadConstraint,
     /// All constraints of the pod: a node without one of their topology keys does not count.
-    pub all: &'a [SpreadRule],
+    pub all: &'a [TopologySpreadConstraint],
     node_selector: &'a BTreeMap<String, String>,
-    node_affinity: &'a Option<Vec<NodeTerm>>,
+    node_affinity: &'a Option<Vec<NodeSelectorTerm>>,
     tolerations: &'a [Toleration],
 }
 
 impl<'a> CountsAlike<'a> {
     /// A constraint of a pod with this spec.
-    pub fn new(namespace: &'a str, spec: &'a PodSpec, rule: &'a SpreadRule) -> Self {
+    pub fn new(namespace: &'a str, spec: &'a PodSpec, rule: &'a TopologySpreadConstraint) -> Self {
         let PodSpec { spreads: all, node_selector, node_affinity, tolerations, .. } = spec;
         Self { namespace, rule, all, node_selector, node_affinity, tolerations }
     }
@@ -87,11 +92,11 @@ mod tests {
 
     #[test]
     fn an_empty_selector_counts_no_pod() {
-        let rule = |selector| SpreadRule {
+        let rule = |selector| TopologySpreadConstraint {
             topology_key: "kubernetes.io/hostname".into(),
             max_skew: 1,
             selector,
-            ..SpreadRule::default()
+            ..TopologySpreadConstraint::default()
         };
         let (labels, spec) = (BTreeMap::new(), PodSpec::default());
         let pod = Identity { namespace: "default", namespace_labels: None, labels: &labels, spec: &spec };
@@ -101,10 +106,10 @@ mod tests {
 
     #[test]
     fn a_node_holds_as_many_as_the_skew_allows_over_an_empty_one() {
-        let rule = SpreadRule {
+        let rule = TopologySpreadConstraint {
             topology_key: "kubernetes.io/hostname".into(),
             max_skew: 2,
-            ..SpreadRule::default()
+            ..TopologySpreadConstraint::default()
         };
         assert!(check(&rule, 2).is_ok());
         let rejection = check(&rule, 3).expect_err("one too many");

@@ -3,7 +3,7 @@
 
 use poolwright_terms::Taint;
 
-use crate::model::{PodSpec, SpreadRule};
+use crate::model::{PodSpec, TopologySpreadConstraint};
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::spread::constraint::{counts, includes};
@@ -11,7 +11,7 @@ use crate::rules::spread::constraint::{counts, includes};
 /// A constraint over such domains, shared by pods of one namespace with the same node requirements.
 #[derive(Debug)]
 pub(crate) struct DomainSpread<'a> {
-    pub rule: &'a SpreadRule,
+    pub rule: &'a TopologySpreadConstraint,
     pub namespace: &'a str,
     /// The spec of a pod with the constraint, which decides which nodes count.
     pub owner: &'a PodSpec,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_terms::Taint;
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{PodSpec, SpreadRule};
+use crate::model::{PodSpec, TopologySpreadConstraint};
 use crate::rules::colocation::present::{Present, UNLIMITED};
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
@@ -21,7 +21,7 @@ use crate::rules::spread::constraint::{counts, includes};
 /// [`crate::rules::colocation`].
 #[derive(Clone, Debug)]
 pub(crate) struct HostSpread<'a> {
-    rule: &'a SpreadRule,
+    rule: &'a TopologySpreadConstraint,
     namespace: &'a str,
     /// Pods with the constraint, one for each set of nodes that it includes.
     owners: Vec<&'a PodSpec>,
@@ -51,7 +51,7 @@ pub(crate) struct HostToBuy<'s> {
 }
 
 impl<'a> HostSpread<'a> {
-    pub fn new(namespace: &'a str, rule: &'a SpreadRule) -> Self {
+    pub fn new(namespace: &'a str, rule: &'a TopologySpreadConstraint) -> Self {
         let (weights, owned_by) = (BTreeMap::new(), BTreeSet::new());
         Self { rule, namespace, owners: Vec::new(), weights, owned_by, least: 0 }
     }
@@ -63,9 +63,9 @@ impl<'a> HostSpread<'a> {
             over.into_iter().map(str::to_owned).collect::<Vec<_>>()
         };
         let like = |other: &PodSpec| {
-            (self.rule.any_affinity
+            (self.rule.ignore_node_affinity
                 || (&other.node_selector, &other.node_affinity) == (&spec.node_selector, &spec.node_affinity))
-                && (!self.rule.honor_taints || other.tolerations == spec.tolerations)
+                && (!self.rule.honor_node_taints || other.tolerations == spec.tolerations)
                 && (other.spreads == spec.spreads || asks(other) == asks(spec))
         };
         if !self.owners.iter().any(|other| like(other)) {

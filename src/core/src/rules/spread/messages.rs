@@ -1,19 +1,19 @@
 //! Messages about topology spread constraints.
 
-use crate::model::SpreadRule;
+use crate::model::TopologySpreadConstraint;
 
 /// Domains listed in a message.
 const SHOWN: usize = 6;
 
 /// The name of a preference (`ScheduleAnyway`).
-pub(crate) fn preference(rule: &SpreadRule) -> String {
+pub(crate) fn preference(rule: &TopologySpreadConstraint) -> String {
     let origin = rule.default_of.as_ref();
     let origin = origin.map_or_else(String::new, |file| format!(", the scheduler's default from {file}"));
     format!("spread over `{}` (ScheduleAnyway{origin})", rule.topology_key)
 }
 
 /// Why no domain admits a pod. `domains` are all that exist, with their counts; `full` are those that could hold the pod.
-pub(crate) fn no_domain(rule: &SpreadRule, domains: &[(String, u64)], full: &[&str]) -> String {
+pub(crate) fn no_domain(rule: &TopologySpreadConstraint, domains: &[(String, u64)], full: &[&str]) -> String {
     let more = domains.len().saturating_sub(SHOWN);
     let mut listed: Vec<String> =
         domains.iter().take(SHOWN).map(|(value, count)| format!("{value} has {count}")).collect();
@@ -36,7 +36,7 @@ pub(crate) fn no_domain(rule: &SpreadRule, domains: &[(String, u64)], full: &[&s
 }
 
 /// The violation of too many pods in a domain.
-pub(crate) fn too_many(rule: &SpreadRule, domain: &str, count: u64, least: u64) -> String {
+pub(crate) fn too_many(rule: &TopologySpreadConstraint, domain: &str, count: u64, least: u64) -> String {
     format!(
         "is spread over `{}` with a maxSkew of {}{}, and {domain} would have {count} where the least is {least}",
         rule.topology_key,
@@ -46,6 +46,6 @@ pub(crate) fn too_many(rule: &SpreadRule, domain: &str, count: u64, least: u64) 
 }
 
 /// The violation of a pod on a node without the topology key.
-pub(crate) fn no_label(rule: &SpreadRule) -> String {
+pub(crate) fn no_label(rule: &TopologySpreadConstraint) -> String {
     format!("is spread over `{}`{}, which its node lacks", rule.topology_key, rule.origin())
 }

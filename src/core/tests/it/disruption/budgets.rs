@@ -4,12 +4,12 @@ use super::*;
 
 #[test]
 fn a_budget_bounds_how_many_nodes_leave_at_a_time() {
-    let one = Disruption { budgets: vec![budget(Share::Count(1))], ..moving_pool().disruption };
+    let one = Disruption { budgets: vec![budget(CountOrPercent::Count(1))], ..moving_pool().disruption };
     let few = Pool { disruption: one, ..moving_pool() };
     let nodes = vec![large("x"), large("y"), large("z")];
     let snapshot = cluster_of(few, nodes, &[("a", "x"), ("b", "y"), ("c", "z")]);
     let proposal = proposed(&snapshot).unwrap();
-    assert_eq!(proposal.leave.len(), 1);
+    assert_eq!(proposal.nodes_to_empty.len(), 1);
     assert_eq!(proposed(&begun(&snapshot, &proposal)), None, "one leaves already");
 }
 
@@ -26,8 +26,11 @@ fn an_explicit_budget_bounds_empty_nodes_too() {
         actions.iter().filter(|action| matches!(action, Action::SetTaints { .. })).count()
     };
     assert_eq!(empty(Disruption::default()), 3);
-    assert_eq!(empty(Disruption { budgets: vec![budget(Share::Count(2))], ..Disruption::default() }), 2);
-    let others = NodeBudget { causes: [Cause::Drifted].into(), ..budget(Share::Count(0)) };
+    assert_eq!(
+        empty(Disruption { budgets: vec![budget(CountOrPercent::Count(2))], ..Disruption::default() }),
+        2
+    );
+    let others = DisruptionBudget { causes: [Cause::Drifted].into(), ..budget(CountOrPercent::Count(0)) };
     assert_eq!(empty(Disruption { budgets: vec![others], ..Disruption::default() }), 3);
 }
 
@@ -44,12 +47,14 @@ fn a_budget_over_all_pools_bounds_what_their_own_allow_together() {
     snapshot.pools.insert(second.name.clone(), second.into());
     let drifted = |snapshot: &Snapshot| leaving(&proposed(snapshot).unwrap()).len();
     assert_eq!(drifted(&snapshot), 4);
-    snapshot.disruption_budgets = vec![budget(Share::Percent(50)), budget(Share::Count(3))].into();
+    snapshot.disruption_budgets =
+        vec![budget(CountOrPercent::Percent(50)), budget(CountOrPercent::Count(3))].into();
     assert_eq!(drifted(&snapshot), 2, "the most restrictive counts");
-    let about_others = NodeBudget { causes: [Cause::Expired].into(), ..budget(Share::Count(0)) };
+    let about_others =
+        DisruptionBudget { causes: [Cause::Expired].into(), ..budget(CountOrPercent::Count(0)) };
     snapshot.disruption_budgets = vec![about_others].into();
     assert_eq!(drifted(&snapshot), 4);
-    snapshot.disruption_budgets = vec![budget(Share::Count(0))].into();
+    snapshot.disruption_budgets = vec![budget(CountOrPercent::Count(0))].into();
     let outlook = looked(&snapshot);
     assert_eq!(outlook.proposal, None);
     let said = outlook.actions.iter().find_map(|action| match action {
@@ -64,7 +69,7 @@ fn a_budget_over_all_pools_bounds_what_their_own_allow_together() {
 
 #[test]
 fn a_budget_over_all_pools_bounds_empty_nodes_and_moves_for_money_too() {
-    let empty = |nodes: Share| {
+    let empty = |nodes: CountOrPercent| {
         let rooms = ["x", "y", "z"].map(|name| {
             let (claim, node) = small(name);
             (true_since(claim, ConditionType::Empty, 100), node)
@@ -74,10 +79,17 @@ fn a_budget_over_all_pools_bounds_empty_nodes_and_moves_for_money_too() {
         let actions = decide(&snapshot, at(NOW)).actions;
         actions.iter().filter(|action| matches!(action, Action::SetTaints { .. })).count()
     };
-    assert_eq!((empty(Share::Count(1)), empty(Share::Percent(50)), empty(Share::Count(9))), (1, 2, 3));
+    assert_eq!(
+        (
+            empty(CountOrPercent::Count(1)),
+            empty(CountOrPercent::Percent(50)),
+            empty(CountOrPercent::Count(9))
+        ),
+        (1, 2, 3)
+    );
     let mut snapshot = cluster_of(moving_pool(), vec![large("l")], &[("a", "l")]);
     assert!(proposed(&snapshot).is_some());
-    snapshot.disruption_budgets = vec![budget(Share::Count(0))].into();
+    snapshot.disruption_budgets = vec![budget(CountOrPercent::Count(0))].into();
     assert_eq!(proposed(&snapshot), None);
 }
 
@@ -85,7 +97,7 @@ fn a_budget_over_all_pools_bounds_empty_nodes_and_moves_for_money_too() {
 fn a_budget_that_makes_no_sense_is_told_on_its_pool() {
     let window =
         Some(Window::Unreadable("spec.disruption.budgets[0].schedule: `often` is no schedule".into()));
-    let unreadable = NodeBudget { window, ..budget(Share::Count(5)) };
+    let unreadable = DisruptionBudget { window, ..budget(CountOrPercent::Count(5)) };
     let disruption = Disruption { budgets: vec![unreadable], ..moving_pool().disruption };
     let outlook =
         looked(&cluster_of(Pool { disruption, ..moving_pool() }, vec![large("big")], &[("a", "big")]));

@@ -13,14 +13,18 @@ fn committed(left: &str) -> PlanOptions {
 
 fn proposed_with(snapshot: &Snapshot, options: &PlanOptions) -> Option<Proposal> {
     let current = plan(snapshot, at(NOW), options, &mut NeverStop);
-    propose(snapshot, &current, &Moves::default(), at(NOW), options, &mut NeverStop).proposal
+    propose(snapshot, &current, &MoveHistory::default(), at(NOW), options, &mut NeverStop).proposal
 }
 
 #[test]
 fn a_node_that_a_commitment_pays_is_not_emptied_for_one_that_costs_less_by_its_price() {
     let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
     assert!(proposed_with(&snapshot, &PlanOptions::default()).is_some());
-    assert_eq!(proposed_with(&snapshot, &committed("4")).map(|one| one.leave), None, "it costs nothing");
+    assert_eq!(
+        proposed_with(&snapshot, &committed("4")).map(|one| one.nodes_to_empty),
+        None,
+        "it costs nothing"
+    );
     let part = proposed_with(&snapshot, &committed("1")).expect("three quarters of it are paid");
     // 5.672 less a quarter, for one of 1.006 or less.
     assert!(part.saving > usd("3.2") && part.saving < usd("4.254"), "{}", part.saving);
@@ -30,8 +34,12 @@ fn a_node_that_a_commitment_pays_is_not_emptied_for_one_that_costs_less_by_its_p
 fn of_nodes_that_share_a_commitment_one_that_leaves_saves_what_the_others_do_not_use() {
     let nodes = vec![large("big"), large("other")];
     let snapshot = cluster_of(moving_pool(), nodes, &[("a", "big"), ("b", "other")]);
-    assert_eq!(proposed_with(&snapshot, &committed("8")).map(|one| one.leave), None, "both are paid");
+    assert_eq!(
+        proposed_with(&snapshot, &committed("8")).map(|one| one.nodes_to_empty),
+        None,
+        "both are paid"
+    );
     let one = proposed_with(&snapshot, &committed("4")).expect("one of them is paid in full, whichever");
-    assert_eq!(one.leave.len(), 1, "the other costs nothing: {:?}", one.leave);
+    assert_eq!(one.nodes_to_empty.len(), 1, "the other costs nothing: {:?}", one.nodes_to_empty);
     assert!(one.saving > usd("4"), "{}", one.saving);
 }

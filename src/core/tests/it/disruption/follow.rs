@@ -35,11 +35,11 @@ fn a_move_waits_for_a_disruption_budget_and_is_called_off_when_that_lasts() {
     let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
     let proposal = proposed(&snapshot).unwrap();
     let mut ready = opened(&begun(&snapshot, &proposal), &proposal.plan.claims[0].name);
-    let budget = Budget {
+    let budget = PodDisruptionBudget {
         key: object_key("web"),
         uid: Uid("pdb".into()),
         selector: BudgetSelector::Pods(vec![]),
-        limit: Some(BudgetLimit::MaxUnavailable(Share::Count(1))),
+        limit: Some(BudgetLimit::MaxUnavailable(CountOrPercent::Count(1))),
         expected: 1,
         allowed: Some(0),
         failure: None,

@@ -63,7 +63,7 @@ fn a_node_that_is_too_old_is_replaced_by_one_of_its_kind() {
 #[test]
 fn a_node_that_must_go_and_cannot_yet_says_what_keeps_it() {
     let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];
-    let none = Disruption { budgets: vec![budget(Share::Count(0))], ..Disruption::default() };
+    let none = Disruption { budgets: vec![budget(CountOrPercent::Count(0))], ..Disruption::default() };
     let changed = Pool { requirements, disruption: none, ..pool("gpu") };
     let outlook = looked(&cluster_of(changed, vec![small("s")], &[("a", "s")]));
     assert_eq!(outlook.proposal, None);

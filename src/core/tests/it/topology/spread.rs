@@ -77,17 +77,17 @@ fn a_zone_with_a_node_but_nothing_to_buy_holds_the_others_back_and_is_named() {
 #[test]
 fn nodes_that_its_own_affinity_excludes_are_no_domain_unless_the_rule_says_so() {
     let only_a = catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")])]);
-    let pods = |any_affinity: bool| {
+    let pods = |ignore_node_affinity: bool| {
         ["p", "q"].map(|name| {
             let mut pod = spreading(app(name, "web"), 1);
             pod.spec.node_selector.insert("poolwright.dev/nodepool".into(), "cpu".into());
-            pod.spec.spreads[0].any_affinity = any_affinity;
+            pod.spec.spreads[0].ignore_node_affinity = ignore_node_affinity;
             pod
         })
     };
-    let planned = |any_affinity| {
+    let planned = |ignore_node_affinity| {
         let snapshot = with(cluster(only_a.clone(), [pool("cpu")]), [node_in("m", "b", 0)]);
-        planned(&with(snapshot, pods(any_affinity)))
+        planned(&with(snapshot, pods(ignore_node_affinity)))
     };
     assert_eq!(planned(false).unplaced.len(), 0, "node m is none of the pool");
     assert_eq!(planned(true).unplaced.len(), 1);
@@ -98,10 +98,10 @@ fn nodes_with_taints_that_it_does_not_tolerate_count_unless_the_rule_honors_tain
     let only_a = catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")])]);
     let mut tainted = node_in("m", "b", 8);
     tainted.taints = vec![taint("team", "x")];
-    let planned = |honor_taints| {
+    let planned = |honor_node_taints| {
         let pods = ["p", "q"].map(|name| {
             let mut pod = spreading(app(name, "web"), 1);
-            pod.spec.spreads[0].honor_taints = honor_taints;
+            pod.spec.spreads[0].honor_node_taints = honor_node_taints;
             pod
         });
         planned(&with(with(cluster(only_a.clone(), [pool("cpu")]), [tainted.clone()]), pods))

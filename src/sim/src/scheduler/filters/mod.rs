@@ -12,78 +12,79 @@ mod volumes;
 use poolwright_core::Pod;
 
 use super::Unmodelled;
-use super::asked::Asked;
+use super::attempt::Attempt;
 use super::cluster::{Cluster, Filed, NodeInfo};
 use super::reason::Fits;
 
 pub(super) use pod_affinity::near;
 pub(super) use spread::{counting, has_all, pods_of};
 
-/// What is worked out once for all nodes (`PreFilter`).
+/// The results of `PreFilter`, which hold for all nodes.
 #[derive(Clone)]
 pub(super) struct State<'a> {
-    pub asked: &'a Asked<'a>,
+    pub attempt: &'a Attempt<'a>,
     cluster: &'a Cluster,
     spread: spread::Spread<'a>,
     company: pod_affinity::Company<'a>,
     volumes: volumes::Volumes<'a>,
 }
 
-/// What a pod asks of all nodes at once.
+/// The outcome of `PreFilter`.
 pub(super) enum Start<'a> {
-    /// Nodes are to be looked at: these only, where they are named.
+    /// Check all nodes, or only the named ones.
     Look(Box<State<'a>>, Option<Vec<&'a str>>),
-    /// No node takes it, whatever is on it.
+    /// No node fits, regardless of its pods.
     Never(String),
 }
 
 impl<'a> State<'a> {
-    pub fn start(cluster: &'a Cluster, asked: &'a Asked<'a>) -> Result<Start<'a>, Unmodelled> {
-        let names = node_affinity::names(asked);
+    pub fn start(cluster: &'a Cluster, attempt: &'a Attempt<'a>) -> Result<Start<'a>, Unmodelled> {
+        let names = node_affinity::names(attempt);
         if names.as_ref().is_some_and(Vec::is_empty) {
             return Ok(Start::Never("pod affinity terms conflict".to_owned()));
         }
-        let volumes = match volumes::Volumes::new(cluster, asked.pod)? {
+        let volumes = match volumes::Volumes::new(cluster, attempt.pod)? {
             Ok(volumes) => volumes,
             Err(why) => return Ok(Start::Never(why)),
         };
-        let spread = spread::Spread::new(cluster, asked);
-        let company = pod_affinity::Company::new(cluster, asked.pod);
-        Ok(Start::Look(Box::new(Self { asked, cluster, spread, company, volumes }), names))
+        let spread = spread::Spread::new(cluster, attempt);
+        let company = pod_affinity::Company::new(cluster, attempt.pod);
+        Ok(Start::Look(Box::new(Self { attempt, cluster, spread, company, volumes }), names))
     }
 
-    /// Counts another pod on a node.
+    /// Adds a pod on a node to the counts.
     pub fn add(&mut self, pod: &'a Pod, at: &'a NodeInfo) {
-        self.spread.update(self.asked, pod, at, 1);
+        self.spread.update(self.attempt, pod, at, 1);
         self.company.update(self.cluster, pod, at, 1);
         self.volumes.update(pod, 1);
     }
 
-    /// Counts a pod less on a node.
+    /// Removes a pod on a node from the counts.
     pub fn remove(&mut self, pod: &'a Pod, at: &'a NodeInfo) {
-        self.spread.update(self.asked, pod, at, -1);
+        self.spread.update(self.attempt, pod, at, -1);
         self.company.update(self.cluster, pod, at, -1);
         self.volumes.update(pod, -1);
     }
 
-    /// Whether a node takes the pod as things are.
+    /// Whether the pod fits on a node now.
     pub fn check(&self, at: &NodeInfo) -> Fits {
-        cordon::check(self.asked, at)?;
-        taints::check(self.asked, at)?;
-        node_affinity::check(self.asked, at)?;
-        ports::check(self.asked.pod, at)?;
-        resources::check(self.asked.pod, at)?;
+        cordon::check(self.attempt, at)?;
+        taints::check(self.attempt, at)?;
+        node_affinity::check(self.attempt, at)?;
+        ports::check(self.attempt.pod, at)?;
+        resources::check(self.attempt.pod, at)?;
         self.volumes.check(self.cluster, at)?;
         self.spread.check(at)?;
         self.company.check(&self.cluster.around.namespaces, at)
     }
 
-    /// Whether a node takes the pod, `at` being what is on the node now (`home`): also when the pods are there for which
-    /// room is made there and which are at least as important (`RunFilterPluginsWithNominatedPods`).
+    /// Whether the pod fits on a node, also if the nominated pods of the node with the same or higher priority are there
+    /// (`RunFilterPluginsWithNominatedPods`). `home` is the node now, `at` the node with changed pods.
     pub fn check_with_nominated(&self, home: &'a NodeInfo, at: &NodeInfo) -> Fits {
-        let asked = self.asked.pod;
+        let attempt = self.attempt.pod;
         let nominated = self.cluster.nominated(&home.node.name).iter();
-        let before = |filed: &&'a Filed| filed.pod.priority >= asked.priority && filed.pod.key != asked.key;
+        let before =
+            |filed: &&'a Filed| filed.pod.priority >= attempt.priority && filed.pod.key != attempt.key;
         let ahead: Vec<&Filed> = nominated.filter(before).collect();
         if !ahead.is_empty() {
             let (mut with, mut state) = (at.clone(), self.clone());

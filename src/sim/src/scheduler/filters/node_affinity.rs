@@ -3,27 +3,26 @@
 use std::collections::BTreeSet;
 
 use poolwright_core::rules::{self, NODE_NAME_FIELD};
-use poolwright_core::{NodeTerm, Operator};
+use poolwright_core::{NodeSelectorTerm, Operator};
 
-use super::super::asked::Asked;
+use super::super::attempt::Attempt;
 use super::super::cluster::{NodeInfo, NodeLabels};
 use super::super::reason::{Fits, Reason, Unfit};
 
-pub(super) fn check(asked: &Asked<'_>, at: &NodeInfo) -> Fits {
+pub(super) fn check(attempt: &Attempt<'_>, at: &NodeInfo) -> Fits {
     let labels = NodeLabels(&at.node);
-    if rules::check_enforced(asked.enforced, &labels).is_err() {
+    if rules::check_enforced(attempt.enforced, &labels).is_err() {
         return Err(Unfit::unresolvable(Reason::EnforcedAffinity));
     }
-    if rules::check_own_labels(&asked.pod.spec, &labels).is_err() {
+    if rules::check_own_labels(&attempt.pod.spec, &labels).is_err() {
         return Err(Unfit::unresolvable(Reason::NodeAffinity));
     }
     Ok(())
 }
 
-/// The nodes that the pod may have by their names, ascending, where each term of its node affinity names some: then no
-/// others are looked at.
-pub(super) fn names<'a>(asked: &Asked<'a>) -> Option<Vec<&'a str>> {
-    let terms = asked.pod.spec.node_affinity.as_ref().filter(|terms| !terms.is_empty())?;
+/// The names of the only possible nodes, ascending, if each term of the node affinity lists names.
+pub(super) fn names<'a>(attempt: &Attempt<'a>) -> Option<Vec<&'a str>> {
+    let terms = attempt.pod.spec.node_affinity.as_ref().filter(|terms| !terms.is_empty())?;
     let mut all: BTreeSet<&str> = BTreeSet::new();
     for term in terms {
         all.extend(named_by(term)?);
@@ -31,7 +30,7 @@ pub(super) fn names<'a>(asked: &Asked<'a>) -> Option<Vec<&'a str>> {
     Some(all.into_iter().collect())
 }
 
-fn named_by(term: &NodeTerm) -> Option<BTreeSet<&str>> {
+fn named_by(term: &NodeSelectorTerm) -> Option<BTreeSet<&str>> {
     let mut named: Option<BTreeSet<&str>> = None;
     for requirement in term.requirements.iter().filter(|one| one.key == NODE_NAME_FIELD) {
         if let Operator::In(values) = &requirement.operator {

@@ -1,32 +1,32 @@
 //! `InterPodAffinity`: required pod affinity and anti-affinity, at any topology key.
 //!
-//! Written after interpodaffinity/filtering.go, over all nodes, and with nothing of the planner's own counting: each is to
-//! be a second opinion on the other.
+//! Written after interpodaffinity/filtering.go, over all nodes. It shares no counting code with the planner, so each is a second
+//! opinion on the other.
 
 use std::collections::BTreeMap;
 
 use poolwright_core::rules::{Identity, selects};
-use poolwright_core::{NamespaceLabels, Pod, PodTerm};
+use poolwright_core::{NamespaceLabels, Pod, PodAffinityTerm};
 
 use super::super::cluster::{Cluster, NodeInfo};
 use super::super::looks::Asking;
 use super::super::reason::{Fits, Reason, Unfit};
 
-/// How often terms match pods, by topology label and its value. Nothing is listed with zero.
+/// The number of matches by topology key and value. Zeros are left out.
 type Matches<'a> = BTreeMap<(&'a str, &'a str), i64>;
 
-/// Who is near what, as far as the rules of one pod and the rules of others about it go.
+/// The pods near each place, for the affinity rules of one pod and the anti-affinity of others.
 #[derive(Clone)]
 pub(super) struct Company<'a> {
     pod: &'a Pod,
-    /// Terms of pods that keep it away.
+    /// Anti-affinity terms of other pods that match this pod.
     kept_away: Matches<'a>,
-    /// Pods that meet all terms of its affinity.
+    /// Pods that meet all affinity terms of this pod.
     wanted: Matches<'a>,
-    /// Pods that it keeps away from.
+    /// Pods that match the anti-affinity of this pod.
     shunned: Matches<'a>,
-    /// There was something to look at from the start. Else the kube-scheduler skips the plugin for this pod, also when
-    /// others are counted afterwards: those for which room is made keep it away only if somebody else does somewhere.
+    /// False if no rule matched at the start: then the kube-scheduler skips the plugin for this pod, even if nominated pods are
+    /// added later.
     matters: bool,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Company<'a> {
         company
     }
 
-    /// Counts a pod more or less.
+    /// Adds or removes a pod.
     pub fn update(&mut self, cluster: &Cluster, other: &'a Pod, at: &'a NodeInfo, by: i64) {
         self.count_theirs(&cluster.around.namespaces, other, at, by);
         self.count_ours(&cluster.around.namespaces, other, at, by);
@@ -91,7 +91,8 @@ impl<'a> Company<'a> {
         if !self.has_company(namespaces, at) {
             return Err(Unfit::unresolvable(Reason::PodAffinity));
         }
-        let shuns = |term: &PodTerm| near(at, term).is_some_and(|place| self.shunned.contains_key(&place));
+        let shuns =
+            |term: &PodAffinityTerm| near(at, term).is_some_and(|place| self.shunned.contains_key(&place));
         if self.pod.spec.anti_affinity.iter().any(shuns) {
             return Err(Unfit::resolvable(Reason::PodAntiAffinity));
         }
@@ -103,8 +104,7 @@ impl<'a> Company<'a> {
         Ok(())
     }
 
-    /// Whether those that it wants to be near are. The first of its kind needs nobody, if it meets its own terms: else it
-    /// would wait for ever.
+    /// Whether the affinity of the pod is met. The first pod of its kind may go anywhere if it matches its own terms.
     fn has_company(&self, namespaces: &NamespaceLabels, at: &NodeInfo) -> bool {
         let terms = &self.pod.spec.affinity;
         let mut all_there = true;
@@ -120,7 +120,7 @@ impl<'a> Company<'a> {
 fn count_all<'a>(
     cluster: &'a Cluster,
     mut meets: Asking<'a, impl Fn(&'a Pod) -> bool>,
-    terms: &'a [PodTerm],
+    terms: &'a [PodAffinityTerm],
     matches: &mut Matches<'a>,
 ) {
     for at in cluster.nodes() {
@@ -133,18 +133,18 @@ fn count_all<'a>(
     }
 }
 
-/// Whether a pod meets all terms; it does not where there is none.
-fn meets_all(terms: &[PodTerm], pod: Identity<'_>) -> bool {
+/// Whether a pod meets all terms; false if there are none.
+fn meets_all(terms: &[PodAffinityTerm], pod: Identity<'_>) -> bool {
     !terms.is_empty() && terms.iter().all(|term| selects(term, pod))
 }
 
-/// Where a node is, to a term: the topology label and its value there.
-pub(in super::super) fn near<'a>(at: &'a NodeInfo, term: &'a PodTerm) -> Option<(&'a str, &'a str)> {
+/// The topology key and value of a node, for a term.
+pub(in super::super) fn near<'a>(at: &'a NodeInfo, term: &'a PodAffinityTerm) -> Option<(&'a str, &'a str)> {
     let value = at.node.labels.get(&term.topology_key)?;
     Some((&term.topology_key, value))
 }
 
-fn count<'a>(matches: &mut Matches<'a>, term: &'a PodTerm, at: &'a NodeInfo, by: i64) {
+fn count<'a>(matches: &mut Matches<'a>, term: &'a PodAffinityTerm, at: &'a NodeInfo, by: i64) {
     let Some(place) = near(at, term) else { return };
     let sum = matches.entry(place).or_default();
     *sum += by;

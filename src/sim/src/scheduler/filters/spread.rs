@@ -1,18 +1,18 @@
-//! `PodTopologySpread`: no place with many more pods of a kind than the place with fewest (`DoNotSchedule`).
+//! `PodTopologySpread`: limits the skew between places (`DoNotSchedule`).
 //!
-//! Written after podtopologyspread/filtering.go, over all nodes, and with nothing of the planner's own counting: each is to
-//! be a second opinion on the other.
+//! Written after podtopologyspread/filtering.go, over all nodes. It shares no counting code with the planner, so each is a second
+//! opinion on the other.
 
 use std::collections::BTreeMap;
 
-use poolwright_core::{Pod, SpreadRule};
+use poolwright_core::{Pod, TopologySpreadConstraint};
 
-use super::super::asked::{Asked, counts};
+use super::super::attempt::{Attempt, counts};
 use super::super::cluster::{Cluster, Filed, NodeInfo};
 use super::super::looks::Asking;
 use super::super::reason::{Fits, Reason, Unfit};
 
-/// Where pods are, for each constraint of one pod.
+/// The number of pods per place, for each constraint of one pod.
 #[derive(Clone)]
 pub(super) struct Spread<'a> {
     rules: Vec<Counted<'a>>,
@@ -20,28 +20,29 @@ pub(super) struct Spread<'a> {
 
 #[derive(Clone)]
 struct Counted<'a> {
-    rule: &'a SpreadRule,
-    /// Whether the pod itself counts.
+    rule: &'a TopologySpreadConstraint,
+    /// 1 if the constraint counts the pod itself, else 0.
     own: i64,
-    /// Pods by value of the topology label, of nodes that count.
+    /// Pods by value of the topology label, on the nodes that count.
     places: BTreeMap<&'a str, i64>,
 }
 
 impl<'a> Spread<'a> {
-    pub fn new(cluster: &'a Cluster, asked: &'a Asked<'a>) -> Self {
-        let new = |rule: &'a SpreadRule| Counted {
+    pub fn new(cluster: &'a Cluster, attempt: &'a Attempt<'a>) -> Self {
+        let new = |rule: &'a TopologySpreadConstraint| Counted {
             rule,
-            own: i64::from(counts(rule, &asked.pod.labels)),
+            own: i64::from(counts(rule, &attempt.pod.labels)),
             places: BTreeMap::new(),
         };
-        let mut spread = Self { rules: asked.spreads.iter().map(new).collect() };
+        let mut spread = Self { rules: attempt.spreads.iter().map(new).collect() };
         if spread.rules.is_empty() {
             return spread;
         }
-        let nodes: Vec<&NodeInfo> = cluster.nodes().iter().filter(|at| has_all(at, &asked.spreads)).collect();
+        let nodes: Vec<&NodeInfo> =
+            cluster.nodes().iter().filter(|at| has_all(at, &attempt.spreads)).collect();
         for Counted { rule, places, .. } in &mut spread.rules {
-            let mut counting = counting(cluster, asked.pod, rule);
-            for at in nodes.iter().filter(|at| asked.counts_node(rule, &at.node)) {
+            let mut counting = counting(cluster, attempt.pod, rule);
+            for at in nodes.iter().filter(|at| attempt.counts_node(rule, &at.node)) {
                 let value = at.node.labels[&rule.topology_key].as_str();
                 *places.entry(value).or_default() += pods_of(&mut counting, at);
             }
@@ -49,13 +50,13 @@ impl<'a> Spread<'a> {
         spread
     }
 
-    /// Counts a pod more or less. As the kube-scheduler has it, one that is being deleted counts here.
-    pub fn update(&mut self, asked: &Asked<'_>, pod: &Pod, at: &'a NodeInfo, by: i64) {
-        if pod.key.namespace() != asked.pod.key.namespace() || !has_all(at, &asked.spreads) {
+    /// Adds or removes a pod. Like the kube-scheduler, counts pods that are being deleted here.
+    pub fn update(&mut self, attempt: &Attempt<'_>, pod: &Pod, at: &'a NodeInfo, by: i64) {
+        if pod.key.namespace() != attempt.pod.key.namespace() || !has_all(at, &attempt.spreads) {
             return;
         }
         for of in &mut self.rules {
-            if counts(of.rule, &pod.labels) && asked.counts_node(of.rule, &at.node) {
+            if counts(of.rule, &pod.labels) && attempt.counts_node(of.rule, &at.node) {
                 *of.places.entry(at.node.labels[&of.rule.topology_key].as_str()).or_default() += by;
             }
         }
@@ -77,23 +78,23 @@ impl<'a> Spread<'a> {
     }
 }
 
-/// Whether a node has the labels of all constraints: where it lacks one, it counts for none of them.
-pub(in super::super) fn has_all(at: &NodeInfo, rules: &[SpreadRule]) -> bool {
+/// Whether a node has the labels of all constraints. A node that lacks one counts for none of them.
+pub(in super::super) fn has_all(at: &NodeInfo, rules: &[TopologySpreadConstraint]) -> bool {
     rules.iter().all(|rule| at.node.labels.contains_key(&rule.topology_key))
 }
 
-/// Which pods a constraint of this pod counts.
+/// Selects the pods that a constraint of this pod counts.
 pub(in super::super) fn counting<'a>(
     cluster: &'a Cluster,
     of: &Pod,
-    rule: &SpreadRule,
+    rule: &TopologySpreadConstraint,
 ) -> Asking<'a, impl Fn(&'a Pod) -> bool> {
     Asking::new(&cluster.looks, |pod: &Pod| {
         pod.key.namespace() == of.key.namespace() && counts(rule, &pod.labels)
     })
 }
 
-/// How many of them are on a node and stay there.
+/// The number of selected pods on a node that are not being deleted.
 pub(in super::super) fn pods_of<'a>(
     counting: &mut Asking<'a, impl Fn(&'a Pod) -> bool>,
     at: &NodeInfo,

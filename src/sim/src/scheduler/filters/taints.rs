@@ -2,11 +2,11 @@
 
 use poolwright_terms::TaintEffect;
 
-use super::super::asked::Asked;
+use super::super::attempt::Attempt;
 use super::super::cluster::NodeInfo;
 use super::super::reason::{Fits, Reason, Unfit};
 
-pub(super) fn check(asked: &Asked<'_>, at: &NodeInfo) -> Fits {
+pub(super) fn check(attempt: &Attempt<'_>, at: &NodeInfo) -> Fits {
     let mut hard = at.node.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
-    if hard.all(|taint| asked.tolerates(taint)) { Ok(()) } else { Err(Unfit::unresolvable(Reason::Taint)) }
+    if hard.all(|taint| attempt.tolerates(taint)) { Ok(()) } else { Err(Unfit::unresolvable(Reason::Taint)) }
 }

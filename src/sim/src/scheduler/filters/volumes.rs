@@ -1,8 +1,8 @@
-//! `VolumeRestrictions`, `NodeVolumeLimits`, `VolumeBinding` and `VolumeZone`, for claims that are bound.
+//! `VolumeRestrictions`, `NodeVolumeLimits`, `VolumeBinding` and `VolumeZone`, for bound claims.
 //!
-//! A claim that is to be bound where its first pod goes (`WaitForFirstConsumer`) is refused: the scheduler would have to
-//! bind it too. What the model has in one list, where a volume can be used, the kube-scheduler asks in two plugins; a volume
-//! in another zone is worded here as one with another node affinity.
+//! A claim with `WaitForFirstConsumer` is refused, because the scheduler would have to bind it. The model has one list of places
+//! for a volume, which the kube-scheduler splits over two plugins. So a volume in another zone gets the message about node
+//! affinity.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,19 +19,19 @@ const ONE_POD: &str = "ReadWriteOncePod";
 /// The volumes of a pod.
 #[derive(Clone, Default)]
 pub(super) struct Volumes<'a> {
-    /// What its claims are bound to; `None` for one that is gone.
+    /// The volumes of its claims; `None` for a deleted volume.
     bound: Vec<Option<&'a Volume>>,
-    /// Claims that are for one pod at a time.
+    /// Claims that only one pod may use at a time.
     single: BTreeSet<ObjectKey>,
-    /// How often others have one of those.
+    /// The number of uses of these claims by other pods.
     in_use: i64,
     was_in_use: bool,
-    /// Driver and handle of what is attached for it.
+    /// Driver and handle of each volume attached for it.
     attached: BTreeSet<(&'a str, &'a str)>,
 }
 
 impl<'a> Volumes<'a> {
-    /// The inner error is why no node takes the pod.
+    /// The inner error is the reason why no node fits the pod.
     pub fn new(cluster: &'a Cluster, pod: &'a Pod) -> Result<Result<Self, String>, Unmodelled> {
         let mut volumes = Self::default();
         let around = &cluster.around;
@@ -56,7 +56,7 @@ impl<'a> Volumes<'a> {
             if claim.deleting {
                 return Ok(Err(format!("persistentvolumeclaim \"{name}\" is being deleted")));
             }
-            if *ephemeral && claim.made_for.as_ref() != Some(&pod.uid) {
+            if *ephemeral && claim.ephemeral_for.as_ref() != Some(&pod.uid) {
                 return Ok(Err(format!(
                     "PVC {} was not created for pod {} (pod is not owner)",
                     claim.key, pod.key
@@ -100,7 +100,7 @@ impl<'a> Volumes<'a> {
         used.filter(|key| self.single.contains(key)).count() as i64
     }
 
-    /// Counts a pod more or less. Where nobody had such a claim from the start, the kube-scheduler does not look again.
+    /// Adds or removes a pod. Like the kube-scheduler, does nothing if no claim was in use at the start.
     pub fn update(&mut self, other: &Pod, by: i64) {
         if self.was_in_use {
             self.in_use += by * self.conflicts(other);
@@ -116,7 +116,7 @@ impl<'a> Volumes<'a> {
         }
         let labels = NodeLabels(&at.node);
         let elsewhere = |volume: &&Volume| check_volumes(&volume.topology, &labels).is_err();
-        // The kube-scheduler looks no further than the first that is wrong.
+        // Like the kube-scheduler, reports only the first problem.
         for volume in &self.bound {
             match volume {
                 None => return Err(Unfit::unresolvable(Reason::VolumeGone)),
@@ -134,7 +134,7 @@ impl<'a> Volumes<'a> {
         else {
             return Ok(());
         };
-        // What several pods of a node use is attached once.
+        // A volume that several pods of a node use is attached once.
         let there: BTreeSet<(&str, &str)> =
             at.pods.iter().flat_map(|other| attached(around, &other.pod)).collect();
         let mut after: BTreeMap<&str, u64> = BTreeMap::new();
@@ -165,7 +165,7 @@ fn waits_for_pod(around: &Around, claim: &VolumeClaim) -> bool {
     class.is_some_and(|class| class.waits_for_pod)
 }
 
-/// Driver and handle of what is attached for a pod.
+/// Driver and handle of each volume attached for a pod.
 fn attached<'a>(around: &'a Around, pod: &'a Pod) -> impl Iterator<Item = (&'a str, &'a str)> {
     pod.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Attached { driver, handle } => Some((driver.as_str(), handle.as_str())),

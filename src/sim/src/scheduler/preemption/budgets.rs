@@ -1,18 +1,18 @@
 //! Finds the pods of a node that a PodDisruptionBudget protects from eviction.
 
 use poolwright_core::rules::matches;
-use poolwright_core::{Budget, BudgetLimit, BudgetSelector, Pod, Share};
+use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, Pod, PodDisruptionBudget};
 
 use super::super::Found;
 use super::super::cluster::{Cluster, Filed};
 
-/// How many pods each budget still lets go, as the disruption controller works it out: healthy ones less those that must
-/// be. A pod is healthy here when it is on a node and not being deleted.
-pub(super) struct Allowed<'a>(Vec<(&'a Budget, i64)>);
+/// The disruptions that each budget still allows, computed like the disruption controller: healthy pods minus required ones. A
+/// pod is healthy here if it is on a node and not being deleted.
+pub(super) struct Allowed<'a>(Vec<(&'a PodDisruptionBudget, i64)>);
 
 impl<'a> Allowed<'a> {
     pub fn new(cluster: &'a Cluster, found: &Found<'_>) -> Self {
-        // Nobody can be evicted anywhere: nothing needs to be counted.
+        // No node can be helped by evictions, so nothing is counted.
         if found.unfit.iter().all(|(_, unfit)| !unfit.resolvable) {
             return Self(Vec::new());
         }
@@ -20,8 +20,7 @@ impl<'a> Allowed<'a> {
         Self(all.map(|budget| (budget, allowed(cluster, budget))).collect())
     }
 
-    /// Those of these pods that a budget protects, and the others, both in their order. Whoever comes first uses up what a
-    /// budget allows.
+    /// Splits pods into those that a budget protects and the rest, in order. Earlier pods use up the allowed disruptions first.
     pub fn split<'p>(&self, pods: &[&'p Filed]) -> (Vec<&'p Filed>, Vec<&'p Filed>) {
         let mut left: Vec<i64> = self.0.iter().map(|(_, allowed)| *allowed).collect();
         let mut is_protected = |pod: &Pod| {
@@ -38,8 +37,8 @@ impl<'a> Allowed<'a> {
     }
 }
 
-/// A budget without a selector, or with an empty one, protects nobody here; nor does any protect a pod without labels.
-fn selects(budget: &Budget, pod: &Pod) -> bool {
+/// A budget with a missing or empty selector protects no pods here, and no budget protects a pod without labels.
+fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     let BudgetSelector::Pods(all) = &budget.selector else { return false };
     budget.key.namespace == pod.key.namespace()
         && !all.is_empty()
@@ -47,7 +46,7 @@ fn selects(budget: &Budget, pod: &Pod) -> bool {
         && all.iter().all(|requirement| matches(requirement, &pod.labels))
 }
 
-fn allowed(cluster: &Cluster, budget: &Budget) -> i64 {
+fn allowed(cluster: &Cluster, budget: &PodDisruptionBudget) -> i64 {
     if budget.failure.is_some() {
         return 0;
     }
@@ -55,14 +54,14 @@ fn allowed(cluster: &Cluster, budget: &Budget) -> i64 {
     let pods = || all().filter(|pod| selects(budget, pod));
     let healthy = pods().filter(|pod| pod.deleting_since.is_none()).count() as i64;
     let expected = budget.expected.max(pods().count() as u64);
-    let of = |share: Share| match share {
-        Share::Count(count) => count,
-        Share::Percent(percent) => (u128::from(expected) * u128::from(percent)).div_ceil(100) as u64,
+    let of = |amount: CountOrPercent| match amount {
+        CountOrPercent::Count(count) => count,
+        CountOrPercent::Percent(percent) => (u128::from(expected) * u128::from(percent)).div_ceil(100) as u64,
     };
     let needed = match budget.limit {
         None => 0,
-        Some(BudgetLimit::MinAvailable(share)) => of(share),
-        Some(BudgetLimit::MaxUnavailable(share)) => expected.saturating_sub(of(share)),
+        Some(BudgetLimit::MinAvailable(amount)) => of(amount),
+        Some(BudgetLimit::MaxUnavailable(amount)) => expected.saturating_sub(of(amount)),
     };
     (healthy - i64::try_from(needed).unwrap_or(i64::MAX)).max(0)
 }

@@ -1,16 +1,16 @@
-//! Natural logarithms without floating-point numbers.
+//! Natural logarithms in integers.
 
-/// How many bits after the point.
+/// The number of fractional bits.
 pub(super) const BITS: u32 = 40;
 
-/// ln 2 with [`BITS`] bits after the point.
+/// ln 2 with [`BITS`] fractional bits.
 const LN_2: u128 = 762_123_384_786;
 
-/// The natural logarithm of a number from 1 on, with [`BITS`] bits after the point. It is off by less than one millionth.
+/// The natural logarithm of a number from 1 on, with [`BITS`] fractional bits. Its error is below one millionth.
 pub(super) fn ln(number: u64) -> u64 {
     let number = number.max(1);
     let whole = number.ilog2();
-    // The number as 1.x, with 60 bits after the point.
+    // The number as 1.x, with 60 fractional bits.
     let mut rest = (u128::from(number) << 60) >> whole;
     let mut log_2 = u128::from(whole);
     for _ in 0..BITS {

@@ -1,18 +1,18 @@
-//! `InterPodAffinity`: rather a node near those that the pod would like to be near, and near those that would like it.
+//! `InterPodAffinity`: prefers nodes near the pods that this pod prefers, and near pods that prefer this one.
 //!
 //! Facts: interpodaffinity/scoring.go.
 
 use std::collections::BTreeMap;
 
 use poolwright_core::rules::{Identity, selects};
-use poolwright_core::{Pod, PodTerm, Weighted};
+use poolwright_core::{Pod, PodAffinityTerm, Weighted};
 
 use super::super::cluster::{Cluster, Filed, NodeInfo};
 use super::super::filters::near;
 use super::super::looks::Asking;
 use super::MOST;
 
-/// What a required affinity of another pod weighs (`hardPodAffinityWeight`).
+/// The weight of another pod's required affinity (`hardPodAffinityWeight`).
 const REQUIRED: i64 = 1;
 
 /// Sums of weights, by topology label and value.
@@ -44,14 +44,14 @@ fn weights<'a>(cluster: &'a Cluster, pod: &'a Pod) -> Weights<'a> {
         let preferences = pod.spec.preferences.as_deref();
         let to = preferences.map(|preferences| preferences.affinity.as_slice()).unwrap_or_default();
         let from = preferences.map(|preferences| preferences.anti_affinity.as_slice()).unwrap_or_default();
-        let weight = |preference: &'a Weighted<PodTerm>, sign: i64| {
+        let weight = |preference: &'a Weighted<PodAffinityTerm>, sign: i64| {
             (&preference.term, sign * i64::from(preference.weight))
         };
         let to = to.iter().map(move |preference| weight(preference, 1));
         to.chain(from.iter().map(move |preference| weight(preference, -1)))
     };
     let mut weights = Weights::new();
-    let mut add = |at: &'a NodeInfo, term: &'a PodTerm, weight| {
+    let mut add = |at: &'a NodeInfo, term: &'a PodAffinityTerm, weight| {
         if let Some((key, value)) = near(at, term) {
             *weights.entry(key).or_default().entry(value).or_default() += weight;
         }

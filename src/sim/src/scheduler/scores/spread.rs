@@ -1,43 +1,46 @@
-//! `PodTopologySpread`: rather a node in a place with few pods of the kind (`ScheduleAnyway`, and the scheduler's defaults).
+//! `PodTopologySpread`: prefers nodes in places with few such pods (`ScheduleAnyway`, and the scheduler's defaults).
 //!
 //! Facts: podtopologyspread/scoring.go.
 
 use std::collections::BTreeMap;
 
-use poolwright_core::SpreadRule;
+use poolwright_core::TopologySpreadConstraint;
 use poolwright_terms::labels::HOSTNAME;
 
-use super::super::asked::Asked;
+use super::super::attempt::Attempt;
 use super::super::cluster::{Cluster, NodeInfo};
 use super::super::filters::{counting, has_all, pods_of};
 use super::MOST;
 use super::logarithm::{BITS, ln};
 
-/// One half with [`BITS`] bits after the point.
+/// One half with [`BITS`] fractional bits.
 const HALF: u128 = 1 << (BITS - 1);
 
-/// A constraint, and where the nodes that take the pod are.
+/// A constraint, and the places of the nodes that fit.
 struct Counted<'a> {
-    rule: &'a SpreadRule,
-    /// Pods by value of the topology label; for hosts they are counted on each node.
+    rule: &'a TopologySpreadConstraint,
+    /// Pods by value of the topology label. For the hostname, each node is counted directly.
     places: BTreeMap<&'a str, i64>,
-    /// What one pod weighs: more where there are more places, so that few places are not drowned by many.
+    /// The weight of one pod. It grows with the number of places.
     weight: u64,
 }
 
-pub(super) fn scores(cluster: &Cluster, asked: &Asked<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
-    if asked.preferred_spreads.is_empty() {
+pub(super) fn scores(cluster: &Cluster, attempt: &Attempt<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
+    if attempt.preferred_spreads.is_empty() {
         return Vec::new();
     }
-    let counts = |at: &NodeInfo| asked.built_in || has_all(at, &asked.preferred_spreads);
+    let counts = |at: &NodeInfo| attempt.built_in || has_all(at, &attempt.preferred_spreads);
     let is_scored: Vec<bool> = nodes.iter().map(|at| counts(at)).collect();
     let scored: Vec<&NodeInfo> =
         nodes.iter().zip(&is_scored).filter(|(_, scored)| **scored).map(|(at, _)| *at).collect();
-    let rules: Vec<Counted<'_>> =
-        asked.preferred_spreads.iter().map(|rule| placed(cluster, asked, rule, &scored, &counts)).collect();
+    let rules: Vec<Counted<'_>> = attempt
+        .preferred_spreads
+        .iter()
+        .map(|rule| placed(cluster, attempt, rule, &scored, &counts))
+        .collect();
     let mut sums = vec![0; scored.len()];
     for rule in &rules {
-        rule.add(cluster, asked, &scored, &mut sums);
+        rule.add(cluster, attempt, &scored, &mut sums);
     }
     let sums: Vec<i64> = sums.into_iter().map(|sum: u128| ((sum + HALF) >> BITS) as i64).collect();
     let (least, most) = (sums.iter().copied().min().unwrap_or(0), sums.iter().copied().max().unwrap_or(0));
@@ -52,19 +55,19 @@ pub(super) fn scores(cluster: &Cluster, asked: &Asked<'_>, nodes: &[&NodeInfo]) 
 
 fn placed<'a>(
     cluster: &'a Cluster,
-    asked: &Asked<'_>,
-    rule: &'a SpreadRule,
+    attempt: &Attempt<'_>,
+    rule: &'a TopologySpreadConstraint,
     scored: &[&'a NodeInfo],
     counts: &impl Fn(&NodeInfo) -> bool,
 ) -> Counted<'a> {
     if rule.topology_key == HOSTNAME {
         return Counted { rule, places: BTreeMap::new(), weight: ln(scored.len() as u64 + 2) };
     }
-    // A node without the label is in a place of its own kind, as the scheduler has it.
+    // Like the scheduler, treats a missing label as a value of its own.
     let value = |at: &'a NodeInfo| at.node.labels.get(&rule.topology_key).map_or("", String::as_str);
     let mut places: BTreeMap<&str, i64> = scored.iter().map(|at| (value(at), 0)).collect();
-    let mut counting = counting(cluster, asked.pod, rule);
-    for at in cluster.nodes().iter().filter(|at| counts(at) && asked.counts_node(rule, &at.node)) {
+    let mut counting = counting(cluster, attempt.pod, rule);
+    for at in cluster.nodes().iter().filter(|at| counts(at) && attempt.counts_node(rule, &at.node)) {
         if let Some(count) = places.get_mut(value(at)) {
             *count += pods_of(&mut counting, at);
         }
@@ -74,10 +77,10 @@ fn placed<'a>(
 }
 
 impl Counted<'_> {
-    /// Adds how crowded it is where each node is, with [`BITS`] bits after the point.
-    fn add(&self, cluster: &Cluster, asked: &Asked<'_>, nodes: &[&NodeInfo], sums: &mut [u128]) {
+    /// Adds the weighted pods at each node's place, with [`BITS`] fractional bits.
+    fn add(&self, cluster: &Cluster, attempt: &Attempt<'_>, nodes: &[&NodeInfo], sums: &mut [u128]) {
         let is_host = self.rule.topology_key == HOSTNAME;
-        let mut counting = counting(cluster, asked.pod, self.rule);
+        let mut counting = counting(cluster, attempt.pod, self.rule);
         for (at, sum) in nodes.iter().zip(sums) {
             let Some(value) = at.node.labels.get(&self.rule.topology_key) else { continue };
             let there = || self.places.get(value.as_str()).copied().unwrap_or(0);

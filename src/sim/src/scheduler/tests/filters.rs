@@ -3,19 +3,19 @@
 use poolwright_catalog::ResourceName;
 use poolwright_core::rules::NODE_NAME_FIELD;
 use poolwright_core::{
-    ClaimName, EnforcedAffinity, HostPort, NodeTerm, Profile, Toleration, TolerationMatch,
+    ClaimName, EnforcedAffinity, HostPort, NodeSelectorTerm, Profile, Toleration, TolerationMatch,
 };
 use poolwright_terms::keys::{CORDON_TAINT, RESERVED_TAINT};
 use poolwright_terms::{Taint, TaintEffect};
 
-use super::super::kit::{Made, cluster, fits, is, node, only, pod, room, taint, tried};
+use super::super::kit::{PodBuilder, cluster, fits, is, node, only, pod, room, taint, tried};
 use super::super::{MayPreempt, Outcome, Preemption, Scheduler};
 
 fn names(all: &[&str]) -> Vec<String> {
     all.iter().map(|&name| name.to_owned()).collect()
 }
 
-fn tolerating(name: &str, key: Option<&str>) -> Made {
+fn tolerating(name: &str, key: Option<&str>) -> PodBuilder {
     let toleration =
         Toleration { key: key.map(str::to_owned), matches: TolerationMatch::Exists, effect: None };
     pod(name).spec(|spec| spec.tolerations = vec![toleration])
@@ -78,7 +78,7 @@ fn what_the_profile_of_its_scheduler_demands_holds_for_the_pod_too() {
     let profile = Profile { enforced: Some(enforced), ..Profile::default() };
     let scheduler = Scheduler { profiles: [("default-scheduler".to_owned(), profile)].into() };
     let cluster = cluster([node("n1", "a"), node("n2", "b")], []);
-    let found = scheduler.feasible(&cluster, &pod("p").made()).expect("nothing in it is unknown");
+    let found = scheduler.feasible(&cluster, &pod("p").build()).expect("nothing in it is unknown");
     assert_eq!(found.nodes, ["n2"]);
     assert_eq!(
         found.unfit[0].1.reasons[0].to_string(),
@@ -91,9 +91,10 @@ fn of_a_pod_that_names_its_nodes_no_others_are_looked_at() {
     let mut full = node("n2", "a");
     full.allocatable = room(100, 16);
     let cluster = cluster([node("n1", "a"), full, node("n3", "a")], []);
-    let named = |terms: Vec<NodeTerm>| pod("p").spec(|spec| spec.node_affinity = Some(terms));
-    let term =
-        |all: &[&str]| NodeTerm { requirements: all.iter().map(|name| is(NODE_NAME_FIELD, name)).collect() };
+    let named = |terms: Vec<NodeSelectorTerm>| pod("p").spec(|spec| spec.node_affinity = Some(terms));
+    let term = |all: &[&str]| NodeSelectorTerm {
+        requirements: all.iter().map(|name| is(NODE_NAME_FIELD, name)).collect(),
+    };
     assert_eq!(fits(&cluster, named(vec![term(&["n3"])])).0, ["n3"]);
     assert_eq!(
         tried(&cluster, named(vec![term(&["n2"]), term(&["n9"])])),
@@ -139,9 +140,9 @@ fn a_node_must_have_room_for_every_resource_and_for_one_pod_more() {
 #[test]
 fn what_the_scheduler_does_not_know_is_refused_by_name_and_not_left_out() {
     let cluster = cluster([node("n1", "a")], []);
-    let refused = |pod: Made| {
+    let refused = |pod: PodBuilder| {
         let scheduler = Scheduler::default();
-        let outcome = scheduler.schedule(&cluster, &pod.made(), MayPreempt::LessImportant, &mut |_| 0);
+        let outcome = scheduler.schedule(&cluster, &pod.build(), MayPreempt::LessImportant, &mut |_| 0);
         outcome.expect_err("it cannot be scheduled").to_string()
     };
     assert_eq!(

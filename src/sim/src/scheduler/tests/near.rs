@@ -1,15 +1,15 @@
 //! Rules about other pods: spread, affinity, anti-affinity.
 
-use poolwright_core::{ObjectKey, PodKey, Profile, Service, SpreadRule};
+use poolwright_core::{ObjectKey, PodKey, Profile, Service, TopologySpreadConstraint};
 use poolwright_terms::TaintEffect;
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 
-use super::super::kit::{Made, cluster, fits, is, node, only, pod, spread, taint, term};
+use super::super::kit::{PodBuilder, cluster, fits, is, node, only, pod, spread, taint, term};
 use super::super::{Cluster, Scheduler};
 
 const SPREAD: &str = "node(s) didn't match pod topology spread constraints";
 
-fn spreading(change: impl FnOnce(&mut SpreadRule)) -> Made {
+fn spreading(change: impl FnOnce(&mut TopologySpreadConstraint)) -> PodBuilder {
     let mut rule = spread("web", ZONE);
     change(&mut rule);
     pod("p").spec(|spec| spec.spreads = vec![rule])
@@ -28,7 +28,7 @@ fn pods_are_spread_so_that_no_place_has_more_than_the_skew_beyond_the_emptiest()
     let cluster = three_zones();
     assert_eq!(fits(&cluster, spreading(|_| {})), (vec!["n3".to_owned()], format!("{SPREAD}; {SPREAD}")));
     assert_eq!(fits(&cluster, spreading(|rule| rule.max_skew = 2)).0, ["n2", "n3"]);
-    // A pod that the rule does not count does not make it worse.
+    // Pods that the rule does not count change nothing.
     assert_eq!(fits(&cluster, spreading(|_| {}).app("db")).0, ["n2", "n3"]);
 }
 
@@ -61,14 +61,15 @@ fn nodes_that_the_pod_may_not_have_count_unless_the_rule_says_otherwise() {
     tainted.taints = vec![taint(TaintEffect::NoSchedule)];
     let cluster =
         cluster([node("n1", "a"), node("n2", "b"), tainted], [pod("one").on("n1"), pod("two").on("n2")]);
-    // Zone c is empty, and the pod tolerates its taint not: it counts all the same.
+    // Zone c is empty. The pod does not tolerate its taint, but the zone counts.
     assert!(fits(&cluster, spreading(|_| {})).0.is_empty());
-    assert_eq!(fits(&cluster, spreading(|rule| rule.honor_taints = true)).0, ["n1", "n2"]);
-    // Node affinity is honoured, and taken away on request.
-    let not_c =
-        |made: Made| made.spec(|spec| spec.node_affinity = Some(vec![only(ZONE, "a"), only(ZONE, "b")]));
+    assert_eq!(fits(&cluster, spreading(|rule| rule.honor_node_taints = true)).0, ["n1", "n2"]);
+    // The constraint honours node affinity, unless told not to.
+    let not_c = |made: PodBuilder| {
+        made.spec(|spec| spec.node_affinity = Some(vec![only(ZONE, "a"), only(ZONE, "b")]))
+    };
     assert_eq!(fits(&cluster, not_c(spreading(|_| {}))).0, ["n1", "n2"]);
-    assert!(fits(&cluster, not_c(spreading(|rule| rule.any_affinity = true))).0.is_empty());
+    assert!(fits(&cluster, not_c(spreading(|rule| rule.ignore_node_affinity = true))).0.is_empty());
 }
 
 #[test]
@@ -81,10 +82,11 @@ fn pods_of_a_service_are_spread_as_the_profile_says() {
         ..poolwright_core::Snapshot::default()
     };
     cluster.set_around(&snapshot);
-    let rule = SpreadRule { selector: None, ..spread("", ZONE) };
+    let rule = TopologySpreadConstraint { selector: None, ..spread("", ZONE) };
     let profile = Profile { spreads: vec![rule], ..Profile::default() };
     let scheduler = Scheduler { profiles: [("even".to_owned(), profile)].into() };
-    let nodes = |made: Made| scheduler.feasible(&cluster, &made.made()).expect("nothing is unknown").nodes;
+    let nodes =
+        |made: PodBuilder| scheduler.feasible(&cluster, &made.build()).expect("nothing is unknown").nodes;
     let even = |app: &str| pod("p").app(app).with(|pod| pod.scheduler = "even".to_owned());
     assert_eq!(nodes(even("web")), ["n3"]);
     assert_eq!(nodes(even("db")).len(), 3, "of no Service");
@@ -135,7 +137,7 @@ fn a_pod_that_nobody_keeps_away_yet_is_not_kept_away_by_one_for_which_room_is_ma
     let shy = || pod("shy").priority(9).spec(|spec| spec.anti_affinity = vec![term("web", HOSTNAME)]);
     let nominated = || shy().with(|pod| pod.nominated_node = Some("n1".to_owned()));
     let nodes = || [node("n1", "a"), node("n2", "a")];
-    // The kube-scheduler looks at such rules at all only where one is at work from the start.
+    // The kube-scheduler applies such rules only if one matches at the start.
     assert_eq!(fits(&cluster(nodes(), [nominated()]), pod("p")).0, ["n1", "n2"]);
     let other = shy().with(|pod| pod.key = PodKey::new(pod.key.namespace(), "other")).on("n2");
     assert!(fits(&cluster(nodes(), [nominated(), other]), pod("p")).0.is_empty());
@@ -149,7 +151,7 @@ fn pods_for_which_room_is_made_count_against_those_that_are_not_more_important()
     assert_eq!(fits(&cluster, pod("p")), (vec![], "Insufficient cpu".to_owned()));
     assert!(fits(&cluster, pod("p").priority(5)).0.is_empty());
     assert_eq!(fits(&cluster, pod("p").priority(6)).0, ["n1"]);
-    // Nobody may count on one that is not there yet.
+    // No pod may rely on a pod that is not bound yet.
     let near = pod("p").app("db").priority(6).spec(|spec| spec.affinity = vec![term("web", ZONE)]);
     assert!(fits(&cluster, near).0.is_empty());
     let with = spread("web", ZONE);

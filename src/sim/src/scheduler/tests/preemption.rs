@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_core::{
-    Budget, BudgetLimit, BudgetSelector, HostPort, ObjectKey, PodKey, Share, Snapshot, Uid,
+    BudgetLimit, BudgetSelector, CountOrPercent, HostPort, ObjectKey, PodDisruptionBudget, PodKey, Snapshot,
+    Uid,
 };
 
-use super::super::kit::{Made, cluster, is, node, pod, room, term, tried};
+use super::super::kit::{PodBuilder, cluster, is, node, pod, room, term, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Preemption, Scheduler};
 
-/// A pod of three cores: a node has room for one.
-fn large(name: &str) -> Made {
+/// A pod of three cores; a node has room for one.
+fn large(name: &str) -> PodBuilder {
     pod(name).spec(|spec| spec.requests = room(3000, 1))
 }
 
-fn evicts(cluster: &Cluster, made: Made) -> (String, Vec<String>) {
+fn evicts(cluster: &Cluster, made: PodBuilder) -> (String, Vec<String>) {
     match tried(cluster, made) {
         Outcome::Unschedulable { preemption: Preemption::Evict { node, victims, .. }, .. } => {
             (node, victims.into_iter().map(|victim| victim.name().into_owned()).collect())
@@ -64,8 +65,9 @@ fn the_node_is_chosen_where_the_least_important_go() {
 #[test]
 fn of_equally_important_ones_fewer_go_and_then_the_younger() {
     let half = |name: &str| pod(name).spec(|spec| spec.requests = room(2000, 1));
-    let at =
-        |made: Made, second| made.with(|pod| pod.created = Timestamp::from_second(second).expect("in range"));
+    let at = |made: PodBuilder, second| {
+        made.with(|pod| pod.created = Timestamp::from_second(second).expect("in range"))
+    };
     let two = cluster(
         [node("n1", "a"), node("n2", "a")],
         [half("one").on("n1"), half("two").on("n1"), large("three").on("n2")],
@@ -80,11 +82,11 @@ fn of_equally_important_ones_fewer_go_and_then_the_younger() {
 }
 
 fn budget(available: u64) -> Snapshot {
-    let budget = Budget {
+    let budget = PodDisruptionBudget {
         key: ObjectKey::new("default", "web"),
         uid: Uid("budget".to_owned()),
         selector: BudgetSelector::Pods(vec![is("app", "web")]),
-        limit: Some(BudgetLimit::MinAvailable(Share::Count(available))),
+        limit: Some(BudgetLimit::MinAvailable(CountOrPercent::Count(available))),
         expected: 0,
         allowed: None,
         failure: None,
@@ -100,7 +102,7 @@ fn pods_that_a_budget_protects_are_spared_where_others_will_do() {
     cluster.set_around(&budget(1));
     assert_eq!(evicts(&cluster, large("p").priority(9)), expect("n2", &["db"]));
     cluster.remove_node("n2");
-    // Where nothing else will do, a budget does not help.
+    // If no other choice works, protected pods are evicted.
     assert_eq!(evicts(&cluster, large("p").priority(9)), expect("n1", &["web"]));
     cluster.set_around(&budget(0));
     assert_eq!(evicts(&cluster, large("p").priority(9)), expect("n1", &["web"]));
@@ -163,7 +165,7 @@ fn a_pod_that_may_not_preempt_does_not() {
     let cluster = cluster([node("n1", "a")], [large("there").on("n1")]);
     let with = |may| {
         let outcome =
-            Scheduler::default().schedule(&cluster, &large("p").priority(9).made(), may, &mut |_| 0);
+            Scheduler::default().schedule(&cluster, &large("p").priority(9).build(), may, &mut |_| 0);
         let Ok(Outcome::Unschedulable { message, preemption: Preemption::NotTried }) = outcome else {
             panic!("it evicts somebody: {outcome:?}");
         };

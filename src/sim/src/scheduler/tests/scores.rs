@@ -4,14 +4,14 @@ use poolwright_core::{Preferences, Weighted};
 use poolwright_terms::TaintEffect;
 use poolwright_terms::labels::{HOSTNAME, ZONE};
 
-use super::super::kit::{Made, cluster, node, only, pod, room, spread, taint, term};
+use super::super::kit::{PodBuilder, cluster, node, only, pod, room, spread, taint, term};
 use super::super::{Cluster, MayPreempt, Outcome, Scheduler};
 
-fn best(cluster: &Cluster, made: Made) -> Vec<String> {
-    Scheduler::default().feasible(cluster, &made.made()).expect("nothing in it is unknown").best
+fn best(cluster: &Cluster, made: PodBuilder) -> Vec<String> {
+    Scheduler::default().feasible(cluster, &made.build()).expect("nothing in it is unknown").best
 }
 
-fn preferring(change: impl FnOnce(&mut Preferences)) -> Made {
+fn preferring(change: impl FnOnce(&mut Preferences)) -> PodBuilder {
     let mut preferences = Preferences::default();
     change(&mut preferences);
     pod("p").spec(|spec| spec.preferences = preferences.some())
@@ -22,19 +22,19 @@ fn the_node_with_most_room_is_the_best_and_of_equal_ones_the_caller_chooses() {
     let cluster = cluster([node("n1", "a"), node("n2", "a"), node("n3", "a")], [pod("there").on("n2")]);
     assert_eq!(best(&cluster, pod("p")), ["n1", "n3"]);
     let scheduler = Scheduler::default();
-    let mut asked = Vec::new();
+    let mut attempt = Vec::new();
     let mut last = |count: usize| {
-        asked.push(count);
+        attempt.push(count);
         count - 1
     };
-    let outcome = scheduler.schedule(&cluster, &pod("p").made(), MayPreempt::LessImportant, &mut last);
+    let outcome = scheduler.schedule(&cluster, &pod("p").build(), MayPreempt::LessImportant, &mut last);
     assert_eq!(outcome, Ok(Outcome::Bind { node: "n3".to_owned() }));
-    assert_eq!(asked, [2]);
+    assert_eq!(attempt, [2]);
 }
 
 #[test]
 fn cpu_and_memory_are_to_be_used_alike() {
-    // The same share is free of both nodes; what is left of n1 has the shape of the pod.
+    // Both nodes have the same free share, but the rest of n1 has the shape of the pod.
     let there = |name: &str, cpu, gib| pod(name).spec(|spec| spec.requests = room(cpu, gib));
     let cluster = cluster(
         [node("n1", "a"), node("n2", "a")],
@@ -78,7 +78,7 @@ fn a_preferred_spread_goes_to_the_emptier_place_and_past_nodes_without_its_label
 
 #[test]
 fn pods_of_a_service_are_spread_over_hosts_and_zones_by_default() {
-    // On both nodes of zone a there is as much; those on n1 are of the Service.
+    // Both nodes of zone a have the same load; the pods on n1 belong to the Service.
     let nodes = [node("n1", "a"), node("n2", "a")];
     let mut cluster = cluster(nodes, [pod("one").on("n1"), pod("other").app("db").on("n2")]);
     assert_eq!(best(&cluster, pod("p")), ["n1", "n2"]);
@@ -107,7 +107,7 @@ fn pods_are_drawn_to_those_they_like_and_to_those_that_like_them() {
     let likes = Preferences { affinity: weighted("web", ZONE), ..Preferences::default() };
     let liking = cluster(nodes(), [there().spec(|spec| spec.preferences = likes.some())]);
     assert_eq!(best(&liking, pod("p")), ["n1"]);
-    // What another needs is a reason too.
+    // A required affinity of another pod counts too.
     let needing = cluster(nodes(), [there().spec(|spec| spec.affinity = vec![term("web", ZONE)])]);
     assert_eq!(best(&needing, pod("p")), ["n1"]);
 }

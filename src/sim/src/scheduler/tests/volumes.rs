@@ -7,7 +7,7 @@ use poolwright_core::{
 };
 use poolwright_terms::labels::ZONE;
 
-use super::super::kit::{Made, cluster, fits, node, only, pod, tried};
+use super::super::kit::{PodBuilder, cluster, fits, node, only, pod, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Scheduler};
 
 fn claim(name: &str, change: impl FnOnce(&mut VolumeClaim)) -> VolumeClaim {
@@ -20,15 +20,18 @@ fn claim(name: &str, change: impl FnOnce(&mut VolumeClaim)) -> VolumeClaim {
         selected_node: None,
         shape: VolumeShape::default(),
         selector: Vec::new(),
-        made_for: None,
+        ephemeral_for: None,
         deleting: false,
     };
     change(&mut claim);
     claim
 }
 
-/// Two nodes in two zones, these claims, and a volume in zone b for each.
-fn with(claims: impl IntoIterator<Item = VolumeClaim>, pods: impl IntoIterator<Item = Made>) -> Cluster {
+/// Two nodes in two zones, these claims, and a volume in zone b for each claim.
+fn with(
+    claims: impl IntoIterator<Item = VolumeClaim>,
+    pods: impl IntoIterator<Item = PodBuilder>,
+) -> Cluster {
     let mut snapshot = Snapshot::default();
     for claim in claims {
         if let Some(name) = &claim.volume {
@@ -63,12 +66,12 @@ fn with(claims: impl IntoIterator<Item = VolumeClaim>, pods: impl IntoIterator<I
     cluster
 }
 
-fn using(name: &str, claims: &[&str]) -> Made {
+fn using(name: &str, claims: &[&str]) -> PodBuilder {
     let volume = |name: &&str| PodVolume::Claim { name: (*name).to_owned(), ephemeral: false };
     pod(name).with(|pod| pod.volumes = claims.iter().map(volume).collect())
 }
 
-fn first_words(cluster: &Cluster, made: Made) -> String {
+fn first_words(cluster: &Cluster, made: PodBuilder) -> String {
     let Outcome::Unschedulable { message, .. } = tried(cluster, made) else { panic!("it goes somewhere") };
     message.split(" no new claims").next().unwrap_or_default().to_owned()
 }
@@ -125,7 +128,7 @@ fn a_claim_that_the_scheduler_would_have_to_bind_is_refused() {
         claim.class = Some("late".to_owned());
     });
     let cluster = with([late], []);
-    let made = using("p", &["data"]).made();
+    let made = using("p", &["data"]).build();
     let refused = Scheduler::default().schedule(&cluster, &made, MayPreempt::LessImportant, &mut |_| 0);
     assert_eq!(
         refused.expect_err("it cannot be simulated").to_string(),

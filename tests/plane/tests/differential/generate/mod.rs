@@ -1,5 +1,4 @@
-//! Random cases. Each has some of the rules only, drawn anew, so that every pair of rules meets somewhere and most cases
-//! stay small enough to read.
+//! Random cases. Each draws a few rules, so that all pairs of rules occur and most cases stay small.
 
 mod pods;
 mod rules;

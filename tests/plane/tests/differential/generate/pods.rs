@@ -1,4 +1,4 @@
-//! Templates of pods.
+//! Pod templates.
 
 use serde_json::{Value, json};
 

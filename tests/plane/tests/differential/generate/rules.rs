@@ -1,4 +1,4 @@
-//! The rules that cases mix.
+//! The rules that cases combine.
 
 use std::str::FromStr;
 

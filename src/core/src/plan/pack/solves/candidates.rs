@@ -27,7 +27,7 @@ pub(crate) struct NodeCandidate {
     pub uses: Vec<(u32, u64)>,
     /// Whether the cloud has reclaimed such instances lately. Then `price` is the raised price, and pools with lower weight are
     /// considered too.
-    pub taken_back: bool,
+    pub is_reclaimed: bool,
 }
 
 /// The key of a candidate: of offerings with equal keys, only the cheapest is used.
@@ -42,7 +42,7 @@ struct CandidateKey {
     /// The offering, if its number is limited or a commitment covers it.
     own_terms: Option<usize>,
     interruptions: u32,
-    taken_back: bool,
+    is_reclaimed: bool,
     signatures: BitSet,
 }
 
@@ -111,7 +111,7 @@ impl Fits {
         candidate.signatures.contains(signature)
             && self.fit[candidate.offer.capacity].contains(self.requests[class])
             && inputs.colocation.admits(wanted.profile, &inputs.supply.residents[candidate.offer.residents])
-            && (candidate.form == GpuForm::Plain || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
+            && (candidate.form == GpuForm::Whole || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
             && wanted.gpu_need.as_ref().is_none_or(|gpu_need| {
                 let kind = inputs.supply.instance_type(candidate.pool, candidate.offer.offering);
                 candidate.form.grants(inputs.options.sharing, kind, Some(gpu_need))
@@ -129,7 +129,7 @@ pub(crate) fn candidates(
     // Without requests for parts of GPUs, no GPU is partitioned or shared.
     let gpu_needs = classes.classes.iter().any(|class| class.gpu_need.is_some());
     let forms =
-        |kind: &InstanceType| if gpu_needs { GpuForm::all(options.sharing, kind) } else { &[GpuForm::Plain] };
+        |kind: &InstanceType| if gpu_needs { GpuForm::all(options.sharing, kind) } else { &[GpuForm::Whole] };
     let mut best: BTreeMap<CandidateKey, NodeCandidate> = BTreeMap::new();
     for (index, offered) in supply.pools.iter().enumerate() {
         let tolerated: Vec<usize> =
@@ -155,7 +155,7 @@ pub(crate) fn candidates(
             let own_terms = limits.is_scarce(offered.table, offer.offering)
                 || options.commitments.iter().any(|one| one.pays_for(&offering.id));
             let interruptions = interruption_risk::interruptions(options, offering);
-            let taken_back = matches!(offer.availability, Availability::TakenBack(..));
+            let is_reclaimed = matches!(offer.availability, Availability::Reclaimed(..));
             for form in forms(kind).iter().copied() {
                 let key = CandidateKey {
                     weight: std::cmp::Reverse(weight),
@@ -165,7 +165,7 @@ pub(crate) fn candidates(
                     limited,
                     own_terms: own_terms.then_some(offer.offering),
                     interruptions,
-                    taken_back,
+                    is_reclaimed,
                     signatures: signatures.clone(),
                 };
                 if best.get(&key).is_some_and(|known| known.price <= price) {
@@ -184,7 +184,7 @@ pub(crate) fn candidates(
                         weight,
                         signatures,
                         uses,
-                        taken_back,
+                        is_reclaimed,
                     },
                 );
             }

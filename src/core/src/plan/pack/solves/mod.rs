@@ -121,9 +121,11 @@ pub(crate) fn run<'a>(
             let of_signature = |(signature, candidates): &(usize, Rc<[usize]>)| {
                 // Candidates with the highest weight come first. Reclaimed offerings do not make a pool preferred, unless
                 // nothing else is on offer.
-                let of = |taken_back: bool| {
-                    let some =
-                        candidates.iter().map(|at| &priced[*at]).filter(|one| taken_back || !one.taken_back);
+                let of = |with_reclaimed: bool| {
+                    let some = candidates
+                        .iter()
+                        .map(|at| &priced[*at])
+                        .filter(|one| with_reclaimed || !one.is_reclaimed);
                     some.map(|candidate| candidate.weight).collect::<Vec<u32>>()
                 };
                 let mut weights = of(false);
@@ -170,7 +172,7 @@ pub(crate) fn run<'a>(
             let homes = asked.map_or(&[][..], |(_, candidates)| candidates);
             let now = |at: &usize| {
                 let candidate = &priced[*at];
-                candidate.weight == *weight || (candidate.taken_back && candidate.weight > *weight)
+                candidate.weight == *weight || (candidate.is_reclaimed && candidate.weight > *weight)
             };
             homes.iter().copied().filter(now).collect()
         };

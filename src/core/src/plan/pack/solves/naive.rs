@@ -18,7 +18,7 @@ impl Run<'_, '_, '_, '_> {
             let scarce = |(limit, _): &(u32, u64)| self.limits.is_stock(*limit);
             candidate.price > UsdPerHour::ZERO
                 && candidate.interruptions == 0
-                && !candidate.taken_back
+                && !candidate.is_reclaimed
                 && !candidate.uses.iter().any(scarce)
         };
         let all = &self.used[class];

@@ -87,7 +87,7 @@ impl Run<'_, '_, '_, '_> {
                     let supply = self.inputs.supply;
                     let id = &supply.offering(candidate.pool, candidate.offer.offering).id;
                     let capacity = &supply.capacities[candidate.offer.capacity];
-                    let form = if naive { GpuForm::Plain } else { candidate.form };
+                    let form = if naive { GpuForm::Whole } else { candidate.form };
                     Candidate {
                         name: format!("{}: {id}{}", supply.pools[candidate.pool].pool.name, form.words()),
                         price: candidate.price,

@@ -14,10 +14,10 @@ use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
 use crate::plan::pack::solves::Packing;
 use crate::plan::place::preferences::estimates;
-use crate::plan::place::preferences::kept::{Chosen, DEARER};
+use crate::plan::place::preferences::kept::{DEARER, PreferenceChoice};
 use crate::supply::offerings::Supply;
 
-impl Chosen<'_> {
+impl PreferenceChoice<'_> {
     /// A lower bound for the cost of new nodes without preferences; `None` if unknown or not needed. Existing nodes and
     /// commitments make it unknown.
     pub fn floor(&self, inputs: &SolveInputs<'_, '_>, outcome: &Packing<'_>) -> Option<UsdPerHour> {

@@ -16,7 +16,7 @@ pub(crate) struct Buyers<'d> {
     /// Index into the signatures that the estimates were made for.
     pub signature: usize,
     /// The requests of one pod.
-    pub one: &'d ResourceList,
+    pub requests: &'d ResourceList,
     pub count: u64,
     /// The requests of all pods that could share such nodes. If they do not fill a node, they pay for the whole node.
     pub crowd: &'d ResourceList,
@@ -62,12 +62,12 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
                         continue;
                     }
                     match offer.availability {
-                        Availability::Priced(_) | Availability::TakenBack(..) => {
+                        Availability::Priced(_) | Availability::Reclaimed(..) => {
                             let Some(price) = offer.availability.weighed() else { continue };
                             found.size += 1;
                             // Reclaimed offerings do not make a pool preferred.
-                            let is_taken_back = matches!(offer.availability, Availability::TakenBack(..));
-                            let weight = if is_taken_back { Reverse(0) } else { weight };
+                            let is_reclaimed = matches!(offer.availability, Availability::Reclaimed(..));
+                            let weight = if is_reclaimed { Reverse(0) } else { weight };
                             let known = found.prices.entry(weight).or_default();
                             let known = known.entry(offer.capacity).or_insert(price);
                             *known = price.min(*known);
@@ -86,24 +86,27 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
 
     /// The estimated cost on nodes that meet these requirements, in millionths of micro-dollars per hour, in the pools with the
     /// highest weight that fit; `None` if nothing is available now.
-    pub fn cost(&mut self, who: Buyers<'_>, wanted: &[Requirement]) -> Option<u128> {
+    pub fn cost(&mut self, buyers: Buyers<'_>, wanted: &[Requirement]) -> Option<u128> {
         let capacities = &self.supply.capacities;
-        let found = self.offered(who.signature, wanted);
+        let found = self.offered(buyers.signature, wanted);
         found.prices.values().find_map(|prices| {
             let of = |(at, price): (&usize, &UsdPerHour)| {
                 let capacity = &capacities[*at];
-                let full = share(who.crowd, capacity).clamp(1, MILLION);
-                let own = share(who.one, capacity) * u128::from(who.count);
-                who.one.fits(capacity).then(|| own * u128::from(price.micros()) * MILLION / full)
+                let full = share(buyers.crowd, capacity).clamp(1, MILLION);
+                let own = share(buyers.requests, capacity) * u128::from(buyers.count);
+                buyers.requests.fits(capacity).then(|| own * u128::from(price.micros()) * MILLION / full)
             };
             prices.iter().filter_map(of).min()
         })
     }
 
     /// Whether nodes that meet these requirements are held back.
-    pub fn is_held_back(&mut self, who: Buyers<'_>, wanted: &[Requirement]) -> bool {
+    pub fn is_held_back(&mut self, buyers: Buyers<'_>, wanted: &[Requirement]) -> bool {
         let capacities = &self.supply.capacities;
-        self.offered(who.signature, wanted).held_back.iter().any(|at| who.one.fits(&capacities[*at]))
+        self.offered(buyers.signature, wanted)
+            .held_back
+            .iter()
+            .any(|at| buyers.requests.fits(&capacities[*at]))
     }
 
     /// Whether the additional requirements exclude no further offerings.
@@ -112,7 +115,7 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
     }
 
     /// The label values that new nodes for these pods can have.
-    pub fn values(&self, who: Buyers<'_>, wanted: &[Requirement], key: &str) -> BTreeSet<String> {
+    pub fn values(&self, buyers: Buyers<'_>, wanted: &[Requirement], key: &str) -> BTreeSet<String> {
         let mut values = BTreeSet::new();
         for (pool, offered) in self.supply.pools.iter().enumerate() {
             for offer in &offered.offers {
@@ -120,8 +123,8 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
                 if let Some(value) = labels.label(key)
                     && offer.availability.price().is_some()
                     && !values.contains(value)
-                    && self.admissions.admits(pool, who.signature, offer.offering)
-                    && who.one.fits(&self.supply.capacities[offer.capacity])
+                    && self.admissions.admits(pool, buyers.signature, offer.offering)
+                    && buyers.requests.fits(&self.supply.capacities[offer.capacity])
                     && wanted.iter().all(|requirement| rules::matches(requirement, &labels))
                 {
                     values.insert(value.to_owned());

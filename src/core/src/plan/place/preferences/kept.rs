@@ -28,7 +28,7 @@ pub(crate) struct PreferenceInputs<'s, 'a> {
 
 /// Preferences that are met by the same nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Kept {
+pub(crate) struct KeptPreferences {
     pub(crate) requirements: Vec<Requirement>,
     /// The preferences, in words.
     pub(crate) preferences: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Kept {
 
 /// The kept preferences of each open pod.
 #[derive(Debug, Default)]
-pub(crate) struct Chosen<'a> {
+pub(crate) struct PreferenceChoice<'a> {
     pub(crate) by_pod: BTreeMap<&'a PodKey, usize>,
     pub(crate) sets: Vec<Set>,
     pub(crate) dropped: BTreeMap<(String, RelaxedReason), BTreeSet<&'a PodKey>>,
@@ -46,12 +46,12 @@ pub(crate) struct Chosen<'a> {
 #[derive(Debug)]
 pub(crate) struct Set {
     /// The preferences, strongest first.
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<KeptPreferences>,
     /// The requirements on nodes with all preferences, then without the weakest, and so on; at least one preference is left.
     pub(crate) levels: Vec<Pin>,
 }
 
-impl<'a> Chosen<'a> {
+impl<'a> PreferenceChoice<'a> {
     /// The requirements on a new node for a pod, by level: all preferences first. Empty for most pods.
     pub fn levels(&self, pod: &PodKey) -> &[Pin] {
         self.by_pod.get(pod).map_or(&[], |set| &self.sets[*set].levels)
@@ -88,7 +88,7 @@ pub(crate) struct Group<'a> {
     pub(crate) signature: usize,
     /// The requests of one pod on a new node.
     pub(crate) one: ResourceList,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<KeptPreferences>,
 }
 
 impl Group<'_> {
@@ -124,6 +124,6 @@ pub(crate) fn times(one: &ResourceList, count: u64) -> ResourceList {
 /// The preferences that were decided before packing: kept or relaxed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
-    pub(crate) kept: BTreeMap<PodKey, Vec<Kept>>,
+    pub(crate) kept: BTreeMap<PodKey, Vec<KeptPreferences>>,
     pub(crate) dropped: BTreeMap<(String, RelaxedReason), BTreeSet<PodKey>>,
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::{Plan, PlannedClaim};
 use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
-use crate::model::{NodeTerm, Operator, PodKey, PodTerm, Requirement, Snapshot, Weighted};
-use crate::plan::place::preferences::kept::Kept;
+use crate::model::{NodeSelectorTerm, Operator, PodAffinityTerm, PodKey, Requirement, Snapshot, Weighted};
+use crate::plan::place::preferences::kept::KeptPreferences;
 use crate::rules;
 
 /// How many preferences a claim's reason names; the others are counted.
@@ -19,7 +19,7 @@ pub(crate) fn taint(taint: &Taint) -> String {
 }
 
 /// `file` is the scheduler's configuration file, or empty for a preference of the pod.
-pub(crate) fn node(preference: &Weighted<NodeTerm>, file: &str) -> String {
+pub(crate) fn node(preference: &Weighted<NodeSelectorTerm>, file: &str) -> String {
     let origin = if file.is_empty() { String::new() } else { format!(", the scheduler's, from {file}") };
     format!(
         "preferred node affinity {} (weight {}{origin})",
@@ -28,15 +28,15 @@ pub(crate) fn node(preference: &Weighted<NodeTerm>, file: &str) -> String {
     )
 }
 
-pub(crate) fn near(preference: &Weighted<PodTerm>) -> String {
+pub(crate) fn near(preference: &Weighted<PodAffinityTerm>) -> String {
     format!("preferred pod affinity {}", term(preference))
 }
 
-pub(crate) fn apart(preference: &Weighted<PodTerm>) -> String {
+pub(crate) fn apart(preference: &Weighted<PodAffinityTerm>) -> String {
     format!("preferred pod anti-affinity {}", term(preference))
 }
 
-fn term(preference: &Weighted<PodTerm>) -> String {
+fn term(preference: &Weighted<PodAffinityTerm>) -> String {
     let pods = all(preference.term.selector.as_deref().unwrap_or_default());
     format!("to {pods} over `{}` (weight {})", preference.term.topology_key, preference.weight)
 }
@@ -72,8 +72,9 @@ impl Record {
             }
             let labels = labels(snapshot, claim);
             for (key, kept) in of_pods {
-                let is_met =
-                    |one: &&Kept| one.requirements.iter().all(|wanted| rules::matches(wanted, &labels));
+                let is_met = |one: &&KeptPreferences| {
+                    one.requirements.iter().all(|wanted| rules::matches(wanted, &labels))
+                };
                 met += usize::from(key.existing().is_some() && kept.iter().any(|one| is_met(&one)));
                 for preference in kept.iter().filter(|one| !is_met(one)).flat_map(|one| &one.preferences) {
                     relaxed.entry((preference.clone(), why)).or_default().insert(key.clone());

@@ -15,8 +15,8 @@ pub(crate) mod places;
 
 pub(crate) use crate::plan::place::preferences::kept::Record;
 
-pub(crate) use crate::plan::place::preferences::kept::{Chosen, PreferenceInputs};
-use crate::plan::place::preferences::kept::{DEARER, Group, Kept, Set};
+use crate::plan::place::preferences::kept::{DEARER, Group, KeptPreferences, Set};
+pub(crate) use crate::plan::place::preferences::kept::{PreferenceChoice, PreferenceInputs};
 use crate::rules::pin::{Signature, signature};
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::ResourceList;
 
 use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
-use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
+use crate::model::{NodeSelectorTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
 use crate::plan::pending::PendingPod;
 use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
 use crate::rules;
@@ -39,9 +39,9 @@ use crate::supply::offerings::{Admissions, Supply};
 type Like<'a> = (Reverse<i32>, &'a PodSpec, &'a Pin, &'a str, &'a BTreeMap<String, String>);
 
 /// Chooses the preferences that new nodes should meet, for each open pod.
-pub(crate) fn choose<'a>(inputs: &PreferenceInputs<'_, 'a>) -> Chosen<'a> {
+pub(crate) fn choose<'a>(inputs: &PreferenceInputs<'_, 'a>) -> PreferenceChoice<'a> {
     let taints = soft_taints(inputs.supply);
-    let mut chosen = Chosen::default();
+    let mut chosen = PreferenceChoice::default();
     let concerned = |want: &&PendingPod<'a>| want.pod.spec.preferences.is_some() || !taints.is_empty();
     let assigned = inputs.assigned;
     let mut likes: BTreeMap<Like<'a>, Vec<&'a Pod>> = BTreeMap::new();
@@ -90,7 +90,7 @@ pub(crate) fn choose<'a>(inputs: &PreferenceInputs<'_, 'a>) -> Chosen<'a> {
 
 /// Relaxes preferences that can never be kept.
 fn name_what_is_never_kept<'a>(
-    chosen: &mut Chosen<'a>,
+    chosen: &mut PreferenceChoice<'a>,
     policy: PreferencePolicy,
     spec: &PodSpec,
     taints: &BTreeMap<&Taint, BTreeSet<String>>,
@@ -145,7 +145,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
         .iter()
         .flat_map(|preferences| &preferences.added)
         .map(|(preference, file)| (preference, file.as_str()));
-    let mut terms: Vec<(&Weighted<NodeTerm>, &str)> = own.chain(added).collect();
+    let mut terms: Vec<(&Weighted<NodeSelectorTerm>, &str)> = own.chain(added).collect();
     terms.sort_by_key(|(preference, _)| Reverse(preference.weight));
     let terms = terms
         .into_iter()
@@ -155,7 +155,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
 
 /// Keeps preferences about nodes where possible.
 fn about_nodes<'a>(
-    chosen: &mut Chosen<'a>,
+    chosen: &mut PreferenceChoice<'a>,
     estimates: &mut PriceEstimates<'_, 'a>,
     groups: &mut [Group<'a>],
     taints: &BTreeMap<&Taint, BTreeSet<String>>,
@@ -173,14 +173,17 @@ fn about_nodes<'a>(
         for (words, wanted) in preferences {
             let crowd = &crowds[wanted];
             let count = group.pods.len() as u64;
-            let who = Buyers { signature: group.signature, one: &group.one, count, crowd };
+            let buyers = Buyers { signature: group.signature, requests: &group.one, count, crowd };
             let before = group.wanted();
             let mut all = before.clone();
             all.extend(wanted.iter().cloned());
-            match judge(estimates, who, (&before, wanted, &all), group.requires()) {
-                Ok(()) if estimates.is_same(who.signature, &before, &all) => {}
+            match judge(estimates, buyers, (&before, wanted, &all), group.requires()) {
+                Ok(()) if estimates.is_same(buyers.signature, &before, &all) => {}
                 Ok(()) => {
-                    group.kept.push(Kept { requirements: wanted.clone(), preferences: vec![words.clone()] });
+                    group.kept.push(KeptPreferences {
+                        requirements: wanted.clone(),
+                        preferences: vec![words.clone()],
+                    });
                 }
                 Err(reason) => chosen.drop_for(words, reason, &group.pods),
             }
@@ -191,16 +194,16 @@ fn about_nodes<'a>(
 /// Whether a preference can be kept with those before it. The requirements are those before it, its own, and both together.
 fn judge(
     estimates: &mut PriceEstimates<'_, '_>,
-    who: Buyers<'_>,
+    buyers: Buyers<'_>,
     (before, wanted, all): (&[Requirement], &[Requirement], &[Requirement]),
     requires: bool,
 ) -> Result<(), RelaxedReason> {
-    let usual = estimates.cost(who, &[]).unwrap_or(0);
-    match estimates.cost(who, all) {
+    let usual = estimates.cost(buyers, &[]).unwrap_or(0);
+    match estimates.cost(buyers, all) {
         Some(cost) if cost <= usual.saturating_mul(DEARER) => Ok(()),
         Some(_) => Err(RelaxedReason::TooDear),
-        None if estimates.is_held_back(who, all) => Err(RelaxedReason::HeldBack),
-        None if !before.is_empty() && estimates.cost(who, wanted).is_some() => {
+        None if estimates.is_held_back(buyers, all) => Err(RelaxedReason::HeldBack),
+        None if !before.is_empty() && estimates.cost(buyers, wanted).is_some() => {
             Err(RelaxedReason::Contradicted)
         }
         None if requires => Err(RelaxedReason::Required),
@@ -209,8 +212,12 @@ fn judge(
 }
 
 /// Assigns the kept preferences to each pod.
-fn settle<'a>(chosen: &mut Chosen<'a>, groups: &[Group<'a>], mut places: BTreeMap<&'a PodKey, Vec<Kept>>) {
-    let mut known: BTreeMap<(&Pin, Vec<Kept>), usize> = BTreeMap::new();
+fn settle<'a>(
+    chosen: &mut PreferenceChoice<'a>,
+    groups: &[Group<'a>],
+    mut places: BTreeMap<&'a PodKey, Vec<KeptPreferences>>,
+) {
+    let mut known: BTreeMap<(&Pin, Vec<KeptPreferences>), usize> = BTreeMap::new();
     for group in groups {
         for pod in &group.pods {
             let mut kept = group.kept.clone();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{NamespaceLabels, Pod, PodTerm, SpreadRule};
+use crate::model::{NamespaceLabels, Pod, PodAffinityTerm, TopologySpreadConstraint};
 use crate::rules;
 use crate::rules::identity::Identity;
 
@@ -10,9 +10,9 @@ use crate::rules::identity::Identity;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum About<'a> {
     /// Pods that a pod affinity or anti-affinity term selects.
-    Term(&'a PodTerm),
+    Term(&'a PodAffinityTerm),
     /// Pods that a spread constraint of a pod in this namespace counts.
-    Spread(&'a str, &'a SpreadRule),
+    Spread(&'a str, &'a TopologySpreadConstraint),
 }
 
 impl<'a> About<'a> {

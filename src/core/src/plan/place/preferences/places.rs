@@ -8,7 +8,9 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::relaxed::RelaxedReason;
 use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
 use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
-use crate::plan::place::preferences::kept::{Chosen, DEARER, Group, Kept, PreferenceInputs};
+use crate::plan::place::preferences::kept::{
+    DEARER, Group, KeptPreferences, PreferenceChoice, PreferenceInputs,
+};
 use crate::plan::place::preferences::messages;
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
 use crate::rules::spread::domains::DomainCounts;
@@ -62,10 +64,10 @@ fn of_group<'a>(group: &Group<'a>) -> Vec<PodPreference<'a>> {
 /// Chooses a domain for each pod with such preferences.
 pub(crate) fn choose<'a>(
     inputs: &PreferenceInputs<'_, 'a>,
-    chosen: &mut Chosen<'a>,
+    chosen: &mut PreferenceChoice<'a>,
     estimates: &mut PriceEstimates<'_, 'a>,
     groups: &[Group<'a>],
-) -> BTreeMap<&'a PodKey, Vec<Kept>> {
+) -> BTreeMap<&'a PodKey, Vec<KeptPreferences>> {
     let mut found = BTreeMap::new();
     let mut preferring: Vec<(&Group<'a>, Vec<PodPreference<'a>>)> = groups
         .iter()
@@ -137,7 +139,7 @@ fn fixed(requirement: &Requirement, key: &str) -> Option<String> {
 
 /// The choice of domains of one topology key, such as zones, for a group of pods.
 struct DomainSearch<'t, 'a> {
-    chosen: &'t mut Chosen<'a>,
+    chosen: &'t mut PreferenceChoice<'a>,
     neighbours: &'t mut Neighbours<'a>,
     group: &'t Group<'a>,
     key: &'t str,
@@ -153,10 +155,11 @@ struct Domain {
 impl<'a> DomainSearch<'_, 'a> {
     fn cost(&self, estimates: &mut PriceEstimates<'_, 'a>, count: u64, value: Option<&str>) -> Option<u128> {
         let crowd = self.group.total(count);
-        let who = Buyers { signature: self.group.signature, one: &self.group.one, count, crowd: &crowd };
+        let buyers =
+            Buyers { signature: self.group.signature, requests: &self.group.one, count, crowd: &crowd };
         let mut wanted = self.group.wanted();
         wanted.extend(value.map(|value| self.is(value)));
-        estimates.cost(who, &wanted)
+        estimates.cost(buyers, &wanted)
     }
 
     fn is(&self, value: &str) -> Requirement {
@@ -167,7 +170,7 @@ impl<'a> DomainSearch<'_, 'a> {
     fn domains(&self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<Domain> {
         let none = Buyers {
             signature: self.group.signature,
-            one: &self.group.one,
+            requests: &self.group.one,
             count: 1,
             crowd: &self.group.one,
         };
@@ -183,7 +186,7 @@ impl<'a> DomainSearch<'_, 'a> {
     }
 
     /// Chooses a domain for each pod that needs one.
-    fn choose(&mut self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<(&'a Pod, Kept)> {
+    fn choose(&mut self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<(&'a Pod, KeptPreferences)> {
         let (group, preferences) = (self.group, self.preferences.clone());
         let domains = self.domains(estimates);
         if domains.is_empty() {
@@ -252,7 +255,7 @@ impl<'a> DomainSearch<'_, 'a> {
             self.chosen.drop_for(preference, reason, &[pod]);
         }
         let kept = |(pod, domain, met): (&'a Pod, usize, Vec<String>)| {
-            (pod, Kept { requirements: vec![self.is(&domains[domain].value)], preferences: met })
+            (pod, KeptPreferences { requirements: vec![self.is(&domains[domain].value)], preferences: met })
         };
         placed.into_iter().map(kept).collect()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceList;
 
-use crate::model::{NamespaceLabels, NodeTerm, Operator, Pod, PodSpec, Requirement};
+use crate::model::{NamespaceLabels, NodeSelectorTerm, Operator, Pod, PodSpec, Requirement};
 use crate::plan::place::topology::places::Place;
 use crate::rules;
 use crate::rules::identity::Identity;
@@ -72,7 +72,9 @@ impl<'a> Bundle<'a> {
         let even = |owner: &Identity<'_>| may_share(*owner, &together);
         let (own, theirs) = (&pod.spec, &self.leader.spec);
         // An empty term matches no node.
-        let says = |terms: &&Vec<NodeTerm>| terms.iter().filter(|term| !term.requirements.is_empty()).count();
+        let says = |terms: &&Vec<NodeSelectorTerm>| {
+            terms.iter().filter(|term| !term.requirements.is_empty()).count()
+        };
         let single = own.node_affinity.as_ref().is_none_or(|terms| says(&terms) == 1);
         pod.priority == self.leader.priority
             && own.tolerations == theirs.tolerations

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use poolwright_catalog::{MigModel, ResourceList, ResourceName};
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{NodeTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
+use crate::model::{NodeSelectorTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
 use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::bundles::Bundles;
 use crate::plan::place::topology::place_prices::{PlaceLayout, PlacePrices};
@@ -95,7 +95,7 @@ pub(crate) fn assign<'a>(inputs: &TopologyInputs<'_, 'a>) -> Assigned<'a> {
     Assignment::new(inputs, &pods).run(pods, assigned)
 }
 
-type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeTerm>>, &'a Vec<Toleration>);
+type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeSelectorTerm>>, &'a Vec<Toleration>);
 
 fn signature(spec: &PodSpec) -> Signature<'_> {
     (&spec.node_selector, &spec.node_affinity, &spec.tolerations)

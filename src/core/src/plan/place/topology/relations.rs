@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, PodTerm, Snapshot};
+use crate::model::{ObjectKey, Pod, PodAffinityTerm, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::spread::constraint::CountsAlike;
@@ -16,7 +16,7 @@ use crate::rules::spread::domains::DomainSpread;
 /// The required pod affinity of a pod: all its terms.
 #[derive(Debug)]
 pub(crate) struct Affinity<'a> {
-    pub terms: &'a [PodTerm],
+    pub terms: &'a [PodAffinityTerm],
     /// The topology keys of the terms.
     pub keys: Vec<usize>,
     /// Whether a term is about single nodes.
@@ -26,7 +26,7 @@ pub(crate) struct Affinity<'a> {
 /// A required anti-affinity term.
 #[derive(Debug)]
 pub(crate) struct Anti<'a> {
-    pub term: &'a PodTerm,
+    pub term: &'a PodAffinityTerm,
     pub key: usize,
 }
 
@@ -204,8 +204,8 @@ struct MatchingRules {
 #[derive(Default)]
 struct Found<'a> {
     spreads: BTreeMap<CountsAlike<'a>, (usize, &'a PodSpec)>,
-    affinities: BTreeMap<&'a [PodTerm], usize>,
-    antis: BTreeMap<&'a PodTerm, usize>,
+    affinities: BTreeMap<&'a [PodAffinityTerm], usize>,
+    antis: BTreeMap<&'a PodAffinityTerm, usize>,
 }
 
 impl<'a> Found<'a> {

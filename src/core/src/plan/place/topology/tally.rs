@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use poolwright_terms::Taint;
 
-use crate::model::{Pod, Snapshot, SpreadRule};
+use crate::model::{Pod, Snapshot, TopologySpreadConstraint};
 use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::{PodRelations, Relations};
@@ -196,7 +196,7 @@ impl Tally {
         if value == NONE {
             return Err(Refusal::NoLabel(spread.key));
         }
-        let SpreadRule { max_skew, min_domains, .. } = *spread.rule;
+        let TopologySpreadConstraint { max_skew, min_domains, .. } = *spread.rule;
         let admits = self.spreads[at].admits(value as usize, counts_itself, max_skew, min_domains);
         if admits { Ok(()) } else { Err(Refusal::Uneven(at)) }
     }

@@ -1,12 +1,12 @@
-//! Offerings whose instances the cloud reclaimed.
+//! Recent reclaims of instances by the cloud.
 
 use jiff::Timestamp;
 
 /// Recent reclaims of instances of one offering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TakenBack {
+pub struct Reclaims {
     /// When they stop counting.
     pub until: Timestamp,
     /// Reclaims in a row, at least one. Reclaims at about the same time count once.
-    pub row: u32,
+    pub consecutive: u32,
 }

@@ -1,4 +1,4 @@
-//! Memory of consolidation: pods do not move again before the last move has paid off, and nodes that were tried without success
+//! The history of consolidation: pods do not move again before the last move has paid off, and nodes that were tried without success
 //! are tried last.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +12,10 @@ use crate::model::{Cause, Claim, ClaimName, Snapshot, Uid};
 /// Pods do not move again within this time, even if the move pays off sooner.
 const LEAST: SignedDuration = SignedDuration::from_hours(1);
 
-/// When pods of which controllers were moved by consolidation. The controller keeps it in memory; after a restart, pods may
-/// move once more.
+/// When consolidation moved pods of each controller, and which claims it tried without success. Poolwright keeps the history in
+/// memory; after a restart, pods may move once more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moves {
+pub struct MoveHistory {
     times: BTreeMap<Uid, Vec<Timestamp>>,
     /// Claims that were considered together with others in this round, without success.
     together: BTreeSet<ClaimName>,
@@ -23,30 +23,30 @@ pub struct Moves {
     alone: BTreeSet<ClaimName>,
 }
 
-impl Moves {
+impl MoveHistory {
     /// Remembers claims that were tried without success, so that the next search tries others: a search covers only a few
     /// hundred nodes. When all were tried, the next round begins.
-    pub fn looked(&mut self, outlook: &SearchResult) {
+    pub fn record_search(&mut self, outlook: &SearchResult) {
         if outlook.proposal.is_some() {
             return;
         }
-        self.together.extend(outlook.together.iter().cloned());
-        self.alone.extend(outlook.alone.iter().cloned());
-        if !outlook.more {
+        self.together.extend(outlook.tried_together.iter().cloned());
+        self.alone.extend(outlook.tried_alone.iter().cloned());
+        if !outlook.has_untried {
             self.together.clear();
         }
-        if outlook.alone.is_empty() {
+        if outlook.tried_alone.is_empty() {
             self.alone.clear();
         }
     }
 
     /// Whether a claim was considered together with others in this round.
-    pub(crate) fn saw_together(&self, claim: &ClaimName) -> bool {
+    pub(crate) fn tried_together(&self, claim: &ClaimName) -> bool {
         self.together.contains(claim)
     }
 
     /// Whether a claim was tried alone in this round.
-    pub(crate) fn saw_alone(&self, claim: &ClaimName) -> bool {
+    pub(crate) fn tried_alone(&self, claim: &ClaimName) -> bool {
         self.alone.contains(claim)
     }
 
@@ -59,7 +59,7 @@ impl Moves {
             !times.is_empty()
         });
         let facts = Facts::new(snapshot, now);
-        for leave in &proposal.leave {
+        for leave in &proposal.nodes_to_empty {
             let Some(claim) = snapshot.claims.get(&leave.claim) else { continue };
             if Cause::named(leave.condition.reason.as_str()) == Some(Cause::Underutilized) {
                 for owner in facts.work(claim).filter_map(|pod| pod.owner.clone()) {

@@ -12,25 +12,25 @@ type Part<K, V> = Arc<Vec<(K, V)>>;
 
 /// A persistent ordered map, stored in parts. Cloning is cheap, and a change copies at most one part. Lookups cost as much as
 /// in a `BTreeMap`.
-pub struct Shared<K, V> {
+pub struct PersistentMap<K, V> {
     /// In ascending order; no part is empty.
     parts: Arc<Vec<Part<K, V>>>,
     len: usize,
 }
 
-impl<K, V> Clone for Shared<K, V> {
+impl<K, V> Clone for PersistentMap<K, V> {
     fn clone(&self) -> Self {
         Self { parts: self.parts.clone(), len: self.len }
     }
 }
 
-impl<K, V> Default for Shared<K, V> {
+impl<K, V> Default for PersistentMap<K, V> {
     fn default() -> Self {
         Self { parts: Arc::default(), len: 0 }
     }
 }
 
-impl<K, V> Shared<K, V> {
+impl<K, V> PersistentMap<K, V> {
     /// An empty map.
     pub fn new() -> Self {
         Self::default()
@@ -93,7 +93,7 @@ impl<K, V> Shared<K, V> {
     }
 
     /// Entries starting at a key.
-    pub fn from<'a, Q: Ord + ?Sized>(
+    pub fn range_from<'a, Q: Ord + ?Sized>(
         &'a self,
         key: &Q,
     ) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V, Q>
@@ -108,7 +108,7 @@ impl<K, V> Shared<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Clone> Shared<K, V> {
+impl<K: Ord + Clone, V: Clone> PersistentMap<K, V> {
     /// Inserts a value; returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let at = self.part(&key);
@@ -177,7 +177,7 @@ impl<K: Ord + Clone, V: Clone> Shared<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for Shared<K, V> {
+impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for PersistentMap<K, V> {
     fn extend<T: IntoIterator<Item = (K, V)>>(&mut self, all: T) {
         for (key, value) in all {
             self.insert(key, value);
@@ -185,7 +185,7 @@ impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for Shared<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Clone> FromIterator<(K, V)> for Shared<K, V> {
+impl<K: Ord + Clone, V: Clone> FromIterator<(K, V)> for PersistentMap<K, V> {
     fn from_iter<T: IntoIterator<Item = (K, V)>>(all: T) -> Self {
         let mut map = Self::new();
         map.extend(all);
@@ -193,13 +193,13 @@ impl<K: Ord + Clone, V: Clone> FromIterator<(K, V)> for Shared<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Clone, const N: usize> From<[(K, V); N]> for Shared<K, V> {
+impl<K: Ord + Clone, V: Clone, const N: usize> From<[(K, V); N]> for PersistentMap<K, V> {
     fn from(all: [(K, V); N]) -> Self {
         all.into_iter().collect()
     }
 }
 
-impl<K, V, Q: Ord + ?Sized> Index<&Q> for Shared<K, V>
+impl<K, V, Q: Ord + ?Sized> Index<&Q> for PersistentMap<K, V>
 where
     K: Borrow<Q>,
 {
@@ -210,20 +210,24 @@ where
     }
 }
 
-impl<K: PartialEq, V: PartialEq> PartialEq for Shared<K, V> {
+impl<K: PartialEq, V: PartialEq> PartialEq for PersistentMap<K, V> {
     fn eq(&self, other: &Self) -> bool {
         self.is_same(other) || (self.len == other.len && self.iter().eq(other.iter()))
     }
 }
 
-impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Shared<K, V> {
+impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for PersistentMap<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
 }
 
 /// Adds a name to the sorted list of a key.
-pub(crate) fn file<K: Ord + Clone, N: Ord + Clone>(map: &mut Shared<K, Vec<N>>, key: &K, name: &N) {
+pub(crate) fn insert_name<K: Ord + Clone, N: Ord + Clone>(
+    map: &mut PersistentMap<K, Vec<N>>,
+    key: &K,
+    name: &N,
+) {
     let mut names = map.get(key).cloned().unwrap_or_default();
     if let Err(at) = names.binary_search(name) {
         names.insert(at, name.clone());
@@ -232,7 +236,7 @@ pub(crate) fn file<K: Ord + Clone, N: Ord + Clone>(map: &mut Shared<K, Vec<N>>, 
 }
 
 /// Removes a name from the list of a key.
-pub(crate) fn unfile<K, N, Q>(map: &mut Shared<K, Vec<N>>, key: &K, name: &Q)
+pub(crate) fn remove_name<K, N, Q>(map: &mut PersistentMap<K, Vec<N>>, key: &K, name: &Q)
 where
     K: Ord + Clone,
     N: Clone + Borrow<Q>,
@@ -255,10 +259,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map_and_its_clones_stay_as_they_were(
+        fn a_map_keeps_its_entries_and_clones_do_not_change(
             changes in prop::collection::vec((0u16..400, prop::option::weighted(0.6, any::<u8>())), 0..1500)
         ) {
-            let (mut shared, mut plain) = (Shared::new(), BTreeMap::new());
+            let (mut shared, mut plain) = (PersistentMap::new(), BTreeMap::new());
             let mut kept = Vec::new();
             for (number, (key, value)) in changes.into_iter().enumerate() {
                 if let Some(value) = value {
@@ -271,7 +275,7 @@ mod tests {
                 if number % 100 == 0 {
                     kept.push((shared.clone(), plain.clone()));
                     let from = |key: &u16| plain.range(*key..).map(|(k, v)| (*k, *v)).collect::<Vec<_>>();
-                    let ours: Vec<_> = shared.from(&key).map(|(k, v)| (*k, *v)).collect();
+                    let ours: Vec<_> = shared.range_from(&key).map(|(k, v)| (*k, *v)).collect();
                     prop_assert_eq!(ours, from(&key));
                 }
             }
@@ -279,7 +283,7 @@ mod tests {
             for (shared, plain) in kept {
                 prop_assert!(shared.iter().eq(plain.iter()));
                 prop_assert!(shared.iter().rev().eq(plain.iter().rev()));
-                prop_assert_eq!(shared, plain.into_iter().collect::<Shared<_, _>>());
+                prop_assert_eq!(shared, plain.into_iter().collect::<PersistentMap<_, _>>());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A pod with what its scheduler's configuration adds to its own rules.
+//! A pod with its own rules and those that its scheduler's configuration adds.
 //!
 //! Facts: `buildDefaultConstraints` (podtopologyspread/common.go), `systemDefaultConstraints` (podtopologyspread/plugin.go),
 //! `DefaultSelector` (plugins/helper/spread.go), Kubernetes 1.36.
@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use poolwright_core::rules::{self, tolerates};
 use poolwright_core::{
-    EnforcedAffinity, Node, NodeTerm, ObjectKey, Operator, Pod, Profile, Requirement, SpreadRule, Weighted,
+    EnforcedAffinity, Node, NodeSelectorTerm, ObjectKey, Operator, Pod, Profile, Requirement,
+    TopologySpreadConstraint, Weighted,
 };
 use poolwright_terms::Taint;
 use poolwright_terms::keys::RESERVED_TAINT;
@@ -16,22 +17,22 @@ use poolwright_terms::labels::{HOSTNAME, ZONE};
 
 use super::cluster::{Cluster, NodeLabels};
 
-/// What one attempt is about.
-pub(super) struct Asked<'a> {
+/// The input of one scheduling attempt.
+pub(super) struct Attempt<'a> {
     pub pod: &'a Pod,
-    /// Spread that must be kept.
-    pub spreads: Cow<'a, [SpreadRule]>,
-    /// Spread that is preferred.
-    pub preferred_spreads: Cow<'a, [SpreadRule]>,
-    /// The preferred ones are the defaults that are built in: they go by nodes too that lack one of their labels.
+    /// Required topology spread.
+    pub spreads: Cow<'a, [TopologySpreadConstraint]>,
+    /// Preferred topology spread.
+    pub preferred_spreads: Cow<'a, [TopologySpreadConstraint]>,
+    /// The preferred spread is the built-in default, which also counts nodes that lack one of the labels.
     pub built_in: bool,
-    /// Node affinity that the scheduler demands.
+    /// Node affinity that the scheduler's configuration requires.
     pub enforced: Option<&'a EnforcedAffinity>,
-    /// Node affinity that the pod prefers, and then its scheduler.
-    pub preferred: Vec<&'a Weighted<NodeTerm>>,
+    /// Preferred node affinity, of the pod first and then of its scheduler.
+    pub preferred: Vec<&'a Weighted<NodeSelectorTerm>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Attempt<'a> {
     pub fn new(cluster: &Cluster, profile: Option<&'a Profile>, pod: &'a Pod) -> Self {
         let preferences = pod.spec.preferences.as_deref();
         let own = preferences.map(|preferences| preferences.spreads.as_slice()).unwrap_or_default();
@@ -42,7 +43,7 @@ impl<'a> Asked<'a> {
             || preferences.is_some_and(|preferences| preferences.unread.iter().any(unread));
         let added = profile.map(|profile| profile.preferred.as_slice()).unwrap_or_default();
         let preferred = preferences.map(|preferences| preferences.nodes.as_slice()).unwrap_or_default();
-        let mut asked = Self {
+        let mut attempt = Self {
             pod,
             spreads: Cow::Borrowed(&pod.spec.spreads),
             preferred_spreads: Cow::Borrowed(own),
@@ -51,49 +52,54 @@ impl<'a> Asked<'a> {
             preferred: preferred.iter().chain(added.iter().map(|(preference, _)| preference)).collect(),
         };
         if !spreads_itself && let Some(selector) = default_selector(cluster, pod) {
-            let with = |rules: &[SpreadRule]| {
-                let one = |rule: &SpreadRule| SpreadRule { selector: Some(selector.clone()), ..rule.clone() };
+            let with = |rules: &[TopologySpreadConstraint]| {
+                let one = |rule: &TopologySpreadConstraint| TopologySpreadConstraint {
+                    selector: Some(selector.clone()),
+                    ..rule.clone()
+                };
                 rules.iter().map(one).collect::<Vec<_>>()
             };
             if let Some(profile) = profile.filter(|profile| profile.spreads_pods()) {
-                asked.spreads = with(&profile.spreads).into();
-                asked.preferred_spreads = with(&profile.preferred_spreads).into();
+                attempt.spreads = with(&profile.spreads).into();
+                attempt.preferred_spreads = with(&profile.preferred_spreads).into();
             } else {
-                asked.preferred_spreads = with(&built_in()).into();
-                asked.built_in = true;
+                attempt.preferred_spreads = with(&built_in()).into();
+                attempt.built_in = true;
             }
         }
-        asked
+        attempt
     }
 
-    /// Whether the pod tolerates a taint. Those that keep a node for the pods it was bought for are tolerated by pods that
-    /// were let in ([`Pod::reserved_for`]).
+    /// Whether the pod tolerates a taint. Admitted pods tolerate a reservation ([`Pod::reserved_for`]).
     pub fn tolerates(&self, taint: &Taint) -> bool {
         let admitted = || self.pod.reserved_for.iter().any(|claim| claim.0 == taint.value);
         self.pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))
             || (taint.key == RESERVED_TAINT && admitted())
     }
 
-    /// Whether a spread counts what is on a node.
-    pub fn counts_node(&self, rule: &SpreadRule, node: &Node) -> bool {
+    /// Whether a spread constraint counts the pods of a node.
+    pub fn counts_node(&self, rule: &TopologySpreadConstraint, node: &Node) -> bool {
         use poolwright_terms::TaintEffect::PreferNoSchedule;
         let shut = |taint: &Taint| taint.effect != PreferNoSchedule && !self.tolerates(taint);
-        (rule.any_affinity || rules::check_own_labels(&self.pod.spec, &NodeLabels(node)).is_ok())
-            && !(rule.honor_taints && node.taints.iter().any(shut))
+        (rule.ignore_node_affinity || rules::check_own_labels(&self.pod.spec, &NodeLabels(node)).is_ok())
+            && !(rule.honor_node_taints && node.taints.iter().any(shut))
     }
 }
 
-/// How the scheduler spreads pods without constraints of their own where its configuration says nothing.
-fn built_in() -> [SpreadRule; 2] {
-    let rule =
-        |key: &str, max_skew| SpreadRule { topology_key: key.to_owned(), max_skew, ..SpreadRule::default() };
+/// The scheduler's default spread constraints.
+fn built_in() -> [TopologySpreadConstraint; 2] {
+    let rule = |key: &str, max_skew| TopologySpreadConstraint {
+        topology_key: key.to_owned(),
+        max_skew,
+        ..TopologySpreadConstraint::default()
+    };
     [rule(HOSTNAME, 3), rule(ZONE, 5)]
 }
 
-/// Which pods count for the default spread of this one; `None` where nothing chooses it, and then it is not spread.
+/// The selector of the default spread for this pod. `None` if no Service or controller selects the pod: then it is not spread.
 fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
     let namespace = pod.key.namespace();
-    let services = cluster.around.services.from(&ObjectKey::new(namespace, ""));
+    let services = cluster.around.services.range_from(&ObjectKey::new(namespace, ""));
     let mut merged: BTreeMap<&String, &String> = BTreeMap::new();
     for (_, service) in services.take_while(|(key, _)| key.namespace == namespace) {
         if service.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value)) {
@@ -110,9 +116,8 @@ fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Whether labels meet all requirements of a selector. `None` is met by none, and so is an empty one: a spread counts
-/// nobody then (`countPodsMatchSelector`).
-pub(super) fn counts(rule: &SpreadRule, labels: &BTreeMap<String, String>) -> bool {
+/// Whether the selector matches these labels. A missing or empty selector matches no pod (`countPodsMatchSelector`).
+pub(super) fn counts(rule: &TopologySpreadConstraint, labels: &BTreeMap<String, String>) -> bool {
     let met = |all: &Vec<Requirement>| {
         !all.is_empty() && all.iter().all(|requirement| rules::matches(requirement, labels))
     };

@@ -1,4 +1,4 @@
-//! The time a solve may take, and when its first plan was there.
+//! Limits and measures the time of a solve.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use poolwright_controller::clock::Clock;
 use poolwright_report::Times;
 use poolwright_solver::{Solution, StopSignal};
 
-/// Stops the solver when its time is up.
-pub struct Budget<'c> {
+/// Stops the solver when its time is over, and measures when it found its first plan.
+pub struct SolveTimer<'c> {
     clock: &'c dyn Clock,
     start: Duration,
-    /// None: it may take as long as it takes.
+    /// `None` if there is no limit.
     limit: Option<Duration>,
     first: Option<Duration>,
 }
 
-impl<'c> Budget<'c> {
-    /// From now on, for a plan that is to be there after `limit`: a twentieth is kept for what comes after the solver (the
-    /// independent check, the baselines). Without a limit the solver stops by itself, at its work limit at the latest.
+impl<'c> SolveTimer<'c> {
+    /// Starts a timer. A twentieth of `limit` is kept for the independent check and the baselines, which follow the solver.
+    /// Without a limit, the solver stops by itself, at its work limit at the latest.
     pub fn new(clock: &'c dyn Clock, limit: Option<Duration>) -> Self {
         let limit = limit.map(|limit| limit.saturating_sub(limit / 20));
         Self { clock, start: clock.monotonic(), limit, first: None }
     }
 
-    /// How long it has been.
+    /// Returns how long the solve has taken, and when its first plan was there.
     pub fn times(&self) -> Times {
         let elapsed = self.elapsed();
         Times { elapsed, first: self.first.unwrap_or(elapsed) }
@@ -34,7 +34,7 @@ impl<'c> Budget<'c> {
     }
 }
 
-impl StopSignal for Budget<'_> {
+impl StopSignal for SolveTimer<'_> {
     fn should_stop(&mut self) -> bool {
         self.limit.is_some_and(|limit| self.elapsed() >= limit)
     }
