@@ -1,4 +1,4 @@
-//! Amounts of a resource as the API writes them: a quantity as text, or a plain integer.
+//! Amounts of a resource in the API: a quantity as text, or a plain integer.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
-/// A quantity such as `8`, `1500m` or `64Gi`, kept as it was written. Integers are read too, as everywhere in Kubernetes.
+/// A quantity such as `8`, `1500m` or `64Gi`, kept as written. Integers are accepted too, as everywhere in Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Amount(pub String);

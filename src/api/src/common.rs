@@ -5,25 +5,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::DurationText;
 
-/// How long each stage of a node's start may take. When one is exceeded, the instance is terminated, what it ran on is held
-/// back for a while, and its pods are planned anew.
+/// How long each stage of a node's start may take. If a stage takes longer, the instance is terminated, its offering is held back
+/// for a while, and its pods are planned again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deadlines {
-    /// From the claim to a launched instance.
+    /// From the creation of the claim to the launch of the instance.
     #[serde(default = "five_minutes")]
     #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("deadlines.launch must be longer than zero"))]
     pub launch: DurationText,
-    /// From the launch to a node that has joined the cluster.
+    /// From the launch until the node has joined the cluster.
     #[serde(default = "fifteen_minutes")]
     #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("deadlines.registration must be longer than zero"))]
     pub registration: DurationText,
-    /// From joining to a node that is ready and advertises everything it promised.
+    /// From joining until the node is ready and advertises all promised resources.
     #[serde(default = "fifteen_minutes")]
     #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("deadlines.initialization must be longer than zero"))]
     pub initialization: DurationText,
-    /// From the deletion of the claim to the end of its instance. Pods that budgets or annotations protect are then told to end,
-    /// early enough that each has the grace period it asks for. Absent: they are waited for.
+    /// From the deletion of the claim to the end of its instance. Then pods that are protected by budgets or annotations are
+    /// deleted, early enough for the grace period of each. If absent, Poolwright waits for these pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("deadlines.termination must be longer than zero"))]
     pub termination: Option<DurationText>,
@@ -48,7 +48,7 @@ fn fifteen_minutes() -> DurationText {
     "15m".into()
 }
 
-/// The schema of `status.conditions`: as Kubernetes' own, merged by type.
+/// The schema of `status.conditions`: like Kubernetes' own, merged by type.
 pub fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "array",
@@ -70,7 +70,7 @@ pub fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema 
     })
 }
 
-/// The schema of a point in time, as the API server knows it.
+/// The schema of a time.
 pub fn time_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "format": "date-time" })
 }

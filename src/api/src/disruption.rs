@@ -1,4 +1,4 @@
-//! The disruption policy: which working nodes may be replaced or emptied, and how many at a time.
+//! The disruption policy: which nodes with pods may be replaced or emptied, and how many at a time.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::{DurationText, ExpiryText};
 
-/// Which nodes with work are replaced or emptied, and how many at a time.
+/// Which nodes with pods are replaced or emptied, and how many at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Disruption {
-    /// Whether work is moved so that the same work costs less.
+    /// Whether pods are moved so that they cost less.
     #[serde(default)]
     pub consolidation_policy: ConsolidationPolicy,
-    /// How old the newest pod of a node must be before its work is moved: a duration such as `5m`, or `Never`.
+    /// The minimum age of a node's newest pod before the node's pods are moved: a duration such as `5m`, or `Never`.
     #[serde(default = "five_minutes")]
     pub consolidate_after: ExpiryText,
-    /// Within which time a move must have earned back what it costs: work that is lost and done again, the time that pods take to
-    /// start, and what is paid for old and new nodes at once.
+    /// The time within which a move must earn back its cost: work that is lost and repeated, the start time of pods, and the time
+    /// during which both old and new nodes are paid.
     #[serde(default = "one_hour")]
     pub payback_within: DurationText,
-    /// How many nodes may be disrupted at a time; the most restrictive that is in force counts. Without any, a tenth of the pool's nodes,
-    /// for every reason but `Empty`.
+    /// How many nodes may be disrupted at a time. The most restrictive budget in force counts. The default is a tenth of the
+    /// pool's nodes, for all reasons except `Empty`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub budgets: Vec<DisruptionBudget>,
-    /// Which conditions of its nodes are borne for how long before a node is replaced; an empty list for all conditions, for ever. Budgets do not
-    /// bound it; while more than a fifth of the pool's nodes are sick at a time, none is replaced.
+    /// Replaces a node that has had one of these conditions for too long. An empty list turns repair off. Budgets do not apply.
+    /// If more than a fifth of the pool's nodes are unhealthy at a time, none is replaced.
     #[serde(default = "lost_nodes")]
     #[schemars(length(max = 30))]
     pub repair: Vec<RepairRule>,
@@ -44,33 +44,33 @@ impl Default for Disruption {
     }
 }
 
-/// A kubelet that says nothing, or that it is not well, may come back; half an hour is what the node repair of other autoscalers gives it.
+/// A kubelet that does not respond or is not healthy may recover. Half an hour is the delay of other autoscalers' node repair.
 fn lost_nodes() -> Vec<RepairRule> {
     let rule = |status| RepairRule { condition: "Ready".to_owned(), status, after: "30m".into() };
     vec![rule(NodeConditionStatus::False), rule(NodeConditionStatus::Unknown)]
 }
 
-/// A node with this condition is replaced after a time.
+/// Replaces a node that has had this condition for too long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RepairRule {
-    /// The type of a node's condition, such as `Ready` or one that a node problem detector reports.
+    /// The type of the node condition, such as `Ready` or one that a node problem detector reports.
     #[schemars(length(min = 1, max = 316))]
     pub condition: String,
-    /// The status that is a problem.
+    /// The unhealthy status.
     pub status: NodeConditionStatus,
-    /// For how long it is borne.
+    /// How long a node may have this status before it is replaced.
     pub after: DurationText,
 }
 
-/// The status of a node's condition.
+/// The status of a node condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum NodeConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// Nobody has said for too long.
+    /// The status was not reported for too long.
     Unknown,
 }
 
@@ -82,26 +82,26 @@ fn one_hour() -> DurationText {
     "1h".into()
 }
 
-/// Whether work is moved so that the same work costs less.
+/// Whether pods are moved so that they cost less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ConsolidationPolicy {
-    /// Nodes go when they have no work; work is not moved.
+    /// Only empty nodes are terminated; pods are not moved.
     #[default]
     WhenEmpty,
-    /// Work is moved where that pays.
+    /// Pods are moved if that saves enough.
     WhenEmptyOrUnderutilized,
 }
 
-/// Why a node is disrupted.
+/// The reason for disrupting a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum DisruptionReason {
-    /// It has no work.
+    /// The node has no pods.
     Empty,
-    /// Its work costs less elsewhere.
+    /// The node's pods cost less elsewhere.
     Underutilized,
-    /// It is not what its pool says any more.
+    /// The node no longer matches its pool.
     Drifted,
-    /// It is older than its pool allows.
+    /// The node is older than its pool allows.
     Expired,
 }
 
@@ -118,19 +118,20 @@ pub struct DisruptionBudget {
     /// A number of nodes, or a percentage of the pool's nodes (rounded up): `"5"`, `"10%"`, `"0"` for none.
     #[schemars(regex(pattern = r"^([0-9]{1,9}|[0-9]{1,2}%|100%)$"))]
     pub nodes: String,
-    /// For which reasons; all if there are none.
+    /// The reasons that the budget applies to; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub reasons: Vec<DisruptionReason>,
-    /// When it is in force, as a cron expression of five fields or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; always without.
+    /// When the budget is in force: a cron expression of five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+    /// If absent, always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub schedule: Option<String>,
-    /// The time zone of the schedule, such as `Europe/Berlin`; UTC without.
+    /// The time zone of the schedule, such as `Europe/Berlin`. The default is UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub time_zone: Option<String>,
-    /// For how long it is in force from each time of the schedule on.
+    /// How long the budget is in force after each time of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<DurationText>,
 }

@@ -1,4 +1,4 @@
-//! Durations as the API writes them: `90s`, `5m`, `1h30m`, and `Never` for fields that allow it.
+//! Durations in the API: `90s`, `5m`, `1h30m`, and `Never` for fields that allow it.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -7,14 +7,14 @@ use jiff::SignedDuration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// What [`DurationText`] looks like. At most nine digits a part, so that no sum overflows.
+/// The pattern of [`DurationText`]. At most nine digits for each part, so that no sum overflows.
 const PATTERN: &str = "^([0-9]{1,9}(ms|s|m|h))+$";
-/// What [`ExpiryText`] looks like.
+/// The pattern of [`ExpiryText`].
 const PATTERN_OR_NEVER: &str = "^(([0-9]{1,9}(ms|s|m|h))+|Never)$";
-/// Longer texts are no durations anybody means.
+/// Longer texts are no meaningful durations.
 const MAX_LENGTH: usize = 40;
 
-/// Why a text is no duration.
+/// The error for a text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a duration; write whole numbers with h, m, s or ms, such as `90s`, `5m` or `1h30m`")]
 pub struct DurationError {
@@ -37,7 +37,7 @@ pub fn parse_duration(text: &str) -> Result<SignedDuration, DurationError> {
         }
         let (number, unit) = rest.split_at(digits);
         let number: i64 = number.parse().map_err(|_| error())?;
-        // `ms` before `m`: the longer unit wins, as in the pattern.
+        // `ms` before `m`, as in the pattern.
         let (unit, part) = [
             ("ms", SignedDuration::from_millis(number)),
             ("s", SignedDuration::from_secs(number)),
@@ -53,8 +53,8 @@ pub fn parse_duration(text: &str) -> Result<SignedDuration, DurationError> {
     Ok(total)
 }
 
-/// Writes a duration as the API does, in whole milliseconds: `1h30m`, `90s` becomes `1m30s`, zero is `0s`. Negative
-/// durations become `0s`: the API has none.
+/// Formats a duration in whole milliseconds: `1h30m`; `90s` becomes `1m30s`, zero is `0s`. Negative durations become `0s`,
+/// because the API has none.
 pub fn format_duration(duration: SignedDuration) -> String {
     let millis = duration.as_millis().max(0);
     let parts = [
@@ -73,14 +73,14 @@ pub fn format_duration(duration: SignedDuration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-/// A duration as text: `90s`, `5m`, `1h30m`. Kept as it was written, so that a bad one can be reported by the object it
-/// is in instead of making that object unreadable.
+/// A duration as text: `90s`, `5m`, `1h30m`. It is kept as written, so that an invalid one is reported as a problem of its object
+/// and does not make the object unreadable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DurationText(pub String);
 
 impl DurationText {
-    /// Its length.
+    /// The parsed duration.
     pub fn parse(&self) -> Result<SignedDuration, DurationError> {
         parse_duration(&self.0)
     }
@@ -116,12 +116,12 @@ impl JsonSchema for DurationText {
     }
 }
 
-/// After how long, if ever.
+/// A duration, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// After this long.
+    /// After this time.
     After(SignedDuration),
-    /// Not at all.
+    /// Never.
     Never,
 }
 
@@ -131,10 +131,10 @@ pub enum Expiry {
 pub struct ExpiryText(pub String);
 
 impl ExpiryText {
-    /// The word for "not at all".
+    /// The text for never.
     pub const NEVER: &'static str = "Never";
 
-    /// After how long, if ever.
+    /// The parsed value.
     pub fn parse(&self) -> Result<Expiry, DurationError> {
         if self.0 == Self::NEVER { Ok(Expiry::Never) } else { parse_duration(&self.0).map(Expiry::After) }
     }

@@ -12,7 +12,7 @@ use crate::amount::Amount;
 use crate::common::{Deadlines, conditions_schema, time_schema};
 use crate::node_pool::ReadinessGate;
 
-/// One node wanted. Written by Poolwright before anything is bought, and never changed afterwards.
+/// The stored intent to have one node. Poolwright creates it before it buys the node, and never changes its spec.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "poolwright.dev",
@@ -55,39 +55,39 @@ use crate::node_pool::ReadinessGate;
         .message("the spec of a NodeClaim cannot change; delete the NodeClaim, and Poolwright plans anew")
 )]
 pub struct NodeClaimSpec {
-    /// What to launch the node with.
+    /// The node class to launch the node with.
     pub node_class_ref: NodeClassRef,
-    /// What to order: the planned offering first, then those to take when it is out of stock, best first.
+    /// The offerings to try: the planned one first, then the alternatives for a stock-out, best first.
     #[schemars(length(min = 1, max = 60))]
     pub offerings: Vec<ClaimOffering>,
-    /// Labels the node gets from the pool's template.
+    /// Labels of the node from the pool's template.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations the node gets from the pool's template.
+    /// Annotations of the node from the pool's template.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Taints the node keeps.
+    /// Permanent taints of the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub taints: Vec<Taint>,
-    /// Taints the node has at first and somebody else lifts.
+    /// Taints of the new node that another component removes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub startup_taints: Vec<Taint>,
-    /// Conditions that the node must have as true before it opens to pods.
+    /// Conditions that must be true before the node opens to pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub readiness_gates: Vec<ReadinessGate>,
-    /// The pods it was planned for, as `namespace/name`.
+    /// The planned pods, as `namespace/name`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), inner(length(max = 317), regex(pattern = "^[^/]+/[^/]+$")))]
     pub pods: Vec<String>,
-    /// How long each stage of its start may take.
+    /// How long each stage of the node's start may take.
     #[serde(default)]
     pub deadlines: Deadlines,
 }
 
-/// One thing to order, and what its node will advertise.
+/// An offering, and the resources that its node will advertise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimOffering {
@@ -99,15 +99,15 @@ pub struct ClaimOffering {
     pub zone: String,
     /// Capacity type.
     pub capacity_type: CapacityType,
-    /// Its price when planned, a decimal number of US dollars per hour; absent when it is unknown and the pool allows that.
+    /// The planned price in US dollars per hour, as a decimal. Absent if it is unknown and the pool allows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40), regex(pattern = r"^[0-9]+(\.[0-9]+)?$"))]
     pub usd_per_hour: Option<String>,
-    /// What the node must advertise as allocatable, exactly.
+    /// The allocatable resources that the node must advertise, exactly.
     pub allocatable: BTreeMap<String, Amount>,
 }
 
-/// What names an offering.
+/// The identity of an offering.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferingRef {
@@ -119,59 +119,59 @@ pub struct OfferingRef {
     pub capacity_type: CapacityType,
 }
 
-/// What a node costs, and who says so.
+/// The price of a node, with its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimPrice {
-    /// A decimal number of US dollars per hour.
+    /// US dollars per hour, as a decimal.
     pub usd_per_hour: String,
-    /// Who said so.
+    /// The source of the price.
     pub source: String,
-    /// The day it was true, as `2026-10-01`; absent where the source does not say.
+    /// The date of the price, such as `2026-10-01`. Absent if the source does not give one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
 }
 
-/// What its cloud has said of an instance: that it takes it back, or that something else is about to happen to it. Later notices are
-/// merged into it: the earliest deadline and the most certain kind stay.
+/// The cloud's notice that it takes back an instance, or that another event is imminent. Later notices are merged into it: the
+/// earliest deadline and the most certain kind are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Interruption {
-    /// What happens to it.
+    /// The kind of the interruption.
     pub kind: InterruptionKind,
-    /// When the cloud said so first.
+    /// When the cloud first gave notice.
     #[schemars(schema_with = "time_schema")]
     pub noticed: Time,
-    /// When it happens; absent where the cloud does not say.
+    /// When the interruption happens. Absent if the cloud does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub deadline: Option<Time>,
-    /// What the cloud says, in a sentence.
+    /// The cloud's message.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub message: String,
 }
 
-/// What was bought for a claim, and how far it is.
+/// The instance of a claim and its progress.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeClaimStatus {
     /// The cloud's id of the instance, equal to `spec.providerID` of its node.
     #[serde(default, rename = "providerID", skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// The name of its node.
+    /// The name of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
-    /// What was really ordered: one of the spec's offerings.
+    /// The offering that was launched: one of those in the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offering: Option<OfferingRef>,
-    /// What that costs; absent when the price is unknown.
+    /// The price of that offering. Absent if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<ClaimPrice>,
-    /// What the node promises to advertise.
+    /// The allocatable resources that the node promises.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, Amount>,
-    /// What its cloud has said of the instance: that it takes it back, for instance. Absent as long as it has said nothing.
+    /// The cloud's notice of an interruption. Absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interruption: Option<Interruption>,
     /// Launched, Registered, Initialized, Empty, Drifted, Unhealthy, Interrupted, Disrupting, Drained, VolumesDetached, InstanceTerminating.

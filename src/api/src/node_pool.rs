@@ -1,4 +1,4 @@
-//! NodePool: the nodes that Poolwright may buy, the limits, and the labels and taints of its nodes.
+//! NodePool: the nodes that Poolwright may buy, their limits, labels and taints.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::common::{Deadlines, conditions_schema};
 use crate::disruption::Disruption;
 use crate::duration::{DurationText, ExpiryText};
 
-/// What may be bought, how much of it, and how its nodes look.
+/// The nodes that Poolwright may buy, how many, and their labels and taints.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "poolwright.dev",
@@ -47,17 +47,17 @@ use crate::duration::{DurationText, ExpiryText};
         .message("a pool cannot become static, nor cease to be, for that would change what its nodes are for: make a new NodePool")
 )]
 pub struct NodePoolSpec {
-    /// How its nodes look and which offerings they may be.
+    /// The labels, taints and offerings of the pool's nodes.
     pub template: NodeTemplate,
-    /// Pods go to the pool with the highest weight that can hold them.
+    /// Pods go to the pool with the highest weight whose nodes fit them.
     #[serde(default)]
     #[schemars(range(min = 0, max = 100))]
     pub weight: i32,
-    /// Ceilings over all nodes of the pool, those on their way included: any resource (`cpu`, `memory`,
-    /// `nvidia.com/gpu`), `nodes`, and `usdPerHour` (a decimal number in quotes).
+    /// Limits over all nodes of the pool, including those that are starting: any resource (`cpu`, `memory`, `nvidia.com/gpu`),
+    /// `nodes`, and `usdPerHour` (a decimal number in quotes).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    // Before Kubernetes 1.36 the API server takes such a value for one of 3 MiB when it reckons what a rule may cost: rules that
-    // read values read little, and there are few.
+    // Before Kubernetes 1.36, the API server estimates the cost of a rule as if such a value had 3 MiB. So rules that read values
+    // read little, and there are few.
     #[schemars(extend("maxProperties" = 15))]
     #[x_kube(
         validation = Rule::new("self.all(k, isQuantity(string(self[k])))")
@@ -70,28 +70,29 @@ pub struct NodePoolSpec {
             .message("the limit usdPerHour must be a plain decimal number of US dollars per hour, such as \"40\" or \"12.50\"")
     )]
     pub limits: BTreeMap<String, Amount>,
-    /// A static pool: it has so many nodes, whatever waits, of the cheapest offering that meets the requirements, and no others.
+    /// Makes the pool static: it keeps exactly this many nodes of the cheapest offering that meets the requirements, regardless
+    /// of pending pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1000))]
     pub replicas: Option<i32>,
-    /// Room that is kept free on nodes of the pool for work that may come, always or by a schedule. Pods use it at once; it is made
-    /// anew behind them.
+    /// Capacity that is kept free on nodes of the pool for future pods, always or by a schedule. Pods may use it at once; then it
+    /// is restored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub buffer: Vec<BufferUnits>,
-    /// When nodes without work go.
+    /// When empty nodes are terminated.
     #[serde(default)]
     pub scale_to_zero: ScaleToZero,
-    /// Which nodes with work are replaced or emptied, and how many at a time.
+    /// Which nodes with pods are replaced or emptied, and how many at a time.
     #[serde(default)]
     pub disruption: Disruption,
-    /// Instance types that may be bought although their price is unknown. All others with an unknown price are not.
+    /// Instance types that may be bought although their price is unknown. Other types without a known price are never bought.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 100)))]
     pub allow_unknown_prices: Vec<String>,
 }
 
-/// So many spare units of one shape.
+/// Units of free capacity of one shape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -101,10 +102,10 @@ pub struct NodePoolSpec {
         .message("the timeZone of a buffer is that of its schedule: write one, or remove it")
 )]
 pub struct BufferUnits {
-    /// How many.
+    /// The number of units.
     #[schemars(range(min = 1, max = 100))]
     pub units: i32,
-    /// What one unit takes of a node, as a pod requests it: `nvidia.com/gpu: 1`, `cpu: 4`.
+    /// The requests of one unit, like those of a pod: `nvidia.com/gpu: 1`, `cpu: 4`.
     #[schemars(extend("minProperties" = 1, "maxProperties" = 15))]
     #[x_kube(
         validation = Rule::new("self.all(k, isQuantity(string(self[k])))")
@@ -113,20 +114,21 @@ pub struct BufferUnits {
             .message("requests must not be negative")
     )]
     pub requests: BTreeMap<String, Amount>,
-    /// When it is kept, as a cron expression of five fields or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; always without.
+    /// When the capacity is kept: a cron expression of five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. If
+    /// absent, always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub schedule: Option<String>,
-    /// The time zone of the schedule, such as `Europe/Berlin`; UTC without.
+    /// The time zone of the schedule, such as `Europe/Berlin`. The default is UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub time_zone: Option<String>,
-    /// For how long it is kept from each time of the schedule on.
+    /// How long the capacity is kept after each time of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<DurationText>,
 }
 
-/// A condition of nodes that must be true.
+/// A node condition that must be true.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessGate {
@@ -135,22 +137,22 @@ pub struct ReadinessGate {
     pub condition_type: String,
 }
 
-/// How nodes of a pool look and which offerings they may be.
+/// The template of the pool's nodes, and their offerings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeTemplate {
     /// Labels and annotations of the nodes.
     #[serde(default, skip_serializing_if = "NodeTemplateMetadata::is_empty")]
     pub metadata: NodeTemplateMetadata,
-    /// Taints, requirements and what to launch with.
+    /// Taints, requirements and the node class.
     pub spec: NodeTemplateSpec,
 }
 
-/// Labels and annotations of the nodes of a pool.
+/// Labels and annotations of the pool's nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeTemplateMetadata {
-    /// Labels the nodes get. What an offering decides (zone, instance type, GPU model, ...) is chosen with requirements
+    /// Labels of the nodes. To choose zone, instance type, GPU model and other properties of an offering, use requirements
     /// instead.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend(
@@ -176,7 +178,7 @@ pub struct NodeTemplateMetadata {
                   digits, `-`, `_` and `.`")
     )]
     pub labels: BTreeMap<String, String>,
-    /// Annotations the nodes get.
+    /// Annotations of the nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend(
         "maxProperties" = 100,
@@ -196,13 +198,13 @@ pub struct NodeTemplateMetadata {
 }
 
 impl NodeTemplateMetadata {
-    /// Whether it says nothing.
+    /// Whether it has no labels and no annotations.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.annotations.is_empty()
     }
 }
 
-/// Taints and requirements of the nodes of a pool, and what to launch them with.
+/// Taints and requirements of the pool's nodes, and their node class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -213,7 +215,7 @@ impl NodeTemplateMetadata {
     .message("a taint cannot be in both taints and startupTaints: a node has each key and effect once")
 )]
 pub struct NodeTemplateSpec {
-    /// Taints the nodes keep; pods must tolerate them.
+    /// Permanent taints of the nodes; pods must tolerate them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     #[x_kube(
@@ -223,8 +225,8 @@ pub struct NodeTemplateSpec {
             .message("taints under poolwright.dev/ are Poolwright's own and cannot be set")
     )]
     pub taints: Vec<Taint>,
-    /// Taints the nodes have at first and somebody else (a driver installer, a network plugin) lifts. Pods need not
-    /// tolerate them; the node opens to pods when they are gone.
+    /// Taints of new nodes that another component removes, such as a driver installer or a network plugin. Pods need not tolerate
+    /// them; the node opens to pods when they are gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     #[x_kube(
@@ -234,12 +236,12 @@ pub struct NodeTemplateSpec {
             .message("startupTaints under poolwright.dev/ are Poolwright's own and cannot be set")
     )]
     pub startup_taints: Vec<Taint>,
-    /// Conditions that a new node must have as true before it opens to pods: those that a driver installer, a GPU validator or a
-    /// network plugin reports.
+    /// Conditions that must be true before a new node opens to pods, as reported by a driver installer, a GPU validator or a
+    /// network plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub readiness_gates: Vec<ReadinessGate>,
-    /// Which offerings may be bought; all must hold.
+    /// Requirements on offerings and nodes; all must be met.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     #[x_kube(
@@ -247,7 +249,7 @@ pub struct NodeTemplateSpec {
             .message("requirements must be unique by key and operator; write the values of both in one")
     )]
     pub requirements: Vec<Requirement>,
-    /// What to launch the nodes with. Group and kind cannot change: make a new pool instead.
+    /// The node class to launch the nodes with. Group and kind cannot change; create a new pool instead.
     #[x_kube(
         validation = Rule::new("self.group == oldSelf.group")
             .message("nodeClassRef.group cannot change; make a new NodePool for another kind of node class"),
@@ -258,7 +260,7 @@ pub struct NodeTemplateSpec {
     /// How long each stage of a node's start may take.
     #[serde(default)]
     pub deadlines: Deadlines,
-    /// How old a node may get before it is replaced: a duration such as `720h`, or `Never`.
+    /// The maximum age of a node before it is replaced: a duration such as `720h`, or `Never`.
     #[serde(default = "never")]
     pub expire_after: ExpiryText,
 }
@@ -267,24 +269,24 @@ fn never() -> ExpiryText {
     ExpiryText::NEVER.into()
 }
 
-/// What the value of a label must satisfy.
+/// The operator of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Operator {
-    /// One of the values.
+    /// The label has one of the values.
     In,
-    /// Absent, or none of the values.
+    /// The label is absent, or has none of the values.
     NotIn,
-    /// Present.
+    /// The label is present.
     Exists,
-    /// Absent.
+    /// The label is absent.
     DoesNotExist,
-    /// Greater than the value.
+    /// The label is greater than the value.
     Gt,
-    /// Less than the value.
+    /// The label is less than the value.
     Lt,
-    /// Greater than the value, or equal.
+    /// The label is greater than or equal to the value.
     Gte,
-    /// Less than the value, or equal.
+    /// The label is less than or equal to the value.
     Lte,
 }
 
@@ -309,7 +311,7 @@ pub enum Operator {
         .message("a requirement cannot be on kubernetes.io/hostname or poolwright.dev/nodepool: no offering decides them")
 )]
 pub struct Requirement {
-    /// The label's key: `node.kubernetes.io/instance-type`, `poolwright.dev/gpu-model`, ...
+    /// The key of the label: `node.kubernetes.io/instance-type`, `poolwright.dev/gpu-model`, ...
     #[schemars(
         length(min = 1, max = 316),
         regex(
@@ -317,7 +319,7 @@ pub struct Requirement {
         )
     )]
     pub key: String,
-    /// What its value must satisfy.
+    /// The operator.
     pub operator: Operator,
     /// Values: one or more for In and NotIn, none for Exists and DoesNotExist, one number for Gt, Lt, Gte and Lte.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -328,11 +330,11 @@ pub struct Requirement {
     pub values: Vec<String>,
 }
 
-/// When nodes without work go.
+/// When empty nodes are terminated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleToZero {
-    /// How long a node stays without work: a duration such as `5m`, or `Never`.
+    /// How long a node stays empty before it is terminated: a duration such as `5m`, or `Never`.
     #[serde(default = "five_minutes")]
     pub after: ExpiryText,
 }
@@ -347,25 +349,25 @@ fn five_minutes() -> ExpiryText {
     "5m".into()
 }
 
-/// What a pool has, and whether it is healthy.
+/// The nodes of a pool, and its health.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodePoolStatus {
-    /// Nodes, those on their way included.
+    /// The number of nodes, including those that are starting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<i64>,
-    /// What those nodes hold together.
+    /// The total resources of these nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resources: BTreeMap<String, Amount>,
-    /// What those nodes cost together, as a decimal number; a trailing `+` says that the price of some is unknown.
+    /// The total price of these nodes per hour, as a decimal. A trailing `+` means that some prices are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_per_hour: Option<String>,
-    /// What those nodes were to cost by the plans that bought them: the planned price of each, and nothing for one that was
-    /// bought because pods lost the place that an earlier plan gave them. What `usdPerHour` is above it is what the plans
-    /// did not foresee.
+    /// The total planned price of these nodes: for each, the price in the plan that bought it. A node that was bought because
+    /// pods lost the place of an earlier plan counts as zero. The difference to `usdPerHour` is the cost that the plans did not
+    /// foresee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_usd_per_hour: Option<String>,
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Ready, ValidationSucceeded, NodeClassReady, LimitReached.

@@ -1,13 +1,13 @@
 //! A problem in one field of an object.
 
-/// What is wrong at one place of an object. Whoever knows the object's name adds it.
+/// A problem at one place of an object. The caller adds the object's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldProblem {
-    /// Where in the object: `spec.template.spec.weight`. Empty for the object as a whole.
+    /// The path in the object, such as `spec.template.spec.weight`. Empty for the whole object.
     pub path: String,
-    /// What is wrong.
+    /// The cause.
     pub cause: String,
-    /// What to do about it.
+    /// The remedy.
     pub next_step: String,
 }
 
@@ -27,7 +27,7 @@ impl FieldProblem {
     }
 }
 
-/// A map key as a part of a path: `.cpu`, or `["nvidia.com/gpu"]` where a dot would mislead.
+/// A map key as a part of a path: `.cpu`, or `["nvidia.com/gpu"]` if the key contains a dot.
 pub fn key_segment(key: &str) -> String {
     let plain =
         !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));

@@ -1,8 +1,7 @@
-//! Reading an object from JSON without overlooking anything: an unknown field is a problem with a path, not a silence.
+//! Reads an object from JSON and reports unknown fields as problems.
 //!
-//! Kubernetes types in Rust ignore fields they do not know, and a misspelt `resources` would plan a pod without a GPU.
-//! Every struct tells its deserializer which fields it has, so this one notes those that nobody asked for, and offers
-//! the nearest name.
+//! Kubernetes types in Rust ignore unknown fields, so a misspelt `resources` would plan a pod without a GPU. Every struct tells
+//! its deserializer its fields. This one notes all other fields, and suggests the nearest known name.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,10 +13,10 @@ use serde_json::{Map, Value};
 
 use crate::problem::{FieldProblem, key_segment};
 
-/// A name this similar to a known one was probably meant to be it; from 0 (nothing in common) to 1 (equal).
+/// The similarity above which a known name is suggested, from 0 (nothing in common) to 1 (equal).
 const SIMILAR: f64 = 0.75;
 
-/// Reads a `T`, or says everything that is wrong: every unknown field, and the first value of a wrong type.
+/// Reads a `T`, or returns all problems: every unknown field, and the first value of a wrong type.
 pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Vec<FieldProblem>> {
     let sink = RefCell::new(Vec::new());
     let tracked = Tracked { value, path: String::new(), sink: &sink };
@@ -34,14 +33,14 @@ pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Vec<FieldP
     }
 }
 
-/// A value, where it is, and where to note unknown fields.
+/// A value, its path, and the list of unknown fields.
 struct Tracked<'de, 'a> {
     value: &'de Value,
     path: String,
     sink: &'a RefCell<Vec<FieldProblem>>,
 }
 
-/// What a value of a wrong type is, and where.
+/// A value of a wrong type, and its path.
 #[derive(Debug)]
 struct ReadError {
     path: Option<String>,
@@ -70,7 +69,7 @@ impl de::Error for ReadError {
 }
 
 impl<'de> Tracked<'de, '_> {
-    /// Reads a map; `fields` are those a struct knows, `None` for maps with free keys.
+    /// Reads a map. `fields` are the fields of a struct, `None` for maps with free keys.
     fn map<V: Visitor<'de>>(
         self,
         map: &'de Map<String, Value>,
@@ -172,10 +171,10 @@ impl<'de> MapAccess<'de> for Entries<'de, '_> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ReadError> {
         self.next = self.left.next();
         let Some((key, value)) = self.next else { return Ok(None) };
-        // Custom resources read these two apart from their fields.
+        // Custom resources read these two separately from their fields.
         let says_its_kind = self.parent.path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind");
         let known = says_its_kind || self.fields.is_none_or(|fields| fields.contains(&key.as_str()));
-        // A null says nothing, whatever its name.
+        // A null counts as absent.
         if !known && !value.is_null() {
             let hint = nearest(key, self.fields.unwrap_or_default());
             self.parent.sink.borrow_mut().push(FieldProblem::new(

@@ -152,7 +152,7 @@ impl Scale {
                 if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
                     return None;
                 }
-                // An exponent beyond this range is as good as any other out of range.
+                // An exponent beyond this range is out of range anyway.
                 let size: i64 = digits.parse().unwrap_or(i64::MAX).min(1_000_000);
                 Self::Ten(if exponent.starts_with('-') { -size } else { size })
             }
@@ -167,7 +167,7 @@ fn scaled(digits: &str, power: i64, shift: u32) -> Option<i128> {
         let factor = 10i128.checked_pow(u32::try_from(power).ok()?)?;
         return mantissa.checked_mul(factor)?.checked_mul(1i128 << shift);
     }
-    // A long fraction: what lies beyond all powers of two here (60 bits) and one billionth can only round up.
+    // In a long fraction, digits beyond all powers of two here (60 bits) and one billionth can only round up.
     let keep = usize::try_from((digits.len() as i64 + power + 20).max(0)).ok()?.min(digits.len());
     let (head, tail) = digits.split_at(keep);
     let lost = tail.bytes().any(|digit| digit != b'0');

@@ -44,12 +44,12 @@ pub fn read_csv(sources: &[(&str, &str)]) -> Result<Catalogue, CsvProblems> {
     Ok(Catalogue::new(origin, read.types, read.offerings))
 }
 
-/// What has been read so far.
+/// The content read so far.
 #[derive(Default)]
 struct Read<'a> {
     types: Vec<InstanceType>,
     offerings: Vec<Offering>,
-    /// Those of `offerings`.
+    /// The ids of `offerings`.
     ids: BTreeSet<OfferingId>,
     problems: Vec<CsvProblem>,
     /// The first row of each type.

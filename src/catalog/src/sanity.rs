@@ -1,8 +1,7 @@
-//! Sanity rules: a price that cannot be right is put in quarantine, with the reason, and counts as unknown from then on.
+//! Sanity rules. A price that cannot be right is quarantined with the reason, and counts as unknown from then on.
 //!
-//! A wrong price that is too low would be bought first, so the rules err towards quarantine; a pool that knows better can
-//! allow the offering by name. One rule per file. Two look at one price ([`admit`]), two compare prices
-//! ([`quarantine`]).
+//! A price that is too low by mistake would be bought first, so the rules prefer quarantine. A pool can still allow the offering
+//! by name. Each rule has one file. Two rules check one price ([`admit`]), two compare prices ([`quarantine`]).
 
 mod currency;
 mod positive;
@@ -16,18 +15,18 @@ use crate::money::UsdPerHour;
 use crate::offering::Offering;
 use crate::price::{Price, PriceSource, Quote};
 
-/// A price as a source states it, before any rule has looked at it.
+/// A price in a source, before the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a> {
-    /// As written.
+    /// The text in the source.
     pub text: &'a str,
-    /// The amount `text` stands for, if the currency is US dollars.
+    /// The amount of `text`, if the currency is US dollars.
     pub amount: UsdPerHour,
-    /// The currency the source states; empty where it states none.
+    /// The currency in the source; may be empty.
     pub currency: &'a str,
 }
 
-/// The price behind a claim, as far as the rules that look at one price alone allow it.
+/// The price, or unknown if a rule about single prices rejects it.
 pub fn admit(claim: Claim<'_>, source: PriceSource, as_of: Option<Date>) -> Price {
     match currency::check(claim).or_else(|| positive::check(claim)) {
         Some(reason) => Price::Unknown(reason),
@@ -35,10 +34,9 @@ pub fn admit(claim: Claim<'_>, source: PriceSource, as_of: Option<Date>) -> Pric
     }
 }
 
-/// Puts in quarantine each price that the prices beside it contradict. Offerings of types that are not among `types` are
-/// left as they are.
+/// Quarantines each price that contradicts other prices. Offerings of types that are not in `types` stay as they are.
 ///
-/// Size siblings are compared first: an on-demand price that is itself in quarantine says nothing about a spot price.
+/// Size siblings are compared first, so that a quarantined on-demand price is not compared with a spot price.
 pub fn quarantine(types: &[InstanceType], offerings: &mut [Offering]) {
     for rule in [siblings::check, spot::check] {
         for (at, reason) in rule(types, offerings) {

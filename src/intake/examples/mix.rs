@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 const SEED: u64 = 42;
 const ZONES: [&str; 4] = ["zone-1", "zone-2", "zone-3", "zone-4"];
 
-/// Numbers that are the same on every machine (SplitMix64).
+/// Pseudo-random numbers that are the same on every machine (SplitMix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -117,7 +117,7 @@ fn catalogue() -> Catalogue {
     Catalogue::new(CatalogueOrigin { source: "made up".into(), as_of: None }, types, offerings)
 }
 
-/// Stops the solver at a time.
+/// Stops the solver at this time.
 struct Until(Instant);
 
 impl StopSignal for Until {
@@ -126,14 +126,14 @@ impl StopSignal for Until {
     }
 }
 
-/// Peak resident memory of this process, as Linux counts it.
+/// Peak resident memory of this process in MiB, from Linux.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|text| text.trim().split(' ').next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-/// What this process has used of processors so far, in seconds, as Linux counts it: in hundredths.
+/// The CPU time of this process so far in seconds, from Linux, in hundredths.
 fn processor_time() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -191,7 +191,7 @@ fn main() {
             snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
         }
         let read = began.elapsed();
-        // What a user would wait for ten thousand pods at ten thousand a second, the rest of the work taken off.
+        // The allowed solving time: 25 µs for each pod.
         let solving = Duration::from_micros(count as u64 * 25);
         let options = PlanOptions { baselines: false, ..PlanOptions::default() };
         let mut until = Until(Instant::now() + solving);
@@ -199,7 +199,7 @@ fn main() {
         let all = began.elapsed();
         let used = processor_time() - used;
         assert_eq!(plan_of.refused, Vec::<String>::new(), "the plan passes the checks");
-        // Out of the time that is measured.
+        // Not part of the measured time.
         let baselines = PlanOptions::default();
         let mut now = Until(Instant::now());
         let naive = plan(&snapshot, jiff::Timestamp::UNIX_EPOCH, &baselines, &mut now).baselines.first_fit;

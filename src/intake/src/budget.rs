@@ -44,7 +44,7 @@ pub(crate) fn convert_budget(
         let cause = "a budget has minAvailable or maxUnavailable, not both";
         return Err(FieldProblem::new("spec", cause, "remove one of them"));
     }
-    // What the controller said of an older spec is no news of this one.
+    // A status of an older spec does not count.
     let status = from.status.as_ref().filter(|status| status.observed_generation == from.metadata.generation);
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let failed = |one: &&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {

@@ -16,7 +16,7 @@ use crate::convert::{allocatable_amounts, amounts, core_deadlines, deadlines, is
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod::uid_of;
 
-/// The longest text of a cloud that a claim keeps.
+/// The maximum length of a cloud's message in a claim.
 const MESSAGE_BYTES: usize = 512;
 
 /// Converts a NodeClaim to core's model.

@@ -192,7 +192,7 @@ impl Commitments {
     }
 
     /// The offerings of these catalogues that each commitment covers, and all problems. An entry with a problem covers fewer or
-    /// none. No offering is ever in two entries, and a type that nobody sells does not affect the others.
+    /// none. No offering is in two entries. An instance type that is not for sale does not affect the others.
     pub fn resolve(&self, catalogues: &[&Catalogue]) -> (Vec<Commitment>, Vec<String>) {
         let mut problems = Vec::new();
         let mut taken: BTreeMap<OfferingId, &str> = BTreeMap::new();
@@ -213,7 +213,7 @@ impl Commitments {
                     taken.extend(terms.rates.keys().map(|id| (id.clone(), entry.name.as_str())));
                     all.push(terms);
                 }
-                // Whatever it names is not sold: that was said.
+                // The missing type was reported already.
                 Err(_) if !unsold.is_empty() && entry.says().is_ok() => {}
                 Err(problem) => problems.push(self.about(at, entry, &problem)),
             }
@@ -223,7 +223,7 @@ impl Commitments {
 }
 
 impl Entry {
-    /// How much it is, and what a node uses of it.
+    /// The amount, and a node's use of it.
     fn says(&self) -> Result<(UsdPerHour, Use<'_>), String> {
         let left = self.usd_per_hour.read().map_err(|problem| format!("usdPerHour: {problem}"))?;
         match (&self.discount_percent, self.rates.is_empty()) {
@@ -255,7 +255,7 @@ impl Entry {
         }
     }
 
-    /// Which of its types nobody sells.
+    /// The instance types that no catalogue sells.
     fn unsold(&self, catalogues: &[&Catalogue]) -> Vec<String> {
         let named = self
             .rates
@@ -291,7 +291,7 @@ impl Entry {
                     None => continue,
                 },
             };
-            // What is given away uses nothing of it.
+            // A free node uses nothing of it.
             if rate.micros() > 0 {
                 rates.insert(offering.id.clone(), rate);
             }

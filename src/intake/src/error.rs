@@ -46,7 +46,7 @@ impl OfObject for FieldProblem {
     }
 }
 
-/// A text that is no quantity. Messages of quantities say themselves what to write.
+/// A text that is not a quantity. The error itself contains the remedy.
 pub(crate) fn quantity_problem(path: impl Into<String>, error: &QuantityError) -> FieldProblem {
     let text = error.to_string();
     let (cause, next_step) = text.split_once("; ").unwrap_or((&text, ""));

@@ -19,7 +19,7 @@ use crate::pod::{convert, key_of, uid_of};
 const JOBSET_EXCLUSIVE: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
 /// Annotation on LeaderWorkerSets: workers go where their leader is.
 const LWS_EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
-/// The most controllers of one part that Poolwright considers. Nobody starts more at once.
+/// The maximum number of controllers of one part. No real workload has more.
 const MOST_CONTROLLERS: u64 = 10_000;
 
 /// A JobSet.

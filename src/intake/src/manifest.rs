@@ -1,5 +1,5 @@
-//! Manifests: YAML or JSON, one document or many, objects or lists of them. All problems are collected, each with the
-//! object's name and the path in it; nothing is overlooked in silence.
+//! Manifests: YAML or JSON, one document or many, objects or lists of them. All problems are collected, each with the object's
+//! name and the path in it. Skipped objects are listed in the notes.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +20,10 @@ use crate::runtime_class::{RuntimeClasses, admit};
 use crate::workload::{self, Expansion};
 use crate::{budget, claim, daemonset, node, others, pod_groups, pool, services, volumes};
 
-/// A node class as it is written. Its cloud reads it.
+/// A node class as written. Its cloud reads it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeClassObject {
-    /// The file it was read from, for messages.
+    /// The file, for messages.
     pub file: String,
     /// Its kind and name.
     pub reference: NodeClassRef,
@@ -37,20 +37,20 @@ impl NodeClassObject {
         object_name(&self.reference.kind, None, Some(&self.reference.name))
     }
 
-    /// What is wrong with it, with its file and name.
+    /// A problem with the file and name of the node class.
     pub fn problem(&self, problem: FieldProblem) -> IntakeError {
         IntakeError { file: Some(self.file.clone()), ..problem.of(self.name()) }
     }
 }
 
-/// What the objects of one or more manifests come to.
+/// The content of one or more manifests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifest {
-    /// Pods, those of workloads included, in the order of the file.
+    /// Pods, including those of workloads, in the order of the file.
     pub pods: Vec<Pod>,
     /// NodePools.
     pub pools: Vec<Pool>,
-    /// Node classes of any cloud, as they are written.
+    /// Node classes of any cloud, as written.
     pub node_classes: Vec<NodeClassObject>,
     /// Nodes.
     pub nodes: Vec<Node>,
@@ -62,7 +62,7 @@ pub struct Manifest {
     pub claims: Vec<Claim>,
     /// PersistentVolumeClaims.
     pub volume_claims: Vec<VolumeClaim>,
-    /// PersistentVolumeClaims that controllers make for pods, where they are not there yet.
+    /// PersistentVolumeClaims that controllers will create for pods.
     pub made_claims: Vec<VolumeClaim>,
     /// PersistentVolumes.
     pub volumes: Vec<Volume>,
@@ -72,18 +72,18 @@ pub struct Manifest {
     pub node_drivers: Vec<NodeDrivers>,
     /// Services.
     pub services: Vec<Service>,
-    /// What made pods of the manifest, as far as it has a selector. Nothing more is expected of it.
+    /// Workloads of the manifest that have a selector. They are not expected to create more pods.
     pub workloads: Vec<Workload>,
     /// PodDisruptionBudgets.
     pub budgets: Vec<PodDisruptionBudget>,
     /// PodGroups.
     pub pod_groups: Vec<PodGroup>,
-    /// What was left out and why, in sentences.
+    /// A sentence for each skipped object, with the reason.
     pub notes: Vec<String>,
 }
 
 impl Manifest {
-    /// Adds what another manifest has.
+    /// Adds the content of another manifest.
     pub fn extend(&mut self, other: Self) {
         self.pods.extend(other.pods);
         self.pools.extend(other.pools);
@@ -104,7 +104,7 @@ impl Manifest {
         self.notes.extend(other.notes);
     }
 
-    /// Objects of one kind that share a name, as problems: the second of two would silently replace the first.
+    /// A problem for each two objects of one kind with the same name: the second would replace the first.
     pub fn duplicates(&self) -> Vec<IntakeError> {
         let pods = self.pods.iter().map(|pod| format!("Pod {}", pod.key));
         let pools = self.pools.iter().map(|pool| format!("NodePool {}", pool.name));
@@ -140,10 +140,10 @@ impl Manifest {
     }
 }
 
-/// The objects of a manifest as they are written, lists taken apart. `source` is the name of the file, for messages.
+/// The objects of a manifest as written, without lists. `source` is the name of the file, for messages.
 ///
 /// # Errors
-/// What is no object, or no YAML or JSON at all. Nothing is looked at inside of objects: [`parse`] does that.
+/// Text that is not YAML or JSON, and values that are not objects. The content of objects is checked only by [`parse`].
 pub fn objects(source: &str, text: &str) -> Result<Vec<Value>, Vec<IntakeError>> {
     let mut objects = Vec::new();
     let mut errors = Vec::new();
@@ -174,7 +174,7 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
             let owners: BTreeSet<String> =
                 objects.iter().filter_map(|object| owner_uid(&object.value)).collect();
             let mut shared = Shared { owners, runtime_classes: RuntimeClasses::new() };
-            // What other objects are admitted by comes first, wherever it stands.
+            // RuntimeClasses first, because the admission of other objects depends on them.
             let (classes, others): (Vec<_>, Vec<_>) =
                 objects.iter().partition(|object| object.kind == "RuntimeClass");
             for object in classes.into_iter().chain(others) {
@@ -195,14 +195,14 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
 
 /// The documents of a text; empty ones are skipped.
 pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
-    // JSON is YAML, but its own reader is many times faster, and large lists come as JSON.
+    // JSON is YAML, but a JSON parser is many times faster, and large lists are usually JSON.
     if text.trim_start().starts_with('{') {
         let stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
         if let Ok(documents) = stream.collect::<Result<Vec<_>, _>>() {
             return Ok(documents);
         }
     }
-    // The limits against maliciously nested aliases stay; those on plain size go, since a cluster has many pods.
+    // Keeps the limits against maliciously nested aliases, and lifts those on size, because a cluster has many pods.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_events: usize::MAX,
@@ -217,23 +217,23 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
     })
 }
 
-/// What objects of a manifest say about others.
+/// Facts about objects that affect other objects of the manifest.
 struct Shared {
-    /// UIDs of what controls an object of the manifest.
+    /// UIDs of the objects in the manifest that control others.
     owners: BTreeSet<String>,
     runtime_classes: RuntimeClasses,
 }
 
 /// One object of a manifest.
 struct Object {
-    /// Where it stands, for messages about objects without a name.
+    /// Its place in the file, for messages about objects without a name.
     place: String,
     kind: String,
     api_version: String,
     value: Value,
 }
 
-/// Takes lists apart.
+/// Splits lists into their objects.
 fn flatten(
     mut value: Value,
     place: &str,
@@ -249,7 +249,7 @@ fn flatten(
     let Some(fields) = value.as_object_mut() else {
         return problem("", "not an object", "write apiVersion, kind, metadata and spec");
     };
-    // Items of a typed list may leave out what the list says.
+    // Items of a typed list may omit the kind and version of the list.
     if let Some((api_version, kind)) = of {
         fields.entry("apiVersion").or_insert_with(|| api_version.into());
         fields.entry("kind").or_insert_with(|| kind.into());
@@ -278,14 +278,14 @@ fn meta<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The UID of the object that controls this one.
+/// The UID of the controlling owner.
 fn owner_uid(value: &Value) -> Option<String> {
     let owners = value.get("metadata")?.get("ownerReferences")?.as_array()?;
     let controller = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
     Some(controller.get("uid")?.as_str()?.to_owned())
 }
 
-/// Kinds that this module reads, with the one version it reads and whether they live in a namespace.
+/// The supported kinds with their version, and whether they are namespaced.
 const KINDS: [(&str, &str, bool); 20] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
@@ -309,7 +309,7 @@ const KINDS: [(&str, &str, bool); 20] = [
     ("NodeClaim", API_VERSION, false),
 ];
 
-/// Groups none of whose kinds make pods; their objects are left out without a word.
+/// Groups without kinds that create pods. Their objects are skipped without a note.
 const QUIET_GROUPS: [&str; 14] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -332,7 +332,7 @@ fn group(api_version: &str) -> &str {
 }
 
 impl Object {
-    /// Whether it is a node class of some cloud: whoever knows the clouds reads it.
+    /// Whether it is a node class of some cloud. The cloud's crate reads it.
     fn is_node_class(&self) -> bool {
         group(&self.api_version) == GROUP && self.kind.ends_with("NodeClass")
     }
@@ -470,7 +470,7 @@ impl Object {
             manifest.notes.push(format!("{}: {note}", self.name()));
         }
         manifest.workloads.extend(expansion.workload);
-        // What a cluster printed has both the workload and its pods.
+        // The output of a cluster contains both workloads and their pods.
         if meta(&self.value, "uid").is_some_and(|uid| owners.contains(uid)) {
             manifest
                 .notes
@@ -497,7 +497,7 @@ impl Object {
     }
 }
 
-/// A pool whose rules hold, the CEL rules of its CRD included: what the API server would refuse is refused here too.
+/// A pool that the API server would accept, by the CEL rules of its CRD too.
 fn checked_pool(from: &api::NodePool) -> Result<Pool, Vec<FieldProblem>> {
     let (pool, problems) = pool::convert(from);
     if !problems.is_empty() {
@@ -508,7 +508,7 @@ fn checked_pool(from: &api::NodePool) -> Result<Pool, Vec<FieldProblem>> {
             |error: kube::core::cel::ValidationError| FieldProblem::new(error.field_path, error.message, "");
         return Err(errors.into_iter().map(problem).collect());
     }
-    // What no API server refuses: in a cluster such a budget allows nothing, and its pool's events say why.
+    // The API server accepts such a budget. In a cluster it allows nothing, and events of the pool give the reason.
     let unreadable = |budget: &DisruptionBudget| match &budget.window {
         Some(Window::Unreadable(why)) => {
             let (path, cause) = why.split_once(": ").unwrap_or(("spec.disruption.budgets", why));

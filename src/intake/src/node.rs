@@ -22,7 +22,7 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
     let status = from.status.as_ref();
     let cordoned = spec.and_then(|spec| spec.unschedulable) == Some(true);
     let mut taints = taints("spec.taints", spec.and_then(|spec| spec.taints.as_deref()).unwrap_or_default())?;
-    // The node controller adds the taint a moment after the cordon itself.
+    // The node controller adds the taint a moment after the cordon.
     if cordoned && !taints.iter().any(|taint| taint.key == CORDON_TAINT) {
         taints.push(Taint {
             key: CORDON_TAINT.to_owned(),
@@ -52,7 +52,7 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
     })
 }
 
-/// Whether a condition has its value of a healthy node.
+/// Whether a condition has the value of a healthy node.
 fn is_usual(condition: &k8s::NodeCondition) -> bool {
     let status = match condition.type_.as_str() {
         "Ready" => "True",
@@ -63,7 +63,7 @@ fn is_usual(condition: &k8s::NodeCondition) -> bool {
 }
 
 fn unhealthy_condition(condition: &k8s::NodeCondition) -> NodeCondition {
-    // One that does not say since when may have begun at any time, and is not old.
+    // A condition without a transition time counts as new.
     let since = condition.last_transition_time.as_ref().map_or(Timestamp::MAX, |time| time.0);
     NodeCondition { kind: condition.type_.clone(), status: condition.status.clone(), since }
 }

@@ -25,8 +25,8 @@ pub(crate) struct Owner<'a> {
     pub labels: &'a BTreeMap<String, String>,
 }
 
-/// Host ports that the pod uses while it runs: those of containers and of sidecars. For the kube-scheduler, init containers
-/// that end have none.
+/// Host ports that the pod uses while it runs: those of containers and sidecars. The kube-scheduler ignores those of init
+/// containers that end.
 pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<HostPort>, FieldProblem> {
     let mut taken = BTreeSet::new();
     let is_sidecar = |container: &&k8s::Container| container.restart_policy.as_deref() == Some("Always");
@@ -36,7 +36,7 @@ pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<Hos
     for (list, (at, container)) in all {
         for (index, port) in container.ports.iter().flatten().enumerate() {
             let path = || format!("{path}.{list}[{at}].ports[{index}]");
-            // With the host's network every port of a container is one of the host; admission writes it so.
+            // With host networking, every container port is a host port. Admission fills it in.
             let host = port.host_port.filter(|port| *port != 0);
             let host = host.or_else(|| (spec.host_network == Some(true)).then_some(port.container_port));
             if let Some(host) = host {
@@ -72,7 +72,7 @@ fn host_port(
     Ok(HostPort { port, protocol: protocol.to_owned(), ip })
 }
 
-/// Required pod affinity. A term that cannot be read goes to `unmodelled`.
+/// Required pod affinity. Terms that cannot be read go to `unmodelled`.
 pub(crate) fn affinity(
     path: &str,
     owner: Owner<'_>,
@@ -84,7 +84,7 @@ pub(crate) fn affinity(
     terms_of(&format!("{path}.affinity.podAffinity"), owner, terms.unwrap_or_default(), unmodelled)
 }
 
-/// Required pod anti-affinity. A term that cannot be read goes to `unmodelled`.
+/// Required pod anti-affinity. Terms that cannot be read go to `unmodelled`.
 pub(crate) fn anti_affinity(
     path: &str,
     owner: Owner<'_>,
@@ -107,7 +107,7 @@ fn terms_of(
     terms.filter_map(|(at, term)| term_of(&format!("{path}[{at}]"), owner, term, unmodelled)).collect()
 }
 
-/// A term about other pods; `None` if it cannot be read, and then it is in `unmodelled`.
+/// A term about other pods; `None` if it cannot be read, which adds it to `unmodelled`.
 pub(crate) fn term_of(
     path: &str,
     owner: Owner<'_>,
@@ -144,10 +144,10 @@ fn namespaces(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Namespace
     })
 }
 
-/// An expression of a selector that an API server would refuse.
+/// An expression of a selector that the API server would refuse.
 struct Senseless;
 
-/// A selector, AND-ed in one order, with what admission adds to it for the owner's labels.
+/// A selector with the requirements that admission adds for the owner's labels, in a fixed order.
 fn selector(
     owner: Owner<'_>,
     from: Option<&LabelSelector>,
@@ -163,7 +163,7 @@ fn selector(
     Ok(Some(all))
 }
 
-/// The value that makes a constraint a preference.
+/// The value of `whenUnsatisfiable` that makes a constraint a preference.
 pub(crate) const ANYWAY: &str = "ScheduleAnyway";
 
 /// Required topology spread. A preference (`ScheduleAnyway`) forbids nothing and is left out. A constraint that
@@ -180,7 +180,7 @@ pub(crate) fn spreads(
     kept.filter_map(|(at, spread)| spread_of(&path(at), owner, spread, unmodelled)).collect()
 }
 
-/// One constraint; `None` if it cannot be read, and then it is in `unmodelled`.
+/// One constraint; `None` if it cannot be read, which adds it to `unmodelled`.
 pub(crate) fn spread_of(
     path: &str,
     owner: Owner<'_>,
@@ -202,7 +202,7 @@ pub(crate) fn spread_of(
     Some(TopologySpreadConstraint {
         topology_key: spread.topology_key.clone(),
         max_skew,
-        // The kube-scheduler counts no pods for a selector that is empty.
+        // For an empty selector, the kube-scheduler counts no pods.
         selector: selector.filter(|all| !all.is_empty()),
         min_domains: spread.min_domains.and_then(|least| u32::try_from(least).ok()),
         ignore_node_affinity: spread.node_affinity_policy.as_deref() == Some("Ignore"),
@@ -211,7 +211,7 @@ pub(crate) fn spread_of(
     })
 }
 
-/// Requirements on labels with the owner's own values. Labels that the owner does not have require nothing.
+/// Requirements for the owner's values of these labels. Labels that the owner does not have add none.
 fn own_values(
     owner: Owner<'_>,
     keys: Option<&[String]>,

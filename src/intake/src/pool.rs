@@ -61,7 +61,7 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
     };
     let disruption = disruption(from).unwrap_or_else(|problem| {
         problems.push((Reason::InvalidDuration, problem));
-        // Nobody knows what it allows.
+        // The intent of an invalid policy is unknown, so the node is kept.
         Disruption { do_not_disrupt: true, ..Disruption::default() }
     });
     let buffer = buffer(&spec.buffer).unwrap_or_else(|problem| {
@@ -223,7 +223,7 @@ fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, FieldProblem> {
     from.iter().enumerate().map(convert).collect()
 }
 
-/// All problems as one, under the reason of the first.
+/// All problems as one, with the reason of the first.
 fn all(problems: &[(Reason, FieldProblem)]) -> Option<PoolProblem> {
     let (reason, _) = problems.first()?;
     let sentence = |(_, problem): &(_, FieldProblem)| {

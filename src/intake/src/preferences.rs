@@ -9,7 +9,7 @@ use crate::rules::node_term;
 
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// All preferences of a spec; `None` when it has none. `path` is that of the spec.
+/// All preferences of a spec; `None` if it has none. `path` is the path of the spec.
 pub(crate) fn preferences(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Option<Box<Preferences>> {
     let mut unread = Vec::new();
     let affinity = spec.affinity.as_ref();
@@ -51,7 +51,7 @@ fn nodes(
         let before = unread.len();
         let term = node_term(&format!("{path}[{at}].preference"), &preference.preference, unread);
         let Some(weight) = weight(&format!("{path}[{at}]"), preference.weight, unread) else { continue };
-        // One that asks for nothing is met everywhere; of one that is read in part, nobody knows what is meant.
+        // An empty term is met everywhere. A term that was read only in part is dropped, because its meaning is unknown.
         if unread.len() == before && !term.requirements.is_empty() {
             preferences.push(Weighted { weight, term });
         }

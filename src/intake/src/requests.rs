@@ -14,11 +14,11 @@ const HUGE_PAGES: &str = "hugepages-";
 
 type Quantities = BTreeMap<String, Quantity>;
 
-/// What the scheduler counts for this pod. `path` is that of the spec.
+/// The requests that the scheduler counts for this pod. `path` is the path of the spec.
 ///
-/// A pod that runs may be resized in place (KEP-1287): of each container, and of the pod as a whole, the largest counts of
-/// what the spec asks for, what the node has admitted and what is in force. A resize that its node can never admit does
-/// not count. `status` is where that is read.
+/// A running pod may be resized in place (KEP-1287). Then the largest of three values counts, for each container and for the
+/// whole pod: the spec, the amount that the node has allocated, and the amount in force. A resize that the node can never admit
+/// does not count. `status` contains the last two.
 pub(crate) fn requests(
     path: &str,
     spec: &k8s::PodSpec,
@@ -54,13 +54,13 @@ pub(crate) fn requests(
     Ok(effective(&containers, &init, &overhead, whole.as_ref()))
 }
 
-/// What the node of a pod says about its resources.
+/// The resources of a pod according to its node.
 struct Node<'a> {
     status: Option<&'a k8s::PodStatus>,
 }
 
 impl Node<'_> {
-    /// What counts for a container that states this.
+    /// The requests of a container with these stated requests.
     fn counts(&self, stated: ResourceList, list: &str, name: &str) -> Result<ResourceList, FieldProblem> {
         let Some(status) = self.status else { return Ok(stated) };
         let all = match list {
@@ -76,14 +76,14 @@ impl Node<'_> {
         Ok(self.larger(stated, &actual, &admitted))
     }
 
-    /// What counts for the pod as a whole.
+    /// The requests of the whole pod with these stated requests.
     fn counts_whole(&self, stated: ResourceList) -> Result<ResourceList, FieldProblem> {
         let Some(status) = self.status else { return Ok(stated) };
         let Some(actual) = &status.resources else { return Ok(stated) };
         let actual = resources("status.resources.requests", actual.requests.as_ref())?;
         let admitted = resources("status.allocatedResources", status.allocated_resources.as_ref())?;
         let counted = self.larger(stated.clone(), &actual, &admitted);
-        // What the pod does not state as a whole is that of its containers.
+        // Resources that the pod does not state as a whole are the sum of its containers.
         let mut whole = ResourceList::new();
         for (name, _) in stated.iter() {
             whole.set(name.clone(), counted.get(name.as_str()));
@@ -102,19 +102,19 @@ impl Node<'_> {
     }
 }
 
-/// Requests of one container; where it states only a limit, that is its request too, as the API server fills it in.
+/// Requests of one container. A limit without a request counts as the request, as in the API server.
 fn of_container(path: &str, container: &k8s::Container) -> Result<ResourceList, FieldProblem> {
     let Some(stated) = &container.resources else { return Ok(ResourceList::new()) };
     let mut all = resources(&format!("{path}.resources.limits"), stated.limits.as_ref())?;
     let requests = resources(&format!("{path}.resources.requests"), stated.requests.as_ref())?;
-    // A request of zero is a statement too.
+    // A request of zero counts as stated.
     for name in stated.requests.iter().flat_map(Quantities::keys) {
         all.set(name.as_str(), requests.get(name));
     }
     Ok(all)
 }
 
-/// Requests of the pod as a whole (KEP-2837): stated, or filled in from its limits where no container states any.
+/// Requests of the whole pod (KEP-2837): stated, or its limits if no container states any.
 fn of_pod(
     path: &str,
     stated: Option<&k8s::ResourceRequirements>,
@@ -124,7 +124,7 @@ fn of_pod(
     let requests = resources(&format!("{path}.requests"), stated.requests.as_ref())?;
     let limits = resources(&format!("{path}.limits"), stated.limits.as_ref())?;
     let mut whole = ResourceList::new();
-    // Containers that request CPU or memory say how much the pod requests; huge pages are given as their limit says.
+    // If containers request CPU or memory, these are not filled in from the pod's limits; huge pages always are.
     let is_filled_in =
         |name: &ResourceName| containers.get(name.as_str()) == 0 || name.as_str().starts_with(HUGE_PAGES);
     for (name, amount) in limits.iter().filter(|(name, _)| for_whole_pods(name) && is_filled_in(name)) {
@@ -136,7 +136,7 @@ fn of_pod(
     Ok(Some(whole))
 }
 
-/// Kubernetes takes these alone into account at the level of the pod.
+/// The only resources that Kubernetes supports for whole pods.
 fn for_whole_pods(name: &ResourceName) -> bool {
     let name = name.as_str();
     name == ResourceName::CPU || name == ResourceName::MEMORY || name.starts_with(HUGE_PAGES)

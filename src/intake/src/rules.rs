@@ -62,7 +62,7 @@ pub(crate) fn node_term(
     NodeSelectorTerm { requirements }
 }
 
-/// Kubernetes lets a pod select only one field of a node, its name: `In` or `NotIn`, with one value.
+/// Kubernetes supports only one node field, the name: `In` or `NotIn` with one value.
 fn field_requirement(from: &k8s::NodeSelectorRequirement) -> Option<Requirement> {
     let is_known = from.key == "metadata.name" && matches!(from.operator.as_str(), "In" | "NotIn");
     let values = from.values.clone().filter(|values| is_known && values.len() == 1)?;
@@ -129,7 +129,7 @@ fn one_toleration(from: &k8s::Toleration) -> Option<Toleration> {
     let key = from.key.clone().filter(|key| !key.is_empty());
     let matches = match from.operator.as_deref().unwrap_or_default() {
         "Exists" => TolerationMatch::Exists,
-        // Without a key there is no value to compare: Kubernetes wants `Exists` then.
+        // Without a key there is no value to compare; Kubernetes requires `Exists` then.
         "" | "Equal" if key.is_some() => TolerationMatch::Equal(from.value.clone().unwrap_or_default()),
         _ => return None,
     };

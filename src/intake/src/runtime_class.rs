@@ -12,10 +12,10 @@ use poolwright_api::FieldProblem;
 /// RuntimeClasses by name.
 pub(crate) type RuntimeClasses = BTreeMap<String, RuntimeClass>;
 
-/// Writes into the spec what admission would: overhead, node selector and tolerations of its runtime class. `path` is
-/// that of the spec. Returns what must be said when the class is not among the manifests.
+/// Adds the changes of admission to the spec: overhead, node selector and tolerations of its runtime class. `path` is the path of
+/// the spec. Returns a note if the class is not in the manifests.
 ///
-/// Errors: what admission would refuse.
+/// Errors: specs that admission would refuse.
 pub(crate) fn admit(
     path: &str,
     spec: &mut PodSpec,

@@ -155,7 +155,7 @@ struct Extender {
 }
 
 impl Extender {
-    /// Nobody knows the nodes that an extender refuses before it is called.
+    /// The nodes that an extender refuses are unknown until it is called.
     fn note(&self, source: &str) -> Option<String> {
         (!self.filter_verb.is_empty()).then(|| {
             format!(
@@ -202,7 +202,7 @@ impl ProfileEntry {
         let all = Plugins::default();
         let plugins = self.plugins.as_ref().unwrap_or(&all);
         plugins.tell(source, name, notes);
-        // What no plugin looks at rules nothing.
+        // A rule that no plugin evaluates has no effect.
         if !plugins.filters("PodTopologySpread") {
             profile.spreads.clear();
         }

@@ -13,7 +13,7 @@ pub fn service(from: &k8s::Service) -> Service {
     Service { key: key_of(&from.metadata), selector }
 }
 
-/// A Service of a manifest, with only the fields that Poolwright uses. It does not check the others.
+/// A Service of a manifest, with only the fields that Poolwright uses. Other fields are not checked.
 pub(crate) fn read_service(value: &Value) -> Result<Service, Vec<FieldProblem>> {
     let mut small = serde_json::json!({"apiVersion": "v1", "kind": "Service"});
     small["metadata"] =

@@ -7,8 +7,8 @@ use poolwright_core::UnmodelledRule;
 
 use crate::pod_groups;
 
-/// Every rule of this spec that is not modelled, apart from those found where a rule is read: node affinity, tolerations,
-/// pod affinity and anti-affinity, topology spread. `path` is that of the spec.
+/// All rules of this spec that are not modelled, except those found by their own readers: node affinity, tolerations, pod
+/// affinity and anti-affinity, topology spread. `path` is the path of the spec.
 pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
     let mut found = Vec::new();
     let mut add = |field: String, rule: &str| {
@@ -35,8 +35,8 @@ fn is_some<T>(list: Option<&[T]>) -> bool {
     list.is_some_and(|list| !list.is_empty())
 }
 
-/// The source of a volume that pods of a node may have to keep to themselves, and what that rule is called. Claims are
-/// looked at in `volumes`; all other sources are none of the scheduler's business.
+/// A volume source that pods of a node may be unable to share, and the name of the rule. Claims are handled in `volumes`; the
+/// scheduler ignores all other sources.
 fn exclusive_volume(volume: &k8s::Volume) -> Option<(&'static str, &'static str)> {
     let exclusive = [
         ("awsElasticBlockStore", volume.aws_elastic_block_store.is_some()),

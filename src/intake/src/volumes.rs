@@ -191,7 +191,7 @@ pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, Fie
         },
         labels,
         claim,
-        // A volume of a file that nobody has looked at yet is free.
+        // A volume of a file without a phase is free.
         available: matches!(phase, None | Some("" | "Available")),
         deleting: meta.deletion_timestamp.is_some(),
         topology,
@@ -217,7 +217,7 @@ fn attached(spec: &k8s::PersistentVolumeSpec) -> Option<(String, String)> {
     Some((driver.to_owned(), handle.clone()))
 }
 
-/// What zone labels of a volume mean: a node that has any such label must have one of the values. Several values are
+/// The requirements of a volume's zone labels: a node that has such a label must have one of the values. Several values are
 /// written `a__b`.
 fn zones(labels: &BTreeMap<String, String>) -> Vec<Vec<NodeSelectorTerm>> {
     let all = ZONES.iter().flat_map(|(new, old)| [*new, *old]);
@@ -258,7 +258,7 @@ fn named(kind: &str, meta: &ObjectMeta, namespaced: bool) -> String {
     object_name(kind, namespace, meta.name.as_deref())
 }
 
-/// The claims that controllers make for a pod of a workload: of its ephemeral volumes, and of a StatefulSet's templates.
+/// The claims that controllers create for a pod of a workload: for its ephemeral volumes, and from a StatefulSet's templates.
 /// `pod` is the pod's name.
 pub(crate) fn ephemeral_claims(
     namespace: Option<&str>,

@@ -58,7 +58,7 @@ impl Expansion {
 
 type Expanded = Result<Expansion, Vec<FieldProblem>>;
 
-/// A pod that stands in a file by itself.
+/// A pod that is written in a file by itself.
 pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let mut object: k8s::Pod = read(value)?;
     has_containers("spec", object.spec.as_ref())?;
@@ -86,7 +86,7 @@ pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
 /// A Deployment.
 pub(crate) fn deployment(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: Deployment = read(value)?;
-    // Its ReplicaSet would have this selector, and a hash that all these pods share.
+    // The ReplicaSet of a Deployment has this selector, and a hash label that all these pods share.
     let workload = selecting("Deployment", &object.metadata, object.spec.as_ref().map(|spec| &spec.selector));
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
@@ -133,7 +133,7 @@ pub(crate) fn stateful_set(value: &Value, classes: &RuntimeClasses) -> Expanded 
         .made_by(&object.metadata, workload))
 }
 
-/// A Job: as many pods as run at the same time.
+/// A Job: as many pods as it runs at the same time.
 pub(crate) fn job(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: Job = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
@@ -232,7 +232,7 @@ fn count(path: &str, each: i32, times: i64) -> Result<i64, Vec<FieldProblem>> {
 fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<FieldProblem>> {
     let parallel = count(&format!("{path}.parallelism"), spec.parallelism.unwrap_or(1), jobs)?;
     match spec.completions {
-        // More pods than are still to complete are never run.
+        // A Job never runs more pods than remain to complete.
         Some(wanted) if i64::from(wanted) < parallel => count(&format!("{path}.completions"), wanted, jobs),
         _ => Ok(parallel),
     }
@@ -307,7 +307,7 @@ impl<'a> Template<'a> {
         first.spec.unmodelled.extend_from_slice(extra);
         let mut spec = object.spec.unwrap_or_default();
         let own: Vec<_> = self.claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
-        // A claim of its own takes the place of a volume of that name.
+        // A StatefulSet's claim replaces a volume of the same name.
         spec.volumes.get_or_insert_default().retain(|volume| !own.contains(&volume.name));
         let mut made = Expansion { note, ..Expansion::default() };
         for at in 0..count {

@@ -24,7 +24,7 @@ pub fn job(from: &Job) -> Workload {
     let parallel = count(spec.parallelism.unwrap_or(1));
     let succeeded = count(status.and_then(|status| status.succeeded).unwrap_or(0));
     let left = spec.completions.map_or(u64::MAX, |wanted| count(wanted).saturating_sub(succeeded));
-    // Without a number of completions, the first pod that succeeds ends it: no more are made.
+    // Without completions, the first success ends the Job, and no more pods are created.
     let ending = spec.completions.is_none() && succeeded > 0;
     let wanted = if stopped || ending { 0 } else { parallel.min(left) };
     let active = status.and_then(|status| status.active).unwrap_or(0);
@@ -59,7 +59,7 @@ pub fn replication_controller(from: &ReplicationController) -> Workload {
     let fails = conditions.iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True");
     let stopped = fails || from.metadata.deletion_timestamp.is_some();
     let current = status.map_or(0, |status| count(status.replicas));
-    // Without a selector its pods have the labels of its template.
+    // Without a selector, the pods have the labels of the template.
     let labels = || spec?.template.as_ref()?.metadata.as_ref()?.labels.clone();
     let match_labels = spec.and_then(|spec| spec.selector.clone()).or_else(labels);
     let selector = requirements(&LabelSelector { match_labels, ..LabelSelector::default() });

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets as decisions see them.
+//! Tests the conversion of PodDisruptionBudgets.
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent};

@@ -1,5 +1,5 @@
-//! Pods as the documentation of Kubernetes shows them (https://kubernetes.io/docs/), each with the right answer: what is
-//! bought, where, and what is not. `documentation_workloads.rs` has those of controllers, volumes and devices.
+//! Plans pods from the Kubernetes documentation (https://kubernetes.io/docs/), each with the expected purchases.
+//! `documentation_workloads.rs` covers controllers, volumes and devices.
 
 mod documentation_kit;
 
@@ -107,7 +107,7 @@ fn each_web_server_is_on_a_node_with_a_cache() {
 
 #[test]
 fn topology_spread_examples() {
-    // Three pods on four nodes in two zones, as in the documentation's picture.
+    // Three pods on four nodes in two zones, as in the documentation's figure.
     let mut cluster = vec![
         node("node1", "a", json!({})),
         node("node2", "a", json!({})),
@@ -132,7 +132,7 @@ fn topology_spread_examples() {
     let anyway = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "rack",
         "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"foo": "bar"}}}], "containers": full});
     assert_eq!(mypod(anyway), ["small in a: mypod"]);
-    // With node affinity: zone c is excluded, and then counts for nothing.
+    // Node affinity excludes zone c, so it does not count.
     let not_c = json!([{"key": ZONE, "operator": "NotIn", "values": ["c"]}]);
     let mut with_affinity = node_affinity(not_c);
     with_affinity["topologySpreadConstraints"] = json!([spread(ZONE, "bar")]);
@@ -175,11 +175,11 @@ fn resource_examples() {
     assert_eq!(asking(json!({"ephemeral-storage": "2Gi"})), ["small in a: p"]);
     assert_eq!(asking(json!({"ephemeral-storage": "200Gi"})), ["left: p (NoOfferingFits)"]);
     assert_eq!(asking(json!({"hugepages-2Mi": "100Mi", "memory": "100Mi"})), ["huge in c: p"]);
-    // The larger of init containers one by one and containers together.
+    // The larger of single init containers and the sum of containers.
     let init = json!({"containers": requests(&json!({"cpu": "1"})),
         "initContainers": [{"name": "init", "image": "x", "resources": {"requests": {"cpu": "6"}}}]});
     assert_eq!(answer(&[pod("p", init)]), ["large in a: p"]);
-    // A sidecar runs beside them.
+    // A sidecar runs beside the other containers.
     let sidecar = json!({"containers": requests(&json!({"cpu": "3"})), "initContainers": [
         {"name": "side", "image": "x", "restartPolicy": "Always", "resources": {"requests": {"cpu": "2"}}}]});
     assert_eq!(answer(&[pod("p", sidecar)]), ["large in a: p"]);

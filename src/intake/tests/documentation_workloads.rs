@@ -1,5 +1,5 @@
-//! More pods as documentation shows them, each with the right answer and the page that it is on (below
-//! https://kubernetes.io/docs/): what controllers make, volumes, devices, classes, and rules with all their fields.
+//! Plans more pods from documentation, each with its page (below https://kubernetes.io/docs/): pods of controllers, volumes,
+//! devices, classes, and rules with all their fields.
 
 mod documentation_kit;
 
@@ -35,7 +35,7 @@ fn job(name: &str, spec: Value) -> Value {
     workload("batch/v1", "Job", name, spec, &json!({}), &template)
 }
 
-/// How many of these lines there are, whatever the zone.
+/// The instance type of each line, sorted.
 fn kinds(lines: &[String]) -> Vec<&str> {
     let mut kinds: Vec<&str> = lines.iter().map(|line| line.split(" in ").next().unwrap_or(line)).collect();
     kinds.sort_unstable();
@@ -285,7 +285,7 @@ fn devices_and_huge_pages() {
 fn priorities_and_gates() {
     let important = json!({"priorityClassName": "high-priority", "priority": 1_000_000});
     assert_eq!(answer(&[pod("nginx", important)]), ["small in a: nginx"]);
-    // One node in the pool's limits would do for one of them: the important one is planned first.
+    // The node has room for one of two pods; the one with the higher priority gets it.
     let room = node("n", "a", json!({}));
     let asking = |name: &str, priority: i32| {
         pod(name, json!({"priority": priority, "containers": requests(&json!({"cpu": "2"}))}))
@@ -360,7 +360,7 @@ fn pod_affinity_with_all_its_fields() {
         ["small in a: application-server"],
         "the first of its own"
     );
-    // mismatchLabelKeys: tenants keep apart.
+    // mismatchLabelKeys: pods of other tenants are excluded.
     let apart = json!({"labelSelector": {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]},
         "mismatchLabelKeys": ["tenant"]});
     let tenant = |name: &str, tenant: &str, spec: Value| labelled(pod(name, spec), json!({"tenant": tenant}));
@@ -376,7 +376,7 @@ fn pod_affinity_with_all_its_fields() {
     };
     assert_eq!(answer(&[a.clone(), other.clone(), ours("tenant-a")]), ["small in b: example-pod"]);
     assert_eq!(answer(&[a, other, ours("tenant-b")]), ["small in a: example-pod"]);
-    // namespaceSelector: pods of namespaces that have a label.
+    // namespaceSelector: selects pods of namespaces with a label.
     let team = |name: &str, team: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"team": team}}});
     let chosen = json!({"labelSelector": {"matchLabels": {"app": "store"}}, "namespaceSelector": {"matchLabels": {"team": "backend"}}});
     let mut store = labelled(running("store", "n"), json!({"app": "store"}));
@@ -404,14 +404,14 @@ fn topology_spread_with_all_its_fields() {
     let of = |name: &str, hash: &str, spec: Value| {
         labelled(pod(name, spec), json!({"app": "spread", "pod-template-hash": hash}))
     };
-    // minDomains: fewer zones than that count as an empty one more.
+    // minDomains: with fewer zones than that, an empty zone is counted too.
     let three: Vec<Value> = ["one", "two", "three"]
         .map(|name| of(name, "1", json!({"topologySpreadConstraints": spread(json!({"minDomains": 3})), "containers": requests(&full)})))
         .into();
     let lines = answer(&three);
     let zones: Vec<&str> = lines.iter().filter_map(|line| line.split([' ', ':']).nth(2)).collect();
     assert_eq!(zones, ["a", "b", "c"], "{lines:?}");
-    // matchLabelKeys: what an older roll-out left does not count.
+    // matchLabelKeys: pods of an older roll-out do not count.
     let there = node("n", "a", json!({}));
     let old = of("old", "1", json!({"nodeName": "n"}));
     let keys = spread(json!({"matchLabelKeys": ["pod-template-hash"]}));
@@ -424,7 +424,7 @@ fn topology_spread_with_all_its_fields() {
         ["small in a: new"],
         "zone a has one already"
     );
-    // nodeAffinityPolicy: a zone that the pod may not use counts all the same with Ignore, and nothing can be done about it.
+    // nodeAffinityPolicy: with Ignore, a zone that the pod may not use counts too, so the pod cannot be placed.
     let bound_to_a = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}]}}});
     let policy = |policy: &str| {
@@ -434,7 +434,7 @@ fn topology_spread_with_all_its_fields() {
     };
     assert_eq!(policy("Honor"), ["small in a: new"], "only zone a counts");
     assert_eq!(policy("Ignore"), ["left: new (TopologyRule)"]);
-    // nodeTaintsPolicy: a zone behind a taint does not count with Honor.
+    // nodeTaintsPolicy: with Honor, a tainted zone does not count.
     let mut tainted = node("m", "b", json!({}));
     tainted["spec"] = json!({"taints": [{"key": "key1", "value": "value1", "effect": "NoSchedule"}]});
     let honoured = of(

@@ -1,4 +1,4 @@
-//! JobSets and LeaderWorkerSets: which controllers they make, how many pods those want, and what the pods will be like.
+//! Tests JobSets and LeaderWorkerSets: their controllers, the number of pods, and the pods' specs.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use poolwright_core::{Gang, PodPhase};
@@ -27,7 +27,7 @@ fn of(more: Value, status: Value) -> Gang {
     job_set(&serde_json::from_value(object).expect("a JobSet")).expect("it converts")
 }
 
-/// What is still made of each part now.
+/// The name of each part, and whether its missing pods are created now.
 fn comes(gang: &Gang) -> Vec<(&str, bool)> {
     gang.parts.iter().map(|part| (part.name.as_str(), part.creates_missing)).collect()
 }

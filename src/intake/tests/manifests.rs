@@ -1,4 +1,4 @@
-//! Manifests as users write them, and the answers to what is wrong with them.
+//! Tests manifests and the messages about their problems.
 
 use poolwright_core::PodPhase;
 use poolwright_intake::Manifest;

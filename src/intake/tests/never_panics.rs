@@ -1,4 +1,4 @@
-//! Whatever a watch or a file brings, the answer is an object or an error.
+//! Tests that every input from a watch or a file gives an object or an error, never a panic.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -8,7 +8,7 @@ use poolwright_intake::{daemonset, node, node_claim, node_pool, pod};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Text that is near what the fields expect, and sometimes far from it.
+/// Text near the expected formats, and sometimes far from them.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[-+]?[0-9]{0,25}[.]?[0-9]{0,3}(n|u|m|k|Ki|Mi|Gi|Ei|E|e[0-9]{1,3})?",

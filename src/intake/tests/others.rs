@@ -1,4 +1,4 @@
-//! Rules of a pod about other pods, as they are written.
+//! Tests the rules of a pod about other pods.
 
 use k8s_openapi::api::core::v1::Pod;
 use poolwright_core::{Namespaces, PodSpec};
@@ -74,7 +74,7 @@ fn away_from(term: Value) -> Value {
     json!({"containers": [{"name": "a"}], "affinity": {"podAntiAffinity": rule}})
 }
 
-/// The selector of the only term, in words, and where it looks.
+/// The selector of the only term in words, and its namespaces.
 fn term(written: Value) -> (String, Namespaces) {
     let spec = read(away_from(written));
     assert_eq!((spec.anti_affinity.len(), spec.unmodelled.len()), (1, 0), "{:?}", spec.unmodelled);

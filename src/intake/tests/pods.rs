@@ -1,4 +1,4 @@
-//! What decisions see of a pod, a node, a DaemonSet.
+//! Tests the conversion of pods, nodes and DaemonSets.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Pools and claims, there and back.
+//! Tests the conversion of pools and claims in both directions.
 
 use jiff::SignedDuration;
 use poolwright_api as api;

@@ -1,4 +1,4 @@
-//! Preferences of a pod, as they are written.
+//! Tests the preferences of a pod.
 
 use k8s_openapi::api::core::v1::Pod;
 use poolwright_core::{PodSpec, Preferences};

@@ -1,4 +1,4 @@
-//! What is counted for a pod that is resized while it runs, and for one that states what it wants as a whole.
+//! Tests the requests of a pod that is resized while it runs, and of a pod with pod-level resources.
 
 use k8s_openapi::api::core::v1::Pod;
 use poolwright_core::rules::NODE_NAME_FIELD;
@@ -34,7 +34,7 @@ fn a_resize_on_its_way_counts_as_the_largest_of_wanted_admitted_and_given() {
         cpu(json!({"containers": [asks(wanted)]}), json!({"containerStatuses": [has(given, admitted)]}))
     };
     assert_eq!(one("1", "1", "1"), 1000);
-    // Upwards: it counts before it is given. Downwards: it counts until it is.
+    // An increase counts before the node grants it. A decrease counts once the node has applied it.
     assert_eq!((one("4", "1", "1"), one("4", "1", "4")), (4000, 4000));
     assert_eq!((one("1", "4", "4"), one("1", "4", "1"), one("1", "2", "4")), (4000, 4000, 4000));
 }

@@ -1,4 +1,4 @@
-//! RuntimeClasses of manifests: what admission would have written into the pods.
+//! Tests RuntimeClasses of manifests: pods get the changes that admission would make.
 
 use poolwright_core::TolerationMatch;
 use poolwright_intake::manifest::{Manifest, parse};

@@ -1,4 +1,4 @@
-//! Volumes of pods, claims to them, what they are bound to, and what classes and nodes say.
+//! Tests volumes of pods, their claims, bound volumes, storage classes and volume limits.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ fn a_volume_can_be_used_where_its_affinity_and_its_zone_labels_say() {
     let modern = persistent(json!({"name": "v"}), spec);
     assert!(usable(&modern, "a") && !usable(&modern, "b"));
     assert_eq!(modern.attached, Some(("ebs.csi.aws.com".into(), "vol-1".into())));
-    // Old volumes say it by labels, which count on nodes that have a zone at all; two zones are two choices.
+    // Old volumes have zone labels, which apply to nodes with a zone label. Two zones are alternatives.
     for key in ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"] {
         let old = persistent(json!({"name": "v", "labels": {key: "a__b"}}), json!({}));
         assert!(usable(&old, "a") && usable(&old, "b") && !usable(&old, "c"), "{key}");

@@ -1,4 +1,4 @@
-//! How many pods controllers say they want and have made.
+//! Tests the number of pods that controllers want and have created.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;

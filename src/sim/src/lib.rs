@@ -4,10 +4,9 @@
 //! ([`wire`]), a cloud ([`cloud`]), the other components of a cluster ([`cluster`]), faults ([`accidents`]), the rules that must
 //! hold ([`invariants`]), and worlds: played from a seed ([`run`]) or driven by a test ([`sandbox`]).
 //!
-//! It must not read a clock, take a random number or start a thread. Time is tokio's paused clock, randomness comes from the
-//! seed, and names and UIDs from counters.
-//!
-//! It must not contain decisions of Poolwright (`core`), the controller itself, or calls to a real cloud.
+//! It must not contain decisions of Poolwright (`core`), the controller itself, or calls to any real cloud. It reads no clock,
+//! takes no random number and starts no thread. Time is tokio's paused clock, randomness comes from the seed, and names and UIDs
+//! from counters.
 //!
 //! One contract suite sends the same requests to this API server and to a real one, and compares the responses
 //! (`tests/plane/tests/api_contract`).

@@ -1,4 +1,4 @@
-//! Checks that a real server cannot answer: that equal requests have equal responses, and changes of objects over time.
+//! Tests that only the simulated server can run: equal requests have equal responses, and objects change over time.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What other methods would pay, for comparison. Both baselines ignore existing nodes and limits, and leave out pods
-//! that fit no candidate. Both respect conflicts.
+//! The costs of other methods, for comparison. Both baselines ignore existing nodes and limits, and leave out pods that fit no
+//! candidate. Both respect conflicts.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
@@ -90,7 +90,7 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// The cost of one node per pod: the cheapest that holds it.
+/// The cost of one node per pod, each the cheapest that holds its pod.
 pub fn one_pod_per_node(problem: &Problem) -> UsdPerHour {
     let sizes = Sizes::new(problem);
     problem

@@ -1,13 +1,12 @@
-//! Explains why pods are where they are: the nodes of a class, what other nodes would cost more, what is scarce, and
-//! the rule that excludes every other candidate. It reads only the problem and the solution, so you can explain a
-//! saved case later.
+//! Explains where pods are and why: the nodes of a class, the extra cost of other nodes, the scarce limits and stocks, and the
+//! rule that excludes every other candidate. It reads only the problem and the solution, so you can explain a saved case later.
 //!
-//! **What the numbers mean.** With [`ShadowPrices`](crate::ShadowPrices) in the solution, each pod has a price: the
-//! cost of one more pod of its class. The `more` of an alternative compares one node of it with the prices of its
-//! pods. The node holds one pod of the class and the best others that we find for it. Its cost is the price after
-//! commitments, the worth of the limits and stock it takes, and the risk and preferences of its pods. So the plan
-//! would cost at most `more` more per such node. Without shadow prices `more` compares one pod alone: a node's cost
-//! divided by the number of such pods it holds, against the cheapest used node.
+//! **What the numbers mean.** With [`ShadowPrices`](crate::ShadowPrices) in the solution, each pod has a price: the cost of one
+//! more pod of its class. The `more` of an alternative compares one node of it with the prices of its pods. The node holds one
+//! pod of the class and the best others that we find for it. Its cost is the price after commitments, the value of the limits and
+//! stock that it uses, and the risk and preferences of its pods. So the plan would cost at most `more` more per such node.
+//! Without shadow prices, `more` compares one pod alone: a node's cost divided by the number of such pods it holds, against the
+//! cheapest used node.
 
 mod exclude;
 mod text;
@@ -30,19 +29,19 @@ pub struct Explanation {
     pub class: u32,
     /// Its name.
     pub name: String,
-    /// How many pods there are to place, including those of removed nodes.
+    /// The number of pods to place, including those of removed nodes.
     pub pods: u64,
-    /// Where they are: new nodes by candidate, then existing ones.
+    /// Their places: new nodes by candidate, then existing ones.
     pub placed: Vec<Placed>,
     /// The pods that are left out, with the reason in words.
     pub left_out: Vec<LeftOut>,
-    /// What the `more` of the alternatives compares.
+    /// The comparison behind the `more` of the alternatives.
     pub basis: Basis,
     /// The hourly cost of one more pod of the class. `None` without shadow prices.
     pub one_more_pod: Option<UsdPerHour>,
-    /// Candidates that the plan could use and does not use, least `more` first.
+    /// Candidates that the plan could use but does not, the least `more` first.
     pub alternatives: Vec<Alternative>,
-    /// The limits and stocks of which more would save money, the dearest first.
+    /// The limits and stocks whose increase would save money, the largest saving first.
     pub scarce: Vec<Scarce>,
     /// Excluded candidates by index, each with the first rule that excludes it.
     pub excluded: Vec<Excluded>,
@@ -56,9 +55,9 @@ pub struct Placed {
     pub candidate: Option<u32>,
     /// The candidate's or the node's name.
     pub name: String,
-    /// How many such nodes hold pods of the class.
+    /// The number of such nodes with pods of the class.
     pub nodes: u64,
-    /// How many pods of the class they hold.
+    /// The number of pods of the class on them.
     pub pods: u64,
     /// The price of one such node, zero for an existing one.
     pub price: UsdPerHour,
@@ -76,13 +75,13 @@ pub struct LeftOut {
     pub because: String,
 }
 
-/// What [`Alternative::more`] is.
+/// The comparison behind [`Alternative::more`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Basis {
     /// It compares nodes at the solution's shadow prices.
     ShadowPrices,
-    /// It compares single pods alone on their node, since the solution has no prices.
+    /// It compares single pods, each alone on its node, because the solution has no prices.
     Standalone,
 }
 
@@ -94,12 +93,11 @@ pub struct Alternative {
     pub candidate: u32,
     /// Its name.
     pub name: String,
-    /// How many micro-dollars per hour it would cost more, see [`Basis`]. Below zero where it looks cheaper by this
-    /// measure.
+    /// The extra cost in micro-dollars per hour, see [`Basis`]. Negative if the candidate looks cheaper by this measure.
     pub more: i64,
 }
 
-/// A limit or a stock of which more would save money.
+/// A limit or a stock whose increase would save money.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scarce {
@@ -107,9 +105,9 @@ pub struct Scarce {
     pub name: String,
     /// Whether it is a limit (of any unit) or the stock of a candidate.
     pub limit: bool,
-    /// What `units` more of it would save.
+    /// The saving from `units` more of it.
     pub saves: UsdPerHour,
-    /// One, or a million where a single unit is worth almost nothing (bytes, micro-dollars).
+    /// One, or a million if a single unit is worth almost nothing (bytes, micro-dollars).
     pub units: u32,
 }
 

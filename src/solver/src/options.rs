@@ -1,9 +1,9 @@
-//! How far a solve goes.
+//! The options of a solve.
 
 use crate::lp::{Backend, Seed};
 use crate::stages::Stages;
 
-/// How far to go.
+/// The options of a solve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// The gap at which to stop: `(cost - bound) / bound`.
@@ -14,9 +14,9 @@ pub struct Options {
     pub seed: u64,
     /// The solver of the linear programs.
     pub backend: Backend,
-    /// The threads for pricing, at most 8. With 0, as many as there are processors. The plan does not depend on it.
+    /// The number of threads for pricing, at most 8; 0 for one per processor. The plan does not depend on it.
     pub threads: usize,
-    /// The stages of the search that are on: all of them, except in measurements.
+    /// The stages of the search that are enabled: all of them, except in measurements.
     pub stages: Stages,
 }
 

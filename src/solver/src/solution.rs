@@ -10,7 +10,7 @@ pub use step::{Move, MoveTarget, Step};
 /// Pods of one class on one node: (index into [`crate::Problem::classes`], how many).
 pub type Placement = (u32, u32);
 
-/// A feasible plan, what it costs, and how much cheaper any plan could possibly be.
+/// A feasible plan, its cost, and a bound on the cost of any plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Solution {
@@ -18,18 +18,18 @@ pub struct Solution {
     pub new_nodes: Vec<NewNodes>,
     /// Pods to place on existing nodes, sorted by node.
     pub on_existing: Vec<ExistingUse>,
-    /// The pods that are left out, sorted by class and reason.
+    /// The pods that the plan leaves out, sorted by class and reason.
     pub unplaced: Vec<Unplaced>,
-    /// The money to pay: the price of all `new_nodes` less what commitments cover, plus the price of all removable
+    /// The money to pay: the price of all `new_nodes` minus the part covered by commitments, plus the price of all removable
     /// nodes that stay.
     pub cost: UsdPerHour,
-    /// What counts but is not paid. The solver minimises `cost` plus these, see [`Solution::objective`].
+    /// Costs in the objective that are not paid. The solver minimises `cost` plus these, see [`Solution::objective`].
     #[serde(default)]
     pub charges: Charges,
     /// A lower bound: no plan that places the same pods has a lower objective. It is valid however early the solver
     /// stopped.
     pub bound: UsdPerHour,
-    /// What the bound rests on, see [`Proof`].
+    /// The proof of the bound, see [`Proof`].
     #[serde(default)]
     pub proof: Proof,
     /// Why the solver stopped.
@@ -46,16 +46,16 @@ pub struct Solution {
     /// is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
-    /// What one more of each thing is worth. `None` where the solver has no prices.
+    /// The value of one more of each resource. `None` if the solver has no prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<ShadowPrices>,
 }
 
-/// What counts but is not paid, per hour.
+/// Costs in the objective that are not paid, per hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Charges {
-    /// The expected loss by interruptions, see [`crate::problem::risk`].
+    /// The expected loss from interruptions, see [`crate::problem::risk`].
     pub risk: UsdPerHour,
     /// Unmet preferences.
     pub preferences: UsdPerHour,
@@ -63,7 +63,7 @@ pub struct Charges {
     pub disruption: UsdPerHour,
 }
 
-/// What the bound rests on, the strongest proof first. Every bound is proven in integers and valid.
+/// The proof of the bound, the strongest first. Every bound is proven in integers and valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Proof {
@@ -77,15 +77,15 @@ pub enum Proof {
     Truncated,
 }
 
-/// The duals behind the bound, rounded to micro-dollars: by how much the objective would change.
+/// The dual prices of the bound, rounded to micro-dollars: the change of the objective.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ShadowPrices {
     /// By class: the cost of one more pod.
     pub classes: Vec<u64>,
-    /// By limit: what one more unit would save, in micro-dollars per million units.
+    /// By limit: the saving from one more unit, in micro-dollars per million units.
     pub limits: Vec<u64>,
-    /// By candidate: what one more node of a scarce candidate would save.
+    /// By candidate: the saving from one more node of a scarce candidate.
     pub candidates: Vec<u64>,
 }
 
@@ -99,12 +99,12 @@ pub struct NewNodes {
     pub pods: Vec<Placement>,
     /// How many nodes.
     pub count: u32,
-    /// What is on each GPU, one entry per GPU. Empty unless the candidate has [`crate::problem::Gpus`].
+    /// The content of each GPU, one entry per GPU. Empty unless the candidate has [`crate::problem::Gpus`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuLayout>,
 }
 
-/// What the plan places on one GPU.
+/// The pods that the plan places on one GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuLayout {
@@ -140,8 +140,7 @@ pub struct ExistingUse {
     /// The pods to place on it, ascending by class. They do not include the pods that already run on a removable
     /// node.
     pub pods: Vec<Placement>,
-    /// What the plan newly places on each GPU, one entry per GPU of the node. Empty unless the GPUs are shared or
-    /// cut.
+    /// The newly placed pods on each GPU, one entry per GPU of the node. Empty unless the GPUs are shared or partitioned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuLayout>,
 }
@@ -158,7 +157,7 @@ pub struct Unplaced {
     pub reason: UnplacedReason,
 }
 
-/// Why the plan leaves out pods.
+/// The reason why the plan leaves out pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UnplacedReason {
@@ -170,16 +169,16 @@ pub enum UnplacedReason {
     NoMoreAvailable,
     /// This gang (index into [`crate::Problem::gangs`]) cannot be placed whole.
     GangIncomplete(u32),
-    /// The pods could be placed, but not spread as this (index into [`crate::Problem::spreads`]) asks.
+    /// The pods could be placed, but not with the skew of this spread (index into [`crate::Problem::spreads`]).
     Unspreadable(u32),
-    /// Nodes fit, but none is replaceable by as many other types as this rule (index into
-    /// [`crate::Problem::flexibility`]) asks.
+    /// Nodes fit, but none can be replaced by as many other types as this rule (index into [`crate::Problem::flexibility`])
+    /// requires.
     Inflexible(u32),
     /// The pods need more nodes of one kind than this share (index into [`crate::Problem::node_shares`]) allows.
     ShareReached(u32),
 }
 
-/// Why the solver stopped.
+/// The reason why the solver stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Stopped {
@@ -190,11 +189,11 @@ pub enum Stopped {
     WorkLimit,
     /// Nothing is left to try. This is deterministic.
     Exhausted,
-    /// The caller's [`crate::StopSignal`] asked to stop. This depends on the machine's speed.
+    /// The caller's [`crate::StopSignal`] asked it to stop. This depends on the machine's speed.
     Asked,
 }
 
-/// How far a cost can be from the least: `(cost - bound) / bound`, and zero where nothing is bought. For output only.
+/// The largest possible distance of a cost to the optimum: `(cost - bound) / bound`; zero if nothing is bought. For output only.
 pub fn gap(cost: UsdPerHour, bound: UsdPerHour) -> f64 {
     let (cost, bound) = (cost.micros(), bound.micros());
     if cost <= bound {
@@ -217,12 +216,12 @@ impl Solution {
         gap(self.objective(), self.bound)
     }
 
-    /// How many pods are left out.
+    /// The number of pods that are left out.
     pub fn unplaced_pods(&self) -> u64 {
         self.unplaced.iter().map(|left| u64::from(left.count)).sum()
     }
 
-    /// How many nodes are bought.
+    /// The number of nodes to buy.
     pub fn nodes(&self) -> u64 {
         self.new_nodes.iter().map(|group| u64::from(group.count)).sum()
     }

@@ -37,13 +37,13 @@ pub fn solve(
     Ok(branch_and_price::solve(problem, options, signal))
 }
 
-/// Like [`solve`], but starts from what an earlier solve of a similar problem left, and returns what this one leaves.
+/// Like [`solve`], but starts from the memory of an earlier solve of a similar problem, and returns the memory of this one.
 /// `Warm::default()` is an empty memory.
 ///
-/// The solution then depends on `warm` too. Problems with removable nodes neither use it nor leave anything.
+/// The solution then depends on `warm` too. Problems with removable nodes neither use nor return a memory.
 ///
 /// # Errors
-/// [`ProblemError`] when `problem` is malformed.
+/// [`ProblemError`] if `problem` is malformed.
 pub fn solve_from(
     problem: &Problem,
     options: &Options,

@@ -1,7 +1,7 @@
-//! The stages of the search. A measurement can turn off one at a time to see what it pays.
+//! The stages of the search. A measurement can disable single stages to find their effect.
 //!
-//! Every set of stages gives a correct solve. Fewer stages give a dearer plan, a looser bound or a longer search.
-//! Only `make bench-ablation` uses this, no flag of the product.
+//! Every set of stages gives a correct solve. Fewer stages give a more expensive plan, a looser bound or a longer search. Only
+//! `make bench-ablation` uses this, no flag of the product.
 
 /// Declares the stages with their names, in the order of a solve.
 macro_rules! stages {
@@ -120,7 +120,7 @@ stages! {
     FewNodes = "moves: few nodes to the engine",
 }
 
-/// The stages that are on.
+/// The enabled stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stages {
     /// One bit for each stage that is off.
@@ -128,7 +128,7 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// The same without `stage`.
+    /// The same stages without `stage`.
     #[must_use]
     pub fn without(self, stage: SearchStage) -> Self {
         Self { off: self.off | 1 << stage as u32 }

@@ -1,11 +1,10 @@
-//! The caller's control over a running solve: it can ask the solve to stop, and it hears of its progress. Only the
-//! caller has a clock.
+//! The caller's control over a running solve: it can stop the solve, and it receives its progress. Only the caller has a clock.
 
 use poolwright_catalog::UsdPerHour;
 
 use crate::solution::Solution;
 
-/// What the caller of a solve answers and hears. The solver calls it between units of work.
+/// The caller's callbacks during a solve. The solver calls them between units of work.
 pub trait StopSignal {
     /// Whether to stop. The solver asks at least every few milliseconds, and returns its best plan on `true`.
     fn should_stop(&mut self) -> bool;
@@ -17,18 +16,18 @@ pub trait StopSignal {
     fn spent(&mut self, _units: u64) {}
 }
 
-/// How far a solve has come.
+/// The progress of a solve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The objective of the best plan so far.
     pub objective: UsdPerHour,
     /// The certified bound so far.
     pub bound: UsdPerHour,
-    /// The rounds of pricing so far, including those of dives.
+    /// The number of pricing rounds so far, including those of dives.
     pub rounds: u64,
-    /// How many pod classes remain after merging equal ones.
+    /// The number of pod classes after merging equal ones.
     pub classes: usize,
-    /// How many candidates remain after dropping dominated ones.
+    /// The number of candidates after dropping dominated ones.
     pub candidates: usize,
 }
 

@@ -1,8 +1,8 @@
-//! What one solve leaves to the next solve of a similar problem.
+//! The memory of a solve for the next solve of a similar problem.
 //!
-//! It keeps contents of nodes and prices of pods by the names of candidates and classes, so that they survive when
-//! pods, classes and candidates come and go. It drops what no longer fits. A wrong memory costs time, never
-//! correctness: the next solve tests every content again, and proves its bound from the new problem alone.
+//! It keeps contents of nodes and prices of pods by the names of candidates and classes, so that they survive when pods, classes
+//! and candidates come and go. Entries that no longer fit are dropped. A wrong memory costs time, never correctness: the next
+//! solve tests every content again, and proves its bound from the new problem alone.
 
 use std::collections::BTreeMap;
 

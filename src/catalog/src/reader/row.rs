@@ -27,7 +27,7 @@ pub const UNSPECIFIED_PROVIDER: &str = "unspecified";
 const MOST: u64 = i64::MAX as u64;
 const MOST_MIB: u64 = MOST >> 20;
 
-/// One in a minute: nobody could use such a node.
+/// One interruption per minute: a higher rate cannot be real.
 const MOST_INTERRUPTIONS: u32 = 60_000_000;
 
 const LABEL_REMEDY: &str = "it becomes a node label: write at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit";
@@ -47,7 +47,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
     }
 
     pub(super) fn problem(&mut self, column: &str, cause: String, remedy: impl Into<String>) {
-        // That the column is missing was said of the header, once.
+        // A missing column is reported once, for the header.
         if self.columns.index(column).is_none() {
             return;
         }
@@ -123,7 +123,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
     }
 
     fn kind(&mut self) -> Option<InstanceType> {
-        // Every cell is read before the first `?`, so that all their problems are found.
+        // Reads every cell before the first `?`, so that all their problems are found.
         let name = self.label_value(column::INSTANCE_TYPE).map(InstanceTypeName::from);
         let provider = match self.cell(column::PROVIDER) {
             "" => Some(UNSPECIFIED_PROVIDER),
@@ -224,7 +224,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         if text.is_empty() {
             return None;
         }
-        // A rate is read as exactly as a price: six decimals, which are the millionths that are wanted.
+        // Parsed like a price: its six decimals are the millionths of the result.
         match text.parse::<UsdPerHour>().map(|rate| u32::try_from(rate.micros())) {
             Ok(Ok(rate)) if rate <= MOST_INTERRUPTIONS => Some(rate),
             Ok(_) => {
@@ -273,7 +273,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
 
     /// A price with its source and date; `None` if the cell is empty or invalid.
     fn price(&mut self, column: &str, source: &str, as_of: &str) -> Option<Price> {
-        // What a spot price does not say for itself it shares with the on-demand price.
+        // A spot price without its own source or date has those of the on-demand price.
         let source = [self.cell(source), self.cell(column::PRICE_SOURCE), self.file]
             .into_iter()
             .find(|source| !source.is_empty())

@@ -328,7 +328,7 @@ fn the_bench_catalogue_is_read_whole_and_nothing_in_it_is_in_quarantine() {
     );
 }
 
-/// A row that is sound, as its cells.
+/// The cells of a valid row.
 fn sound_row() -> impl Strategy<Value = Vec<String>> {
     let gpu = prop_oneof![
         Just((String::new(), "0".to_owned(), String::new())),
@@ -370,7 +370,7 @@ fn written(rows: &[Vec<String>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEADER.split(',').chain(["zones", "price_source"])).expect("memory can be written");
     for (which, cells) in rows.iter().enumerate() {
-        // A family of its own for each, so that no price is out of line with a sibling.
+        // Each type has its own family, so that the sibling rule does not apply.
         let name = format!("f{which}.x");
         writer.write_record(std::iter::once(&name).chain(cells)).expect("memory can be written");
     }

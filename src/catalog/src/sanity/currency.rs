@@ -1,9 +1,9 @@
-//! A price is in US dollars, and says so.
+//! Rule: a price names US dollars as its currency.
 
 use super::Claim;
 use crate::price::UnknownPrice;
 
-/// Amounts in other currencies are not converted: an exchange rate would be one more thing to guess.
+/// Amounts in other currencies are not converted, because that needs an exchange rate.
 pub(super) fn check(claim: Claim<'_>) -> Option<UnknownPrice> {
     let is_usd = claim.currency.trim().eq_ignore_ascii_case("USD");
     (!is_usd).then(|| UnknownPrice::NotUsd { currency: claim.currency.trim().to_owned() })

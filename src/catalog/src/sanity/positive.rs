@@ -1,10 +1,10 @@
-//! Nothing is free.
+//! Rule: a price is above zero.
 
 use super::Claim;
 use crate::money::UsdPerHour;
 use crate::price::UnknownPrice;
 
-/// A zero is how sources write "not sold at an hourly price" or "not known".
+/// Sources write zero for "not sold by the hour" or "unknown".
 pub(super) fn check(claim: Claim<'_>) -> Option<UnknownPrice> {
     (claim.amount == UsdPerHour::ZERO).then(|| UnknownPrice::NotPositive { quoted: claim.text.to_owned() })
 }

@@ -1,14 +1,13 @@
-//! A decimal point in the wrong place: a price ten times off what the other sizes of its family suggest.
+//! Rule: a price is not about ten times above or below the other sizes of its family (a misplaced decimal point).
 //!
-//! Siblings are the types of one provider, family and GPU model, at one capacity type in one zone. At least two others
-//! must be priced, since of two prices that disagree nobody can tell which is wrong.
+//! Siblings are the types of one provider, family and GPU model, in one zone and capacity type. At least two other sizes need a
+//! price, because of two contradicting prices either may be wrong.
 //!
-//! Per unit of what? Prices within a family are close to linear in what the sizes hold, but no one unit is level over a
-//! family: `g5.16xlarge` has one GPU beside 64 cores and `g5.48xlarge` eight beside 192; burstable types sell the same two
-//! cores with 0.5 to 8 GiB. So there are two units, cores and GPUs (without GPUs: cores and MiB), and a price is out of line
-//! when it is ten times off by one of them and the other points the same way, at least twofold. A size that is dear per GPU
-//! is cheap per core, so a tenfold error shows tenfold by one of the two; an honest size that looks cheap by one unit does
-//! not by the other.
+//! Prices are compared per unit of two resources: cores and GPUs, or cores and MiB without GPUs. No single unit suffices:
+//! `g5.16xlarge` has one GPU and 64 cores, `g5.48xlarge` eight GPUs and 192 cores; burstable types have the same two cores with
+//! 0.5 to 8 GiB. A price is wrong if it is ten times off by one unit and at least two times off in the same direction by the
+//! other. A size that is expensive per GPU is cheap per core. So a tenfold error shows by one of the two units, and a right price
+//! that looks low by one unit does not by the other.
 
 use std::collections::BTreeMap;
 
@@ -20,13 +19,13 @@ use crate::offering::Offering;
 use crate::price::UnknownPrice;
 use crate::resources::ResourceName;
 
-/// How many other sizes must be priced.
+/// The number of other sizes that need a price.
 const OTHERS_NEEDED: usize = 2;
-/// Off by this many tenths: ten times, less what rounding and not quite linear prices take from a slipped decimal point.
+/// The limit in tenths: ten times, minus a margin for rounding and for prices that are not quite linear.
 const FACTOR_TENTHS: u128 = 95;
-/// By how many tenths the other unit must agree.
+/// The least deviation by the other unit, in tenths.
 const AGREE_TENTHS: u128 = 20;
-/// Parts of a micro-dollar in which prices per unit are held.
+/// Prices per unit are in these parts of a micro-dollar.
 const SCALE: u128 = 1_000_000;
 
 struct Member {
@@ -36,7 +35,7 @@ struct Member {
     units: [u128; 2],
 }
 
-/// The prices that are out of line, with what their siblings suggest.
+/// The wrong prices, with the prices that their siblings suggest.
 pub(super) fn check(types: &[InstanceType], offerings: &[Offering]) -> Vec<(usize, UnknownPrice)> {
     let by_name: BTreeMap<_, _> = types.iter().map(|kind| (&kind.name, kind)).collect();
     let mut groups: BTreeMap<_, Vec<Member>> = BTreeMap::new();
@@ -45,7 +44,7 @@ pub(super) fn check(types: &[InstanceType], offerings: &[Offering]) -> Vec<(usiz
         else {
             continue;
         };
-        // What is paid for beforehand has no price per hour that could be out of line.
+        // Prepaid capacity has no hourly price to compare.
         if offering.id.capacity_type == CapacityType::Reserved {
             continue;
         }
@@ -61,7 +60,7 @@ pub(super) fn check(types: &[InstanceType], offerings: &[Offering]) -> Vec<(usiz
 }
 
 fn units(kind: &InstanceType) -> [u128; 2] {
-    // What kubelet keeps for itself is a fraction of a core; rounding up gives the cores the type is sold with.
+    // The kubelet reserves a fraction of a core, so rounding up gives the cores of the type.
     let cores = kind.allocatable.get(ResourceName::CPU).div_ceil(1000).max(1);
     let other = match &kind.gpu {
         Some(gpu) => u64::from(gpu.count.max(1)),
@@ -70,8 +69,8 @@ fn units(kind: &InstanceType) -> [u128; 2] {
     [cores.into(), other.into()]
 }
 
-/// What a member costs per unit, and the middle of what the others do. Of an even number of others the middle two: too dear
-/// is judged by the dearer and too cheap by the cheaper, so that one wrong price beside one right one does not condemn a
+/// A member's price per unit, and the median of the others. For an even number of others, both middle values: a high price is
+/// compared with the higher one and a low price with the lower one, so that one wrong price beside a right one does not reject a
 /// third.
 #[derive(Clone, Copy, Default)]
 struct Standing {
@@ -113,7 +112,7 @@ fn judge(members: &[Member], found: &mut Vec<(usize, UnknownPrice)>) {
     }
 }
 
-/// How each member stands by one unit.
+/// The price of each member per unit, with the median of the others.
 fn standings(members: &[Member], unit: usize) -> Vec<Standing> {
     let per_unit =
         |which: usize| u128::from(members[which].price.micros()) * SCALE / members[which].units[unit];
@@ -122,7 +121,7 @@ fn standings(members: &[Member], unit: usize) -> Vec<Standing> {
     let others = members.len() - 1;
     let mut standings = vec![Standing::default(); members.len()];
     for (rank, which) in order.iter().enumerate() {
-        // The others in order are all but the one at `rank`.
+        // The sorted others are all except the one at `rank`.
         let other = |place: usize| per_unit(order[place + usize::from(place >= rank)]);
         standings[*which] =
             Standing { own: per_unit(*which), low: other((others - 1) / 2), high: other(others / 2) };

@@ -1,4 +1,4 @@
-//! Spot is cheaper than on-demand, or one of the two is wrong.
+//! Rule: a spot price is below the on-demand price.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::instance::InstanceType;
 use crate::offering::Offering;
 use crate::price::UnknownPrice;
 
-/// Compares with on-demand in the same zone; where that is not priced, with the cheapest on-demand zone of the region.
+/// Compares with the on-demand price of the same zone or, if that is unknown, with the cheapest on-demand price of the region.
 pub(super) fn check(_types: &[InstanceType], offerings: &[Offering]) -> Vec<(usize, UnknownPrice)> {
     let mut by_zone = BTreeMap::new();
     let mut by_region = BTreeMap::new();

@@ -91,7 +91,7 @@ impl<T> Clone for Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Looks.
+    /// Reads the value.
     pub fn view<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.shared.lock().value)
     }

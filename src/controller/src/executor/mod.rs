@@ -73,7 +73,7 @@ impl Executor {
         })
     }
 
-    /// What was heard of clouds and is not recorded yet.
+    /// Interruptions that were received from clouds and are not recorded yet.
     pub fn unrecorded(&self) -> &Unrecorded {
         &self.unrecorded
     }

@@ -80,7 +80,7 @@ impl Slots {
         self.of(Kind::of(actions)).clone().acquire_owned().await.ok()
     }
 
-    /// Closes the slots: nobody gets one any more.
+    /// Closes the slots, so that [`Self::next`] returns `None`.
     pub fn close(&self) {
         for kind in [Kind::Api, Kind::Closing, Kind::Eviction, Kind::Launch, Kind::End] {
             self.of(kind).close();

@@ -275,7 +275,7 @@ async fn a_node_that_told_of_its_gpus_while_the_watch_was_silent_is_not_given_up
     node["status"] = json!({"allocatable": {"nvidia.com/gpu": "1"}});
     scene.api.put("/api/v1/nodes/n", node);
     assert!(matches!(scene.executor.delete_failed_claim(&scene.claim()).await, Progress::Again(_)));
-    // What was seen is known from then on, and what is decided from it holds.
+    // The read updated the world, so a decision that is repeated now is carried out.
     assert!(matches!(scene.executor.delete_failed_claim(&scene.claim()).await, Progress::Done));
 }
 

@@ -41,7 +41,7 @@ impl Cloud {
         self.0.get(provider_id).await
     }
 
-    /// See [`CloudProvider::notices`].
+    /// See [`CloudProvider::interruptions`].
     pub async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
         self.0.interruptions().await
     }

@@ -29,7 +29,7 @@ use crate::edge::events::QueuedEvent;
 /// How often to check whether a missing kind was installed.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// What a kind is needed for.
+/// The use of a kind: how much depends on its watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Every decision: nothing is decided before it is synced.
@@ -50,7 +50,7 @@ pub trait Kind: Send + 'static {
     type Model: Send + 'static;
     /// Its name in messages and metrics.
     const NAME: &'static str;
-    /// What it is needed for.
+    /// How much depends on it.
     const NEED: Need;
     /// Which of its objects are watched, as a field selector; all of them by default.
     const FIELDS: Option<&'static str> = None;

@@ -16,7 +16,7 @@ impl ClusterIndex {
         gone.map_or(Change::None, |_| Change::Life)
     }
 
-    /// Replaces all gangs of a kind that.
+    /// Replaces all gangs of a kind.
     pub fn reset_gangs(&mut self, kind: &str, all: impl IntoIterator<Item = Gang>) -> Change {
         self.state.gangs.retain(|(known, _), _| known != kind);
         all.into_iter().map(|gang| self.apply_gang(gang)).fold(Change::Life, Ord::max)

@@ -24,7 +24,7 @@ use crate::model::{
     Quota, Reclaims, Snapshot, Uid, Workload,
 };
 
-/// What a change means for decisions. Ordered: a larger value wakes more loops.
+/// The effect of a change on decisions. Ordered: a larger value wakes more loops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// Nothing.
@@ -160,7 +160,7 @@ impl ClusterIndex {
         gone.map_or(Change::None, |_| Change::Life)
     }
 
-    /// Replaces all controllers of a kind that.
+    /// Replaces all controllers of a kind.
     pub fn reset_workloads(&mut self, kind: &str, all: impl IntoIterator<Item = Workload>) -> Change {
         self.state.workloads.retain(|(known, _), _| known != kind);
         all.into_iter().map(|workload| self.apply_workload(workload)).fold(Change::Life, Ord::max)

@@ -301,7 +301,7 @@ pub enum UnplacedReason {
     GangIncomplete,
     /// Its gang waits for more pods.
     PodGroupPending,
-    /// One of its volumes is unusable until somebody changes something.
+    /// One of its volumes cannot be used until a person changes something.
     VolumeUnusable,
     /// One of its volumes is not ready yet, or another pod uses it.
     VolumePending,

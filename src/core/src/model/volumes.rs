@@ -56,7 +56,7 @@ pub struct VolumeClaim {
     pub lost: bool,
     /// The node that the scheduler selected for provisioning.
     pub selected_node: Option<String>,
-    /// What it asks for.
+    /// The size, access modes and other properties that it requests.
     pub shape: VolumeShape,
     /// Labels that a volume must have, AND-ed; empty for every volume.
     pub selector: Vec<Requirement>,

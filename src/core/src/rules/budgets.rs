@@ -1,5 +1,5 @@
-//! PodDisruptionBudgets that can never be met. The pods that they select can never be evicted, so nobody can drain their nodes.
-//! Such pods get nodes nevertheless, and events tell their owners what to change.
+//! PodDisruptionBudgets that can never be met. Their pods can never be evicted, so their nodes cannot be drained. Such pods get
+//! nodes nevertheless, and events tell their owners what to change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -116,7 +116,7 @@ fn terms(all: &[NodeSelectorTerm]) -> String {
     list(&all.iter().map(one).collect::<Vec<_>>(), 3).replace(", ", " or ")
 }
 
-/// The message for a pod that never gets a new node, whatever is on offer.
+/// The message for a pod that never gets a new node, for any offering.
 fn not_ours(pod: &Pod) -> Option<String> {
     match (&pod.phase, pod.role) {
         (PodPhase::Bound { node }, _) => {

@@ -1,7 +1,7 @@
-//! One change after the other in a large cluster: from the object to the index, and to what is decided then.
+//! Measures single changes in a large cluster: from the object to the index, and to the decision that follows.
 //!
-//! Whenever room or demand changed that is the plan, as in the controller; after all other changes what the life of claims
-//! calls for. Beside the wall clock stands the time on a processor, which does not grow when others use the machine.
+//! After changes of capacity or demand the decision is a plan, as in the controller; after other changes it is the lifecycle of
+//! claims. The table shows wall time and CPU time; other processes do not increase CPU time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ const DAEMONSETS: usize = 2;
 const ROUNDS: usize = 120;
 const NOW: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;
 
-/// A node; the name says its zone.
+/// A node; its number determines its zone.
 fn node(at: usize, ready: bool) -> poolwright_core::Node {
     let name = format!("node-{at:05}");
     let ready = if ready { "True" } else { "False" };
@@ -40,7 +40,7 @@ fn node(at: usize, ready: bool) -> poolwright_core::Node {
     poolwright_intake::node(&node).expect("it converts")
 }
 
-/// The claim that stands behind a node.
+/// The claim of a node.
 fn claim(at: usize, class: &NodeClassRef, pool: &Pool, catalogue: &Catalogue) -> Claim {
     let is_it = |id: &poolwright_catalog::OfferingId| {
         id.instance_type.as_str() == "fake-16" && id.zone.as_str() == ZONES[at % ZONES.len()]
@@ -136,14 +136,14 @@ fn fill(
     }
 }
 
-/// Time of this thread on a processor, as Linux counts it.
+/// The CPU time of this thread, from Linux.
 fn on_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|first| first.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// How long changes of one sort took.
+/// The times of one sort of change.
 struct Row {
     what: &'static str,
     planned: usize,
@@ -171,7 +171,7 @@ impl Row {
     }
 }
 
-/// Measures.
+/// Runs the measurement.
 pub fn run(class: &NodeClassRef, pool: &Pool, catalogue: &Arc<Catalogue>) {
     let began = Instant::now();
     let mut index = ClusterIndex::new();
@@ -210,7 +210,7 @@ pub fn run(class: &NodeClassRef, pool: &Pool, catalogue: &Arc<Catalogue>) {
             rows[row].cpu.push(on_processor().saturating_sub(cpu));
             rows[row].wall.push(began.elapsed());
         };
-    // Once outside of the measurement: what is worked out then is known afterwards.
+    // Runs once before the measurement, so that caches are filled.
     plan(&index.snapshot(), NOW, &options, &mut Until(Instant::now() + Duration::from_mins(1)));
     for at in 0..ROUNDS {
         let mut waiting = object(&mut numbers, at, ROUNDS);

@@ -15,12 +15,13 @@ use crate::others::ANYWAY;
 use crate::rules::{node_term, node_terms};
 
 const DO_NOT: &str = "DoNotSchedule";
-/// The built-in spread over zones (`systemDefaultConstraints`). That over hosts (maxSkew 3) buys no node and is left out.
+/// The built-in spread over zones (`systemDefaultConstraints`). The one over hosts (maxSkew 3) causes no purchase and is left
+/// out.
 const SYSTEM_ZONE_SKEW: u32 = 5;
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Where arguments stand, and where to say what is wrong with them.
+/// The arguments, their path, and the list of problems.
 pub(super) struct Args<'a> {
     pub source: &'a str,
     pub path: String,
@@ -123,7 +124,7 @@ impl Args<'_> {
         }
     }
 
-    /// What kube-scheduler refuses of one default constraint.
+    /// The problems for which the kube-scheduler refuses a default constraint.
     fn constraint(&mut self, field: &str, constraint: &k8s::TopologySpreadConstraint) {
         if constraint.max_skew <= 0 {
             let cause = format!("{} is not a valid skew", constraint.max_skew);
@@ -194,7 +195,7 @@ impl Args<'_> {
                 self.problems.push(FieldProblem::new(format!("{path}.weight"), cause, "write 1 to 100"));
                 continue;
             };
-            // One that asks for nothing is met everywhere.
+            // An empty term is met everywhere.
             if !term.requirements.is_empty() {
                 profile.preferred.push((Weighted { weight, term }, self.source.to_owned()));
             }
@@ -205,7 +206,7 @@ impl Args<'_> {
         self.problems.extend(unread.into_iter().map(problem));
     }
 
-    /// `NodeResourcesFitArgs`: resources that the scheduler does not look at.
+    /// `NodeResourcesFitArgs`: resources that the scheduler ignores.
     pub fn resources(&mut self, value: &Value, profile: &str) {
         let Some(args) = self.read::<ResourcesArgs>(value) else { return };
         let all: Vec<String> = args
@@ -223,7 +224,7 @@ impl Args<'_> {
     }
 }
 
-/// A key as Kubernetes accepts it: a name of up to 63 characters, perhaps after a DNS subdomain and a slash.
+/// Whether Kubernetes accepts the key: a name of up to 63 characters, optionally after a DNS subdomain and a slash.
 fn is_label_key(key: &str) -> bool {
     let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let ends = |part: &str| {

@@ -1,9 +1,9 @@
-//! Which plugins of a profile run, and what is said of those that Poolwright cannot follow.
+//! The enabled plugins of a profile, and notes about those that Poolwright cannot follow.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Plugins of kube-scheduler that rule out nodes, and that a plan follows whether they run or not.
+/// Filter plugins of the kube-scheduler that plans follow, enabled or not.
 const FILTERS: [&str; 12] = [
     "NodeUnschedulable",
     "NodeName",
@@ -19,7 +19,7 @@ const FILTERS: [&str; 12] = [
     "InterPodAffinity",
 ];
 
-/// Other plugins of kube-scheduler that may stand where nodes are ruled out.
+/// Other plugins of the kube-scheduler that a profile may list.
 const KNOWN: [&str; 11] = [
     "SchedulingGates",
     "PrioritySort",
@@ -34,7 +34,7 @@ const KNOWN: [&str; 11] = [
     "PodGroupPodsCount",
 ];
 
-/// Plugins by extension point. Points at which no node is ruled out and none preferred are not looked at.
+/// Plugins by extension point. Only extension points that filter or score nodes are read.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Plugins {
@@ -92,23 +92,23 @@ impl Set {
 }
 
 impl Plugins {
-    /// Whether a plugin of the default set runs at a point.
+    /// Whether a default plugin is enabled at an extension point.
     fn runs(&self, point: &Set, plugin: &str) -> bool {
         let everywhere = self.multi_point.enables(plugin) || !self.multi_point.disables(plugin);
         point.enables(plugin) || (everywhere && !point.disables(plugin))
     }
 
-    /// Whether it rules out nodes.
+    /// Whether the plugin filters nodes.
     pub fn filters(&self, plugin: &str) -> bool {
         self.runs(&self.filter, plugin)
     }
 
-    /// Whether it prefers nodes.
+    /// Whether the plugin scores nodes.
     pub fn scores(&self, plugin: &str) -> bool {
         self.runs(&self.score, plugin)
     }
 
-    /// Says what of a profile's plugins is not followed.
+    /// Adds a note for each plugin of the profile that plans do not follow.
     pub fn tell(&self, source: &str, profile: &str, notes: &mut Vec<String>) {
         let off: Vec<&str> = FILTERS.into_iter().filter(|plugin| !self.filters(plugin)).collect();
         if !off.is_empty() {

@@ -1,5 +1,5 @@
-//! What comes of objects beside a pool that may buy everything. One catalogue for all: `small` (4 cores, 16 GiB) and `large`
-//! (16 cores, 64 GiB) in zones a, b and c, `gpu` (8 cores, 64 GiB, 4 x A10G) in a and b, and huge pages on `huge` in c.
+//! Plans objects with a pool that may buy everything. All tests share one catalogue: `small` (4 cores, 16 GiB) and `large` (16
+//! cores, 64 GiB) in zones a, b and c, `gpu` (8 cores, 64 GiB, 4 x A10G) in a and b, and huge pages on `huge` in c.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ fn catalogue() -> Catalogue {
     Catalogue::new(CatalogueOrigin { source: "test".into(), as_of: None }, types, offerings)
 }
 
-/// What comes of these objects beside a pool that may buy everything: `type in zone: pods`, then `left: pod (reason)`.
+/// The plan for these objects with a pool that may buy everything: `type in zone: pods`, then `left: pod (reason)`.
 pub fn answer(objects: &[Value]) -> Vec<String> {
     let pool = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "any", "uid": "1"},
         "spec": {"template": {"metadata": {"labels": {"disktype": "ssd"}}, "spec": {"nodeClassRef":

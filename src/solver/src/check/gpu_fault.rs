@@ -4,7 +4,7 @@ use std::fmt;
 
 use poolwright_catalog::MigProfile;
 
-/// What is wrong with the layout of a node's GPUs.
+/// A fault in the layout of a node's GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuFault {
     /// Pods want shared or cut GPUs, but the node has none.

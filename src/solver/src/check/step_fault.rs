@@ -6,7 +6,7 @@ use poolwright_catalog::UsdPerHour;
 
 use super::view::NodeRef;
 
-/// What is wrong with the steps of a plan. Steps have numbers from 1.
+/// A fault in the steps of a plan. Steps are numbered from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepFault {
     /// The plan removes nodes without steps, or has steps and removes no node.

@@ -1,4 +1,4 @@
-//! The faults of a plan, in words.
+//! Violations of a plan, with messages.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
@@ -6,7 +6,7 @@ use super::gpu_fault::GpuFault;
 use super::step_fault::StepFault;
 use super::view::NodeRef;
 
-/// What is wrong with a plan. Each violation is a bug of the solver, and nothing may be bought on such a plan.
+/// A violation of a plan. Each is a bug of the solver, and no node may be bought by such a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// The problem is malformed, so no plan can be checked against it.

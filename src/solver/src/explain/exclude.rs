@@ -44,17 +44,17 @@ pub enum Why {
     DominatedBy(String),
 }
 
-/// Why the GPUs of a node do not suit a pod.
+/// The reason why the GPUs of a node do not suit a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuWhy {
-    /// The node has no shared or cut GPUs.
+    /// The node has no shared or partitioned GPUs.
     None,
-    /// The GPUs are cut, and the pod wants a share.
+    /// The GPUs are partitioned, and the pod wants a share.
     NotShared,
     /// The GPUs are shared, and the pod wants an instance.
     NotCut,
-    /// All GPUs are cut, and the pod wants a whole one.
+    /// All GPUs are partitioned, and the pod wants a whole one.
     NotWhole,
     /// The GPU family has no such profile.
     NoProfile,

@@ -1,4 +1,4 @@
-//! The frontier: how much can be saved for how many evictions.
+//! The frontier: the possible savings for each number of evictions.
 
 use poolwright_catalog::UsdPerHour;
 
@@ -19,22 +19,22 @@ const PART: u64 = 600_000;
 /// A state on the way to a plan, after all steps up to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontierPoint {
-    /// How many pods moved.
+    /// The number of moved pods.
     pub evictions: u64,
-    /// How many nodes were removed.
+    /// The number of removed nodes.
     pub nodes: u64,
-    /// What the cluster costs then, including new nodes for waiting pods.
+    /// The cost of the cluster at this point, including new nodes for waiting pods.
     pub cost: UsdPerHour,
-    /// How much less that is than without any step.
+    /// The saving compared to no step.
     pub saving: UsdPerHour,
 }
 
-/// Finds the states that no other known state beats with fewer or equal evictions and less cost, sorted by evictions.
-/// The first state moves nothing. Each is a prefix of the steps of one plan. The plans are for several budgets of
-/// evictions, up to the problem's own.
+/// Finds the states that no other known state beats with fewer or equal evictions and a lower cost, sorted by evictions. The
+/// first state moves nothing. Each is a prefix of the steps of one plan. The plans are for several limits on evictions, up to the
+/// problem's own.
 ///
 /// # Errors
-/// [`ProblemError`] when `problem` is malformed.
+/// [`ProblemError`] if `problem` is malformed.
 pub fn frontier(
     problem: &Problem,
     options: &Options,

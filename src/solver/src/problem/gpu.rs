@@ -1,6 +1,6 @@
-//! GPUs that are shared or cut: the GPUs of a node, and the GPU request of a pod.
+//! GPUs that are shared or partitioned: the GPUs of a node, and the GPU request of a pod.
 //!
-//! Where GPUs are only given whole, they are one more resource of the vectors and need none of this.
+//! If pods use only whole GPUs, these are an ordinary resource and need none of this.
 
 use poolwright_catalog::{MigGeometry, MigProfile};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub enum GpuMode {
     },
 }
 
-/// One GPU of an existing node. What is in use cannot move.
+/// One GPU of an existing node. Parts in use cannot move.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuState {
@@ -54,7 +54,7 @@ pub enum GpuState {
         /// Memory of the GPU, in MiB.
         memory_mib: u64,
     },
-    /// It is cut. Instances in use stay where they are. All others may be made again.
+    /// It is partitioned. Instances in use stay where they are. All others may be created again.
     #[serde(rename_all = "camelCase")]
     Mig {
         /// The ways to cut it.
@@ -66,7 +66,7 @@ pub enum GpuState {
     },
 }
 
-/// What one pod wants of the GPUs of its node.
+/// The GPU request of one pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuRequest {

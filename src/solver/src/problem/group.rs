@@ -111,7 +111,7 @@ pub struct Flexibility {
     pub at_least: u32,
 }
 
-/// How much a plan may disturb.
+/// Limits on disruption by a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DisruptionBudget {
@@ -123,13 +123,13 @@ pub struct DisruptionBudget {
     pub nodes: Option<u32>,
 }
 
-/// What removing an existing node saves and costs.
+/// The savings and costs of removing an existing node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Removal {
-    /// The node's price, which removing it saves.
+    /// The node's price, which its removal saves.
     pub price: UsdPerHour,
-    /// What removing it costs besides moving its pods, spread over the hours for which the saving counts.
+    /// The cost of removing it besides moving its pods, spread over the hours for which the saving counts.
     pub disruption: UsdPerHour,
     /// The pods on it that would have to move, as ascending pairs (index into [`super::Problem::classes`], count).
     /// They are not part of [`super::PodClass::count`], and their requests are not part of

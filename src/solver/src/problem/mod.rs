@@ -61,40 +61,39 @@ pub struct Problem {
 pub struct PodClass {
     /// Its name, for messages only.
     pub name: String,
-    /// What one pod takes of each resource, including its place among `pods`.
+    /// The requests of one pod, including its place among `pods`.
     pub requests: Vec<u64>,
-    /// How many such pods wait.
+    /// The number of waiting pods.
     pub count: u32,
-    /// Its priority: where there is no room for all pods, higher priorities are placed first.
+    /// Its priority. If there is no room for all pods, higher priorities are placed first.
     pub priority: i32,
-    /// The most pods of this class on one node, including pods that stay on a removable node. A removable node that
-    /// already has more is no fault, as long as the plan adds none. The same holds for conflicts and ports.
+    /// The most pods of this class on one node, including pods that stay on a removable node. A removable node that already has
+    /// more is valid, as long as the plan adds none. The same holds for conflicts and ports.
     pub max_per_node: Option<u32>,
     /// Indices into [`Problem::candidates`] that the pods may use, ascending.
     pub candidates: Vec<u32>,
     /// Indices into [`Problem::existing`] that the pods may use, ascending.
     pub existing: Vec<u32>,
-    /// What one pod wants of shared or cut GPUs. Such a pod uses only nodes that have [`Candidate::gpus`] or
+    /// The request for shared or partitioned GPUs. Such a pod uses only nodes that have [`Candidate::gpus`] or
     /// [`ExistingNode::gpus`] for it. With `None`, the pod is in no layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuRequest>,
-    /// Its host ports, as ascending numbers of your choice. Two pods with a common port may not share a node, and so
-    /// two pods of this class may not either.
+    /// Its host ports, as ascending numbers of your choice. Pods with a common port may not share a node, so a class with a port
+    /// has at most one pod on each node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u32>,
-    /// What running one pod is worth, in any unit. Where there is no room for all pods of one priority, the solver
-    /// leaves out those that are worth least together. With zero everywhere, it leaves out the fewest pods.
+    /// The value of running one pod, in any unit. If there is no room for all pods of one priority, the solver leaves out the
+    /// pods with the least total value. With zero everywhere, it leaves out the fewest pods.
     #[serde(default)]
     pub value: u64,
-    /// Unmet preferences: what the objective counts for one pod per hour on some candidates, as ascending pairs
-    /// (index, cost above zero). Pods on existing nodes have no such cost.
+    /// Unmet preferences: the hourly cost that the objective counts for one pod on some candidates, as ascending pairs (index,
+    /// cost above zero). Pods on existing nodes have no such cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preferences: Vec<(u32, UsdPerHour)>,
-    /// What one interruption of one pod loses, in micro-dollars: the work since the last checkpoint and the time to
-    /// restart.
+    /// The loss from one interruption of one pod, in micro-dollars: the work since the last checkpoint and the restart time.
     #[serde(default)]
     pub at_risk: u64,
-    /// What moving one running pod of this class costs, spread over the hours for which the saving counts.
+    /// The cost of moving one running pod of this class, spread over the hours for which the saving counts.
     #[serde(default)]
     pub disruption: UsdPerHour,
 }
@@ -107,14 +106,14 @@ pub struct Candidate {
     pub name: String,
     /// The price of one node.
     pub price: UsdPerHour,
-    /// What one node has for pods, after system reservations and DaemonSets.
+    /// The capacity of one node for pods, after system reservations and DaemonSets.
     pub capacity: Vec<u64>,
     /// The most nodes that the plan may buy: the stock, a reservation or a capacity block. With a price of zero, it
     /// is used first.
     pub max_nodes: Option<u32>,
-    /// What one node takes of each limit, as ascending pairs (index into [`Problem::limits`], amount).
+    /// The use of each limit by one node, as ascending pairs (index into [`Problem::limits`], amount).
     pub limit_use: Vec<(u32, u64)>,
-    /// Its GPUs, if pods may share or cut them. `None` where GPUs are only given whole, as a resource.
+    /// Its GPUs, if pods may share or partition them. `None` if pods use only whole GPUs, as a resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<Gpus>,
     /// Its values of topologies, as ascending pairs (index into [`Problem::topologies`], index of the value).
@@ -126,14 +125,14 @@ pub struct Candidate {
     pub interruptions: u32,
 }
 
-/// What the interruptions of a node cost per pod-hour: `at_risk` micro-dollars times `interruptions` per million hours,
-/// rounded half up.
+/// The cost of a node's interruptions per pod-hour: `at_risk` micro-dollars times `interruptions` per million hours, rounded half
+/// up.
 pub fn risk(at_risk: u64, interruptions: u32) -> UsdPerHour {
     let product = u128::from(at_risk) * u128::from(interruptions) + 500_000;
     UsdPerHour::from_micros(u64::try_from(product / 1_000_000).unwrap_or(u64::MAX))
 }
 
-/// A node that runs, or that is on its way and paid for.
+/// A node that runs, or that is starting and paid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExistingNode {

@@ -1,5 +1,5 @@
-//! The rules of a well-formed problem. A well-formed problem that cannot be satisfied is no error: the solver says
-//! which pods it leaves out, and why.
+//! The rules of a well-formed problem. A well-formed problem that cannot be satisfied is not an error: the solver reports the
+//! pods that it leaves out, and the reasons.
 
 use poolwright_catalog::{MigGeometry, MigProfile, UsdPerHour};
 
@@ -11,7 +11,7 @@ const MOST_MONEY: u64 = 1 << 53;
 /// The most everything may cost together.
 const MOST_TOGETHER: u128 = 1 << 62;
 
-/// Why a problem is malformed: a bug of the caller, or an error in the file.
+/// The reason why a problem is malformed: a bug of the caller, or an error in the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProblemError {
     /// A vector has the wrong number of entries.

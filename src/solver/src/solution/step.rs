@@ -3,8 +3,8 @@
 use poolwright_catalog::UsdPerHour;
 use serde::{Deserialize, Serialize};
 
-/// One step of a consolidation: launch nodes, wait for them, move pods, remove nodes. After each step every pod that
-/// ran still runs and no node is overfull, so you can stop there.
+/// One step of a consolidation: launch nodes, wait for them, move pods, remove nodes. After each step all running pods still run,
+/// and no node is overfull, so you can stop there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Step {
@@ -12,15 +12,15 @@ pub struct Step {
     /// group launch in their order, from 0. Nodes that no step launches are for waiting pods: they run, and are paid,
     /// before the first step.
     pub launch: Vec<(u32, u32)>,
-    /// The moves of the removed nodes' pods, sorted. Pods move only to nodes that stay and to nodes that this step or
-    /// an earlier one launches. A node never gets more pods than the plan has there.
+    /// The moves of the removed nodes' pods, sorted. Pods move only to nodes that stay, or that this or an earlier step launches.
+    /// A node never gets more pods than the plan has there.
     pub moves: Vec<Move>,
     /// The nodes to remove when they are empty: indices into [`crate::Problem::existing`], ascending.
     pub remove: Vec<u32>,
-    /// How much money per hour the step saves, after commitments. `None` for a step that saves nothing alone and
-    /// makes room for later ones.
+    /// The saving of the step per hour, after commitments. `None` for a step that saves nothing alone but makes room for later
+    /// ones.
     pub saving: Option<UsdPerHour>,
-    /// How many pods it moves.
+    /// The number of pods that it moves.
     pub evictions: u32,
 }
 

@@ -26,7 +26,7 @@ impl Scene {
         self.executor.set_conditions(&Subject::Claim(ClaimName("gpu-1".into())), &[update()]).await
     }
 
-    /// Behind our back: no watch has shown it.
+    /// Changes an object without a watch event.
     fn somebody_writes(&self, path: &str, change: impl FnOnce(&mut Value)) {
         let mut object = self.api.get(path).unwrap();
         change(&mut object);

@@ -13,7 +13,7 @@ async fn a_node_opens_and_is_reserved_in_one_write() {
     assert!(node["spec"]["unschedulable"].is_null());
     let reserved = json!([{"key": "poolwright.dev/reserved", "value": "gpu-1", "effect": "NoSchedule"}]);
     assert_eq!(node["spec"]["taints"], reserved);
-    // Whoever repeats it late finds no gate, and a reservation that was lifted stays lifted.
+    // A late repetition finds no gate, and does not restore a removed reservation.
     assert!(matches!(scene.executor.set_taints("n", &[]).await, Progress::Done));
     assert!(matches!(scene.executor.open("n", Some(&claim)).await, Progress::NothingToDo));
     assert_eq!(scene.api.get("/api/v1/nodes/n").unwrap()["spec"]["taints"], json!([]));
@@ -21,7 +21,7 @@ async fn a_node_opens_and_is_reserved_in_one_write() {
 
 const POD: &str = "/api/v1/namespaces/default/pods/train";
 
-/// A pod that waits, with a toleration of its user's.
+/// A pending pod with a toleration from its user.
 fn waiting_pod(scene: &Scene) {
     let pod = json!({"metadata": {"name": "train", "namespace": "default", "uid": "p"},
         "spec": {"containers": [], "tolerations": [{"key": "team", "operator": "Exists", "tolerationSeconds": 7}]}});

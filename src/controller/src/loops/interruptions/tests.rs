@@ -291,7 +291,7 @@ async fn a_look_that_fails_is_counted_once_and_what_is_said_meanwhile_is_heard_a
     let _ = timeout(AFTER_FAILURE.0 / 2, scene.interruptions.listen_to_all()).await;
     assert_eq!(scene.count("Reclaim", "recorded"), 1, "no pause is made for it");
     assert_eq!((errors("throttled"), errors("invalid"), errors("transient")), (1, 1, 0));
-    // A silent cloud is asked at each poll.
+    // Failures of a cloud without notices are counted at each poll.
     scene.cloud.fail_poll(ProviderError::Transient("lost".to_owned()));
     let _ = timeout(LIMIT * 2, scene.interruptions.listen_to_all()).await;
     assert_eq!((errors("throttled"), errors("transient")), (1, 1));

@@ -13,12 +13,11 @@ use crate::rules::rejection::Rejection;
 use crate::rules::requirement::matches;
 use crate::rules::taints::check as check_taints;
 
-/// Whether a node may get a pod with this constraint. `count` is the pods on the node that the constraint counts, the newcomer
-/// included.
+/// Whether a node may get a pod with this constraint. `count` is the number of counted pods on the node, including the new one.
 ///
-/// A node that joins is empty at first, and then the least count is zero. So a node with at most `maxSkew` such pods keeps the
-/// constraint, whatever other nodes hold. Poolwright uses only this much: no order in which nodes join and pods are bound can
-/// break the plan. Where every node holds some such pods, the kube-scheduler would allow more.
+/// A new node is empty at first, and then the least count is zero. A node with at most `maxSkew` such pods always keeps the
+/// constraint. Poolwright uses only this limit, so the plan holds for every order in which nodes join and pods are bound. If
+/// every node has some such pods, the kube-scheduler would allow more.
 fn check(rule: &TopologySpreadConstraint, count: u64) -> Result<(), Rejection> {
     if count <= u64::from(rule.max_skew) {
         Ok(())

@@ -417,7 +417,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         None
     }
 
-    /// Of the cells for the first pod of a group, those that most of the other pods can use too.
+    /// The cells for the first pod of a group that most of its other pods can use too.
     fn best_for_all(
         &mut self,
         affinity: usize,
