@@ -260,7 +260,7 @@ fn list(prices: &[(&str, &str)]) -> OnDemandPrices {
 }
 
 #[test]
-fn a_capacity_block_type_with_an_hourly_price_is_also_offered_on_demand() {
+fn a_capacity_block_type_is_offered_by_the_hour_only_with_a_listed_price() {
     let mut world = World::new(&["us-east-1a"]).spot(&[("p5e.48xlarge", "us-east-1a", "30")]);
     let names = [CapacityType::OnDemand, CapacityType::Spot];
     let prices = |world: &World| {

@@ -169,7 +169,7 @@ fn pods_without_an_explanation_are_reported() {
 #[test]
 fn a_controller_that_sees_no_selectors_and_no_gates_is_found_to_buy_in_vain() {
     let rule = broken_without_accidents(Sabotage::SelectorsUnseen, 30);
-    assert!(rule.starts_with("nothing is bought for nobody, for a pod that is held by gates"), "{rule}");
+    assert!(rule.starts_with("no node is bought without pods, for a gated pod"), "{rule}");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_controller_that_forgets_what_the_cloud_said_is_found() {
     let report = search(1, 30, rates, Some(Sabotage::NoticesForgotten));
     let found = report.found.expect("machines are taken back in some of these worlds");
     let rule = found.outcome.violation.expect("it is broken again").rule;
-    assert!(rule.starts_with("what the cloud says of an instance is recorded"), "{rule}");
+    assert!(rule.starts_with("an interruption is recorded on its NodeClaim"), "{rule}");
 }
 
 #[test]

@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loss_of_an_interruption_has_an_upper_limit() {
+    fn the_loss_of_an_interruption_is_a_limited_non_negative_amount() {
         assert_eq!(at_risk("2.50"), Ok(UsdPerHour::from_micros(2_500_000)));
         assert_eq!(at_risk("0"), Ok(UsdPerHour::ZERO));
         for (wrong, cause) in [("much", "not a decimal"), ("-1", "negative"), ("100000.01", "too large")] {

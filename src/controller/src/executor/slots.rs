@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_semaphore_grants_no_slots() {
+    fn closed_slots_grant_nothing() {
         let slots = Slots::new(4);
         slots.close();
         for actions in [terminate("c"), evict("p"), close_node(), vec![]] {

@@ -170,7 +170,7 @@ async fn a_record_that_fails_keeps_its_notice_and_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interruption_of_an_unknown_instance_is_acknowledged_after_five_minutes() {
+async fn an_interruption_of_a_foreign_instance_is_acknowledged_and_a_possibly_own_one_after_five_minutes() {
     let scene = Scene::new();
     scene.says(&["i-of-another-cluster"], Reclaim);
     scene.hear().await;
