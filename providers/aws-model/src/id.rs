@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused_and_a_long_text_is_not_repeated_whole() {
+    fn an_invalid_id_is_rejected_and_a_long_one_is_shortened_in_the_message() {
         let long = "i-".repeat(10_000);
         for text in [
             "",

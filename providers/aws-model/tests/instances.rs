@@ -162,7 +162,7 @@ fn every_type_has_its_class_and_every_type_left_out_its_reason() {
 }
 
 #[test]
-fn what_is_sold_in_capacity_blocks_only_is_told_by_its_usage_classes_or_by_its_family() {
+fn usage_classes_or_the_family_identify_types_of_capacity_blocks() {
     let described = described();
     let mut facts = described["p5.48xlarge"].clone();
     assert!(!class::is_sold_in_blocks_only(&facts), "p5 is sold by the hour and in blocks");
@@ -273,7 +273,7 @@ fn map(all: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_kubelet_is_told_to_keep_is_not_promised_to_pods() {
+fn kubelet_reservations_reduce_allocatable_resources() {
     let described = described();
     let g5 = &described["g5.xlarge"];
     let of = |settings: &Settings| {
@@ -378,7 +378,7 @@ fn metal_and_unusual_types_are_had_by_name_only() {
 }
 
 #[test]
-fn what_is_no_description_of_a_type_is_refused_with_the_reason() {
+fn an_invalid_type_description_is_rejected_with_the_reason() {
     for (text, part) in [
         ("", "EOF"),
         ("{}", "InstanceType"),

@@ -260,7 +260,7 @@ fn list(prices: &[(&str, &str)]) -> OnDemandPrices {
 }
 
 #[test]
-fn what_is_sold_in_blocks_is_sold_by_the_hour_where_the_list_has_a_price() {
+fn a_capacity_block_type_is_offered_by_the_hour_only_with_a_listed_price() {
     let mut world = World::new(&["us-east-1a"]).spot(&[("p5e.48xlarge", "us-east-1a", "30")]);
     let names = [CapacityType::OnDemand, CapacityType::Spot];
     let prices = |world: &World| {
@@ -301,7 +301,7 @@ fn local_zones_have_no_price_of_the_region() {
 }
 
 #[test]
-fn what_is_left_out_has_its_reason_and_comes_in_by_name() {
+fn an_excluded_type_has_a_reason_and_can_be_included_by_name() {
     let mut world = World::new(&["us-east-1a"]);
     let sold = world.sold();
     assert!(left_out(&sold, "g6f.large").expect("left out").contains("1/8 of an L4"));

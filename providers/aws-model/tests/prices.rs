@@ -81,7 +81,7 @@ fn a_price_that_cannot_be_right_is_unknown_with_its_reason() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_refused_by_name() {
+fn an_unrequested_product_is_rejected_by_name() {
     for (attribute, value) in [
         ("operatingSystem", "Windows"),
         ("preInstalledSw", "SQL Ent"),

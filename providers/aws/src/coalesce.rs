@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_together_is_asked_once_and_each_gets_its_own_answer() {
+    async fn simultaneous_requests_share_one_call_and_each_gets_its_own_response() {
         let coalescer = Coalescer::new(Duration::from_millis(30), 100, 4);
         let calls = Arc::new(AtomicUsize::new(0));
         let asked = (0..250).map(|number: usize| {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_comes_during_a_slow_call_waits_for_its_end_and_is_in_the_next_with_all_others() {
+    async fn requests_during_a_call_share_the_next_call() {
         let coalescer = Arc::new(Coalescer::new(Duration::from_millis(30), usize::MAX, 1));
         let (under_way, calls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let asked = (0..100).map(|number: u64| {

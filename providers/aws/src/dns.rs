@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_region_whose_addresses_do_not_resolve_is_named_with_the_flag_and_is_tried_again() {
+    async fn an_unresolvable_region_is_reported_with_its_flag_and_retried() {
         let ProviderError::Transient(told) = told("https://ec2.us-esat-1.invalid").await else {
             panic!("the DNS may be down")
         };

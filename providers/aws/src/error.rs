@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_aws_says_is_repeated_in_one_line_and_not_for_pages() {
+    fn a_message_of_aws_is_shortened_to_one_line() {
         let told = error_of_code("ec2:RunInstances", "InternalError", &"a\nb".repeat(5000)).to_string();
         assert!(told.len() < 500 && !told.contains('\n'), "{told}");
     }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_policy_denies_is_not_mended_by_allowing_it() {
+    fn an_explicit_deny_gets_no_advice_to_allow_the_action() {
         let said = PASS_ROLE.replace(
             "because no identity-based policy allows the iam:PassRole action",
             "with an explicit deny in a service control policy",

@@ -36,6 +36,7 @@ mod market;
 pub mod node_class;
 mod preflight;
 mod provider;
+mod reason;
 mod recent;
 mod registration;
 mod resolve;

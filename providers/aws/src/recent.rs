@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_launched_is_there_for_two_minutes_whatever_a_listing_lacks() {
+    fn a_launched_instance_is_remembered_for_two_minutes_without_a_listing() {
         let at = |second| Timestamp::from_second(second).expect("a time");
         let mut recent = RecentLaunches::default();
         let nothing = Listing::default();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_that_nobody_took_and_that_is_given_back_is_not_taken_by_a_listing_from_before() {
+    fn an_old_listing_does_not_bring_back_a_terminated_spare_instance() {
         let at = |seconds| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
         let mut recent = RecentLaunches::default();
         let before = Listing { found: vec![found("open-1")], ..Listing::default() };

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::karpenter::Karpenter;
 use crate::node_class::{AmiFamily, EC2NodeClass, conditions};
+use crate::reason::AwsReason;
 use crate::{connect, market, preflight, resolve};
 
 /// The name of the cloud.
@@ -20,6 +21,7 @@ pub const REGISTRATION: Registration = Registration {
     short: "AWS",
     title: "Amazon Web Services: EC2",
     node_class: NODE_CLASS,
+    reasons: AwsReason::TABLE,
     flags: &FLAGS,
     enabled_by: Some(CLUSTER),
     connect: &connect::Aws,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use poolwright_terms::NodeClassRef;
+use poolwright_terms::{NodeClassRef, RegisteredReason};
 use serde_json::Value;
 
 use crate::provider::ProviderError;
@@ -29,8 +29,8 @@ pub struct NodeClassCondition {
     pub kind: &'static str,
     /// Whether the condition is met.
     pub outcome: ConditionOutcome,
-    /// The reason, in one CamelCase word.
-    pub reason: String,
+    /// The reason, from the table of the provider.
+    pub reason: RegisteredReason,
     /// The message: what the provider found, or what the user must do.
     pub message: String,
 }
@@ -54,6 +54,10 @@ pub trait NodeClassStatusSource: Send + Sync {
     /// Returns the current status of a node class; `None` if the class does not exist. The call fails only if the class itself
     /// cannot be read. Faults of the class, and lookups that failed, are in the status.
     async fn status(&self, class: &NodeClassRef) -> Result<Option<NodeClassStatus>, ProviderError>;
+
+    /// The reasons of the conditions: the table of the registration. With it, the controller recognizes the reason of a condition
+    /// that keeps its status.
+    fn reasons(&self) -> &'static [RegisteredReason];
 
     /// Reports whether the provider receives interruption events of the cloud; `None` if no source of events is configured. The
     /// controller writes the condition to every class of the provider. It has no effect on `Ready`, because a provider without

@@ -1,5 +1,7 @@
 //! The registration of a cloud: everything that the rest of Poolwright knows about the cloud, in one value.
 
+use poolwright_terms::RegisteredReason;
+
 use crate::connect::Connect;
 use crate::flags::Flag;
 use crate::karpenter::FromKarpenter;
@@ -18,6 +20,8 @@ pub struct Registration {
     pub title: &'static str,
     /// The node class.
     pub node_class: NodeClass,
+    /// The reasons of the conditions that the provider sets, sorted by name. `docs/reasons.md` lists them.
+    pub reasons: &'static [RegisteredReason],
     /// The flags of the commands `controller` and `check`.
     pub flags: &'static [Flag],
     /// The flag that enables the cloud in the controller; `None` if it is always enabled.

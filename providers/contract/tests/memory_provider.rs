@@ -169,7 +169,7 @@ async fn the_cloud_in_memory_passes_the_suite() {
 }
 
 #[tokio::test]
-async fn a_launch_whose_answer_was_lost_is_found_by_its_key() {
+async fn a_launch_with_a_lost_response_is_found_by_its_key() {
     let cloud = cloud();
     let provider = MemoryProvider::new(Arc::clone(&cloud));
     let catalogue = provider.catalogue(&class()).await.expect("the class exists");

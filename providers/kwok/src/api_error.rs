@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_may_be_tried_again() {
+    fn a_transient_api_error_may_be_retried() {
         for code in [409, 500, 503, 504, 408, 401] {
             assert!(matches!(CALL.error(status(code, "")), ProviderError::Transient(_)), "{code}");
         }

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_node_of_ours_whose_instance_is_gone_is_lost() {
+    fn only_own_nodes_without_an_instance_are_lost() {
         let record = crate::record::tests::record();
         let mut node = node::node(&record, "poolwright-kwok", record.due);
         assert!(is_lost(&node, &BTreeSet::new()));

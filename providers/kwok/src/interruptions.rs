@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_from_its_time_on_until_it_is_heard_or_the_instance_goes() {
+    fn an_interruption_is_reported_from_its_time_until_it_is_acknowledged_or_the_instance_ends() {
         assert_eq!(due(&record(false), at(99)), None);
         let (receipt, said) = due(&record(false), at(100)).expect("it is due");
         assert_eq!((receipt.as_str(), said.instance.as_str()), ("i-0f3a-11", "i-0f3a-11"));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_confirms_is_said_again() {
+    fn an_unacknowledged_interruption_is_reported_again() {
         let interruptions = Interruptions::default();
         interruptions.set(due(&record(false), at(100)));
         assert_eq!(interruptions.take(at(100)).len(), 1);

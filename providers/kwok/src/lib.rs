@@ -39,6 +39,7 @@ mod interruptions;
 mod node;
 mod node_class;
 mod provider;
+mod reason;
 mod record;
 mod registration;
 mod store;

@@ -10,8 +10,9 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use poolwright_catalog::ResourceList;
-use poolwright_terms::labels;
+use poolwright_terms::{RegisteredReason, labels};
 
+use crate::reason::KwokReason;
 use crate::record::Record;
 
 /// The label with the namespace in which the instances are stored.
@@ -49,7 +50,7 @@ pub(crate) fn node(record: &Record, namespace: &str, now: Timestamp) -> Node {
             conditions: Some(vec![NodeCondition {
                 type_: "Ready".to_owned(),
                 status: "True".to_owned(),
-                reason: Some("NodeWithoutMachine".to_owned()),
+                reason: Some(RegisteredReason::from(KwokReason::NodeWithoutMachine).to_string()),
                 message: Some("made by the kwok provider; there is no machine".to_owned()),
                 last_heartbeat_time: Some(Time(now)),
                 last_transition_time: Some(Time(now)),

@@ -12,6 +12,7 @@ use poolwright_provider_contract::{
 use serde_json::Value;
 
 use crate::node_class::KwokNodeClass;
+use crate::reason::KwokReason;
 use crate::{KwokProvider, Settings, class};
 
 /// The registration of KWOK.
@@ -20,6 +21,7 @@ pub const REGISTRATION: Registration = Registration {
     short: "KWOK",
     title: "KWOK: nodes without machines",
     node_class: NodeClass { kind: class::NODE_CLASS, crd: KwokNodeClass::crd, conditions: &[], read },
+    reasons: KwokReason::TABLE,
     flags: &[],
     enabled_by: None,
     connect: &Kwok,

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_a_hint() {
+    fn an_invalid_duration_is_rejected_with_a_hint() {
         for text in
             ["", "5", "m", "5 m", "-5m", "1.5h", "5d", "Never", "1234567890s", "5m5", &"1h".repeat(30)]
         {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused_with_the_reason() {
+    fn an_invalid_quantity_is_rejected_with_the_reason() {
         let malformed = |text: &str| Err(QuantityError::Malformed(text.to_owned()));
         for text in ["", "-", "+", ".", "1..2", "1.2.3", " 1", "1 ", "--1", "0x10", "1e1.5", "1,5"] {
             assert_eq!(parse(text), malformed(text), "{text:?}");
@@ -267,7 +267,7 @@ mod tests {
         }
 
         #[test]
-        fn what_it_prints_reads_back_as_the_same(nanos in -MOST..=MOST) {
+        fn a_printed_quantity_parses_to_the_same_value(nanos in -MOST..=MOST) {
             let quantity = Quantity { nanos };
             prop_assert_eq!(parse(&quantity.to_string()), Ok(quantity));
         }

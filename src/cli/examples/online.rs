@@ -314,7 +314,7 @@ impl World {
         let opened = Condition {
             status: ConditionStatus::True,
             since: self.now,
-            reason: String::new(),
+            reason: None,
             message: String::new(),
         };
         let claim = Claim {

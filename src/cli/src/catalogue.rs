@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_providers_aws_is_the_default_and_it_is_said_to_be_a_choice() {
+    fn aws_is_the_default_of_several_providers_and_the_choice_is_reported() {
         assert_eq!(default_provider(&builtin()), Some(("aws".to_owned(), true)));
     }
 

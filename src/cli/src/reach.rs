@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_certificate_is_told_with_the_server_and_what_to_do() {
+    fn a_certificate_error_names_the_server_and_the_fix() {
         let expired =
             CertificateError::ExpiredContext { time: at(1_700_000_000), not_after: at(1_600_000_000) };
         let early = CertificateError::NotValidYetContext { time: at(0), not_before: at(1_600_000_000) };

@@ -132,6 +132,8 @@ pub enum Action {
     },
     /// Plan at once, without waiting for the batch window: the pods have waited already.
     PlanNow,
+    /// Read the node classes and their catalogues again.
+    RefreshCatalogues,
     /// Record an event on an object, for users.
     RecordEvent(Event),
 }

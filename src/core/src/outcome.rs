@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use poolwright_catalog::OfferingId;
-use poolwright_terms::{ConditionStatus, ConditionType, Reason};
+use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::model::{Claim, ObjectKey};
@@ -61,7 +61,9 @@ pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -
         Outcome::Launched { claim, offering, unavailable } => {
             fail(claim, unavailable, setbacks, now);
             setbacks.succeeded(&claim.node_class, offering);
-            Vec::new()
+            // The reservation has one instance less now, so the catalogue is stale.
+            let used_reservation = offering.capacity_type == CapacityType::Reserved;
+            if used_reservation { vec![Action::RefreshCatalogues] } else { Vec::new() }
         }
         Outcome::NoneAvailable { claim, unavailable } => {
             fail(claim, unavailable, setbacks, now);

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn reservations_are_offerings_without_a_price_of_which_there_are_so_many() {
+    fn reservations_are_free_offerings_with_a_limited_count() {
         let catalogue = committed(
             "reservations:\n- {instanceType: p5.48xlarge, zone: us-east-1a, count: 2}\n\
              - {name: more, instanceType: p5.48xlarge, zone: us-east-1a, count: 1}\n",
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_sell_is_covered_in_all_of_them_and_a_type_that_none_sells_is_named() {
+    fn a_commitment_covers_all_catalogues_and_an_unsold_type_is_reported() {
         let all = poolwright_catalog::builtin();
         let only = |name: &str| {
             let types = all.types().values().filter(|kind| kind.name.as_str() == name).cloned().collect();
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_commitments_is_told_with_its_line() {
+    fn an_invalid_commitments_file_is_reported_with_its_line() {
         let said =
             commitments("c.yaml", "commitments:\n- name: a\n  usdPerHour: 1\n  discont: 5\n").unwrap_err();
         assert!(

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use poolwright_core::{self as core, ConditionUpdate};
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 /// The conditions that core knows. It leaves out others, which another component may have written.
 pub fn conditions(from: &[Condition]) -> BTreeMap<ConditionType, core::Condition> {
     let convert = |condition: &Condition| core::Condition {
         status: ConditionStatus::named(&condition.status),
         since: condition.last_transition_time.0,
-        reason: condition.reason.clone(),
+        reason: Reason::named(&condition.reason),
         message: condition.message.clone(),
     };
     from.iter()
@@ -54,8 +54,6 @@ pub fn merge_conditions(
 
 #[cfg(test)]
 mod tests {
-    use poolwright_terms::Reason;
-
     use super::*;
 
     fn update(status: ConditionStatus, message: &str) -> ConditionUpdate {

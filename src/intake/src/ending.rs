@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_autoscalers_are_told_is_heard_and_the_longest_counts() {
+    fn annotations_of_other_autoscalers_are_read_and_the_longest_protection_counts() {
         assert_eq!(until(&json!({"karpenter.sh/do-not-disrupt": "true"})), "for good");
         assert_eq!(until(&json!({"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})), "for good");
         assert_eq!(until(&json!({"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"})), "unprotected");

@@ -33,7 +33,7 @@ fn limits_are_numbers_or_percentages() {
 }
 
 #[test]
-fn an_empty_selector_is_every_pod_none_is_nobody_and_a_senseless_one_is_neither() {
+fn an_empty_selector_selects_all_pods_and_a_missing_one_none() {
     let selector = |spec: Value| budget(&object(&spec, &json!({}))).expect("a budget").selector;
     assert_eq!(selector(json!({"selector": {}})), BudgetSelector::Pods(vec![]));
     assert_eq!(selector(json!({})), BudgetSelector::Nothing);
@@ -43,7 +43,7 @@ fn an_empty_selector_is_every_pod_none_is_nobody_and_a_senseless_one_is_neither(
 }
 
 #[test]
-fn what_the_disruption_controller_said_counts_for_the_spec_that_it_saw() {
+fn a_budget_status_counts_only_for_its_observed_generation() {
     let status = |seen: i64| {
         json!({"observedGeneration": seen, "expectedPods": 4, "currentHealthy": 0, "desiredHealthy": 0,
             "disruptionsAllowed": 0, "conditions": [{"type": "DisruptionAllowed", "status": "False",

@@ -116,7 +116,7 @@ fn lists_are_taken_apart_and_json_is_read_too() {
 }
 
 #[test]
-fn what_a_cluster_prints_with_workloads_and_pods_counts_once() {
+fn pods_and_their_workloads_in_one_manifest_count_once() {
     let manifest = read(&format!(
         r"
 apiVersion: v1
@@ -141,7 +141,7 @@ items:
 }
 
 #[test]
-fn what_has_no_pods_now_is_noted_and_what_never_has_is_passed_over() {
+fn a_workload_without_pods_is_noted_and_other_kinds_are_ignored() {
     let manifest = read(&format!(
         r"
 {{apiVersion: batch/v1, kind: CronJob, metadata: {{name: nightly}}}}

@@ -190,7 +190,7 @@ fn spread_over_zones_is_read_with_all_its_policies() {
 }
 
 #[test]
-fn a_selector_that_is_empty_counts_nobody_in_a_spread() {
+fn an_empty_selector_of_a_spread_counts_no_pods() {
     let spec = read(spread_over(json!({"labelSelector": {}})));
     assert_eq!(spec.spreads[0].selector, None);
 }

@@ -169,7 +169,7 @@ fn an_affinity_that_makes_no_sense_is_named_instead_of_dropped() {
 }
 
 #[test]
-fn where_a_pod_stands_is_read_from_its_spec_and_status() {
+fn the_phase_of_a_pod_comes_from_its_spec_and_status() {
     let phase = |spec: Value, status: Value| {
         let mut spec = spec;
         spec["containers"] = json!([]);

@@ -56,7 +56,7 @@ fn a_pool_is_read_with_its_defaults() {
 }
 
 #[test]
-fn what_is_wrong_with_a_pool_becomes_its_problem_and_no_error() {
+fn an_invalid_pool_becomes_a_pool_with_a_problem() {
     let cases = [
         (json!({"limits": {"cpu": "ten"}}), "InvalidQuantity", "spec.limits.cpu: `ten`"),
         (json!({"limits": {"usdPerHour": "cheap"}}), "InvalidQuantity", "spec.limits.usdPerHour"),
@@ -86,7 +86,7 @@ fn an_idle_node_that_never_goes_has_no_time_to_go() {
 }
 
 #[test]
-fn what_a_pool_says_of_disruption_is_read_and_a_budget_that_makes_no_sense_allows_nothing() {
+fn disruption_settings_are_read_and_an_invalid_budget_allows_nothing() {
     let repair = vec![lasts("Ready", "False", 30), lasts("Ready", "Unknown", 30)];
     assert_eq!(pool(json!({})).disruption, Disruption { repair, ..Disruption::default() });
     let read = |disruption: serde_json::Value| pool(json!({ "disruption": disruption })).disruption;
@@ -235,7 +235,7 @@ fn a_claim_is_owned_by_its_pool_and_kept_until_its_instance_is_gone() {
 }
 
 #[test]
-fn what_was_launched_is_read_from_the_status() {
+fn the_launched_instance_is_read_from_the_status() {
     let mut claim = claim_object(&planned());
     let ordered = planned().offerings[1].offering.clone();
     claim.status = Some(api::NodeClaimStatus {

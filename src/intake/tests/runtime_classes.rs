@@ -48,7 +48,7 @@ fn a_class_that_is_not_in_the_files_is_named() {
 }
 
 #[test]
-fn what_admission_would_refuse_is_refused_by_its_field() {
+fn a_pod_that_admission_would_reject_is_rejected_with_its_field() {
     let refused = |more: &str| {
         let errors = parse("pods.yaml", &format!("{CLASS}{}", deployment(more))).expect_err("it is refused");
         errors[0].to_string()

@@ -90,7 +90,7 @@ fn pods_choose_among_profiles_by_name() {
 }
 
 #[test]
-fn what_a_disabled_plugin_would_do_is_not_done() {
+fn a_disabled_plugin_has_no_effect() {
     let plugins = |plugins: &str| {
         let text = format!(
             "profiles:\n- plugins: {plugins}\n  pluginConfig:\n  - name: PodTopologySpread\n    args: {{defaultingType: List, defaultConstraints: [{ZONES}, {HOSTS}]}}\n"
@@ -111,7 +111,7 @@ fn what_a_disabled_plugin_would_do_is_not_done() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_said() {
+fn unsupported_scheduler_settings_are_reported() {
     let found = read(
         "profiles:\n- plugins:\n    filter: {disabled: [{name: InterPodAffinity}], enabled: [{name: Coscheduling}]}\n  pluginConfig:\n  - name: NodeResourcesFit\n    args: {ignoredResources: [example.com/foo], ignoredResourceGroups: [example.org]}\nextenders:\n- {urlPrefix: 'http://x', filterVerb: filter, nodeCacheCapable: true}\n- {urlPrefix: 'http://y', prioritizeVerb: p, weight: 1}\n",
     )

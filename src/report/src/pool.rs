@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_bought_twice_for_a_pod_or_dearer_than_planned_was_not_planned() {
+    fn repeated_and_more_expensive_purchases_count_as_unplanned() {
         let again = Claim { bought_again: true, ..(*claim("again", "gpu", Some("1.006"))).clone() };
         let mut dearer = (*claim("dearer", "gpu", Some("1.006"))).clone();
         let mut taken = dearer.offerings[0].clone();

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_does_not_depend_on_the_number_of_threads() {
+    fn the_search_result_does_not_depend_on_the_number_of_threads() {
         let (one, two) = (search(1, 4), search(2, 4));
         assert_eq!((one.seeds, one.accidents, one.simulated), (two.seeds, two.accidents, two.simulated));
         assert!(one.accidents > 100, "{} accidents", one.accidents);

@@ -46,7 +46,7 @@ async fn the_same_requests_are_answered_alike_to_the_last_byte() {
 }
 
 #[tokio::test]
-async fn what_loses_its_last_owner_is_collected_once_the_finalizers_are_gone() {
+async fn an_orphan_is_collected_after_its_finalizers_are_removed() {
     let server = server();
     let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
     let owners = [create(&maps, map("a")).await, create(&maps, map("b")).await];

@@ -90,7 +90,7 @@ fn requests_that_are_never_answered_hold_nothing_up_for_ever() {
 }
 
 #[test]
-fn networks_that_are_cut_leave_nobody_blind_when_they_are_whole_again() {
+fn controllers_recover_after_network_partitions() {
     let rates = Rates { lost: 50, swallowed: 20, watch_ends: 50, events_per_hour: 60, ..Rates::NONE };
     let report = search(1, 8, rates, None);
     assert_unbroken(&report);
@@ -128,7 +128,7 @@ fn a_replica_that_takes_a_refused_lease_for_its_own_is_found_to_write_beside_the
 }
 
 #[test]
-fn what_cannot_be_terminated_is_found_to_be_left() {
+fn an_instance_that_cannot_be_terminated_is_reported_as_leaked() {
     let rule = broken_without_accidents(Sabotage::NothingTerminates, 5);
     assert_eq!(rule, "after the last fault, all work completes and then nothing is left");
 }
@@ -161,7 +161,7 @@ fn claims_without_a_reason_are_found() {
 }
 
 #[test]
-fn pods_that_nobody_tells_why_they_wait_are_found() {
+fn pods_without_an_explanation_are_reported() {
     let rule = broken_without_accidents(Sabotage::NothingIsSaid, 20);
     assert!(rule.starts_with("a pod that waits longer than ten minutes"), "{rule}");
 }
@@ -169,7 +169,7 @@ fn pods_that_nobody_tells_why_they_wait_are_found() {
 #[test]
 fn a_controller_that_sees_no_selectors_and_no_gates_is_found_to_buy_in_vain() {
     let rule = broken_without_accidents(Sabotage::SelectorsUnseen, 30);
-    assert!(rule.starts_with("nothing is bought for nobody, for a pod that is held by gates"), "{rule}");
+    assert!(rule.starts_with("no node is bought without pods, for a gated pod"), "{rule}");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_controller_that_forgets_what_the_cloud_said_is_found() {
     let report = search(1, 30, rates, Some(Sabotage::NoticesForgotten));
     let found = report.found.expect("machines are taken back in some of these worlds");
     let rule = found.outcome.violation.expect("it is broken again").rule;
-    assert!(rule.starts_with("what the cloud says of an instance is recorded"), "{rule}");
+    assert!(rule.starts_with("an interruption is recorded on its NodeClaim"), "{rule}");
 }
 
 #[test]

@@ -22,6 +22,6 @@ pub use condition::{ConditionStatus, ConditionType};
 pub use interruption::InterruptionKind;
 pub use keys::{API_VERSION, GROUP, VERSION};
 pub use node_class::NodeClassRef;
-pub use reason::Reason;
+pub use reason::{Reason, RegisteredReason};
 pub use stage::Stage;
 pub use taint::{Taint, TaintEffect};

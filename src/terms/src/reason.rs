@@ -1,50 +1,64 @@
 //! The registry of reasons: every reason of an event or condition that Poolwright writes, what has happened, and what to do.
 //!
-//! Events and conditions carry a [`Reason`], so nobody can write a reason that is missing here. `docs/reasons.md` is
-//! [generated from this table](Reason::markdown). Providers define the reasons of their own node classes.
+//! Events and conditions carry a [`Reason`], so nobody can write a reason that is missing here. Each provider defines the reasons of
+//! its own conditions with [`reasons!`](crate::reasons). `docs/reasons.md` is generated from all these tables.
 
 use std::fmt;
 
 use schemars::JsonSchema;
+use serde::de::{IntoDeserializer, value};
 use serde::{Deserialize, Serialize};
 
+/// An entry of a table of reasons. [`reasons!`](crate::reasons) defines such a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisteredReason {
+    /// The name in the API: one word that programs can match.
+    pub name: &'static str,
+    /// What has happened, in a sentence.
+    pub happened: &'static str,
+    /// What to do, in a sentence.
+    pub to_do: &'static str,
+}
+
+impl fmt::Display for RegisteredReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name)
+    }
+}
+
+/// Defines a table of reasons: an enum with the reasons as variants, and for each of them what has happened and what to do.
+#[macro_export]
 macro_rules! reasons {
-    ($($name:ident: $happened:literal, $todo:literal;)*) => {
-        /// Why an event was sent, or why a condition has its status: one word that programs can match.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-        pub enum Reason {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis enum $table:ident;
+        $($name:ident: $happened:literal, $to_do:literal;)*
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $visibility enum $table {
             $(#[doc = $happened] $name,)*
         }
 
-        impl Reason {
-            /// All reasons, in the order of their names.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
+        impl $table {
+            /// The entries of the table, in the order of the variants.
+            $visibility const TABLE: &'static [$crate::RegisteredReason] = &[
+                $($crate::RegisteredReason { name: stringify!($name), happened: $happened, to_do: $to_do },)*
+            ];
+        }
 
-            /// The name in the API.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$name => stringify!($name),)*
-                }
-            }
-
-            /// What has happened, in a sentence.
-            pub const fn happened(self) -> &'static str {
-                match self {
-                    $(Self::$name => $happened,)*
-                }
-            }
-
-            /// What to do, in a sentence.
-            pub const fn to_do(self) -> &'static str {
-                match self {
-                    $(Self::$name => $todo,)*
-                }
+        impl From<$table> for $crate::RegisteredReason {
+            fn from(reason: $table) -> Self {
+                $table::TABLE[reason as usize]
             }
         }
     };
 }
 
 reasons! {
+    /// Why an event was sent, or why a condition has its status.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    pub enum Reason;
     AsPoolSays: "The claim matches what its pool would create now.", "Nothing.";
     BudgetNeverMet: "A PodDisruptionBudget never allows an eviction.", "Correct the budget. Until then, nobody can drain the nodes of its pods.";
     BufferKept: "The node is kept as free room for its pool's `buffer`.", "Nothing. To keep fewer nodes, lower `spec.buffer`.";
@@ -87,7 +101,7 @@ reasons! {
     NoUsablePool: "No pool can buy anything.", "Create a NodePool, or check the conditions of your pools.";
     NoWorkload: "The node runs no work, and none is planned for it.", "Nothing.";
     NodeClassNotFound: "The node class of the pool does not exist.", "Create it, or correct `nodeClassRef`.";
-    NodeClassNotReady: "The node class of the pool is not usable.", "Read the message, and check the conditions of the node class.";
+    NodeClassNotReady: "The node class is not usable.", "Read the message, and check the conditions of the node class.";
     NodeDeleted: "Somebody is deleting the Node object.", "To remove a node, delete its NodeClaim instead.";
     NodeGone: "The Node object no longer exists.", "Find out who deleted it. If the node was open, Poolwright terminates its instance.";
     NodeNotReady: "The node is not ready yet.", "Wait. If it takes long, check the kubelet and the network plugin.";
@@ -106,7 +120,7 @@ reasons! {
     PreemptionInProgress: "The scheduler is preempting other pods to make room for the pod.", "Nothing.";
     PriceUnknown: "The pod fits some offerings, but their prices are unknown.", "List the instance types in `allowUnknownPrices`, or add their prices to the catalogue.";
     ReadinessGates: "A condition listed in the pool's `readinessGates` is not true on the node yet.", "Check the component that sets this condition.";
-    Ready: "The pool can buy nodes.", "Nothing.";
+    Ready: "The pool can buy nodes, or the node class can be used.", "Nothing.";
     Rebalance: "The cloud will probably take the spot instance back.", "Nothing.";
     RebalanceRecommended: "The cloud will probably take the spot instance back.", "Nothing.";
     Reclaim: "The cloud takes the spot instance back.", "Nothing: Poolwright plans its pods again.";
@@ -137,15 +151,14 @@ reasons! {
 }
 
 impl Reason {
-    /// The reason that has this name in the API.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|reason| reason.as_str() == name)
+    /// The name in the API.
+    pub const fn as_str(self) -> &'static str {
+        Self::TABLE[self as usize].name
     }
 
-    /// The registry as rows of a Markdown table.
-    pub fn markdown() -> String {
-        let row = |reason: &Self| format!("| `{reason}` | {} | {} |\n", reason.happened(), reason.to_do());
-        Self::ALL.iter().map(row).collect()
+    /// The reason that has this name in the API.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::deserialize(IntoDeserializer::<value::Error>::into_deserializer(name)).ok()
     }
 }
 
@@ -164,11 +177,5 @@ impl PartialEq<str> for Reason {
 impl PartialEq<&str> for Reason {
     fn eq(&self, name: &&str) -> bool {
         self.as_str() == *name
-    }
-}
-
-impl PartialEq<Reason> for String {
-    fn eq(&self, reason: &Reason) -> bool {
-        self == reason.as_str()
     }
 }

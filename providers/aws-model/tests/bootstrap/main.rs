@@ -163,7 +163,7 @@ fn custom_user_data_is_the_users_to_the_byte() {
 }
 
 #[test]
-fn more_than_ec2_takes_is_an_error_that_says_whose_it_is_and_what_to_do() {
+fn oversized_user_data_is_an_error_that_names_the_users_part_and_the_fix() {
     let largest = "x".repeat(MAX_BYTES);
     assert!(write(&node(), &Family::Custom, Some(&largest)).is_ok());
     let error = write(&node(), &Family::Custom, Some(&format!("{largest}x"))).unwrap_err().to_string();
@@ -199,7 +199,7 @@ fn nothing_secret_is_in_what_is_printed() {
 }
 
 #[test]
-fn what_a_family_cannot_do_is_an_error_and_not_left_out() {
+fn a_setting_that_a_family_does_not_support_is_an_error() {
     let bottlerocket = Family::Bottlerocket { nvidia: None };
     let mut cores = on_ubuntu();
     cores.kubelet.pods_per_core = Some(10);

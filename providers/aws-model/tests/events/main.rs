@@ -79,7 +79,7 @@ fn every_message_in_the_folder_means_what_the_table_says() {
 }
 
 #[test]
-fn an_event_says_whose_it_is_and_when_it_was_sent() {
+fn an_event_has_an_account_a_region_and_a_time() {
     let Ok(Message::Event(event)) = read(&body("spot-terminate.json"), &scope()) else { panic!("an event") };
     assert_eq!(event.id, "1e5527d7-bb36-4607-3370-4164db56a40e");
     assert_eq!(event.at.to_string(), "2026-08-21T12:00:00Z");
@@ -228,7 +228,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_added_or_moved_changes_nothing(
+    fn unknown_and_reordered_fields_change_nothing(
         which in any::<prop::sample::Index>(),
         key in "[a-z]{1,12}X",
         text in ".{0,40}",

@@ -8,6 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use poolwright_provider_contract::{ConditionOutcome, NodeClassCondition, ProviderError};
 
+use crate::reason::AwsReason;
+
 /// The type of the condition.
 const KIND: &str = "InterruptionQueueReady";
 /// How long calls must fail before the condition becomes false: the length of a spot warning. A provider that reads nothing for so
@@ -72,21 +74,21 @@ impl QueueHealth {
     /// Returns the condition at the time `now`.
     pub fn condition(&self, now: Timestamp) -> NodeClassCondition {
         let (outcome, reason, message) = self.describe(now);
-        NodeClassCondition { kind: KIND, outcome, reason: reason.to_owned(), message }
+        NodeClassCondition { kind: KIND, outcome, reason: reason.into(), message }
     }
 
-    fn describe(&self, now: Timestamp) -> (ConditionOutcome, &'static str, String) {
+    fn describe(&self, now: Timestamp) -> (ConditionOutcome, AwsReason, String) {
         let queue = &self.queue;
         let state = self.state();
         match (&state.read, &state.delete_error) {
             (None, _) => (
                 ConditionOutcome::NoAnswer,
-                "NoAnswer",
+                AwsReason::NoAnswer,
                 format!("the interruption queue `{queue}` has not been read yet"),
             ),
             (Some(Err(ReadFailure { error: ProviderError::Invalid(why), .. })), _) => (
                 ConditionOutcome::False,
-                "InterruptionQueueUnreadable",
+                AwsReason::InterruptionQueueUnreadable,
                 format!("the interruption queue `{queue}` cannot be read: {why}. {FALLBACK}"),
             ),
             (Some(Err(ReadFailure { error, since, last })), _)
@@ -94,7 +96,7 @@ impl QueueHealth {
             {
                 (
                     ConditionOutcome::False,
-                    "InterruptionQueueSilent",
+                    AwsReason::InterruptionQueueSilent,
                     format!(
                         "the interruption queue `{queue}` has not been read since {since:.0}: {error}. Check the network and the \
                      permissions (poolwright check --provider aws checks both). {FALLBACK}"
@@ -102,11 +104,11 @@ impl QueueHealth {
                 )
             }
             (Some(Err(ReadFailure { error, .. })), _) => {
-                (ConditionOutcome::NoAnswer, "NoAnswer", error.to_string())
+                (ConditionOutcome::NoAnswer, AwsReason::NoAnswer, error.to_string())
             }
             (Some(Ok(())), Some(error)) => (
                 ConditionOutcome::False,
-                "InterruptionQueueUndeletable",
+                AwsReason::InterruptionQueueUndeletable,
                 format!(
                     "the interruption queue `{queue}` is read, but handled messages cannot be deleted from it: {error}. SQS delivers each message \
                      again until it moves to the dead-letter queue"
@@ -114,7 +116,7 @@ impl QueueHealth {
             ),
             (Some(Ok(())), None) => (
                 ConditionOutcome::True,
-                "InterruptionQueueRead",
+                AwsReason::InterruptionQueueRead,
                 format!("the interruption queue `{queue}` is read"),
             ),
         }
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_must_mend_is_said_at_once_and_is_over_when_the_queue_is_read_again() {
+    fn a_lasting_queue_problem_is_reported_at_once_until_a_read_succeeds() {
         let health = QueueHealth::new("events".to_owned());
         assert_eq!(health.condition(at(0)).outcome, ConditionOutcome::NoAnswer);
         health.record_receive::<()>(&Err(invalid()), at(0));
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_said_once_it_is_as_long_as_a_warning_and_counts_from_its_first_moment() {
+    fn an_unreadable_queue_is_reported_after_the_length_of_a_spot_warning() {
         let health = QueueHealth::new("events".to_owned());
         health.record_receive(&Ok(()), at(0));
         health.record_receive::<()>(&Err(lost()), at(10));
@@ -161,8 +163,8 @@ mod tests {
         assert_eq!(health.condition(at(129)).outcome, ConditionOutcome::NoAnswer, "what was known stands");
         let said = health.condition(at(130));
         assert_eq!(
-            (said.outcome, said.reason.as_str()),
-            (ConditionOutcome::False, "InterruptionQueueSilent")
+            (said.outcome, said.reason),
+            (ConditionOutcome::False, AwsReason::InterruptionQueueSilent.into())
         );
         assert!(said.message.contains("since 2027-01-15T08:00:10Z: transient: no route"), "{said:?}");
         health.record_receive(&Ok(()), at(140));
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_read_and_not_deleted_from_is_said_and_a_call_that_was_lost_is_not() {
+    fn denied_deletions_are_reported_and_lost_calls_are_not() {
         let health = QueueHealth::new("events".to_owned());
         health.record_receive(&Ok(()), at(0));
         health.record_delete(&Err(lost()));
@@ -187,8 +189,8 @@ mod tests {
         health.record_delete(&Err(ProviderError::Invalid("add sqs:DeleteMessage to the policy".to_owned())));
         let said = health.condition(at(0));
         assert_eq!(
-            (said.outcome, said.reason.as_str()),
-            (ConditionOutcome::False, "InterruptionQueueUndeletable")
+            (said.outcome, said.reason),
+            (ConditionOutcome::False, AwsReason::InterruptionQueueUndeletable.into())
         );
         assert!(said.message.contains("sqs:DeleteMessage"), "{said:?}");
         health.record_delete(&Ok(()));

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_ordered_from_one_reservation_after_the_other_and_not_where_none_has_room() {
+    fn reserved_launches_use_one_reservation_after_another_while_they_have_capacity() {
         use CapacityType::{OnDemand, Reserved};
         let offerings = [
             ranked("held", Reserved, None),

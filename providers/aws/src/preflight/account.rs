@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_is_there_enabled_and_answers_or_it_is_said_what_to_do() {
+    fn a_region_check_reports_missing_disabled_and_silent_regions_with_a_fix() {
         assert!(matches!(region("eu-south-2", &CallResult::Done, Some("opted-in")), Verdict::Fine(_)));
         let (_, fix) = why(region("eu-south-2", &CallResult::Done, Some("not-opted-in")));
         assert_eq!(fix, "aws account enable-region --region-name eu-south-2");

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_class_does_not_find_is_wrong_and_the_tag_to_put_on_it_is_the_fix() {
+    fn an_unmatched_selector_is_wrong_and_its_fix_is_the_missing_tag() {
         let parts = resolve::Inspection {
             subnets: invalid("EC2NodeClass `gpu`: spec.subnetSelectorTerms: no subnet"),
             groups: Err(ProviderError::Throttled("later".to_owned())),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn no_class_at_all_is_said() {
+    fn a_missing_node_class_is_reported() {
         assert!(
             matches!(&check(&[], &scope(None))[..], [one] if matches!(one.verdict, Verdict::Undetermined(_)))
         );

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_blamed_on_the_action_that_aws_names() {
+    fn a_denied_probe_is_attributed_to_the_action_that_aws_names() {
         let refused = |blamed: Option<&str>| {
             let blamed = blamed.map(str::to_owned);
             Probe::Called(CallResult::Refused { code: "UnauthorizedOperation".to_owned(), blamed }, &[])

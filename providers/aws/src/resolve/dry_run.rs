@@ -21,6 +21,7 @@ use poolwright_provider_contract::{ConditionOutcome, NodeClassCondition, Provide
 
 use super::ResolvedNodeClass;
 use crate::error::{code, provider_error};
+use crate::reason::AwsReason;
 use crate::tags::{self, Tags};
 
 /// The condition.
@@ -90,7 +91,7 @@ pub(super) fn not_tried() -> NodeClassCondition {
     NodeClassCondition {
         kind: KIND,
         outcome: ConditionOutcome::Unknown,
-        reason: "NotTried".to_owned(),
+        reason: AwsReason::NotTried.into(),
         message:
             "the dry run of a launch waits until subnets, security groups, images and the instance profile are found"
                 .to_owned(),
@@ -99,11 +100,13 @@ pub(super) fn not_tried() -> NodeClassCondition {
 
 fn condition_of(tried: Result<(), ProviderError>) -> NodeClassCondition {
     let (outcome, reason, message) = match tried {
-        Ok(()) => (ConditionOutcome::True, "Allowed", "the dry run of a launch succeeded".to_owned()),
-        Err(ProviderError::Invalid(why)) => (ConditionOutcome::False, "NotAllowed", why),
-        Err(error) => (ConditionOutcome::NoAnswer, "NoAnswer", error.to_string()),
+        Ok(()) => {
+            (ConditionOutcome::True, AwsReason::Allowed, "the dry run of a launch succeeded".to_owned())
+        }
+        Err(ProviderError::Invalid(why)) => (ConditionOutcome::False, AwsReason::NotAllowed, why),
+        Err(error) => (ConditionOutcome::NoAnswer, AwsReason::NoAnswer, error.to_string()),
     };
-    NodeClassCondition { kind: KIND, outcome, reason: reason.to_owned(), message }
+    NodeClassCondition { kind: KIND, outcome, reason: reason.into(), message }
 }
 
 fn dry_run_input(cluster: &str, class: &ResolvedNodeClass) -> Option<DryRunInput> {

@@ -8,13 +8,14 @@ use poolwright_provider_aws_model::instance::KubeletReserved;
 use poolwright_provider_contract::{
     ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource, ProviderError,
 };
-use poolwright_terms::NodeClassRef;
+use poolwright_terms::{NodeClassRef, RegisteredReason};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{Resolution, check_kind, dry_run};
 use crate::node_class::ResolvedPlacementGroup;
 use crate::provider::AwsProvider;
+use crate::reason::AwsReason;
 
 /// The maximum number of instance types that a message names.
 const NAMED: usize = 10;
@@ -44,6 +45,10 @@ impl NodeClassStatusSource for AwsProvider {
         }))
     }
 
+    fn reasons(&self) -> &'static [RegisteredReason] {
+        AwsReason::TABLE
+    }
+
     fn interruption_condition(&self) -> Option<NodeClassCondition> {
         self.interruption_queue_condition()
     }
@@ -57,30 +62,54 @@ fn report(resolution: &Resolution, too_small: &[InstanceTypeName]) -> NodeClassS
     }
     let images = resolution.family.clone().and_then(|_| resolution.images.clone());
     let mut conditions = vec![
-        part(&mut fields, "SubnetsReady", "subnets", &resolution.subnets, |subnets| {
-            let zones: std::collections::BTreeSet<&str> =
-                subnets.iter().map(|one| one.zone.as_str()).collect();
-            format!("{} in {}", count(subnets.len(), "subnet"), Vec::from_iter(zones).join(", "))
-        }),
-        part(&mut fields, "SecurityGroupsReady", "securityGroups", &resolution.groups, |groups| {
-            count(groups.len(), "security group")
-        }),
-        part(&mut fields, "ImagesReady", "images", &images, |images| {
+        part(
+            &mut fields,
+            "SubnetsReady",
+            AwsReason::SubnetsUnusable,
+            "subnets",
+            &resolution.subnets,
+            |subnets| {
+                let zones: std::collections::BTreeSet<&str> =
+                    subnets.iter().map(|one| one.zone.as_str()).collect();
+                format!("{} in {}", count(subnets.len(), "subnet"), Vec::from_iter(zones).join(", "))
+            },
+        ),
+        part(
+            &mut fields,
+            "SecurityGroupsReady",
+            AwsReason::SecurityGroupsUnusable,
+            "securityGroups",
+            &resolution.groups,
+            |groups| count(groups.len(), "security group"),
+        ),
+        part(&mut fields, "ImagesReady", AwsReason::ImagesUnusable, "images", &images, |images| {
             let mut archs: Vec<&str> = images.iter().map(|one| one.architecture.as_str()).collect();
             archs.sort_unstable();
             archs.dedup();
             format!("{} for {}", count(images.len(), "image"), archs.join(", "))
         }),
-        part(&mut fields, "InstanceProfileReady", "instanceProfile", &resolution.profile, |name| {
-            format!("instance profile {name}")
-        }),
+        part(
+            &mut fields,
+            "InstanceProfileReady",
+            AwsReason::InstanceProfileUnusable,
+            "instanceProfile",
+            &resolution.profile,
+            |name| format!("instance profile {name}"),
+        ),
     ];
     // A class without a placement group or reservations gets no condition for them, and earlier results are removed.
     match &resolution.placement {
         Some(placement) => {
             let words =
                 |found: &ResolvedPlacementGroup| format!("placement group {} ({})", found.id, found.strategy);
-            conditions.push(part(&mut fields, "PlacementGroupReady", "placementGroup", placement, words));
+            conditions.push(part(
+                &mut fields,
+                "PlacementGroupReady",
+                AwsReason::PlacementGroupUnusable,
+                "placementGroup",
+                placement,
+                words,
+            ));
         }
         None => drop(fields.insert("placementGroup".to_owned(), Value::Null)),
     }
@@ -90,6 +119,7 @@ fn report(resolution: &Resolution, too_small: &[InstanceTypeName]) -> NodeClassS
         conditions.push(part(
             &mut fields,
             "CapacityReservationsReady",
+            AwsReason::CapacityReservationsUnusable,
             "capacityReservations",
             &shown,
             |found| count(found.len(), "capacity reservation"),
@@ -113,7 +143,7 @@ fn kubelet(
         if too_small.is_empty() { counted } else { format!("{counted}; {}", nothing_left(too_small)) }
     };
     let kept = kept.as_ref().map(|_| ()).map_err(Clone::clone);
-    part(&mut BTreeMap::new(), "KubeletReady", "kubelet", &kept, counted)
+    part(&mut BTreeMap::new(), "KubeletReady", AwsReason::KubeletUnusable, "kubelet", &kept, counted)
 }
 
 /// The message about instance types that are not sold because no resources are left for pods.
@@ -143,6 +173,7 @@ fn count(number: usize, what: &str) -> String {
 fn part<T: Serialize>(
     fields: &mut BTreeMap<String, Value>,
     kind: &'static str,
+    unusable: AwsReason,
     field: &str,
     found: &Result<T, ProviderError>,
     words: impl FnOnce(&T) -> String,
@@ -150,16 +181,16 @@ fn part<T: Serialize>(
     let (outcome, reason, message) = match found {
         Ok(found) => {
             fields.insert(field.to_owned(), value(found));
-            (ConditionOutcome::True, "Found".to_owned(), words(found))
+            (ConditionOutcome::True, AwsReason::Found, words(found))
         }
         Err(ProviderError::Invalid(why)) => {
             fields.insert(field.to_owned(), Value::Null);
-            (ConditionOutcome::False, format!("{}Unusable", kind.trim_end_matches("Ready")), why.clone())
+            (ConditionOutcome::False, unusable, why.clone())
         }
         // The field keeps the last result.
-        Err(error) => (ConditionOutcome::NoAnswer, "NoAnswer".to_owned(), error.to_string()),
+        Err(error) => (ConditionOutcome::NoAnswer, AwsReason::NoAnswer, error.to_string()),
     };
-    NodeClassCondition { kind, outcome, reason, message }
+    NodeClassCondition { kind, outcome, reason: reason.into(), message }
 }
 
 #[cfg(test)]
@@ -201,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_the_status_that_the_api_knows() {
+    fn resolved_terms_become_the_status_of_the_api() {
         let report = report(&resolution(), &[]);
         let status: Ec2NodeClassStatus =
             serde_json::from_value(Value::Object(Map::from_iter(report.fields))).expect("a status");
@@ -246,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_found_is_taken_out_of_the_status_and_what_nobody_answered_stays() {
+    fn unmatched_terms_leave_the_status_and_unanswered_ones_stay() {
         let report = report(
             &Resolution {
                 subnets: Err(ProviderError::Invalid("no subnet".to_owned())),
@@ -270,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubelet_keeps_is_told_of_where_a_class_says_something_or_leaves_nothing_for_pods() {
+    fn kubelet_reservations_are_reported_if_configured_or_if_they_exhaust_a_type() {
         let told = |resolution: &Resolution, too_small: &[InstanceTypeName]| {
             let report = report(resolution, too_small);
             let found = report.conditions.into_iter().find(|one| one.kind == "KubeletReady");

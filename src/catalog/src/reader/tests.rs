@@ -183,7 +183,7 @@ fn a_header_names_each_missing_unknown_and_repeated_column() {
 }
 
 #[test]
-fn rows_below_an_unsound_header_are_read_too_and_a_missing_column_is_said_once() {
+fn a_missing_column_is_reported_once_and_all_rows_are_read() {
     let header = HEADER.replace(",on_demand_usd_per_hour", "");
     let row = "g5.xlarge,amd64,-5,14162,58,a10g,1,22888";
     let again = "g5.xlarge,amd64,3920,14162,58,a10g,one,22888";
@@ -403,7 +403,7 @@ fn cells_of(catalogue: &Catalogue, name: &str) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_what_is_read(rows in prop::collection::vec(sound_row(), 1..12)) {
+    fn a_written_catalogue_reads_back_unchanged(rows in prop::collection::vec(sound_row(), 1..12)) {
         let catalogue = read(&written(&rows)).expect("every row is sound");
         prop_assert_eq!(catalogue.types().len(), rows.len());
         for (which, cells) in rows.iter().enumerate() {
@@ -487,7 +487,7 @@ fn a_type_may_have_a_row_for_each_zone_and_capacity_type_with_stock_and_interrup
 }
 
 #[test]
-fn who_says_how_often_a_node_is_taken_back_and_when_are_read_with_it() {
+fn an_interruption_rate_has_a_source_and_a_date() {
     let machine = "g5.xlarge,amd64,3920,14162,58,a10g,1,22888,1.006,,,0.4,,0.0021";
     let header = format!("{WIDE},interruptions_source,interruptions_as_of");
     let said = |rest: &str| {

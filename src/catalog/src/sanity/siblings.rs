@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn two_prices_that_disagree_both_stand_because_nobody_can_tell_which_is_wrong() {
+    fn two_conflicting_prices_are_both_kept() {
         let rows = "c6i.large,amd64,1930,3114,29,,0,,0.085\nc6i.xlarge,amd64,3920,6584,58,,0,,17\n";
         assert_eq!(out_of_line(rows), []);
     }

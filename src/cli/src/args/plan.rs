@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_interruption_loses_is_an_amount_that_every_plan_can_count() {
+    fn the_loss_of_an_interruption_is_a_limited_non_negative_amount() {
         assert_eq!(at_risk("2.50"), Ok(UsdPerHour::from_micros(2_500_000)));
         assert_eq!(at_risk("0"), Ok(UsdPerHour::ZERO));
         for (wrong, cause) in [("much", "not a decimal"), ("-1", "negative"), ("100000.01", "too large")] {

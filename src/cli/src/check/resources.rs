@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_installed_is_of_this_version_or_it_is_said_what_differs() {
+    fn an_installed_crd_matches_or_the_difference_is_reported() {
         for ours in crds() {
             assert_eq!(verdict(&ours, Ok(Some(&ours))), Verdict::fine("installed, of this version"));
             let Verdict::Wrong { fix, .. } = verdict(&ours, Ok(None)) else { panic!("not installed") };

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_by_resource_and_all_that_is_there_in_one_line() {
+    fn missing_rights_are_reported_by_resource_and_granted_ones_in_one_line() {
         let all = rules(None);
         let given: Vec<Answer> = all.iter().map(|_| Ok(true)).collect();
         let [(_, Verdict::Fine(_))] = &verdicts(&all, &given, None)[..] else { panic!("all is given") };

@@ -38,7 +38,7 @@ fn problem(converted: &Conversion) -> String {
 }
 
 #[test]
-fn what_has_our_name_and_meaning_is_kept_and_what_karpenter_adds_in_silence_is_written() {
+fn equal_fields_are_kept_and_implicit_defaults_of_karpenter_are_written() {
     let converted = of(&class(|spec| {
         spec["kubelet"] = json!({"maxPods": 110, "systemReserved": {"cpu": "1"}});
         spec["tags"] = json!({"team": "vision"});
@@ -85,11 +85,12 @@ fn images_by_name_get_the_owners_that_karpenter_takes_without_a_word() {
 fn families_without_user_data_are_problems_that_say_where_to_go() {
     let said = problem(&of(&class(|spec| spec["amiSelectorTerms"] = json!([{"alias": "al2@latest"}]))));
     assert!(
-        said.contains("spec.amiSelectorTerms[0].alias: `al2` is a family") && said.contains("move to al2023"),
+        said.contains("spec.amiSelectorTerms[0].alias: Poolwright does not support the image family `al2`")
+            && said.contains("move to al2023"),
         "{said}"
     );
     let said = problem(&of(&class(|spec| spec["amiFamily"] = json!("Windows2022"))));
-    assert!(said.contains("`Windows2022` is a family"), "{said}");
+    assert!(said.contains("`Windows2022`"), "{said}");
 }
 
 #[test]
@@ -110,7 +111,7 @@ fn placement_groups_and_fabric_adapters_have_other_names_here() {
 }
 
 #[test]
-fn what_there_is_no_field_for_is_named_wherever_it_stands() {
+fn a_field_without_a_counterpart_is_reported_at_any_depth() {
     let places = [
         "/spec",
         "/spec/amiSelectorTerms/0",
@@ -140,9 +141,9 @@ fn what_there_is_no_field_for_is_named_wherever_it_stands() {
 }
 
 #[test]
-fn what_the_api_server_would_refuse_is_a_problem_and_no_wrong_type_panics() {
+fn an_invalid_node_class_is_a_problem_and_wrong_types_do_not_panic() {
     let said = problem(&of(&class(|spec| spec["instanceProfile"] = json!("both"))));
-    assert!(said.contains("a node class has a role or an instanceProfile"), "{said}");
+    assert!(said.contains("set either role or instanceProfile, but not both"), "{said}");
     let whole = class(|spec| {
         spec["kubelet"] = json!({"maxPods": 10, "kubeReserved": {"cpu": "1"}});
         spec["metadataOptions"] = json!({"httpTokens": "optional"});

@@ -174,7 +174,7 @@ fn no_value_of_a_wrong_type_panics_or_leaves_half_a_pool() {
 }
 
 #[test]
-fn what_is_written_is_read_again_as_the_same_valid_pools() {
+fn converted_pools_read_back_unchanged_and_valid() {
     let sources = FIXTURES.map(|text| Source { name: "f".to_owned(), text: text.to_owned() });
     let converted = convert(&sources);
     assert_eq!(converted.problems, []);
@@ -295,7 +295,7 @@ fn min_values_are_not_possible_and_the_requirement_stays() {
 }
 
 #[test]
-fn what_is_absent_is_written_as_karpenter_takes_it() {
+fn absent_fields_get_the_defaults_of_karpenter() {
     let converted = of(&pool(|pool| {
         template(pool).as_object_mut().unwrap().remove("expireAfter");
     }));

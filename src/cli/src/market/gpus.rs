@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_catalogue_in_the_binary_every_type_with_a_gpu_is_listed() {
+    fn gpus_lists_every_gpu_type_of_the_builtin_catalogue() {
         let believed = today(builtin(), None);
         let list = list(&believed, &[]).expect("a list");
         let with_gpus = believed.catalogue.types().values().filter(|kind| kind.gpu.is_some()).count();

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_said_for_a_hundred_nodes_in_a_day() {
+    fn an_interruption_rate_is_printed_per_hundred_nodes_and_day() {
         let said = [0, 1_042, 2_100, 4_400, 12_500].map(in_a_day);
         assert_eq!(said, ["0.0 %", "2.5 %", "5.0 %", "10.6 %", "30.0 %"]);
     }

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_limit_is_told_all_at_once() {
+    fn all_invalid_limits_are_reported_together() {
         let said =
             of(&["40", "usdperhour=40", "usdPerHour=-1", "nodes=many", "cpu=1,5", "nodes=1", "nodes=2"])
                 .unwrap_err();

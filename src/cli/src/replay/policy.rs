@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_field_is_refused_with_the_cause() {
+    fn an_unknown_field_is_rejected_with_the_cause() {
         for (text, cause) in [
             ("weight", "has no `=`"),
             ("=3", "the key is not a path of fields"),

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_pods_is_played_with_as_many_as_it_makes() {
+    fn a_replay_expands_controllers_to_their_pods() {
         let template = json!({"metadata": {"labels": {"app": "a"}, "annotations": {RUNS_FOR: "90m"}},
             "spec": {"containers": [{"name": "work", "image": "work"}]}});
         let work = work(&list(&[

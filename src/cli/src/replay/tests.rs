@@ -61,7 +61,7 @@ fn the_same_input_comes_to_the_same_and_another_seed_to_something_else() {
 }
 
 #[test]
-fn what_is_stopped_tells_what_was_reached_and_pays_for_no_more() {
+fn an_interrupted_replay_reports_and_charges_only_the_played_time() {
     let prepared = prepared(&[]);
     let whole = played(&prepared).1;
     let until = Duration::from_mins(40);

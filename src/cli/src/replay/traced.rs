@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_the_stretch_runs_for_what_is_left_of_it() {
+    fn pods_from_before_the_replayed_period_run_for_their_remaining_time() {
         let rows = "over,1,1,0,0,900,0\nthere,1,1,0,0,1500,0\nstarts,1,1,0,900,1500,1200\nlater,1,1,0,2000,2500,2000\n\
                     in,1,1,0,1999,3000,1999\n";
         let work = work(rows, 1000, 1000).unwrap();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_times_is_told_by_line_and_column() {
+    fn invalid_times_are_reported_with_line_and_column() {
         let rows = "a,1,1,0,-5,10,\nb,1,1,0,10,5,\nc,1,1,0,10,20,30\nd,1,1,0,10,20,5\ne,1,1,0,soon,,\n";
         let said = work(rows, 0, 10).unwrap_err();
         let order = "a pod is created, then scheduled, then deleted: correct the order";

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_problem_is_told_with_its_place() {
+    fn an_invalid_problem_file_is_reported_with_its_position() {
         for (text, said) in [
             ("", "is empty"),
             ("[", "line 1 column 1"),

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_room_columns_go_and_sentences_are_cut() {
+    fn a_narrow_screen_drops_columns_and_cuts_sentences() {
         let narrow = lay_out(&COLUMNS, &rows(), Some(50));
         assert_eq!(narrow.header, "NAME    ZONE         N  DOING");
         assert_eq!(narrow.rows[1], "計算-b  b           12  an instance is being orde…");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_does_not_reach_the_terminal_as_commands() {
+    fn foreign_text_reaches_the_terminal_without_control_characters() {
         assert_eq!(plain("a\u{1b}[2Jb\nc\u{9b}d"), "a [2Jb c d");
     }
 }

@@ -1,7 +1,7 @@
 //! What is being done about a claim, and why.
 
 use poolwright_core::{Claim, Node, Stage};
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 /// What is being done about a claim with this node and so many pods on it, and why: the sentences of the conditions that matter
 /// now.
@@ -79,5 +79,9 @@ fn goes(claim: &Claim) -> Option<String> {
 fn said(claim: &Claim, kind: ConditionType, status: ConditionStatus) -> Option<String> {
     let condition = claim.conditions.get(&kind).filter(|condition| condition.status == status)?;
     let message = condition.message.trim_end_matches('.');
-    Some(if message.is_empty() { condition.reason.clone() } else { message.to_owned() })
+    Some(if message.is_empty() {
+        condition.reason.map_or(kind.as_str(), Reason::as_str).to_owned()
+    } else {
+        message.to_owned()
+    })
 }

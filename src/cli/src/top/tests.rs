@@ -46,7 +46,7 @@ fn every_stage_of_a_claim_says_what_is_done_and_why() {
 }
 
 #[test]
-fn a_claim_of_which_nothing_is_recorded_yet_is_being_ordered() {
+fn a_claim_without_conditions_is_shown_as_launching() {
     let reading = Reading { claims: Ok(objects(vec![claim("a", "gpu", &[])])), ..nothing() };
     let view = view("prod", &reading);
     assert_eq!(row(&view, "a").doing, "launching an instance");
@@ -55,7 +55,7 @@ fn a_claim_of_which_nothing_is_recorded_yet_is_being_ordered() {
 }
 
 #[test]
-fn what_lasts_on_an_open_node_is_said_before_what_runs_there() {
+fn top_shows_lasting_conditions_of_an_open_node_before_its_pods() {
     let drifted = up(&[("Drifted", "True", "its taints are not its pool's")]);
     let empty = up(&[("Empty", "True", "no workload pod is on node b or planned for it")]);
     let reading = Reading {
@@ -73,7 +73,7 @@ fn what_lasts_on_an_open_node_is_said_before_what_runs_there() {
 }
 
 #[test]
-fn a_node_that_is_not_ready_or_cordoned_by_somebody_is_said_to_be_so() {
+fn top_shows_unready_and_manually_cordoned_nodes() {
     let (mut down, mut closed) = (node("a"), node("b"));
     down["status"]["conditions"][0]["status"] = json!("Unknown");
     closed["spec"]["unschedulable"] = json!(true);
@@ -126,7 +126,7 @@ fn a_pool_says_why_it_cannot_buy_and_what_holds_it_back() {
 }
 
 #[test]
-fn whoever_renewed_its_lease_in_time_leads() {
+fn the_holder_of_a_renewed_lease_leads() {
     let leads = |leases: Vec<Value>| {
         let reading = Reading { leases: Ok(objects(leases)), ..nothing() };
         let leader = view("prod", &reading).leader.unwrap();
@@ -141,7 +141,7 @@ fn whoever_renewed_its_lease_in_time_leads() {
 }
 
 #[test]
-fn what_may_not_be_read_is_said_in_its_place_and_the_rest_is_shown() {
+fn top_reports_unreadable_kinds_and_shows_all_others() {
     let forbidden = |kind: &str| format!("you may not list {kind}: User \"op\" cannot list {kind}");
     let reading = Reading {
         events: Err(forbidden("events")),

@@ -181,7 +181,7 @@ pub struct EventRow {
     pub about: String,
     /// Its name, with its namespace where it has one.
     pub object: String,
-    /// A stable reason.
+    /// The reason, as the event has it: another version may have written it.
     pub reason: String,
     /// A sentence.
     pub message: String,

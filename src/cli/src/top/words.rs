@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_who_leads_and_since_when_nobody_does() {
+    fn the_header_names_the_leader_or_since_when_there_is_none() {
         let now: Timestamp = "2026-01-01T00:00:10Z".parse().unwrap();
         let renewed_at = Some("2026-01-01T00:00:07Z".parse().unwrap());
         let one = Leader { holder: Some("a".into()), renewed_at, leads: true };

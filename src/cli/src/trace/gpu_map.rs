@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_with_a_map_is_said_at_once() {
+    fn all_problems_of_a_gpu_map_are_reported_together() {
         let problems =
             GpuMap::read("map.csv", "gpu_spec,gpu_models\nT4,\nT4,t4\nT4,t4\nA|B,a b\n").unwrap_err();
         let text = problems.to_string();

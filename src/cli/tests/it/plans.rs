@@ -291,7 +291,7 @@ fn an_explanation_is_part_of_the_document_when_it_is_asked_for() {
 }
 
 #[test]
-fn what_is_paid_for_is_used_first_and_stated() {
+fn commitments_are_used_first_and_reported() {
     let file = std::env::temp_dir().join(format!("poolwright-commitments-{}.yaml", std::process::id()));
     let text =
         "commitments:\n- {name: plan, usdPerHour: 0.7042, discountPercent: 30, covers: {families: [g5]}}\n";

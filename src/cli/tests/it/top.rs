@@ -71,7 +71,7 @@ fn top(name: &str, address: SocketAddr, more: &[&str]) -> Output {
 }
 
 #[test]
-fn what_one_may_not_list_is_said_in_its_place_and_the_rest_is_shown() {
+fn top_reports_forbidden_kinds_and_shows_all_others() {
     let address = serve(|path| {
         // All lists may come from the API server's memory, and no more is asked for than is shown.
         assert!(path.contains("resourceVersion=0"), "{path}");

@@ -5,17 +5,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
-use poolwright_api::{FieldProblem, strict};
+use poolwright_api::{FieldProblem, conditions_schema, strict};
 use poolwright_catalog::{Arch, Catalogue, Gpu, read_csv};
 use poolwright_provider_contract::market::{GpuFacts, Market, MarketReader, TypeFacts};
 use poolwright_provider_contract::preflight::{CheckRequest, CheckResult, Preflight, Verdict};
 use poolwright_provider_contract::{
-    Clock, CloudProvider, Connect, ConnectError, Connected, Flag, FlagValues, Instance, InstanceState,
-    LaunchError, LaunchRequest, LaunchedInstance, MarketRegistration, NodeClass, NodeClassFacts,
-    NodeClassKind, ProviderError, Registration, Site,
+    Clock, CloudProvider, ConditionOutcome, Connect, ConnectError, Connected, Flag, FlagValues, Instance,
+    InstanceState, LaunchError, LaunchRequest, LaunchedInstance, MarketRegistration, NodeClass,
+    NodeClassCondition, NodeClassFacts, NodeClassKind, NodeClassStatus, NodeClassStatusSource, ProviderError,
+    Registration, Site,
 };
-use poolwright_terms::NodeClassRef;
+use poolwright_terms::{NodeClassRef, RegisteredReason, reasons};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,7 +26,8 @@ pub const REGISTRATION: Registration = Registration {
     name: "haze",
     short: "Haze",
     title: "Haze: a cloud of one type",
-    node_class: NodeClass { kind: KIND, crd: HazeNodeClass::crd, conditions: &[], read },
+    node_class: NodeClass { kind: KIND, crd: HazeNodeClass::crd, conditions: &[SKY_READY], read },
+    reasons: HazeReason::TABLE,
     flags: &[ACCOUNT],
     enabled_by: Some(ACCOUNT.name),
     connect: &Haze,
@@ -32,6 +36,15 @@ pub const REGISTRATION: Registration = Registration {
     karpenter: None,
     examples: &[],
 };
+
+reasons! {
+    /// Why a condition of a HazeNodeClass has its status.
+    enum HazeReason;
+    SkyClear: "The haze has room for nodes.", "Nothing.";
+}
+
+/// The type of the condition.
+const SKY_READY: &str = "SkyReady";
 
 const KIND: NodeClassKind = NodeClassKind { kind: "HazeNodeClass", plural: "hazenodeclasses" };
 
@@ -57,11 +70,26 @@ const SKY: Flag = Flag {
 
 /// Launches nodes in the haze.
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, KubeSchema)]
-#[kube(group = "poolwright.dev", version = "v1alpha1", kind = "HazeNodeClass", plural = "hazenodeclasses")]
+#[kube(
+    group = "poolwright.dev",
+    version = "v1alpha1",
+    kind = "HazeNodeClass",
+    plural = "hazenodeclasses",
+    status = "HazeNodeClassStatus"
+)]
 #[serde(rename_all = "camelCase")]
 pub struct HazeNodeClassSpec {
     /// How thick it is.
     pub density: i32,
+}
+
+/// What the provider found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HazeNodeClassStatus {
+    /// `Ready` and `SkyReady`.
+    #[serde(default)]
+    #[schemars(schema_with = "conditions_schema")]
+    pub conditions: Vec<Condition>,
 }
 
 fn read(object: &Value) -> Result<NodeClassFacts, Vec<FieldProblem>> {
@@ -173,5 +201,27 @@ impl CloudProvider for Provider {
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
         self.instances().remove(key);
         Ok(true)
+    }
+
+    fn node_class_status_source(&self) -> Option<&dyn NodeClassStatusSource> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl NodeClassStatusSource for Provider {
+    async fn status(&self, _: &NodeClassRef) -> Result<Option<NodeClassStatus>, ProviderError> {
+        let clear = NodeClassCondition {
+            kind: SKY_READY,
+            outcome: ConditionOutcome::True,
+            reason: HazeReason::SkyClear.into(),
+            message: "the sky is clear".to_owned(),
+        };
+        let (fields, conditions) = (BTreeMap::new(), vec![clear]);
+        Ok(Some(NodeClassStatus { uid: None, generation: None, fields, conditions }))
+    }
+
+    fn reasons(&self) -> &'static [RegisteredReason] {
+        HazeReason::TABLE
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use poolwright_core::EventType;
+use poolwright_terms::RegisteredReason;
 use tokio::sync::mpsc;
 
 use crate::edge::clock::SharedClock;
@@ -36,8 +37,8 @@ pub struct QueuedEvent {
     pub about: ObjectReference,
     /// Normal or warning.
     pub kind: EventType,
-    /// The reason. Most are a [`poolwright_terms::Reason`]; conditions of node classes have reasons of their providers.
-    pub reason: String,
+    /// The reason. Conditions of node classes have reasons of their providers.
+    pub reason: RegisteredReason,
     /// The message. Events with the same message are repetitions. For pods, text in parentheses is ignored, because it may
     /// contain figures that change with every node, such as the use of a limit.
     pub message: String,
@@ -46,7 +47,7 @@ pub struct QueuedEvent {
 }
 
 /// The identity of an event: object, reason and message.
-pub type EventKey = (String, String, String);
+pub type EventKey = (String, &'static str, String);
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -61,7 +62,7 @@ impl Memory {
         if self.recorded.get(key).is_some_and(is_recent) {
             return Some("repeated");
         }
-        let first = (key.0.clone(), String::new(), String::new());
+        let first = (key.0.clone(), "", String::new());
         let of_object = self.recorded.range(first..).take_while(|((object, ..), _)| *object == key.0);
         let lately = of_object.filter(|(_, at)| is_recent(at)).count();
         (lately >= OF_ONE_OBJECT).then_some("too-many")
@@ -82,7 +83,7 @@ impl QueuedEvent {
         } else {
             self.message.clone()
         };
-        (object, self.reason.clone(), sentence)
+        (object, self.reason.name, sentence)
     }
 }
 
@@ -192,6 +193,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use poolwright_terms::Reason;
+
     use super::*;
     use crate::edge::clock::testing::TestClock;
 
@@ -208,14 +211,14 @@ mod tests {
         QueuedEvent {
             about: about(kind, name),
             kind: EventType::Warning,
-            reason: "NoOfferingFits".into(),
+            reason: Reason::NoOfferingFits.into(),
             message: message.into(),
             story: None,
         }
     }
 
     #[tokio::test]
-    async fn the_same_thing_is_said_once_in_half_an_hour_and_a_new_reason_at_once() {
+    async fn an_event_repeats_after_half_an_hour_and_a_new_reason_at_once() {
         let clock = Arc::new(TestClock::new());
         let (events, mut queue) = Events::new(clock.clone(), Metrics::new().unwrap());
         events.record(event("Pod", "a", "too big"));
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_story_whose_figures_change_is_told_once() {
+    async fn an_event_is_not_repeated_if_only_its_figures_change() {
         let (events, mut queue) = Events::new(Arc::new(TestClock::new()), Metrics::new().unwrap());
         let telling = |story: &str| QueuedEvent { story: Some(story.into()), ..event("Pod", "a", "too big") };
         assert_eq!(events.news(&[telling("of 5 offerings"), event("Pod", "b", "too big")]), [0, 1]);
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_object_of_which_something_else_is_said_each_time_makes_no_storm_and_others_are_heard() {
+    async fn events_about_one_object_are_limited_and_others_are_written() {
         let (clock, metrics) = (Arc::new(TestClock::new()), Metrics::new().unwrap());
         let (events, mut queue) = Events::new(clock.clone(), metrics.clone());
         for number in 0..1000 {

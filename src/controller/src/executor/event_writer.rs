@@ -87,10 +87,10 @@ fn to_api(queued: QueuedEvent, clock: &dyn Clock, identity: &str, number: u64) -
             namespace: Some(about.namespace.clone().unwrap_or_else(|| "default".to_owned())),
             ..Default::default()
         },
-        action: Some(queued.reason.clone()),
+        action: Some(queued.reason.to_string()),
         event_time: Some(MicroTime(now)),
         note: Some(shorten(queued.story.unwrap_or(queued.message))),
-        reason: Some(queued.reason),
+        reason: Some(queued.reason.to_string()),
         regarding: Some(about),
         reporting_controller: Some(poolwright_terms::keys::REPORTING_CONTROLLER.to_owned()),
         reporting_instance: Some(identity.chars().take(128).collect()),
@@ -117,6 +117,7 @@ mod tests {
 
     use axum::http::Method;
     use k8s_openapi::api::core::v1::ObjectReference;
+    use poolwright_terms::Reason;
 
     use super::*;
     use crate::edge::clock::SharedClock;
@@ -128,7 +129,7 @@ mod tests {
     fn queued() -> QueuedEvent {
         let about =
             ObjectReference { kind: Some("Pod".into()), name: Some("a".into()), ..Default::default() };
-        let (kind, reason, message) = (EventType::Warning, "NoOfferingFits".into(), "too big".into());
+        let (kind, reason, message) = (EventType::Warning, Reason::NoOfferingFits.into(), "too big".into());
         QueuedEvent { about, kind, reason, message, story: None }
     }
 
@@ -159,13 +160,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_event_whose_answer_was_lost_is_written_once() {
+    async fn an_event_with_a_lost_response_is_written_once() {
         let (writes, is_news) = written(&[Fault::AnswerLost]).await;
         assert_eq!((writes.len(), is_news), (2, false), "the second finds the first");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_event_that_could_not_be_written_is_said_again_by_the_next_plan() {
+    async fn the_next_plan_repeats_an_event_that_was_not_written() {
         let (writes, is_news) = written(&[Fault::Fails(500); 5]).await;
         assert_eq!((writes.len(), is_news), (5, true));
         let (writes, is_news) = written(&[Fault::Fails(403)]).await;

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_a_lane_learns_whether_somebody_was_turned_away() {
+    fn leaving_a_lane_reports_whether_others_were_rejected() {
         let lanes = Lanes::default();
         assert!(!lanes.enter("nodeclaim/a").unwrap().leave());
         let first = lanes.enter("nodeclaim/a").unwrap();

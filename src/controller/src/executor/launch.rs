@@ -18,7 +18,7 @@ use poolwright_intake::{claim_price, merge_conditions, offering_ref};
 use poolwright_provider_contract::{
     FailedOffering, LaunchError, LaunchRequest, LaunchedInstance, ProviderError,
 };
-use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, Reason, keys};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason, keys};
 use tracing::{info, warn};
 
 use super::progress::{Progress, refused};
@@ -71,10 +71,6 @@ impl Executor {
                 let offering = &launched.instance.offering;
                 let unavailable = self.count_unavailable(claim, &launched.failed);
                 self.learn(&core::Outcome::Launched { claim, offering, unavailable: &unavailable }).await;
-                if offering.capacity_type == CapacityType::Reserved {
-                    // One less is available now, so the catalogue is stale.
-                    self.context.world.classes_changed();
-                }
                 self.record_launch(claim, &launched).await
             }
             Err(WriteError::NotLeading) => Progress::NotLeading,

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_on_a_claim_is_read_and_what_others_wrote_is_not() {
+    fn a_batch_annotation_is_read_only_in_its_own_format() {
         let claim = |text: Option<&str>| {
             let spec: NodeClaimSpec = serde_json::from_value(serde_json::json!({
                 "nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "a"}, "offerings": []

@@ -198,6 +198,10 @@ impl Executor {
                 self.context.world.urgent();
                 Progress::Done
             }
+            Action::RefreshCatalogues => {
+                self.context.world.classes_changed();
+                Progress::Done
+            }
             Action::RecordEvent(event) => {
                 self.record(event.clone());
                 Progress::Done
@@ -248,7 +252,7 @@ impl Executor {
     pub fn to_queue(&self, event: Event) -> Option<QueuedEvent> {
         let about = self.context.world.view(|all| reference(&event.subject, all))?;
         let Event { kind, reason, message, .. } = event;
-        Some(QueuedEvent { about, kind, reason: reason.to_string(), message, story: None })
+        Some(QueuedEvent { about, kind, reason: reason.into(), message, story: None })
     }
 }
 
@@ -270,6 +274,7 @@ fn kind(action: &Action) -> &'static str {
         Action::SetConditions { .. } => "set-conditions",
         Action::HoldBack { .. } => "hold-back",
         Action::PlanNow => "plan-now",
+        Action::RefreshCatalogues => "refresh-catalogues",
         Action::RecordEvent(_) => "tell",
     }
 }
@@ -305,6 +310,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
             Subject::PodDisruptionBudget(budget) => format!("poddisruptionbudget/{budget}"),
         },
         Action::PlanNow => "plan".to_owned(),
+        Action::RefreshCatalogues => "catalogues".to_owned(),
         Action::RecordEvent(_) => "tell".to_owned(),
     }
 }

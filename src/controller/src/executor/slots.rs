@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_end_nobody_gets_a_slot() {
+    fn closed_slots_grant_nothing() {
         let slots = Slots::new(4);
         slots.close();
         for actions in [terminate("c"), evict("p"), close_node(), vec![]] {

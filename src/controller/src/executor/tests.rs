@@ -133,7 +133,7 @@ impl Scene {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_creation_got_no_answer_is_created_once() {
+async fn a_claim_with_an_unanswered_creation_is_created_once() {
     let scene = Scene::new();
     scene.api.fault(Method::POST, "nodeclaims", Fault::AnswerLost);
     scene.api.fault(Method::POST, "nodeclaims", Fault::Fails(500));
@@ -142,7 +142,7 @@ async fn a_claim_whose_creation_got_no_answer_is_created_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_launch_whose_answer_or_record_is_lost_buys_one_instance() {
+async fn a_launch_with_a_lost_response_or_record_buys_one_instance() {
     for lost in ["nothing", "the provider's answer", "the record", "the record's answer"] {
         let scene = Scene::created().await;
         match lost {
@@ -289,7 +289,7 @@ async fn when_the_time_of_a_node_is_up_it_goes_with_the_work_on_it() {
 }
 
 #[tokio::test]
-async fn a_pod_whose_budget_says_no_is_asked_again_soon() {
+async fn an_eviction_that_a_budget_rejects_is_repeated_soon() {
     let scene = Scene::with_node().await;
     scene.api.fault(Method::POST, "/pods/train/eviction", Fault::Fails(429));
     let pod = (ObjectKey::new("default", "train"), Uid("p".into()));
@@ -317,7 +317,7 @@ async fn a_pod_that_is_told_to_end_is_this_very_one() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_leaves_no_instance_no_node_and_no_claim() {
+async fn a_termination_removes_the_instance_the_node_and_the_claim() {
     for lost in ["nothing", "the node's deletion", "the finalizer"] {
         let scene = Scene::with_node().await;
         match lost {
@@ -379,7 +379,7 @@ async fn the_reaper_takes_what_no_claim_explains_and_spares_what_one_does() {
 }
 
 #[test]
-fn what_concerns_one_claim_goes_through_one_lane() {
+fn all_actions_on_one_claim_use_one_lane() {
     let mut snapshot = Snapshot::default();
     let node = poolwright_core::Node {
         name: "n".into(),

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_when_nothing_was_heard() {
+    async fn loops_do_not_wait_without_an_interruption() {
         let (unrecorded, _) = unrecorded();
         assert_eq!(unrecorded.all_recorded().now_or_never(), Some(()));
         drop(unrecorded.heard());
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_cannot_be_recorded_holds_nobody_up_for_long() {
+    async fn an_unrecordable_interruption_delays_loops_only_briefly() {
         let (unrecorded, clock) = unrecorded();
         let never_recorded = unrecorded.heard();
         let begun = Instant::now();

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_is_counted_until_it_is_answered_or_nobody_waits_any_more() {
+    async fn a_call_is_counted_until_its_response_or_cancellation() {
         let clock: SharedClock = Arc::new(TestClock::new());
         let (_sender, terms) = granted(&clock);
         let metrics = Metrics::new().unwrap();

@@ -1,5 +1,5 @@
-//! Consolidation and other disruption of healthy nodes: when to search for nodes to empty, and how to carry out a proposal.
-//! Core's `disruption` decides.
+//! Consolidation and other disruption of healthy nodes: runs the searches for nodes to empty and carries out their proposals.
+//! Core's `disruption` decides when to search and which nodes to empty.
 //!
 //! It is part of the planning loop, so that only one loop buys. First, the disruption is recorded on the claims. From then on,
 //! every plan counts the successors of their pods, also a plan of the next leader. Then replacements are bought. After a crash
@@ -8,24 +8,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use poolwright_core::disruption::{MoveHistory, Proposal, SearchResult, propose};
+use jiff::Timestamp;
+use poolwright_core::disruption::{MoveHistory, Proposal, SearchResult, SearchSchedule, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
-use poolwright_core::{Claim, EventType, Pool, Snapshot, Subject};
+use poolwright_core::{EventType, Snapshot, Subject};
 use poolwright_solver::StopSignal;
-use poolwright_terms::{ConditionType, Reason};
+use poolwright_terms::Reason;
 use tracing::{error, info, warn};
 
 use super::compute::Compute;
 use crate::executor::context::Context;
 use crate::executor::{CreateResult, Executor};
 
-/// How soon to search again after a change.
-const CHANGED: Duration = Duration::from_secs(10);
-/// How soon to search again without a change: time passes, schedules begin and end, prices move.
-const UNCHANGED: Duration = Duration::from_mins(1);
-/// The least delay of a plan that is made only for an overdue search.
-const SOONEST: Duration = Duration::from_secs(5);
 /// How long a search may take: new pods wait meanwhile.
 const LIMIT: Duration = Duration::from_secs(3);
 
@@ -35,16 +29,8 @@ pub struct Consolidation {
     executor: Arc<Executor>,
     compute: Compute,
     create_concurrency: usize,
-    last: Option<Last>,
+    schedule: SearchSchedule,
     move_history: MoveHistory,
-}
-
-#[derive(Debug)]
-struct Last {
-    at: Duration,
-    seen: Snapshot,
-    /// Whether there were more nodes than one search covers.
-    more: bool,
 }
 
 impl Consolidation {
@@ -55,38 +41,15 @@ impl Consolidation {
         compute: Compute,
         create_concurrency: usize,
     ) -> Self {
-        Self {
-            context,
-            executor,
-            compute,
-            create_concurrency,
-            last: None,
-            move_history: MoveHistory::default(),
-        }
+        let (schedule, move_history) = (SearchSchedule::default(), MoveHistory::default());
+        Self { context, executor, compute, create_concurrency, schedule, move_history }
     }
 
-    /// When to search next at the latest.
+    /// When the next search is due, at the latest.
     pub fn next_look(&self) -> Option<Timestamp> {
-        let last = &self.last;
-        let awaited = self.context.world.view(|all| {
-            let moves =
-                |pool: &Arc<Pool>| pool.disruption.consolidates || pool.disruption.expire_after.is_some();
-            let drifted = |claim: &Arc<Claim>| claim.since(ConditionType::Drifted).is_some();
-            // If a pool has changed, its nodes may have drifted.
-            let changed = || last.as_ref().is_none_or(|last| !last.seen.pools.is_same(&all.pools));
-            let for_ever = || all.pools.values().any(moves) || all.claims.values().any(drifted);
-            !all.claims.is_empty() && (changed() || for_ever())
-        });
-        let changed = last
-            .as_ref()
-            .is_none_or(|last| self.context.world.view(|all| !last.seen.has_same_nodes_and_work(all)));
-        let more = last.as_ref().is_some_and(|last| last.more);
-        let pause = if changed || more { CHANGED } else { UNCHANGED };
-        let since = last
-            .as_ref()
-            .map_or(Duration::ZERO, |last| self.context.clock.monotonic().saturating_sub(last.at));
-        let pause = SignedDuration::try_from(pause.saturating_sub(since).max(SOONEST)).unwrap_or_default();
-        awaited.then(|| self.context.clock.now().checked_add(pause).unwrap_or(Timestamp::MAX))
+        let now = self.context.clock.moment();
+        let wait = self.context.world.view(|all| self.schedule.next_in(all, now.monotonic))?;
+        Some(now.wall.checked_add(wait).unwrap_or(Timestamp::MAX))
     }
 
     /// Searches if it is due, after a plan that buys nothing. Returns when to plan again.
@@ -96,9 +59,11 @@ impl Consolidation {
         plan: &Plan,
         options: &PlanOptions,
     ) -> Option<Timestamp> {
-        if !self.is_due(self.context.clock.monotonic(), snapshot) {
+        let started = self.context.clock.monotonic();
+        if !self.schedule.is_due(snapshot, started) {
             return None;
         }
+        self.schedule.begin(snapshot, started);
         let (seen, current, options, now) =
             (snapshot.clone(), plan.clone(), options.clone(), self.context.clock.now());
         let move_history = self.move_history.clone();
@@ -110,25 +75,12 @@ impl Consolidation {
             return None;
         };
         self.move_history.record_search(&outlook);
-        if let Some(last) = &mut self.last {
-            last.more = outlook.has_untried;
-        }
+        self.schedule.end(outlook.has_untried);
         let SearchResult { proposal, actions, .. } = outlook;
         self.executor.submit(actions, snapshot);
         let proposal = proposal?;
         self.carry_out(snapshot, &proposal).await;
         Some(now)
-    }
-
-    fn is_due(&mut self, now: Duration, snapshot: &Snapshot) -> bool {
-        let due = self.last.as_ref().is_none_or(|last| {
-            let changed = !last.seen.has_same_nodes_and_work(snapshot);
-            now.saturating_sub(last.at) >= if changed || last.more { CHANGED } else { UNCHANGED }
-        });
-        if due {
-            self.last = Some(Last { at: now, seen: snapshot.clone(), more: false });
-        }
-        due
     }
 
     async fn carry_out(&mut self, snapshot: &Snapshot, proposal: &Proposal) {

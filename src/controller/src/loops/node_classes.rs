@@ -15,7 +15,7 @@ use poolwright_core::EventType;
 use poolwright_provider_contract::{
     ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource, ProviderError,
 };
-use poolwright_terms::NodeClassRef;
+use poolwright_terms::{NodeClassRef, Reason, RegisteredReason};
 use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
@@ -154,10 +154,11 @@ impl NodeClasses {
             Changed::Written(object) => {
                 let find = |all: &[Condition], kind: &str| all.iter().find(|one| one.type_ == kind).cloned();
                 if let Some(ready) = find(&after, READY) {
-                    self.tell(resource, &object, find(&before, READY).as_ref(), &ready);
+                    self.tell(resource, &object, find(&before, READY).as_ref(), &ready, reports.reasons());
                 }
                 if let Some(hears) = hearing.and_then(|hearing| find(&after, hearing.kind)) {
-                    self.tell_of_hearing(resource, &object, find(&before, &hears.type_).as_ref(), &hears);
+                    let before = find(&before, &hears.type_);
+                    self.tell_of_hearing(resource, &object, before.as_ref(), &hears, reports.reasons());
                 }
             }
             Changed::Unchanged(_) => {}
@@ -176,6 +177,7 @@ impl NodeClasses {
         object: &DynamicObject,
         before: Option<&Condition>,
         after: &Condition,
+        reasons: &[RegisteredReason],
     ) {
         let same = |before: &Condition| before.status == after.status && before.message == after.message;
         if before.is_some_and(same) || after.status == UNKNOWN {
@@ -184,7 +186,7 @@ impl NodeClasses {
         let is_ready = after.status == TRUE;
         let name = object.meta().name.as_deref();
         info!(kind = resource.kind, class = name, ready = is_ready, message = after.message, "node class");
-        self.say(resource, object, after);
+        self.say(resource, object, after, reasons);
         if is_ready && before.is_some() {
             self.context.world.classes_changed();
         }
@@ -197,6 +199,7 @@ impl NodeClasses {
         object: &DynamicObject,
         before: Option<&Condition>,
         after: &Condition,
+        reasons: &[RegisteredReason],
     ) {
         let was_deaf = before.filter(|before| before.status == FALSE);
         let is_news = match after.status.as_str() {
@@ -205,11 +208,17 @@ impl NodeClasses {
             _ => false,
         };
         if is_news {
-            self.say(resource, object, after);
+            self.say(resource, object, after, reasons);
         }
     }
 
-    fn say(&self, resource: &ApiResource, object: &DynamicObject, condition: &Condition) {
+    fn say(
+        &self,
+        resource: &ApiResource,
+        object: &DynamicObject,
+        condition: &Condition,
+        reasons: &[RegisteredReason],
+    ) {
         self.context.events.record(QueuedEvent {
             about: ObjectReference {
                 api_version: Some(resource.api_version.clone()),
@@ -219,7 +228,7 @@ impl NodeClasses {
                 ..Default::default()
             },
             kind: if condition.status == TRUE { EventType::Normal } else { EventType::Warning },
-            reason: condition.reason.clone(),
+            reason: registered(&condition.reason, reasons),
             message: condition.message.clone(),
             story: None,
         });
@@ -234,6 +243,12 @@ const UNKNOWN: &str = "Unknown";
 /// The conditions of an object.
 fn known(object: &DynamicObject) -> Vec<Condition> {
     object.data.get("status").map(conditions).unwrap_or_default()
+}
+
+/// The reason of a recorded condition. It may be of an earlier version and unknown by now.
+fn registered(name: &str, of_provider: &[RegisteredReason]) -> RegisteredReason {
+    let known = of_provider.iter().find(|one| one.name == name).copied();
+    known.unwrap_or_else(|| Reason::named(name).unwrap_or(Reason::NodeClassNotReady).into())
 }
 
 fn conditions(status: &Value) -> Vec<Condition> {
@@ -295,7 +310,7 @@ fn condition(
     let stands = before
         .filter(|one| told.outcome == ConditionOutcome::NoAnswer && one.observed_generation == generation);
     stands.cloned().unwrap_or_else(|| {
-        made(told.kind, status, (told.reason.clone(), told.message.clone()), before, generation, now)
+        made(told.kind, status, (told.reason.to_string(), told.message.clone()), before, generation, now)
     })
 }
 
@@ -307,7 +322,7 @@ fn summary(all: &[Condition], known: &[Condition], generation: Option<i64>, now:
         (Some(against), _) => (FALSE, (against.reason.clone(), against.message.clone())),
         (None, Some(open)) => (UNKNOWN, (open.reason.clone(), open.message.clone())),
         (None, None) => {
-            (TRUE, (READY.to_owned(), "everything that it names exists and is usable".to_owned()))
+            (TRUE, (Reason::Ready.to_string(), "everything that it names exists and is usable".to_owned()))
         }
     };
     made(READY, status, words, before, generation, now)

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sold_is_not_covered_until_it_is() {
+    fn a_commitment_covers_an_offering_once_it_is_sold() {
         let committed = Committed::new(Some(&file(PathBuf::new())));
         assert_eq!(committed.resolve(&selling(0)), []);
         let terms = committed.resolve(&selling(2));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nodes_of_a_class_use_that_cannot_be_looked_up_stays_known() {
+    fn the_use_of_a_commitment_is_kept_while_a_class_has_no_catalogue() {
         let committed = Committed::new(Some(&file(PathBuf::new())));
         let before = committed.resolve(&selling(1));
         let mut broken = selling(1);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_nobody_sells_takes_nothing_from_the_others_of_its_commitment() {
+    fn an_unsold_type_does_not_affect_the_rest_of_its_commitment() {
         let text = "commitments: [{name: plan, usdPerHour: 5, rates: {g5.xlarge: 0.5, x9.huge: 1}}]";
         let commitments = commitments("c.yaml", text).expect("it can be read");
         let committed = Committed::new(Some(&CommittedFile { path: PathBuf::new(), commitments }));

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_does_not_come_back_by_a_watch_that_lags() {
+    fn a_lagging_watch_does_not_bring_back_deleted_objects() {
         let mut fence = Fence::default();
         fence.wrote("a", Some("110"));
         fence.bury("a");

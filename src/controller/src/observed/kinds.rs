@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_made_the_pods_is_watched_only_where_a_scheduler_spreads_them_by_default() {
+    fn controllers_are_watched_only_for_default_spreading() {
         let names = |spreads_pods| watched(spreads_pods).map(|kind| kind.name).collect::<Vec<_>>();
         let only_then: Vec<_> = names(true).into_iter().filter(|name| !names(false).contains(name)).collect();
         assert_eq!(only_then, ["Service", "ReplicationController"]);

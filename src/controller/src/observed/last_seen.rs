@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_no_list_any_more_is_forgotten() {
+    fn objects_missing_from_a_list_are_forgotten() {
         let mut seen = LastSeen::default();
         seen.keep(node("one", "10"));
         seen.retain(["a", "b"].into_iter());

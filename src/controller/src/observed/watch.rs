@@ -251,7 +251,7 @@ impl<K: Kind> Intake<K> {
         self.observers.events.record(QueuedEvent {
             about,
             kind: EventType::Warning,
-            reason: Reason::Unreadable.to_string(),
+            reason: Reason::Unreadable.into(),
             message: format!("Poolwright cannot read this object and leaves it out: {why}"),
             story: None,
         });

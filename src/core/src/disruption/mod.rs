@@ -19,9 +19,11 @@ pub(crate) mod propose;
 pub(crate) mod repack;
 pub(crate) mod required;
 pub(crate) mod search;
+pub(crate) mod search_schedule;
 
 pub use crate::disruption::drift::drift;
 pub use crate::disruption::follow::{FollowUp, follow};
 pub use crate::disruption::move_history::MoveHistory;
 pub use crate::disruption::proposal::{NodeToEmpty, Proposal, SearchResult};
 pub use crate::disruption::propose::propose;
+pub use crate::disruption::search_schedule::SearchSchedule;

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::Reason;
 
 use crate::disruption::proposal::{Proposal, SearchResult};
 use crate::lifecycle::protection::Facts;
-use crate::model::{Cause, Claim, ClaimName, Snapshot, Uid};
+use crate::model::{Claim, ClaimName, Snapshot, Uid};
 
 /// Pods do not move again within this time, even if the move pays off sooner.
 const LEAST: SignedDuration = SignedDuration::from_hours(1);
@@ -61,7 +62,7 @@ impl MoveHistory {
         let facts = Facts::new(snapshot, now);
         for leave in &proposal.nodes_to_empty {
             let Some(claim) = snapshot.claims.get(&leave.claim) else { continue };
-            if Cause::named(leave.condition.reason.as_str()) == Some(Cause::Underutilized) {
+            if leave.condition.reason == Reason::Underutilized {
                 for owner in facts.work(claim).filter_map(|pod| pod.owner.clone()) {
                     self.times.entry(owner).or_default().push(now);
                 }

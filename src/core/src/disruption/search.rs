@@ -95,7 +95,7 @@ impl<'a> Search<'a> {
             let condition = Condition {
                 status: ConditionStatus::True,
                 since: self.facts.now,
-                reason: cause.as_str().to_owned(),
+                reason: Some(cause.reason()),
                 message: String::new(),
             };
             claim.conditions.insert(ConditionType::Disrupting, condition);

@@ -187,7 +187,7 @@ impl<'a> LifecycleContext<'a> {
         let differs = |update: &ConditionUpdate| {
             claim.conditions.get(&update.kind).is_none_or(|recorded| {
                 recorded.status != update.status
-                    || recorded.reason != update.reason
+                    || recorded.reason != Some(update.reason)
                     || recorded.message != update.message
             })
         };

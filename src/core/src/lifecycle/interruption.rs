@@ -72,7 +72,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool 
     let since = claim
         .conditions
         .get(&ConditionType::Interrupted)
-        .filter(|known| known.reason == interruption.kind.as_str())
+        .filter(|known| known.reason == Some(interruption.kind.reason()))
         .map_or(context.now, |known| known.since);
     let left = interruption.usable_until().map(|until| until.duration_since(since).max(SignedDuration::ZERO));
     let patience = left.map_or(PATIENCE, |left| PATIENCE.min(left / 8));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{OfferingId, RankedOffering};
-use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, NodeClassRef, Taint};
+use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, NodeClassRef, Reason, Taint};
 use serde::{Deserialize, Serialize};
 
 use crate::model::disruption::Cause;
@@ -39,7 +39,7 @@ pub struct Claim {
     pub readiness_gates: Vec<String>,
     /// The pods it was bought for.
     pub planned_pods: Vec<PodKey>,
-    /// Why it was bought, in a sentence; empty if not recorded.
+    /// Why it was bought: a sentence, not a [`Reason`]; empty if not recorded.
     pub reason: String,
     /// Whether an annotation forbids to disrupt its node.
     pub do_not_disrupt: bool,
@@ -103,8 +103,8 @@ pub struct Condition {
     pub status: ConditionStatus,
     /// Since when it has this status.
     pub since: Timestamp,
-    /// The reason, for programs.
-    pub reason: String,
+    /// The reason; `None` if this version does not know it.
+    pub reason: Option<Reason>,
     /// The message, a sentence.
     pub message: String,
 }
@@ -137,7 +137,7 @@ impl Claim {
     /// The cause for which its node is disrupted. `None` if it is not disrupted, or only because it is empty.
     pub fn leaving(&self) -> Option<Cause> {
         let recorded = self.conditions.get(&ConditionType::Disrupting)?;
-        let cause = Cause::named(&recorded.reason).filter(|cause| *cause != Cause::Empty);
+        let cause = recorded.reason.and_then(Cause::of).filter(|cause| *cause != Cause::Empty);
         cause.filter(|_| recorded.status == ConditionStatus::True)
     }
 

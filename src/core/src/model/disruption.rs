@@ -98,9 +98,9 @@ impl Cause {
         self.reason().as_str()
     }
 
-    /// The cause with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|cause| cause.as_str() == name)
+    /// The cause with this reason.
+    pub fn of(reason: Reason) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.reason() == reason)
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule_is_refused_with_what_to_write() {
+    fn an_invalid_schedule_is_rejected_with_an_example() {
         assert!(Schedule::parse("every day", "UTC").unwrap_err().contains("such as `0 9 * * mon-fri`"));
         assert!(Schedule::parse("61 * * * *", "UTC").unwrap_err().starts_with("`61 * * * *` is no schedule"));
         assert!(Schedule::parse("* * * * *", "Mars/Phobos").unwrap_err().contains("such as `Europe/Berlin`"));

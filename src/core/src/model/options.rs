@@ -32,11 +32,11 @@ pub struct PlanOptions {
     pub sharing: Sharing,
     /// The counted cost of spot interruptions; `None` to ignore them.
     pub spot_risk: Option<SpotRisk>,
-    /// All commitments. The planner subtracts what existing nodes use of them ([`left_of_commitments`]).
+    /// All commitments. The planner subtracts what existing nodes use of them ([`crate::plan::left_of_commitments`]).
     pub commitments: Vec<Commitment>,
     /// Whether preferences of pods influence which nodes are bought.
     pub preferences: PreferencePolicy,
-    /// Whether to keep the solver's problems and solutions in [`Plan::solves`].
+    /// Whether to keep the solver's problems and solutions in [`crate::plan::Plan::solves`].
     pub keep_solves: bool,
     /// Makes claim names of different planners differ. May be empty in the CLI.
     pub salt: String,

@@ -159,7 +159,7 @@ pub struct PlannedClaim {
     pub deadlines: Deadlines,
     /// The use of each GPU; empty unless GPUs are shared or partitioned.
     pub gpus: Vec<PlannedGpu>,
-    /// Why this node is bought, in a sentence.
+    /// Why this node is bought: a sentence, not a [`Reason`].
     pub reason: String,
 }
 

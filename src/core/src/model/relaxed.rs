@@ -21,15 +21,15 @@ pub enum PreferencePolicy {
 pub struct RelaxedPreference {
     /// The preference, in words: ``preferred node affinity `gpu=h100` (weight 50)``.
     pub preference: String,
-    /// The reason, for programs.
-    pub reason: RelaxedReason,
+    /// Why it is not met.
+    pub why: WhyRelaxed,
     /// The pods with this preference; sorted, never empty.
     pub pods: Vec<PodKey>,
 }
 
-/// Why a preference is not met.
+/// Why a preference is not met. The JSON of a plan has the names of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum RelaxedReason {
+pub enum WhyRelaxed {
     /// It is invalid.
     Senseless,
     /// All preferences are ignored.
@@ -56,25 +56,7 @@ pub enum RelaxedReason {
     SharedNode,
 }
 
-impl RelaxedReason {
-    /// The stable name, as in the JSON of a plan.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Senseless => "Senseless",
-            Self::Ignored => "Ignored",
-            Self::OverHosts => "OverHosts",
-            Self::NotOffered => "NotOffered",
-            Self::Required => "Required",
-            Self::HeldBack => "HeldBack",
-            Self::Contradicted => "Contradicted",
-            Self::NoSuchPod => "NoSuchPod",
-            Self::Crowded => "Crowded",
-            Self::TooDear => "TooDear",
-            Self::LimitReached => "LimitReached",
-            Self::SharedNode => "SharedNode",
-        }
-    }
-
+impl WhyRelaxed {
     /// Why, in words.
     pub const fn words(self) -> &'static str {
         match self {
@@ -96,6 +78,6 @@ impl RelaxedReason {
 
 impl fmt::Display for RelaxedPreference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.preference, self.reason.words())
+        write!(f, "{}: {}", self.preference, self.why.words())
     }
 }

@@ -59,7 +59,7 @@ struct Second<'s> {
     name: &'s InstanceTypeName,
 }
 
-/// The offerings and the reason, shared by equal nodes.
+/// The offerings and the reason (the sentence of [`PlannedClaim::reason`]), shared by equal nodes.
 #[derive(Clone)]
 struct Order {
     offerings: Vec<RankedOffering>,

@@ -26,7 +26,7 @@ pub use crate::model::plan::{
     PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
 pub use crate::model::plan_cache::PlanCache;
-pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, RelaxedReason};
+pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, WhyRelaxed};
 pub use crate::supply::commitments::left as left_of_commitments;
 
 use jiff::Timestamp;

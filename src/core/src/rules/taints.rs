@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_soft_taint_keeps_nobody_away_and_a_hard_one_is_named() {
+    fn a_soft_taint_rejects_no_pod_and_a_hard_one_is_named() {
         assert!(check(&[], &[taint(TaintEffect::PreferNoSchedule)]).is_ok());
         let rejection = check(&[], &[taint(TaintEffect::NoSchedule)]).expect_err("nothing tolerates it");
         assert_eq!(rejection.to_string(), "does not tolerate the taint `gpu=yes:NoSchedule`");

@@ -30,7 +30,7 @@ fn more_demand_extends_the_window_but_not_beyond_its_ceiling() {
 }
 
 #[test]
-fn what_adds_no_demand_opens_the_window_and_does_not_extend_it() {
+fn a_change_without_demand_opens_the_window_but_does_not_extend_it() {
     let mut window = BatchWindow::default();
     window.on(Change::Life, at(0));
     window.on(Change::None, at(0));
@@ -42,7 +42,7 @@ fn what_adds_no_demand_opens_the_window_and_does_not_extend_it() {
 }
 
 #[test]
-fn what_is_urgent_waits_for_nothing() {
+fn an_urgent_change_closes_the_window_at_once() {
     let mut window = BatchWindow::default();
     window.on(Change::Demand, at(0));
     window.urgent(at(0));
@@ -53,7 +53,7 @@ fn what_is_urgent_waits_for_nothing() {
 }
 
 #[test]
-fn what_presses_waits_for_a_burst_to_end_and_no_longer_than_a_moment() {
+fn interruptions_wait_briefly_for_the_end_of_a_burst() {
     let ms = Duration::from_millis;
     let mut window = BatchWindow::default();
     window.on(Change::Demand, ms(0));

@@ -116,7 +116,7 @@ fn two_budgets_about_one_pod_are_told_both_for_the_api_server_never_evicts_it() 
 }
 
 #[test]
-fn a_budget_that_cannot_be_read_or_worked_out_says_so_and_one_about_nobody_says_nothing() {
+fn unreadable_budgets_are_reported_and_budgets_without_pods_are_not() {
     let field = "spec.selector.matchExpressions".to_owned();
     let unreadable = PodDisruptionBudget {
         selector: BudgetSelector::Invalid(field),

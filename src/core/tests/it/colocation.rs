@@ -258,7 +258,7 @@ fn a_node_where_some_run_takes_as_many_more_as_the_skew_leaves() {
 }
 
 #[test]
-fn a_pod_that_a_daemonset_puts_on_every_node_is_the_least_count_and_keeps_nobody_away() {
+fn a_daemonset_pod_on_every_node_raises_the_least_count() {
     let web = agent(|set| set.labels = app_label("web"));
     let snapshot = with(with(cluster(aws(), [pool("cpu")]), [web]), [node("n", capacity(4, 16, 0))]);
     let plan = planned(&with(snapshot.clone(), [spread("a", 1)]));
@@ -271,7 +271,7 @@ fn a_pod_that_a_daemonset_puts_on_every_node_is_the_least_count_and_keeps_nobody
 }
 
 #[test]
-fn where_no_node_is_there_yet_a_daemonsets_pod_on_the_first_one_keeps_nobody_away() {
+fn a_daemonset_pod_on_the_first_node_blocks_no_pod() {
     let web = || agent(|set| set.labels = app_label("web"));
     let empty = || with(cluster(aws(), [pool("cpu")]), [web()]);
     assert_eq!(planned(&with(empty(), [spread("a", 1)])).claims.len(), 1);
@@ -279,7 +279,7 @@ fn where_no_node_is_there_yet_a_daemonsets_pod_on_the_first_one_keeps_nobody_awa
 }
 
 #[test]
-fn where_a_rule_looks_at_one_node_only_as_many_come_there_as_it_holds() {
+fn a_spread_that_counts_one_node_limits_pods_on_that_node() {
     let on_n = |name: &str| {
         let mut pod = spread(name, 1);
         pod.spec.node_selector.insert("kubernetes.io/hostname".into(), "n".into());
@@ -302,7 +302,7 @@ fn where_a_rule_looks_at_one_node_only_as_many_come_there_as_it_holds() {
 }
 
 #[test]
-fn who_is_kept_off_a_node_with_room_by_rules_about_others_is_told_so() {
+fn a_pod_learns_that_rules_about_other_pods_keep_it_off_a_node() {
     let mut wants = with_port("a", 80, None);
     wants.spec.node_selector.insert("kubernetes.io/hostname".into(), "n".into());
     let running = bound(with_port("r", 80, None), "n");
@@ -317,7 +317,7 @@ fn who_is_kept_off_a_node_with_room_by_rules_about_others_is_told_so() {
 }
 
 #[test]
-fn where_every_node_that_counts_has_some_the_least_count_is_more_than_zero() {
+fn the_least_count_is_positive_if_every_counted_node_has_a_pod() {
     let ours = |name: &str| {
         let mut node = node(name, capacity(4, 16, 0));
         node.labels.insert("team".into(), "ours".into());

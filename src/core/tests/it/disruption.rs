@@ -4,10 +4,11 @@ mod budgets;
 mod committed;
 mod follow;
 mod required;
+mod search_schedule;
 
 use poolwright_catalog::RankedOffering;
 use poolwright_terms::keys::DISRUPTED_TAINT;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
@@ -112,7 +113,7 @@ fn begun(snapshot: &Snapshot, proposal: &Proposal) -> Snapshot {
     for leave in &proposal.nodes_to_empty {
         let mut claim = (*after.claims[&leave.claim]).clone();
         let ConditionUpdate { status, reason, message, .. } = leave.condition.clone();
-        let condition = Condition { status, since: at(NOW), reason: reason.to_string(), message };
+        let condition = Condition { status, since: at(NOW), reason: Some(reason), message };
         claim.conditions.insert(ConditionType::Disrupting, condition);
         after = with(after, [claim]);
     }
@@ -295,7 +296,7 @@ fn an_empty_node_that_an_annotation_keeps_is_not_given_back() {
 }
 
 #[test]
-fn nobody_is_moved_for_money_again_before_the_first_move_has_paid() {
+fn pods_do_not_move_again_before_the_first_move_has_paid_off() {
     let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
     let mut move_history = MoveHistory::default();
     move_history.record(&snapshot, &proposed(&snapshot).unwrap(), at(NOW));
@@ -331,7 +332,7 @@ fn no_work_is_moved_for_money_to_a_new_node_of_a_pool_that_is_less_wanted() {
 }
 
 #[test]
-fn a_pod_whose_successor_is_held_by_gates_is_not_moved_for_money_and_room_is_not_kept_for_it() {
+fn consolidation_does_not_move_a_pod_with_a_gated_successor() {
     let held = |pool: Pool| {
         let snapshot = cluster_of(pool, vec![large("big")], &[("a", "big")]);
         with(snapshot, [Workload { scheduling_gated: true, ..web(1) }])
@@ -344,7 +345,7 @@ fn a_pod_whose_successor_is_held_by_gates_is_not_moved_for_money_and_room_is_not
 }
 
 #[test]
-fn what_was_looked_at_in_vain_is_looked_at_last_until_all_were_seen() {
+fn nodes_tried_without_success_are_tried_last() {
     let nodes: Vec<(Claim, Node)> = (0..30).map(|number| small(&format!("s{number:02}"))).collect();
     let names: Vec<String> = nodes.iter().map(|(claim, _)| claim.name.0.clone()).collect();
     let pods: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), name.as_str())).collect();

@@ -105,7 +105,7 @@ fn a_claim_on_its_way_out_is_no_room() {
 }
 
 #[test]
-fn what_a_claim_in_flight_will_be_labelled_decides_who_may_use_it() {
+fn future_labels_of_a_starting_claim_decide_which_pods_fit() {
     let mut wants = pod("p2", requests(1, 1, 1));
     wants.spec.node_selector.insert("poolwright.dev/gpu-model".into(), "a10g".into());
     wants.spec.node_selector.insert("poolwright.dev/nodepool".into(), "gpu".into());

@@ -41,7 +41,7 @@ fn gang(there: usize, wanted: u64) -> Snapshot {
 }
 
 #[test]
-fn what_a_job_is_about_to_make_is_bought_with_the_pods_that_are_there() {
+fn expected_pods_of_a_job_are_bought_with_its_existing_pods() {
     let plan = planned(&gang(2, 4));
     assert_eq!(bought(&plan), ["g5.12xlarge: Job:train#0 Job:train#1 train-0 train-1"]);
     let reason = &plan.claims[0].reason;

@@ -142,7 +142,7 @@ fn the_story_of_a_claim_says_why_it_was_bought_and_what_keeps_it() {
 }
 
 #[test]
-fn the_story_of_a_node_says_whose_it_is_and_what_runs_there() {
+fn the_explanation_of_a_node_names_its_claim_and_its_pods() {
     let runs = bound(pod("p", requests(1, 1, 1)), "n");
     let ours =
         with(with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [claimed_node()]), [runs.clone()]);

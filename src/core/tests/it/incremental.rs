@@ -110,12 +110,8 @@ fn some_claim(which: u8, mut how: u32) -> Claim {
     }
     claim.deleting_since = (draw(&mut how, 6) == 0).then(|| at(5));
     let mut since = |kind| {
-        let condition = Condition {
-            status: ConditionStatus::True,
-            since: at(1),
-            reason: String::new(),
-            message: String::new(),
-        };
+        let condition =
+            Condition { status: ConditionStatus::True, since: at(1), reason: None, message: String::new() };
         claim.conditions.insert(kind, condition);
     };
     if draw(&mut how, 2) == 0 {

@@ -92,7 +92,7 @@ fn once_a_watch_has_shown_a_claim_lists_are_believed_at_once() {
 }
 
 #[test]
-fn a_claim_whose_deletion_begins_makes_its_pods_demand_again() {
+fn pods_of_a_deleted_claim_become_demand_again() {
     let mut index = ClusterIndex::new();
     index.apply_claim(claim());
     assert_eq!(index.apply_claim(Claim { deleting_since: Some(at(1)), ..claim() }), Change::Room);

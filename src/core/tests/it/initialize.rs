@@ -79,7 +79,7 @@ fn a_node_stays_closed_until_it_is_ready_complete_and_free_of_startup_taints() {
 }
 
 #[test]
-fn what_can_only_be_estimated_may_differ_a_little_and_devices_not_at_all() {
+fn estimated_resources_may_differ_slightly_and_devices_may_not() {
     let memory = capacity(4, 16, 1).get(ResourceName::MEMORY);
     let with_memory = |bytes: u64| {
         let allocatable = capacity(4, 16, 1).with(ResourceName::MEMORY, bytes);
@@ -127,7 +127,7 @@ fn taints_of_the_readiness_controller_are_waited_for_whoever_put_them_there() {
 }
 
 #[test]
-fn what_it_waits_for_is_recorded_once() {
+fn the_reason_to_wait_is_recorded_once() {
     let snapshot = with_node(Node { ready: false, ..cordoned() });
     let Action::SetConditions { conditions, .. } = &decide(&snapshot, at(30)).actions[0] else {
         panic!("it says what it waits for")
@@ -137,7 +137,7 @@ fn what_it_waits_for_is_recorded_once() {
     let recorded = Condition {
         status: update.status,
         since: at(30),
-        reason: update.reason.to_string(),
+        reason: Some(update.reason),
         message: update.message,
     };
     claim.conditions.insert(update.kind, recorded);

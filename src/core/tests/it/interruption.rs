@@ -31,7 +31,7 @@ fn told(mut claim: Claim, interruption: Interruption) -> Claim {
     {
         claim
             .conditions
-            .insert(kind, Condition { status, since: at(NOTICED + 1), reason: reason.to_string(), message });
+            .insert(kind, Condition { status, since: at(NOTICED + 1), reason: Some(reason), message });
     }
     Claim { interruption: Some(interruption), planned_pods: vec![], ..claim }
 }
@@ -102,7 +102,7 @@ fn going(claim: Claim, pods: Vec<Pod>) -> Snapshot {
 }
 
 #[test]
-fn the_node_is_closed_at_once_both_objects_are_told_and_nobody_is_asked_yet() {
+fn an_interrupted_node_closes_at_once_with_events_and_without_evictions() {
     let decision = decide(&with_pods(told(initialized(), reclaim()), vec![replica("a")]), at(NOTICED + 1));
     let message = "spot capacity is taken back at 2027-01-15T08:18:40Z (says the cloud): its node is closed, room for its pods is bought elsewhere, and they are evicted; pods that remain are deleted in time to end by 2027-01-15T08:18:30Z";
     let tell = |subject| {
@@ -116,7 +116,7 @@ fn the_node_is_closed_at_once_both_objects_are_told_and_nobody_is_asked_yet() {
 }
 
 #[test]
-fn what_is_recorded_without_conditions_is_completed() {
+fn a_recorded_interruption_gets_its_missing_conditions() {
     let claim = Claim { interruption: Some(reclaim()), ..initialized() };
     let decision = decide(&with_pods(claim, vec![]), at(NOTICED + 1));
     let kinds = decision.actions.iter().find_map(|action| match action {
@@ -155,7 +155,7 @@ fn the_next_plan_buys_for_protected_and_guarded_pods_too_and_only_then_the_claim
 }
 
 #[test]
-fn a_claim_whose_pods_nothing_holds_goes_all_the_same() {
+fn an_interrupted_claim_ends_although_its_pods_have_no_place() {
     let claim = told(initialized(), reclaim());
     let mut snapshot = with_pods(claim, vec![replica("a")]);
     snapshot.catalogues.clear();
@@ -165,7 +165,7 @@ fn a_claim_whose_pods_nothing_holds_goes_all_the_same() {
 }
 
 #[test]
-fn where_no_plan_is_made_in_time_the_claim_goes_all_the_same_and_sooner_where_less_is_left() {
+fn an_interrupted_claim_ends_without_a_plan_and_sooner_before_a_near_deadline() {
     let goes = |interruption: Interruption, seconds| {
         let snapshot = with_pods(told(initialized(), interruption), vec![replica("a")]);
         decide(&snapshot, at(NOTICED + seconds)).actions.contains(&retire())
@@ -178,7 +178,7 @@ fn where_no_plan_is_made_in_time_the_claim_goes_all_the_same_and_sooner_where_le
 }
 
 #[test]
-fn a_gang_that_runs_is_kept_whole_by_a_place_for_the_pod_whose_node_goes() {
+fn a_running_gang_gets_a_place_for_its_interrupted_pod() {
     let member = |name: &str| Pod { group: Some("train".into()), ..replica(name) };
     let snapshot = with_pods(told(initialized(), reclaim()), vec![member("a")]);
     let group = PodGroup {
@@ -226,7 +226,7 @@ fn pods_that_were_planned_for_it_are_planned_elsewhere() {
 }
 
 #[test]
-fn who_is_protected_is_told_to_end_with_all_of_its_grace_before_the_cloud_takes_it() {
+fn a_protected_pod_gets_its_full_grace_period_before_the_interruption() {
     let snapshot = going(told(initialized(), reclaim()), vec![replica("a"), protected("b")]);
     assert_eq!(asked(&snapshot, NOTICED + 3), [("a".into(), None)]);
     let alone = going(told(initialized(), reclaim()), vec![protected("b")]);
@@ -266,7 +266,7 @@ fn a_claim_that_goes_already_gets_the_deadline_too() {
 }
 
 #[test]
-fn on_an_instance_that_is_ending_all_are_told_to_and_nobody_is_waited_for() {
+fn an_ending_instance_evicts_all_pods_without_waiting() {
     let ending = said(InterruptionKind::Ending, None);
     let snapshot = going(told(initialized(), ending.clone()), vec![replica("a"), protected("b")]);
     assert_eq!(asked(&snapshot, NOTICED + 3), [("a".into(), Some(30)), ("b".into(), Some(30))]);
@@ -366,7 +366,7 @@ fn id_of() -> poolwright_catalog::OfferingId {
 }
 
 #[test]
-fn an_offering_of_which_instances_are_taken_back_is_avoided_for_minutes_and_longer_each_time() {
+fn a_reclaimed_offering_is_avoided_longer_after_each_reclaim() {
     let mut setbacks = Setbacks::default();
     let offering = id_of();
     let until = |setbacks: &Setbacks, seconds| {

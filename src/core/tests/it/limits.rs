@@ -78,7 +78,7 @@ fn claims_that_are_being_deleted_still_count() {
 }
 
 #[test]
-fn what_a_cheaper_plan_leaves_under_a_limit_is_used() {
+fn the_rest_of_a_limit_after_a_cheaper_plan_is_used() {
     let kinds = catalogue(vec![Kind("four", capacity(16, 64, 4), None, &[("a", "4.50")])]);
     let money = PoolLimits { usd_per_hour: Some(usd("14")), ..PoolLimits::default() };
     let large = [(1, 1, 4), (1, 1, 4), (1, 10, 3), (1, 1, 3), (1, 1, 3), (1, 1, 3)];

@@ -68,7 +68,7 @@ fn nominate_all(mut snapshot: Snapshot, count: usize) -> Snapshot {
 }
 
 #[test]
-fn nobody_is_nominated_to_a_node_that_cannot_take_pods_yet() {
+fn pods_are_not_nominated_to_a_node_that_is_not_ready() {
     let starting = Node { ready: false, ..cordoned() };
     let snapshot = with(with(cluster(aws(), [pool("gpu")]), [registered()]), [starting]);
     assert_eq!(nominated(&with(snapshot, [pod("p", requests(1, 1, 1))])), []);
@@ -117,7 +117,7 @@ fn the_next_nodes_open_when_the_pods_of_those_before_are_placed_or_had_their_tim
 }
 
 #[test]
-fn few_nodes_open_one_by_one_and_those_nobody_waits_for_at_once() {
+fn a_few_nodes_open_one_by_one_and_nodes_without_waiting_pods_at_once() {
     let snapshot = nominate_all(ready_to_open(12), 12);
     assert_eq!(opened(&snapshot, 22), ["n0"]);
     let gone = with(

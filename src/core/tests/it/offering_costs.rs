@@ -11,7 +11,7 @@ use poolwright_core::plan::{
 };
 use poolwright_core::{Claim, ClaimName, Condition, Pod, Snapshot, Uid};
 use poolwright_solver::NeverStop;
-use poolwright_terms::{CapacityType, ConditionType};
+use poolwright_terms::{CapacityType, ConditionType, Reason};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -114,7 +114,7 @@ fn ranked(plan: &Plan) -> Vec<String> {
 }
 
 #[test]
-fn of_offerings_that_cost_nearly_the_same_those_that_are_taken_back_less_often_come_first() {
+fn similarly_priced_offerings_are_ranked_by_interruption_rate() {
     let plan = planned_with(&near_equal(), &counting(1_000_000));
     assert_eq!(ranked(&plan), ["g6.xlarge/a/spot", "g5.xlarge/a/spot", "g5.xlarge/b/spot"]);
     assert_eq!((plan.cost, plan.risk), (usd("0.405"), usd("0.001042")), "what is paid is the price");
@@ -126,7 +126,7 @@ fn of_offerings_that_cost_nearly_the_same_those_that_are_taken_back_less_often_c
 }
 
 #[test]
-fn where_interruptions_are_not_counted_or_lose_nothing_the_price_alone_decides() {
+fn only_the_price_counts_if_interruptions_lose_nothing() {
     let cheapest_first = ["g5.xlarge/a/spot", "g5.xlarge/b/spot", "g6.xlarge/a/spot"];
     assert_eq!(ranked(&planned(&near_equal())), cheapest_first);
     assert_eq!(ranked(&planned_with(&near_equal(), &counting(0))), cheapest_first);
@@ -143,7 +143,7 @@ fn the_price_alone_decides_for_pods_without_gpus() {
 }
 
 #[test]
-fn what_nobody_says_how_often_it_is_taken_back_is_counted_at_the_usual_rate() {
+fn an_offering_without_an_interruption_rate_gets_the_default_rate() {
     let mut rows = near_equal();
     let rate = |said: Option<u32>| {
         with_offerings(|offering| match offering.id.instance_type.as_str() {
@@ -229,7 +229,7 @@ fn claim_of(name: &str, offering: OfferingId) -> Claim {
 }
 
 #[test]
-fn what_nodes_that_stay_use_of_a_commitment_is_not_there_for_others() {
+fn staying_nodes_use_their_part_of_a_commitment() {
     let on_demand = id("g6.xlarge", "a");
     let other = |kind| OfferingId { capacity_type: kind, ..on_demand.clone() };
     let going = Claim { deleting_since: Some(at(1)), ..claim_of("going", on_demand.clone()) };
@@ -238,7 +238,7 @@ fn what_nodes_that_stay_use_of_a_commitment_is_not_there_for_others() {
         conditions: leaving
             .conditions
             .into_iter()
-            .map(|(kind, one)| (kind, Condition { reason: "Underutilized".into(), ..one }))
+            .map(|(kind, one)| (kind, Condition { reason: Some(Reason::Underutilized), ..one }))
             .collect(),
         ..leaving
     };
@@ -264,7 +264,7 @@ fn what_nodes_that_stay_use_of_a_commitment_is_not_there_for_others() {
 }
 
 #[test]
-fn what_is_left_is_what_the_claims_that_are_given_leave_and_never_below_nothing() {
+fn the_rest_of_a_commitment_excludes_its_claims_and_is_never_negative() {
     let used = claim_of("a", id("g6.xlarge", "a"));
     let other = claim_of("b", id("g5.xlarge", "a"));
     let terms = [commitment("g6.xlarge", "1", "0.6"), commitment("g5.xlarge", "9", "0.5")];
@@ -298,7 +298,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_ordered_and_not_launched_is_among_what_can_be_had_and_is_not_sold_again() {
+fn an_unlaunched_claim_uses_the_stock_of_its_offering() {
     let catalogue = || {
         with_offerings(|offering| {
             let available = (offering.id.instance_type.as_str() == "g5.xlarge").then_some(1);

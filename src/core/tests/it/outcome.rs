@@ -6,7 +6,7 @@ use poolwright_core::plan::PoolFindings;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::why::events::{add_launch_problems, conditions};
 use poolwright_core::*;
-use poolwright_terms::{ConditionStatus, ConditionType, Reason};
+use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -64,6 +64,15 @@ fn offerings_that_could_not_be_had_before_the_one_that_was_are_held_back_and_not
     assert_eq!(respond(&outcome, &mut setbacks, at(0)), []);
     assert_eq!(setbacks.held_back(at(0)).into_keys().collect::<Vec<_>>(), [(node_class(), first)]);
     assert!(setbacks.launch_problems().is_empty(), "this one worked");
+}
+
+#[test]
+fn a_launch_into_a_reservation_refreshes_the_catalogues() {
+    let (claim, mut setbacks) = (claim(), Setbacks::default());
+    let mut offering = id("g5.xlarge", "a");
+    offering.capacity_type = CapacityType::Reserved;
+    let outcome = Outcome::Launched { claim: &claim, offering: &offering, unavailable: &[] };
+    assert_eq!(respond(&outcome, &mut setbacks, at(0)), [Action::RefreshCatalogues]);
 }
 
 #[test]

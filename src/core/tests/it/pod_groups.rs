@@ -54,7 +54,7 @@ fn a_gang_that_fits_is_bought_whole() {
 }
 
 #[test]
-fn a_gang_of_which_one_pod_has_no_room_is_bought_nothing_and_told_why() {
+fn a_gang_with_an_unplaceable_pod_gets_no_nodes_and_an_explanation() {
     let snapshot = with(with(nodes(3), [group("train", Some(4))]), members("train", 4));
     let plan = planned(&snapshot);
     assert_eq!((plan.claims.len(), plan.unplaced.len()), (0, 4));
@@ -72,7 +72,7 @@ fn a_gang_of_which_one_pod_has_no_room_is_bought_nothing_and_told_why() {
 }
 
 #[test]
-fn what_a_gang_cannot_use_goes_to_others() {
+fn other_pods_use_the_capacity_that_a_gang_cannot_use() {
     let single = pod("single", requests(3, 12, 1));
     let snapshot =
         with(with(nodes(3), [group("train", Some(4))]), members("train", 4).into_iter().chain([single]));
@@ -80,7 +80,7 @@ fn what_a_gang_cannot_use_goes_to_others() {
 }
 
 #[test]
-fn of_two_gangs_that_cannot_both_be_had_the_more_important_is_bought_then_the_older() {
+fn the_more_important_of_two_gangs_is_bought_and_then_the_older() {
     let later = |pods: Vec<Pod>| pods.into_iter().map(|pod| Pod { created: at(5), ..pod });
     let groups = [group("first", Some(3)), group("second", Some(3))];
     let all: Vec<Pod> = members("first", 3).into_iter().chain(later(members("second", 3))).collect();
@@ -133,7 +133,7 @@ fn a_gang_that_is_not_all_there_waits_and_says_for_how_many() {
 }
 
 #[test]
-fn a_gang_of_which_the_scheduler_has_tried_only_some_waits_for_the_others() {
+fn a_gang_waits_until_the_scheduler_has_tried_all_its_pods() {
     let snapshot = with(with(nodes(4), [group("train", Some(3))]), members("train", 2));
     let plan = planned(&with(snapshot, [held("train", 2)]));
     assert_eq!(plan.claims, []);
@@ -185,7 +185,7 @@ fn a_group_that_is_not_there_is_named_and_nothing_is_bought() {
 }
 
 #[test]
-fn what_a_group_asks_beyond_the_model_is_named() {
+fn an_unmodelled_field_of_a_pod_group_is_reported() {
     let rule = UnmodelledRule {
         field: "spec.schedulingConstraints.topology".into(),
         rule: "all pods in one topology domain".into(),
@@ -225,7 +225,7 @@ fn under_way(most: u64) -> Snapshot {
 }
 
 #[test]
-fn a_gang_whose_nodes_are_on_their_way_is_not_bought_again() {
+fn a_gang_with_starting_nodes_is_not_bought_again() {
     let plan = planned_at(&under_way(4), 20);
     assert_eq!((plan.claims.len(), plan.placements.len()), (0, 4));
 }
@@ -240,7 +240,7 @@ fn a_node_that_is_lost_is_bought_again_for_the_gang_that_waits() {
 }
 
 #[test]
-fn where_it_cannot_be_had_again_the_other_nodes_count_as_empty_and_keep_the_places() {
+fn the_remaining_nodes_of_an_unplaceable_gang_count_as_empty() {
     let mut after = under_way(3);
     let lost = after.claims.values().next().unwrap().name.clone();
     after.claims.remove(&lost);
@@ -302,7 +302,7 @@ fn given_back(snapshot: &Snapshot, seconds: i64) -> (Vec<ClaimName>, Vec<ClaimNa
 }
 
 #[test]
-fn what_there_is_for_a_gang_that_cannot_be_had_whole_is_given_back_at_once_whatever_it_has_come_to() {
+fn claims_of_an_unplaceable_gang_end_at_every_stage() {
     let mut there = without_one();
     let claims: Vec<Claim> = there.claims.values().map(|claim| claim.as_ref().clone()).collect();
     let [ordered, launched_one, joined] = claims.try_into().unwrap();
@@ -325,7 +325,7 @@ fn what_there_is_for_a_gang_that_cannot_be_had_whole_is_given_back_at_once_whate
 }
 
 #[test]
-fn what_there_is_for_a_gang_stays_when_the_rest_is_bought_elsewhere_in_time() {
+fn claims_of_a_gang_stay_if_the_missing_ones_are_bought_in_time() {
     let there = without_one();
     let recorded: Vec<Claim> = there
         .claims
@@ -345,7 +345,7 @@ fn what_there_is_for_a_gang_stays_when_the_rest_is_bought_elsewhere_in_time() {
 }
 
 #[test]
-fn where_nothing_is_ever_given_back_a_gang_keeps_what_there_is_for_it() {
+fn a_gang_keeps_its_claims_if_its_pool_never_scales_down() {
     let mut there = without_one();
     let kept = Pool { scale_to_zero_after: None, ..pool("gpu") };
     there.pools.insert(kept.name.clone(), kept.into());

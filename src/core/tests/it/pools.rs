@@ -20,7 +20,7 @@ fn pods_go_to_the_heaviest_pool_that_can_hold_them() {
 }
 
 #[test]
-fn what_a_limit_leaves_over_goes_to_the_next_pool() {
+fn the_next_pool_buys_for_the_pods_beyond_a_limit() {
     let mut first = Pool { weight: 10, ..pool("first") };
     first.limits.resources.insert(ResourceName::new(ResourceName::NVIDIA_GPU), 1);
     let pods = [pod("a", requests(1, 1, 1)), pod("b", requests(1, 1, 1))];

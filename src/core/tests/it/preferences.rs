@@ -157,7 +157,7 @@ fn few_pods_pay_for_the_whole_node_that_they_prefer_and_many_share_it() {
 }
 
 #[test]
-fn what_failed_lately_is_not_waited_for_however_much_it_is_preferred() {
+fn a_preferred_offering_that_is_held_back_is_not_waited_for() {
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [prefers(gpu_pod("p"), 100, GPU, "l4")]);
     snapshot.held_back.insert((node_class(), id("g6.xlarge", "a")), at(1000));
     let plan = planned(&snapshot);
@@ -168,7 +168,7 @@ fn what_failed_lately_is_not_waited_for_however_much_it_is_preferred() {
 }
 
 #[test]
-fn what_the_cloud_takes_back_is_not_preferred_where_others_cost_less_than_it_counts_as() {
+fn a_reclaimed_offering_is_not_preferred_over_cheaper_ones() {
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [prefers(gpu_pod("p"), 50, ZONE, "b")]);
     assert_eq!(bought_where(&planned(&snapshot)), ["g5.xlarge/b: p"]);
     let reclaims = poolwright_core::Reclaims { until: at(1000), consecutive: 1 };
@@ -201,7 +201,7 @@ fn a_limit_that_leaves_a_pod_over_relaxes_its_preference_first() {
 }
 
 #[test]
-fn nobody_is_left_over_because_others_got_what_they_prefer() {
+fn preferences_of_pods_leave_no_other_pod_unplaced() {
     let mut own = pool("gpu");
     own.limits.usd_per_hour = Some(usd("2.05"));
     let pods = [prefers(gpu_pod("p"), 50, GPU, "l4"), gpu_pod("q")];
@@ -394,7 +394,7 @@ fn the_story_of_a_pod_names_what_was_relaxed() {
 }
 
 #[test]
-fn what_was_bought_is_not_bought_again_for_a_preference() {
+fn a_preference_does_not_replace_a_bought_claim() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), [prefers(gpu_pod("p"), 50, GPU, "l4")]);
     let plan = planned(&snapshot);
     let again = planned(&carried_out(&snapshot, &plan, 1));

@@ -29,7 +29,7 @@ fn an_offering_with_an_unknown_price_is_not_bought() {
 }
 
 #[test]
-fn where_the_pool_allows_it_by_name_it_is_bought_for_what_nothing_else_holds() {
+fn an_allowed_unpriced_type_is_bought_if_nothing_else_fits() {
     let pods = [pod("a", requests(1, 1, 8)), pod("b", requests(1, 1, 1))];
     let plan = planned(&with(cluster(kinds(), [allowing()]), pods));
     assert_eq!(bought(&plan), ["known: b", "mystery: a"]);

@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn preferences_leave_nobody_over_and_at_most_double_the_cost(snapshot in any_cluster()) {
+    fn preferences_leave_no_pod_unplaced_and_at_most_double_the_cost(snapshot in any_cluster()) {
         let solver = Options { work: 50_000, ..Options::default() };
         let ignored = PlanOptions { solver, preferences: PreferencePolicy::Ignore, ..PlanOptions::default() };
         let without = plan(&snapshot, at(10), &ignored, &mut NeverStop);

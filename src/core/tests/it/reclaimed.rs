@@ -39,7 +39,7 @@ fn first(plan: &plan::Plan) -> String {
 }
 
 #[test]
-fn the_same_elsewhere_is_bought_and_why_is_said() {
+fn a_reclaimed_offering_is_replaced_by_another_zone_with_a_reason() {
     let snapshot = reclaimed(one_pod([pool("gpu")]), &[("small", "a")]);
     let plan = planned_at(&snapshot, 10);
     assert_eq!(first(&plan), "small/b/on-demand");
@@ -107,7 +107,7 @@ fn a_static_pool_takes_what_else_is_little_dearer_first() {
 }
 
 #[test]
-fn what_is_paid_beforehand_and_taken_back_is_not_bought_at_all() {
+fn a_reclaimed_prepaid_offering_is_held_back() {
     let mut setbacks = Setbacks::default();
     let prepaid = OfferingId { capacity_type: CapacityType::Reserved, ..id("small", "a") };
     setbacks.interrupted(&node_class(), &prepaid, InterruptionKind::ReservationReclaim, at(0));
@@ -144,7 +144,7 @@ fn a_lighter_pool_that_has_nothing_else_is_asked_when_the_others_are_full() {
 }
 
 #[test]
-fn what_has_no_known_price_or_costs_nothing_is_not_bought_until_then() {
+fn a_reclaimed_offering_without_a_price_is_held_back() {
     const PRICES: [&[(&str, &str)]; 2] = [&[("a", "unknown"), ("b", "unknown")], &[("a", "0"), ("b", "0")]];
     for price in PRICES {
         let kinds = catalogue(vec![Kind("odd", capacity(4, 16, 1), Some("t4"), price)]);
@@ -174,7 +174,7 @@ fn a_static_pool_keeps_its_limit_of_money_with_every_alternative() {
 }
 
 #[test]
-fn what_failed_is_held_back_whether_or_not_it_is_taken_back_too() {
+fn a_failed_offering_is_held_back_even_if_it_was_also_reclaimed() {
     let mut snapshot = reclaimed(one_pod([pool("gpu")]), &[("small", "a"), ("small", "b")]);
     snapshot.held_back.insert((node_class(), id("small", "a")), at(60));
     assert_eq!(first(&planned_at(&snapshot, 10)), "small/b/on-demand");

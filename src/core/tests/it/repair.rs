@@ -121,7 +121,7 @@ fn ends(snapshot: Snapshot, seconds: i64) -> bool {
 }
 
 #[test]
-fn on_a_node_whose_kubelet_is_lost_nobody_is_waited_for_and_on_one_that_is_sick_everybody() {
+fn repair_waits_for_pods_only_if_the_kubelet_is_reachable() {
     assert!(ends(cluster_with(pool_of(false), 1, 1, &sick("Ready", "Unknown", 100)), 2_000));
     assert!(
         !ends(cluster_with(pool_of(false), 1, 1, &sick("Ready", "Unknown", 100)), 1_000),

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use poolwright_core::plan::{Plan, PlanOptions, Target, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
-use poolwright_terms::{ConditionStatus, ConditionType};
+use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -121,7 +121,7 @@ fn nodes_of_a_static_pool_stay_without_work() {
 }
 
 #[test]
-fn what_a_static_pool_has_too_much_of_goes_those_first_that_have_no_work() {
+fn a_static_pool_removes_idle_surplus_nodes_first() {
     let snapshot = with_open(cluster(aws(), [replicas(1)]), &["a", "b", "c"], "static");
     let snapshot = with(snapshot, [bound(pod("p", requests(1, 1, 1)), "b")]);
     assert_eq!(deleted(&snapshot, 100), ["a", "c"]);
@@ -137,7 +137,7 @@ fn a_replica_that_leaves_is_ordered_again_while_it_is_still_there() {
     let leaving = Condition {
         status: ConditionStatus::True,
         since: at(50),
-        reason: "Drifted".into(),
+        reason: Some(Reason::Drifted),
         message: "it drifted".into(),
     };
     claim.conditions.insert(ConditionType::Disrupting, leaving);

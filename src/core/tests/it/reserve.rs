@@ -106,7 +106,7 @@ fn a_reservation_ends_when_its_pods_are_there_or_gone() {
 }
 
 #[test]
-fn what_is_left_on_a_reserved_node_stays_reserved_until_the_scale_up_is_over() {
+fn free_room_on_a_reserved_node_stays_reserved_until_the_scale_up_ends() {
     let there = || bound(let_in(waiting("p")), "n");
     let tried_at = |since| {
         let phase = PodPhase::Unschedulable { since: at(since), message: "no room".into() };
@@ -168,7 +168,7 @@ fn a_pod_that_tolerates_everything_is_nominated_instead_of_changed() {
 }
 
 #[test]
-fn where_pods_may_not_be_changed_they_are_nominated() {
+fn pods_are_nominated_if_they_may_not_be_patched() {
     let mut snapshot = scene(registered(), cordoned(), [waiting("p")]);
     snapshot.unpatchable = ["default".to_owned()].into();
     assert_eq!(done(&snapshot, 21), ["nominate p n"]);
@@ -199,7 +199,7 @@ fn a_node_that_is_given_back_is_closed_and_not_reserved() {
 }
 
 #[test]
-fn what_is_left_on_a_reserved_node_is_room_for_the_next_plan() {
+fn the_next_plan_uses_free_room_on_a_reserved_node() {
     let small = pod("small", requests(1, 1, 0));
     let snapshot = scene(initialized(), reserved(), [let_in(waiting("p")), small]);
     let plan = planned(&snapshot);
@@ -208,7 +208,7 @@ fn what_is_left_on_a_reserved_node_is_room_for_the_next_plan() {
 }
 
 #[test]
-fn where_a_pod_was_let_in_is_remembered_over_a_restart() {
+fn the_toleration_of_a_pod_survives_a_restart() {
     // No plan is remembered, and the claim was bought for another pod.
     let late = let_in(waiting("late"));
     let snapshot = scene(Claim { planned_pods: vec![], ..initialized() }, reserved(), [late]);
@@ -228,7 +228,7 @@ fn a_claim_says_which_of_its_pods_had_a_place_before() {
 }
 
 #[test]
-fn a_pod_whose_first_claim_failed_is_let_onto_the_node_of_its_second_too() {
+fn a_pod_tolerates_the_second_node_after_its_first_claim_failed() {
     let planned_twice = Pod { reserved_for: vec![ClaimName("failed".into())], ..waiting("p") };
     let snapshot = scene(registered(), cordoned(), [planned_twice.clone()]);
     assert_eq!(done(&snapshot, 21), ["tolerate p pod-p c"]);

@@ -49,7 +49,7 @@ fn parts_of_gpus_count_as_whole_ones_until_they_may_be_shared() {
 }
 
 #[test]
-fn no_pod_is_spread_over_two_gpus_and_a_whole_gpu_is_shared_with_nobody() {
+fn a_share_stays_on_one_gpu_and_a_whole_gpu_is_not_shared() {
     let mut pods = ["a", "b", "c"].map(|name| part(name, 600)).to_vec();
     pods.push(pod("whole", requests(1, 1, 1)));
     let plan = planned_with(&with(cluster(aws(), [pool("gpu")]), pods), Sharing::Shared);

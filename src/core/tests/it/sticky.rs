@@ -16,7 +16,7 @@ fn planning_again_while_claims_are_in_flight_buys_nothing() {
 }
 
 #[test]
-fn after_a_restart_the_claims_themselves_say_whom_they_were_bought_for() {
+fn claims_name_their_pods_after_a_restart() {
     let before =
         with(cluster(aws(), [pool("gpu")]), [pod("a", requests(2, 8, 1)), pod("b", requests(2, 8, 1))]);
     let first = planned(&before);

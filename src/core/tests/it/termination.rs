@@ -112,7 +112,7 @@ fn work_is_asked_to_go_and_the_instance_waits_for_it() {
 }
 
 #[test]
-fn who_is_going_already_is_not_asked_again_and_is_waited_for() {
+fn a_terminating_pod_is_not_evicted_again_but_waited_for() {
     let ending = Pod { deleting_since: Some(at(130)), ..work("x") };
     let decision = decide(&going([ending]), at(120));
     assert!(!decision.actions.iter().any(|action| matches!(action, Action::Evict { .. })));
@@ -133,7 +133,7 @@ fn the_plain_go_before_the_important_then_daemons_then_what_is_critical() {
 }
 
 #[test]
-fn who_is_going_still_holds_up_those_whose_turn_comes_later() {
+fn a_terminating_pod_delays_the_eviction_of_later_tiers() {
     let ending = Pod { deleting_since: Some(at(130)), ..work("plain") };
     let daemon = Pod { role: PodRole::DaemonSet, ..work("daemon") };
     assert_eq!(asked(&going([ending, daemon]), 101), []);
@@ -155,7 +155,7 @@ fn those_that_would_come_back_to_the_closed_node_do_not_keep_it() {
 }
 
 #[test]
-fn a_pod_whose_end_hangs_for_a_minute_holds_nothing_up() {
+fn a_pod_that_hangs_for_a_minute_does_not_delay_termination() {
     let hanging = Pod { deleting_since: Some(at(130)), ..work("x") };
     let snapshot = going([hanging]);
     assert!(!decide(&snapshot, at(189)).actions.contains(&terminate()));
@@ -240,7 +240,7 @@ fn with_attached(mut snapshot: Snapshot, all: impl IntoIterator<Item = Attachmen
 /// Records that volumes were waited for from then on.
 fn waiting_since(mut snapshot: Snapshot, seconds: i64) -> Snapshot {
     let mut claim = snapshot.claims[&ClaimName("c".into())].as_ref().clone();
-    let (status, reason) = (ConditionStatus::False, "VolumesAttached".into());
+    let (status, reason) = (ConditionStatus::False, Some(Reason::VolumesAttached));
     let condition = Condition { status, since: at(seconds), reason, message: String::new() };
     claim.conditions.insert(ConditionType::VolumesDetached, condition);
     snapshot.claims.insert(claim.name.clone(), claim.into());
@@ -296,7 +296,7 @@ fn a_volume_that_is_not_detached_holds_an_instance_for_six_minutes_and_never_bey
 }
 
 #[test]
-fn volumes_of_pods_that_nobody_waits_for_hold_nothing_up() {
+fn volumes_of_ignored_pods_do_not_delay_termination() {
     let volumes = vec![PodVolume::Claim { name: "cache".into(), ephemeral: false }];
     let daemon = Pod { role: PodRole::DaemonSet, volumes, ..work("d") };
     let daemon =

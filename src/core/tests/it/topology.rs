@@ -178,7 +178,7 @@ fn pods_that_keep_away_over_zones_get_a_zone_each_and_no_more_than_there_are() {
 }
 
 #[test]
-fn whoever_can_go_to_one_zone_only_is_not_kept_out_of_it_by_one_that_can_go_anywhere() {
+fn a_pod_bound_to_one_zone_is_placed_before_flexible_pods() {
     let mut anywhere = away(app("anywhere", "web"), "db");
     anywhere.spec.requests = requests(2, 1, 0);
     let mut picky = away(app("picky", "db"), "web");
@@ -268,7 +268,7 @@ fn spread_and_affinity_and_anti_affinity_hold_together() {
 }
 
 #[test]
-fn what_was_planned_stays_when_the_plan_is_made_again() {
+fn a_new_plan_keeps_earlier_places() {
     let first = there(["p", "q", "r"].map(|name| spreading(app(name, "web"), 1)));
     let plan = planned(&first);
     let carried = carried_out(&first, &plan, 1);

@@ -175,7 +175,7 @@ fn a_claim_that_waits_for_its_pod_is_made_where_its_class_allows() {
 }
 
 #[test]
-fn a_pod_whose_volume_is_not_to_be_had_buys_nothing_and_is_told_what_is_missing() {
+fn a_pod_with_an_unavailable_volume_buys_nothing_and_learns_why() {
     let immediate = StorageClass { waits_for_pod: false, ..class("now") };
     let nobody = StorageClass { provisioner: None, ..class("local") };
     let cases = [
@@ -319,7 +319,7 @@ fn a_new_node_takes_as_many_volumes_as_the_smallest_of_its_type() {
 }
 
 #[test]
-fn what_was_planned_with_a_volume_stays_where_it_was_planned() {
+fn a_pod_with_a_volume_keeps_its_planned_place() {
     let snapshot = with(with(shop(), [wants("p", "data")]), [bound_to("data", "v")]);
     let snapshot = with(snapshot, [volume("v", vec![only(EBS_ZONE, &["a"])])]);
     let plan = planned(&snapshot);

@@ -47,12 +47,8 @@ fn claim(at: usize, class: &NodeClassRef, pool: &Pool, catalogue: &Catalogue) ->
     };
     let offering = catalogue.offerings().iter().find(|offering| is_it(&offering.id)).expect("it is sold");
     let kind = &catalogue.types()[&offering.id.instance_type];
-    let condition = |_| Condition {
-        status: ConditionStatus::True,
-        since: NOW,
-        reason: String::new(),
-        message: String::new(),
-    };
+    let condition =
+        |_| Condition { status: ConditionStatus::True, since: NOW, reason: None, message: String::new() };
     let done = [ConditionType::Launched, ConditionType::Registered, ConditionType::Initialized];
     let ranked = RankedOffering {
         offering: offering.id.clone(),

@@ -1,8 +1,9 @@
 //! The published document of a plan. `docs/plan.schema.json` describes each field.
 
 use poolwright_catalog::{Catalogue, UsdPerHour};
+use poolwright_core::plan::WhyRelaxed;
 use poolwright_solver::Proof;
-use poolwright_terms::CapacityType;
+use poolwright_terms::{CapacityType, Reason};
 use serde::Serialize;
 
 use crate::money::{maybe_usd, usd};
@@ -69,9 +70,9 @@ pub struct Document {
 pub struct RelaxedPreference {
     /// The preference in words.
     pub preference: String,
-    /// The reason, as a stable name.
-    pub reason: String,
-    /// The reason in words.
+    /// Why it is not met, as a stable name.
+    pub reason: WhyRelaxed,
+    /// Why it is not met, in words.
     pub message: String,
     /// The pods concerned.
     pub pods: Vec<String>,
@@ -194,8 +195,8 @@ pub struct ExistingNode {
 pub struct UnplacedPod {
     /// The pod.
     pub pod: String,
-    /// Stable reason.
-    pub reason: String,
+    /// The reason.
+    pub reason: Reason,
     /// A sentence, with the nearest miss.
     pub message: String,
 }

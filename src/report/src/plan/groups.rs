@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::UsdPerHour;
-use poolwright_terms::CapacityType;
+use poolwright_terms::{CapacityType, Reason};
 
 use super::document::{Document, GpuUse, NewNode, RelaxedPreference};
 use crate::Cost;
@@ -69,8 +69,8 @@ pub struct Layout<'a> {
 /// Pods that the plan leaves out for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut<'a> {
-    /// Stable reason.
-    pub reason: &'a str,
+    /// The reason.
+    pub reason: Reason,
     /// A sentence, with the nearest miss.
     pub message: &'a str,
     /// The pods.
@@ -143,9 +143,9 @@ impl Document {
 
     /// The pods left out, grouped by reason; the largest group first.
     pub fn left_out(&self) -> Vec<LeftOut<'_>> {
-        let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+        let mut groups: BTreeMap<(Reason, &str), Vec<&str>> = BTreeMap::new();
         for pod in &self.unplaced {
-            groups.entry((&pod.reason, &pod.message)).or_default().push(&pod.pod);
+            groups.entry((pod.reason, &pod.message)).or_default().push(&pod.pod);
         }
         let mut groups: Vec<_> =
             groups.into_iter().map(|((reason, message), pods)| LeftOut { reason, message, pods }).collect();

@@ -151,7 +151,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             .iter()
             .map(|left| UnplacedPod {
                 pod: pod(&left.pod),
-                reason: left.reason.as_str().to_owned(),
+                reason: left.reason.reason(),
                 message: left.message.clone(),
             })
             .collect(),
@@ -160,8 +160,8 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             .iter()
             .map(|relaxed| RelaxedPreference {
                 preference: relaxed.preference.clone(),
-                reason: relaxed.reason.as_str().to_owned(),
-                message: relaxed.reason.words().to_owned(),
+                reason: relaxed.why,
+                message: relaxed.why.words().to_owned(),
                 pods: relaxed.pods.iter().map(pod).collect(),
             })
             .collect(),

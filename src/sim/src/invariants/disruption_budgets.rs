@@ -2,6 +2,7 @@
 
 use poolwright_api::NodeClaim;
 use poolwright_core::{Cause, CountOrPercent, DisruptionBudget};
+use poolwright_terms::Reason;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use super::{Memory, Scene};
@@ -35,7 +36,9 @@ pub(super) fn leaves(claim: &NodeClaim) -> Option<Cause> {
     let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
     let disrupting = conditions.find(|one| one.type_ == "Disrupting" && one.status == "True")?;
     // A node that the cloud interrupts is not healthy.
-    Cause::named(&disrupting.reason).filter(|cause| !matches!(cause, Cause::Empty | Cause::Interrupted))
+    Reason::named(&disrupting.reason)
+        .and_then(Cause::of)
+        .filter(|cause| !matches!(cause, Cause::Empty | Cause::Interrupted))
 }
 
 #[cfg(test)]

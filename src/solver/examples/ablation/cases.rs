@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use poolwright_solver::Problem;
 
 use crate::common;
-use crate::common::random_problem::{self, Shape, rule};
+use crate::common::random_problem::{self, Random, Shape, rule};
 
 /// Problems that are measured together.
 pub struct Case {
@@ -35,6 +35,9 @@ pub fn all() -> Vec<Case> {
         },
         case("P8", "first-fit cluster, 976 evictions", 2_000_000, |_| {
             vec![common::first_fit_cluster(&openb("gpuspec33", usize::MAX), Some(976))]
+        }),
+        case("P8-free", "the same cluster, any number of evictions", 2_000_000, |_| {
+            vec![common::first_fit_cluster(&openb("gpuspec33", usize::MAX), None)]
         }),
         case("P9", "openb default, MIG instances", 3_000_000, |_| {
             vec![common::gpus::mig(&trace("default"), &types()).0]
@@ -66,6 +69,9 @@ pub fn all() -> Vec<Case> {
         case("few", "one to three classes of an openb list, all pods of them", 1_000_000, |_| {
             let few = |name| [1, 2, 3].map(|most| most_frequent(openb(name, usize::MAX), most));
             ["gpuspec33", "default", "multigpu50"].map(few).concat()
+        }),
+        case("replicas", "30 times three classes of an openb list, 14 to 24 pods each", 200_000, |seed| {
+            replicas(seed, 30)
         }),
         case("small", "60 random problems of 8 pods, every rule", 200_000, |seed| {
             random(seed, 60, &without_removal(Shape::SMALL))
@@ -146,6 +152,23 @@ fn most_frequent(mut problem: Problem, most: usize) -> Problem {
     classes.truncate(most);
     problem.classes = classes;
     problem
+}
+
+/// Three random classes of an openb list with a few pods each: what a few deployments ask for at once.
+fn replicas(seed: u64, count: u64) -> Vec<Problem> {
+    let lists = ["gpuspec33", "default", "multigpu50"].map(|name| openb(name, usize::MAX));
+    let problem = |number: u64| {
+        let random = &mut Random::new(seed * 1_000_000 + number);
+        let mut problem = lists[number as usize % lists.len()].clone();
+        let mut classes = std::mem::take(&mut problem.classes);
+        for _ in 0..3 {
+            let mut class = classes.swap_remove(random.within(0, classes.len() as u64 - 1) as usize);
+            class.count = random.within(14, 24) as u32;
+            problem.classes.push(class);
+        }
+        problem
+    };
+    (0..count).map(problem).collect()
 }
 
 fn wide() -> Problem {

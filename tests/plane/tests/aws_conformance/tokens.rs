@@ -73,7 +73,7 @@ async fn an_ubuntu_node_joins_with_a_token_that_launches_share_for_half_an_hour(
 
     let provider = world.connect_with(Some(cluster())).await.unwrap();
     let report = provider.status(&world.node_class()).await.unwrap().expect("the class is there");
-    assert!(report.conditions.iter().any(|one| one.reason == "Allowed"), "{:?}", report.conditions);
+    assert!(report.conditions.iter().any(|one| one.reason.name == "Allowed"), "{:?}", report.conditions);
     provider.list().await.unwrap();
     assert_eq!(world.tokens.made(), [], "nothing is ordered");
 

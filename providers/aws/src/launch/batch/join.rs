@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_for_something_else_is_not_bought_for_in_the_same_call() {
+    async fn a_different_request_does_not_join_the_batch() {
         let batch_joiner = BatchJoiner::default();
         let (a, mut b) = (request("a"), request("b"));
         b.labels.insert("pool".to_owned(), "other".to_owned());

@@ -39,7 +39,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn what_was_seen_is_written_without_being_read() {
+async fn a_write_uses_the_last_seen_version_without_a_read() {
     let scene = Scene::with_node().await;
     scene.api.fault(Method::GET, "nodeclaims", Fault::Fails(500));
     scene.api.fault(Method::GET, "nodes", Fault::Fails(500));
@@ -50,7 +50,7 @@ async fn what_was_seen_is_written_without_being_read() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_has_written_since_stays() {
+async fn a_write_keeps_concurrent_changes() {
     let scene = Scene::with_node().await;
     scene.somebody_writes(CLAIM, |claim| claim["status"]["nodeName"] = json!("renamed"));
     scene.somebody_writes(NODE, |node| {
@@ -66,7 +66,7 @@ async fn what_somebody_else_has_written_since_stays() {
 }
 
 #[tokio::test]
-async fn that_there_is_nothing_to_do_is_believed_only_of_what_is_there_now() {
+async fn nothing_to_do_is_concluded_only_from_the_current_object() {
     let scene = Scene::with_node().await;
     scene.initialized().await;
     scene.executor.set_taints("n", &[disrupted()]).await;
@@ -89,7 +89,7 @@ async fn on_what_is_gone_there_is_nothing_to_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_decided_while_something_else_was_done_is_decided_again() {
+async fn a_decision_made_during_another_action_is_made_again() {
     let scene = Scene::with_node().await;
     let nothing_to_do = || vec![Action::SetTaints { node: "n".into(), taints: vec![] }];
     for (decisions, again) in [(1, false), (2, true)] {

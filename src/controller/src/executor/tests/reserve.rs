@@ -80,7 +80,7 @@ async fn a_later_pod_of_the_same_name_and_one_that_is_gone_get_no_toleration() {
 }
 
 #[tokio::test]
-async fn where_tolerations_are_refused_nodes_are_not_reserved_for_a_while_and_it_is_counted() {
+async fn refused_tolerations_pause_reservations_and_are_counted() {
     for (code, cause) in [(403, "forbidden"), (422, "invalid")] {
         let scene = Scene::created().await;
         waiting_pod(&scene);

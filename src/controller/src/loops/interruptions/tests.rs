@@ -112,7 +112,7 @@ impl Scene {
 use poolwright_terms::InterruptionKind::{Ending, Rebalance, Reclaim};
 
 #[tokio::test(start_paused = true)]
-async fn what_a_cloud_says_is_recorded_with_the_conditions_that_follow_and_given_back() {
+async fn an_interruption_is_recorded_with_its_conditions_and_acknowledged() {
     let scene = Scene::new();
     scene.claim("a", Some("i-1"));
     scene.says(&["i-1"], Reclaim);
@@ -135,7 +135,7 @@ async fn what_a_cloud_says_is_recorded_with_the_conditions_that_follow_and_given
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_twice_or_late_changes_nothing_and_is_given_back() {
+async fn a_repeated_or_late_interruption_changes_nothing_and_is_acknowledged() {
     let scene = Scene::new();
     scene.claim("a", Some("i-1"));
     scene.says(&["i-1"], Reclaim);
@@ -170,7 +170,7 @@ async fn a_record_that_fails_keeps_its_notice_and_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_of_nobody_is_given_back_and_one_that_may_be_ours_only_after_five_minutes() {
+async fn an_interruption_of_a_foreign_instance_is_acknowledged_and_a_possibly_own_one_after_five_minutes() {
     let scene = Scene::new();
     scene.says(&["i-of-another-cluster"], Reclaim);
     scene.hear().await;
@@ -242,7 +242,7 @@ async fn a_controller_that_does_not_lead_hears_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_offering_of_which_an_instance_is_taken_is_avoided_in_the_next_plan_once_and_after_a_restart() {
+async fn a_reclaimed_offering_is_avoided_in_the_next_plan_and_after_a_restart() {
     let scene = Scene::new();
     scene.claim("a", Some("i-1"));
     scene.says(&["i-1"], Reclaim);
@@ -273,7 +273,7 @@ async fn five_hundred_at_once_are_all_recorded_and_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_fails_is_counted_once_and_what_is_said_meanwhile_is_heard_at_once() {
+async fn a_failed_poll_is_counted_once_and_delays_no_other_interruption() {
     let scene = Scene::new();
     scene.claim("a", Some("i-a"));
     let errors = |error: &str| {

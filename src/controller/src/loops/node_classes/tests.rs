@@ -1,6 +1,7 @@
 //! Tests of node classes: from a provider's report to the status.
 
 use poolwright_provider_contract::NodeClassKind;
+use poolwright_terms::reasons;
 use serde_json::json;
 
 use super::*;
@@ -18,7 +19,7 @@ fn object() -> DynamicObject {
 }
 
 fn told(kind: &'static str, outcome: ConditionOutcome, message: &str) -> NodeClassCondition {
-    NodeClassCondition { kind, outcome, reason: format!("{outcome:?}"), message: message.to_owned() }
+    NodeClassCondition { kind, outcome, reason: Reason::Ready.into(), message: message.to_owned() }
 }
 
 fn report(fields: Value, conditions: Vec<NodeClassCondition>) -> NodeClassStatus {
@@ -33,7 +34,7 @@ fn status_of(object: &DynamicObject, kind: &str) -> (String, String, Timestamp) 
 }
 
 #[test]
-fn what_was_found_is_written_once_and_times_change_only_with_the_state() {
+fn a_node_class_status_is_written_once_and_times_change_with_the_state() {
     let mut object = object();
     let found = report(
         json!({"subnets": [{"id": "subnet-1", "zone": "a"}]}),
@@ -57,7 +58,7 @@ fn what_was_found_is_written_once_and_times_change_only_with_the_state() {
 }
 
 #[test]
-fn what_nobody_answered_stands_as_it_was_unless_the_class_was_changed() {
+fn an_unanswered_check_keeps_the_status_of_an_unchanged_class() {
     let mut object = object();
     let well = report(
         json!({"subnets": [{"id": "subnet-1", "zone": "a"}]}),
@@ -115,6 +116,19 @@ fn whether_the_cloud_is_heard_is_written_beside_the_rest_and_does_not_decide_whe
     assert_eq!(status_of(&object, "InterruptionQueueReady"), expected);
     assert!(apply(&mut object, &well, None, at(180)), "no queue is configured any more");
     assert!(conditions(&object.data["status"]).iter().all(|one| one.type_ != "InterruptionQueueReady"));
+}
+
+reasons! {
+    enum HazeReason;
+    Foggy: "Nobody sees the cloud.", "Wait.";
+}
+
+#[test]
+fn an_event_has_the_reason_of_the_provider_the_registry_or_else_a_general_one() {
+    let of = |name| registered(name, HazeReason::TABLE);
+    assert_eq!(of("Foggy"), HazeReason::Foggy.into());
+    assert_eq!(of("Ready"), Reason::Ready.into());
+    assert_eq!(of("OfAnEarlierVersion"), Reason::NodeClassNotReady.into());
 }
 
 #[test]

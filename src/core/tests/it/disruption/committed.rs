@@ -31,7 +31,7 @@ fn a_node_that_a_commitment_pays_is_not_emptied_for_one_that_costs_less_by_its_p
 }
 
 #[test]
-fn of_nodes_that_share_a_commitment_one_that_leaves_saves_what_the_others_do_not_use() {
+fn removing_one_of_several_committed_nodes_saves_the_uncovered_part() {
     let nodes = vec![large("big"), large("other")];
     let snapshot = cluster_of(moving_pool(), nodes, &[("a", "big"), ("b", "other")]);
     assert_eq!(

@@ -63,7 +63,7 @@ fn a_node_stays_closed_until_its_move_is_called_off_and_opens_then() {
     assert!(!decide(&begun, at(NOW + 5)).actions.contains(&opens));
     let mut claim = (*begun.claims[&ClaimName("big".into())]).clone();
     if let Some(condition) = claim.conditions.get_mut(&ConditionType::Disrupting) {
-        (condition.status, condition.reason) = (ConditionStatus::False, "CalledOff".into());
+        (condition.status, condition.reason) = (ConditionStatus::False, Some(Reason::CalledOff));
     }
     assert!(decide(&with(begun, [claim]), at(NOW + 5)).actions.contains(&opens));
 }

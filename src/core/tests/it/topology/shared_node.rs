@@ -53,7 +53,7 @@ fn a_pod_that_must_share_a_node_with_one_on_its_way_goes_to_its_claim_when_there
 }
 
 #[test]
-fn what_a_follower_asks_of_its_node_holds_for_the_node_of_both() {
+fn requirements_of_a_follower_apply_to_the_shared_node() {
     let mut follower = on_node_with(app("p", "web"), "db");
     follower.spec.node_selector.insert(ZONE.into(), "b".into());
     let snapshot = there([app("d", "db"), follower]);

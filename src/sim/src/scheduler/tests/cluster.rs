@@ -43,7 +43,7 @@ fn pods_are_told_before_their_node_or_outlive_it_and_count_when_it_is_there() {
 }
 
 #[test]
-fn what_is_kept_step_by_step_is_what_a_snapshot_gives() {
+fn the_incremental_cluster_equals_a_fresh_snapshot() {
     let mut snapshot = Snapshot::default();
     let mut kept = Cluster::default();
     for number in 0..4 {
@@ -64,7 +64,7 @@ fn what_is_kept_step_by_step_is_what_a_snapshot_gives() {
 }
 
 #[test]
-fn where_room_was_made_for_it_a_pod_goes_without_a_look_at_other_nodes() {
+fn a_nominated_pod_binds_to_its_node_first() {
     let busy = || pod("there").on("n1");
     let cluster = cluster([node("n1", "a"), node("n2", "a")], [busy()]);
     assert_eq!(tried(&cluster, pod("p")), Outcome::Bind { node: "n2".to_owned() });

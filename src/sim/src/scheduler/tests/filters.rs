@@ -31,7 +31,7 @@ fn a_cordoned_node_takes_only_pods_that_tolerate_the_taint_of_a_cordon() {
 }
 
 #[test]
-fn a_node_with_a_taint_takes_pods_that_tolerate_it_and_a_soft_taint_keeps_nobody_away() {
+fn a_tainted_node_takes_tolerating_pods_and_a_soft_taint_rejects_none() {
     let nodes = [TaintEffect::NoSchedule, TaintEffect::NoExecute, TaintEffect::PreferNoSchedule];
     let nodes = nodes.map(|effect| {
         let mut tainted = node(&effect.to_string().to_lowercase(), "a");
@@ -72,7 +72,7 @@ fn a_pod_goes_where_its_node_selector_and_one_term_of_its_node_affinity_are_met(
 }
 
 #[test]
-fn what_the_profile_of_its_scheduler_demands_holds_for_the_pod_too() {
+fn added_affinity_of_a_profile_applies_to_its_pods() {
     let enforced =
         EnforcedAffinity { source: "s.yaml".into(), terms: vec![only("topology.kubernetes.io/zone", "b")] };
     let profile = Profile { enforced: Some(enforced), ..Profile::default() };
@@ -87,7 +87,7 @@ fn what_the_profile_of_its_scheduler_demands_holds_for_the_pod_too() {
 }
 
 #[test]
-fn of_a_pod_that_names_its_nodes_no_others_are_looked_at() {
+fn a_pod_with_named_nodes_is_filtered_only_there() {
     let mut full = node("n2", "a");
     full.allocatable = room(100, 16);
     let cluster = cluster([node("n1", "a"), full, node("n3", "a")], []);
@@ -138,7 +138,7 @@ fn a_node_must_have_room_for_every_resource_and_for_one_pod_more() {
 }
 
 #[test]
-fn what_the_scheduler_does_not_know_is_refused_by_name_and_not_left_out() {
+fn an_unmodelled_rule_is_rejected_by_name() {
     let cluster = cluster([node("n1", "a")], []);
     let refused = |pod: PodBuilder| {
         let scheduler = Scheduler::default();

@@ -122,7 +122,7 @@ fn pods_keep_away_from_each_other_whoever_came_first() {
 }
 
 #[test]
-fn a_node_without_the_label_is_near_nobody() {
+fn a_node_without_the_topology_label_is_in_no_domain() {
     let mut bare = node("n1", "a");
     bare.labels.remove(HOSTNAME);
     let cluster = cluster([bare], [pod("there").on("n1")]);
@@ -133,7 +133,7 @@ fn a_node_without_the_label_is_near_nobody() {
 }
 
 #[test]
-fn a_pod_that_nobody_keeps_away_yet_is_not_kept_away_by_one_for_which_room_is_made() {
+fn a_nominated_pod_does_not_block_a_pod_by_anti_affinity_alone() {
     let shy = || pod("shy").priority(9).spec(|spec| spec.anti_affinity = vec![term("web", HOSTNAME)]);
     let nominated = || shy().with(|pod| pod.nominated_node = Some("n1".to_owned()));
     let nodes = || [node("n1", "a"), node("n2", "a")];

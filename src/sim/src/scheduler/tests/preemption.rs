@@ -63,7 +63,7 @@ fn the_node_is_chosen_where_the_least_important_go() {
 }
 
 #[test]
-fn of_equally_important_ones_fewer_go_and_then_the_younger() {
+fn among_equal_priorities_preemption_evicts_fewer_and_younger_pods() {
     let half = |name: &str| pod(name).spec(|spec| spec.requests = room(2000, 1));
     let at = |made: PodBuilder, second| {
         made.with(|pod| pod.created = Timestamp::from_second(second).expect("in range"))
@@ -109,7 +109,7 @@ fn pods_that_a_budget_protects_are_spared_where_others_will_do() {
 }
 
 #[test]
-fn nobody_is_evicted_where_that_would_not_help() {
+fn preemption_evicts_no_pod_in_vain() {
     let mut tainted = node("n1", "a");
     tainted.taints = vec![super::super::kit::taint(poolwright_terms::TaintEffect::NoSchedule)];
     let cluster = cluster([tainted, node("n2", "a")], [large("there").on("n1")]);

@@ -9,7 +9,7 @@ use poolwright_catalog::{ResourceList, UsdPerHour};
 use poolwright_solver::StopSignal;
 
 use crate::model::plan::{Plan, UnplacedReason};
-use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
+use crate::model::relaxed::{PreferencePolicy, WhyRelaxed};
 use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
 use crate::plan::pack::solves::Packing;
@@ -40,7 +40,7 @@ impl PlanContext<'_> {
     pub(crate) fn weigh(&self, supply: &Supply<'_>, stop: &mut dyn StopSignal) -> Attempt {
         let mut made = self.best_attempt(supply, self.options.preferences, stop);
         let preferences = std::mem::take(&mut made.preferences);
-        let mut why = RelaxedReason::LimitReached;
+        let mut why = WhyRelaxed::LimitReached;
         if preferences.narrows() {
             let refused = !made.plan.refused.is_empty();
             let leaves = made.plan.unplaced.iter().any(|left| may_be_for_preferences(left.reason));
@@ -49,14 +49,14 @@ impl PlanContext<'_> {
             if refused || leaves || !made.floor.is_some_and(within) {
                 let plain = self.best_attempt(supply, PreferencePolicy::Ignore, stop);
                 let better = match self.left_over(&made.plan).cmp(&self.left_over(&plain.plan)) {
-                    _ if refused => Some(RelaxedReason::LimitReached),
-                    Ordering::Greater => Some(RelaxedReason::LimitReached),
-                    Ordering::Equal if !within(self::cost(&plain.plan)) => Some(RelaxedReason::TooDear),
+                    _ if refused => Some(WhyRelaxed::LimitReached),
+                    Ordering::Greater => Some(WhyRelaxed::LimitReached),
+                    Ordering::Equal if !within(self::cost(&plain.plan)) => Some(WhyRelaxed::TooDear),
                     // A plan that places fewer pods cannot be compared by cost.
                     Ordering::Equal | Ordering::Less => None,
                 };
-                if let Some(reason) = better.filter(|_| plain.plan.refused.is_empty()) {
-                    why = reason;
+                if let Some(better) = better.filter(|_| plain.plan.refused.is_empty()) {
+                    why = better;
                     made = plain;
                 }
             }

@@ -1,6 +1,6 @@
 //! Kept preferences: the preferences that new nodes should meet.
 
-use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
+use crate::model::relaxed::{PreferencePolicy, WhyRelaxed};
 use crate::model::{PlanOptions, Pod, PodKey, PodSpec, Requirement, Snapshot};
 use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::Assigned;
@@ -39,7 +39,7 @@ pub(crate) struct KeptPreferences {
 pub(crate) struct PreferenceChoice<'a> {
     pub(crate) by_pod: BTreeMap<&'a PodKey, usize>,
     pub(crate) sets: Vec<Set>,
-    pub(crate) dropped: BTreeMap<(String, RelaxedReason), BTreeSet<&'a PodKey>>,
+    pub(crate) dropped: BTreeMap<(String, WhyRelaxed), BTreeSet<&'a PodKey>>,
 }
 
 /// A list of kept preferences.
@@ -75,8 +75,8 @@ impl<'a> PreferenceChoice<'a> {
         }
     }
 
-    pub(crate) fn drop_for(&mut self, preference: &str, reason: RelaxedReason, pods: &[&'a Pod]) {
-        let known = self.dropped.entry((preference.to_owned(), reason)).or_default();
+    pub(crate) fn drop_for(&mut self, preference: &str, why: WhyRelaxed, pods: &[&'a Pod]) {
+        let known = self.dropped.entry((preference.to_owned(), why)).or_default();
         known.extend(pods.iter().map(|pod| &pod.key));
     }
 }
@@ -125,5 +125,5 @@ pub(crate) fn times(one: &ResourceList, count: u64) -> ResourceList {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
     pub(crate) kept: BTreeMap<PodKey, Vec<KeptPreferences>>,
-    pub(crate) dropped: BTreeMap<(String, RelaxedReason), BTreeSet<PodKey>>,
+    pub(crate) dropped: BTreeMap<(String, WhyRelaxed), BTreeSet<PodKey>>,
 }

@@ -6,7 +6,7 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::{Plan, PlannedClaim};
-use crate::model::relaxed::{RelaxedPreference, RelaxedReason};
+use crate::model::relaxed::{RelaxedPreference, WhyRelaxed};
 use crate::model::{NodeSelectorTerm, Operator, PodAffinityTerm, PodKey, Requirement, Snapshot, Weighted};
 use crate::plan::place::preferences::kept::KeptPreferences;
 use crate::rules;
@@ -60,8 +60,8 @@ impl Record {
         !self.kept.is_empty()
     }
 
-    /// Reports the relaxed preferences in the plan. `why` is the reason for preferences that were kept at first.
-    pub fn tell(self, plan: &mut Plan, snapshot: &Snapshot, why: RelaxedReason) {
+    /// Reports the relaxed preferences in the plan. `why` is for preferences that were kept at first.
+    pub fn tell(self, plan: &mut Plan, snapshot: &Snapshot, why: WhyRelaxed) {
         let mut relaxed = self.dropped;
         let mut met = 0;
         for claim in &plan.claims {
@@ -91,7 +91,7 @@ impl Record {
             .collect();
         let mut by_claim: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         let mut all: Vec<RelaxedPreference> = Vec::new();
-        for ((preference, reason), pods) in relaxed {
+        for ((preference, why), pods) in relaxed {
             let pods: Vec<PodKey> = pods.into_iter().filter(|key| bought.contains_key(key)).collect();
             if pods.is_empty() {
                 continue;
@@ -99,7 +99,7 @@ impl Record {
             for pod in &pods {
                 by_claim.entry(bought[pod]).or_default().insert(all.len());
             }
-            all.push(RelaxedPreference { preference, reason, pods });
+            all.push(RelaxedPreference { preference, why, pods });
         }
         for (claim, relaxed) in by_claim {
             let shown: Vec<String> = relaxed.iter().take(SHOWN).map(|at| all[*at].to_string()).collect();

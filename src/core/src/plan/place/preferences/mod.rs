@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceList;
 
-use crate::model::relaxed::{PreferencePolicy, RelaxedReason};
+use crate::model::relaxed::{PreferencePolicy, WhyRelaxed};
 use crate::model::{NodeSelectorTerm, Operator, Pod, PodKey, PodSpec, Requirement, Weighted};
 use crate::plan::pending::PendingPod;
 use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
@@ -67,7 +67,7 @@ pub(crate) fn choose<'a>(inputs: &PreferenceInputs<'_, 'a>) -> PreferenceChoice<
         let (leading, following): (Vec<_>, Vec<_>) =
             pods.into_iter().partition(|pod| !followers.contains(&pod.key));
         for (preference, _) in of_nodes(spec, &taints).iter().filter(|_| !following.is_empty()) {
-            chosen.drop_for(preference, RelaxedReason::SharedNode, &following);
+            chosen.drop_for(preference, WhyRelaxed::SharedNode, &following);
         }
         pods = leading;
         if pods.is_empty() || inputs.policy == PreferencePolicy::Ignore {
@@ -99,17 +99,17 @@ fn name_what_is_never_kept<'a>(
     let preferences = spec.preferences.as_deref();
     for unread in preferences.iter().flat_map(|preferences| &preferences.unread) {
         let preference = format!("{} (`{}`)", unread.rule, unread.field);
-        chosen.drop_for(&preference, RelaxedReason::Senseless, pods);
+        chosen.drop_for(&preference, WhyRelaxed::Senseless, pods);
     }
     let ignored = policy == PreferencePolicy::Ignore;
     for (preference, _) in of_nodes(spec, taints).iter().filter(|_| ignored) {
-        chosen.drop_for(preference, RelaxedReason::Ignored, pods);
+        chosen.drop_for(preference, WhyRelaxed::Ignored, pods);
     }
     for preference in places::of_pods(spec, "") {
         if ignored {
-            chosen.drop_for(&preference.words, RelaxedReason::Ignored, pods);
+            chosen.drop_for(&preference.words, WhyRelaxed::Ignored, pods);
         } else if preference.about.key() == HOSTNAME {
-            chosen.drop_for(&preference.words, RelaxedReason::OverHosts, pods);
+            chosen.drop_for(&preference.words, WhyRelaxed::OverHosts, pods);
         }
     }
 }
@@ -185,7 +185,7 @@ fn about_nodes<'a>(
                         preferences: vec![words.clone()],
                     });
                 }
-                Err(reason) => chosen.drop_for(words, reason, &group.pods),
+                Err(why) => chosen.drop_for(words, why, &group.pods),
             }
         }
     }
@@ -197,17 +197,17 @@ fn judge(
     buyers: Buyers<'_>,
     (before, wanted, all): (&[Requirement], &[Requirement], &[Requirement]),
     requires: bool,
-) -> Result<(), RelaxedReason> {
+) -> Result<(), WhyRelaxed> {
     let usual = estimates.cost(buyers, &[]).unwrap_or(0);
     match estimates.cost(buyers, all) {
         Some(cost) if cost <= usual.saturating_mul(DEARER) => Ok(()),
-        Some(_) => Err(RelaxedReason::TooDear),
-        None if estimates.is_held_back(buyers, all) => Err(RelaxedReason::HeldBack),
+        Some(_) => Err(WhyRelaxed::TooDear),
+        None if estimates.is_held_back(buyers, all) => Err(WhyRelaxed::HeldBack),
         None if !before.is_empty() && estimates.cost(buyers, wanted).is_some() => {
-            Err(RelaxedReason::Contradicted)
+            Err(WhyRelaxed::Contradicted)
         }
-        None if requires => Err(RelaxedReason::Required),
-        None => Err(RelaxedReason::NotOffered),
+        None if requires => Err(WhyRelaxed::Required),
+        None => Err(WhyRelaxed::NotOffered),
     }
 }
 

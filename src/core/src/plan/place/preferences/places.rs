@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::relaxed::RelaxedReason;
+use crate::model::relaxed::WhyRelaxed;
 use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
 use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
 use crate::plan::place::preferences::kept::{
@@ -191,7 +191,7 @@ impl<'a> DomainSearch<'_, 'a> {
         let domains = self.domains(estimates);
         if domains.is_empty() {
             for preference in preferences {
-                self.chosen.drop_for(&preference.words, RelaxedReason::NotOffered, &group.pods);
+                self.chosen.drop_for(&preference.words, WhyRelaxed::NotOffered, &group.pods);
             }
             return Vec::new();
         }
@@ -202,7 +202,7 @@ impl<'a> DomainSearch<'_, 'a> {
         }
         let mut parts: Vec<u64> = vec![0; domains.len()];
         let mut placed: Vec<(&'a Pod, usize, Vec<String>)> = Vec::new();
-        let mut unmet: Vec<(&str, RelaxedReason, &'a Pod)> = Vec::new();
+        let mut unmet: Vec<(&str, WhyRelaxed, &'a Pod)> = Vec::new();
         for pod in &group.pods {
             let about = self.neighbours.about(pod);
             let mut left: Vec<usize> = (0..domains.len()).collect();
@@ -213,7 +213,7 @@ impl<'a> DomainSearch<'_, 'a> {
                         left = all;
                         met.push(preference.words.clone());
                     }
-                    Err(reason) => unmet.push((&preference.words, reason, pod)),
+                    Err(why) => unmet.push((&preference.words, why, pod)),
                 }
             }
             if met.is_empty() {
@@ -247,12 +247,12 @@ impl<'a> DomainSearch<'_, 'a> {
                 self.neighbours.take(pod, self.key, &domains[domain].value);
             }
             for preference in preferences {
-                self.chosen.drop_for(&preference.words, RelaxedReason::TooDear, &group.pods);
+                self.chosen.drop_for(&preference.words, WhyRelaxed::TooDear, &group.pods);
             }
             return Vec::new();
         }
-        for (preference, reason, pod) in unmet {
-            self.chosen.drop_for(preference, reason, &[pod]);
+        for (preference, why, pod) in unmet {
+            self.chosen.drop_for(preference, why, &[pod]);
         }
         let kept = |(pod, domain, met): (&'a Pod, usize, Vec<String>)| {
             (pod, KeptPreferences { requirements: vec![self.is(&domains[domain].value)], preferences: met })
@@ -279,7 +279,7 @@ impl<'a> DomainSearch<'_, 'a> {
         own: bool,
         domains: &[Domain],
         left: &[usize],
-    ) -> Result<Vec<usize>, RelaxedReason> {
+    ) -> Result<Vec<usize>, WhyRelaxed> {
         let count = |domain: usize| self.neighbours.count(rule, &domains[domain].value);
         let among = |good: &dyn Fn(usize) -> bool| -> Vec<usize> {
             left.iter().copied().filter(|domain| good(*domain)).collect()
@@ -291,28 +291,28 @@ impl<'a> DomainSearch<'_, 'a> {
                 if own {
                     Ok(left.to_vec())
                 } else {
-                    Err(RelaxedReason::NoSuchPod)
+                    Err(WhyRelaxed::NoSuchPod)
                 }
             }
             Aim::Near => {
                 let there = |domain: usize| count(domain) > 0;
                 let why = if elsewhere(&there) {
-                    RelaxedReason::Contradicted
+                    WhyRelaxed::Contradicted
                 } else {
                     // The domains with such pods have no offerings, or only too expensive ones.
-                    RelaxedReason::NotOffered
+                    WhyRelaxed::NotOffered
                 };
                 some(among(&there), why)
             }
             Aim::Apart => {
                 let free = |domain: usize| count(domain) == 0;
-                let why = if elsewhere(&free) { RelaxedReason::Contradicted } else { RelaxedReason::Crowded };
+                let why = if elsewhere(&free) { WhyRelaxed::Contradicted } else { WhyRelaxed::Crowded };
                 some(among(&free), why)
             }
             Aim::Even(skew) => {
                 let counts = DomainCounts::of((0..domains.len()).map(count));
                 let even = |domain: usize| counts.admits(domain, own, skew, None);
-                some(among(&even), RelaxedReason::Contradicted)
+                some(among(&even), WhyRelaxed::Contradicted)
             }
         }
     }
