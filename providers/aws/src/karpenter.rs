@@ -297,8 +297,7 @@ fn kept(key: &str) -> Option<&'static str> {
         "userData" => "Poolwright merges it with its own user data. Poolwright's settings win.",
         "kubelet" => "The kubelet gets the same settings.",
         "instanceStorePolicy" => "The local disks become one RAID 0, as in Karpenter.",
-        "detailedMonitoring" => "It has the same meaning.",
-        "associatePublicIPAddress" => "It has the same meaning.",
+        "detailedMonitoring" | "associatePublicIPAddress" => "It has the same meaning.",
         "tags" => "Instances get these tags.",
         _ => return None,
     })

@@ -91,7 +91,7 @@ impl Interruptions {
             match polls.join_next().await {
                 Some(Ok(seen)) if !seen.is_empty() => return seen,
                 Some(Err(error)) => {
-                    tracing::error!(%error, "the task that polls EC2 for interruptions failed")
+                    tracing::error!(%error, "the task that polls EC2 for interruptions failed");
                 }
                 _ => {}
             }

@@ -24,7 +24,7 @@ impl AwsProvider {
 pub(super) fn outcome_unknown(token: &str) -> ProviderError {
     ProviderError::Transient(format!(
         "ec2:CreateFleet was called with the token {token} before, and EC2 does not show the result yet. Poolwright waits for it, \
-         because a second order could buy the same instances twice"
+         because a second call could buy the same instances twice"
     ))
 }
 

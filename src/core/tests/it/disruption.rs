@@ -44,22 +44,6 @@ fn small(name: &str) -> (Claim, Node) {
     running(name, "g5.xlarge", "1.006", capacity(4, 16, 1))
 }
 
-fn web(total: u64) -> Workload {
-    let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
-    let key = object_key("web");
-    Workload {
-        kind,
-        key,
-        uid,
-        owner: None,
-        total,
-        wanted: total,
-        current: total,
-        scheduling_gated: false,
-        selector: None,
-    }
-}
-
 /// A pod of the ReplicaSet with one GPU.
 fn replica(name: &str) -> Pod {
     Pod { owner: Some(Uid("web".into())), created: at(40), ..pod(name, requests(2, 4, 1)) }

@@ -36,22 +36,6 @@ fn told(mut claim: Claim, interruption: Interruption) -> Claim {
     Claim { interruption: Some(interruption), planned_pods: vec![], ..claim }
 }
 
-fn web(total: u64) -> Workload {
-    let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
-    let key = object_key("web");
-    Workload {
-        kind,
-        key,
-        uid,
-        owner: None,
-        total,
-        wanted: total,
-        current: total,
-        scheduling_gated: false,
-        selector: None,
-    }
-}
-
 fn replica(name: &str) -> Pod {
     Pod { owner: Some(Uid("web".into())), created: at(40), ..pod(name, requests(1, 1, 0)) }
 }

@@ -189,6 +189,23 @@ pub fn node(name: &str, allocatable: ResourceList) -> Node {
     }
 }
 
+/// The ReplicaSet `web`, with this number of pods.
+pub fn web(total: u64) -> Workload {
+    let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
+    let key = object_key("web");
+    Workload {
+        kind,
+        key,
+        uid,
+        owner: None,
+        total,
+        wanted: total,
+        current: total,
+        scheduling_gated: false,
+        selector: None,
+    }
+}
+
 /// An empty cluster with one catalogue and these pools.
 pub fn cluster(catalogue: Catalogue, pools: impl IntoIterator<Item = Pool>) -> Snapshot {
     let mut snapshot = Snapshot::default();

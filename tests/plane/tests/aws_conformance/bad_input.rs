@@ -100,7 +100,7 @@ async fn an_image_offers_no_types_of_another_architecture() {
         panic!("no offering is to blame")
     };
     let told = invalid(error);
-    assert!(told.contains("EC2NodeClass `gpu`") && told.contains("no image of it fits"), "{told}");
+    assert!(told.contains("EC2NodeClass `gpu`") && told.contains("no image fits the type"), "{told}");
     let report = provider.status(&world.node_class()).await.unwrap().expect("the class is there");
     let images = report.conditions.iter().find(|one| one.kind == "ImagesReady").expect("it is told of");
     assert_eq!(images.message, "1 image for arm64");

@@ -153,7 +153,7 @@ async fn a_launch_with_a_used_client_token_waits_for_its_late_instance() {
     let next = world.connect_with(Some(cluster())).await.unwrap();
     for answer in launch(&next).await {
         let Err(LaunchError::Provider(ProviderError::Transient(why))) = answer else { panic!("{answer:?}") };
-        assert!(why.contains("does not show yet") && why.contains("nothing is ordered"), "{why}");
+        assert!(why.contains("does not show the result yet") && why.contains("Poolwright waits"), "{why}");
     }
     assert_eq!(world.front.fleets().len(), 2, "each was ordered once");
     world.front.show_late(0);

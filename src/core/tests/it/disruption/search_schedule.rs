@@ -21,17 +21,22 @@ fn searched(snapshot: &Snapshot, has_more: bool) -> SearchSchedule {
     schedule
 }
 
+/// The first second in which a search is due.
+fn first_due(schedule: &SearchSchedule, snapshot: &Snapshot) -> Option<u64> {
+    (0..=120).find(|at| schedule.is_due(snapshot, seconds(*at)))
+}
+
 #[test]
 fn the_first_search_is_due_at_once() {
-    assert!(SearchSchedule::default().is_due(&cluster_of(moving_pool(), vec![], &[]), Duration::ZERO));
+    let snapshot = cluster_of(moving_pool(), vec![], &[]);
+    assert_eq!(first_due(&SearchSchedule::default(), &snapshot), Some(0));
 }
 
 #[test]
 fn a_cluster_without_changes_is_searched_once_a_minute() {
     let snapshot = cluster_of(moving_pool(), vec![large("a")], &[]);
     let schedule = searched(&snapshot, false);
-    assert!(!schedule.is_due(&snapshot, seconds(59)));
-    assert!(schedule.is_due(&snapshot, seconds(60)));
+    assert_eq!(first_due(&schedule, &snapshot), Some(60));
     assert_eq!(schedule.next_in(&snapshot, seconds(20)), Some(seconds(40)));
 }
 
@@ -41,17 +46,14 @@ fn a_changed_cluster_is_searched_again_after_ten_seconds() {
     let schedule = searched(&before, false);
     let (claim, node) = small("b");
     let after = with(with(before, [claim]), [node]);
-    assert!(!schedule.is_due(&after, seconds(9)));
-    assert!(schedule.is_due(&after, seconds(10)));
+    assert_eq!(first_due(&schedule, &after), Some(10));
     assert_eq!(schedule.next_in(&after, seconds(2)), Some(seconds(8)));
 }
 
 #[test]
 fn nodes_that_a_search_did_not_cover_are_searched_after_ten_seconds() {
     let snapshot = cluster_of(moving_pool(), vec![large("a")], &[]);
-    let schedule = searched(&snapshot, true);
-    assert!(!schedule.is_due(&snapshot, seconds(9)));
-    assert!(schedule.is_due(&snapshot, seconds(10)));
+    assert_eq!(first_due(&searched(&snapshot, true), &snapshot), Some(10));
 }
 
 #[test]
