@@ -195,7 +195,7 @@ fn spot_is_offered_where_it_has_a_price_and_the_type_is_sold() {
     assert!(matches!(dear, Some(Price::Unknown(UnknownPrice::SpotNotBelowOnDemand { .. }))), "{dear:?}");
     let floor = spot("p5.48xlarge", "us-east-1a");
     let Some(Price::Known(quote)) = floor else { panic!("{floor:?}") };
-    assert!(quote.source.as_str().contains("floor"), "{}", quote.source);
+    assert!(quote.source.as_str().contains("AWS's minimum"), "{}", quote.source);
     assert_eq!(sold.catalogue.origin().as_of, Some(date(2026, 7, 20)));
     assert!(sold.catalogue.origin().source.contains("spot: EC2 spot price history"));
 }

@@ -173,7 +173,7 @@ fn the_list_built_in_is_of_one_region_and_says_so_everywhere_else() {
     let Price::Known(quote) = home.price(&"p5.48xlarge".into()) else { panic!("a price") };
     assert_eq!(quote.usd_per_hour.to_string(), "55.04");
     assert_eq!(quote.as_of, Some(BUILTIN_AS_OF));
-    assert!(quote.source.as_str().contains("built in"), "{}", quote.source);
+    assert!(quote.source.as_str().contains("built-in"), "{}", quote.source);
     assert!(home.note().expect("a note").contains("2026-07-20"));
     let away = OnDemandPrices::builtin("eu-west-1");
     assert!(away.is_empty());
