@@ -72,7 +72,11 @@ impl Writer {
         let permit = Permit(());
         let mut call = pin!(call(&permit));
         let call_while_leading = poll_fn(|context| {
-            if self.terms.is_current(term.number) { call.as_mut().poll(context).map(Some) } else { Poll::Ready(None) }
+            if self.terms.is_current(term.number) {
+                call.as_mut().poll(context).map(Some)
+            } else {
+                Poll::Ready(None)
+            }
         });
         let answer = tokio::select! {
             biased;
