@@ -188,7 +188,7 @@ fn notes(market: Market<'_>, offerings: &[Offering]) -> Vec<String> {
     if !local.is_empty() {
         let zones = local.into_iter().collect::<Vec<_>>().join(", ");
         notes.push(format!(
-            "no on-demand prices are known for {zones}: Local Zones have their own prices; add prices with a catalogue file (docs/catalogue.md)"
+            "no on-demand prices are known for {zones}: Local Zones have their own prices; to buy there all the same, list instance types in allowUnknownPrices of the NodePool"
         ));
     }
     notes

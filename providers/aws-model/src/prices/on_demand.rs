@@ -47,7 +47,7 @@ impl OnDemandPrices {
     pub fn builtin(region: &str) -> Self {
         if region != BUILTIN_REGION {
             let note = format!(
-                "no on-demand prices are known for {region}, because the built-in list is for {BUILTIN_REGION}; allow the action pricing:GetProducts, or add prices with a catalogue file (docs/catalogue.md)"
+                "no on-demand prices are known for {region}, because the built-in list is for {BUILTIN_REGION}; allow the action pricing:GetProducts, or list instance types in allowUnknownPrices of the NodePool"
             );
             return Self { source: "no list".to_owned(), note: Some(note), ..Self::default() };
         }

@@ -42,7 +42,9 @@ pub fn filters(region: &str) -> [Vec<Filter>; 2] {
 
 /// The error for a region without a price list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("AWS has no price list for {region}; add prices with a catalogue file (docs/catalogue.md)")]
+#[error(
+    "AWS has no price list for {region}; list the instance types to buy at an unknown price in allowUnknownPrices of the NodePool (docs/catalogue.md)"
+)]
 pub struct NoPriceList {
     /// The region.
     pub region: String,

@@ -77,8 +77,8 @@ pub enum AmiFamily {
                   publish images under any name")
 )]
 pub struct AmiSelectorTerm {
-    /// An image for EKS, as family and version: `al2023@latest`, `al2023@v20260801`, `bottlerocket@v1.54.0`. With `latest`, nodes
-    /// drift whenever AWS publishes a new image.
+    /// An image for EKS, as family and version: `al2023@latest`, `al2023@v20260801`, `bottlerocket@v1.54.0`. With `latest`, new
+    /// nodes get the newest image, and running nodes keep theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40))]
     #[x_kube(

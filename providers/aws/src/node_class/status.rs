@@ -11,7 +11,7 @@ use super::selectors::{AmiFamily, InstanceMatchCriteria};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ec2NodeClassStatus {
-    /// The subnets, by zone and id.
+    /// The subnets, by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnets: Vec<ResolvedSubnet>,
     /// The security groups, by id.
@@ -20,7 +20,7 @@ pub struct Ec2NodeClassStatus {
     /// How nodes join the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_family: Option<AmiFamily>,
-    /// The images, by architecture, newest first.
+    /// The images, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ResolvedImage>,
     /// The instance profile of the nodes.
