@@ -1,7 +1,7 @@
 //! Concurrency limits of lanes, by what they wait for.
 //!
-//! Calls to a cloud take seconds, and after a burst there are hundreds of them, so they have their own slots. So have
-//! evictions. Closing an interrupted node waits only for other nodes being closed.
+//! Calls to a cloud take seconds, and after a burst there are hundreds of them, so they have their own slots. Evictions have
+//! their own slots too. Closing an interrupted node waits only for other nodes that are being closed.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// `api` slots for lanes that wait only for the API server, and as many for evictions.
+    /// Creates `api` slots for lanes that wait only for the API server, and as many for evictions.
     pub fn new(api: usize) -> Self {
         let slots = |count| Arc::new(Semaphore::new(count));
         Self {
