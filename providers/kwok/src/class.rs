@@ -46,7 +46,7 @@ pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     )))
 }
 
-/// The error for a node class that does not exist.
+/// Returns the error for a node class that does not exist.
 pub(crate) fn missing(name: &str) -> ProviderError {
     ProviderError::Invalid(format!(
         "{KIND} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"

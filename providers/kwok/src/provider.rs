@@ -20,7 +20,7 @@ use crate::interruptions::Interruptions;
 use crate::record::{Interrupted, NodePlan, Record, Refused, State, check_claim, name_in, name_of};
 use crate::store::{Created, Store, Stored};
 
-/// How often a change is retried after a conflict.
+/// The number of attempts at a change that conflicts with other changes.
 const ATTEMPTS: usize = 5;
 
 /// The configuration of the provider.

@@ -71,5 +71,5 @@ pub const TERMINATION_FINALIZER: &str = "poolwright.dev/termination";
 pub const FIELD_MANAGER: &str = "poolwright-controller";
 /// Name of the leader's Lease.
 pub const LEASE: &str = "poolwright-controller";
-/// Who reports the controller's events.
+/// The name under which the controller reports events.
 pub const REPORTING_CONTROLLER: &str = "poolwright.dev/controller";

@@ -151,12 +151,12 @@ reasons! {
 }
 
 impl Reason {
-    /// The name in the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         Self::TABLE[self as usize].name
     }
 
-    /// The reason that has this name in the API.
+    /// Returns the reason that has this name in the API.
     pub fn named(name: &str) -> Option<Self> {
         Self::deserialize(IntoDeserializer::<value::Error>::into_deserializer(name)).ok()
     }

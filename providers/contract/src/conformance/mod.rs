@@ -50,7 +50,7 @@ pub trait World {
     /// Sets the offerings that are out of stock. The other offerings are in stock.
     async fn set_stock_outs(&self, offerings: &[OfferingId]) -> Result<(), Failure>;
 
-    /// Returns what the cluster shows of the node of an instance.
+    /// Returns the cluster's view of the node of an instance.
     async fn node(&self, instance: &Instance) -> Result<NodeView, Failure>;
 
     /// Holds a terminated instance in the terminating state, or stops holding it. It returns `false` if this world cannot do that;
@@ -76,7 +76,7 @@ pub trait World {
 /// The number of times that the suite polls a condition before a case fails.
 pub const MAX_POLLS: usize = 600;
 
-/// What a cluster shows of the node of an instance.
+/// The cluster's view of the node of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeView {
     /// This world has no cluster. The suite does not check nodes.

@@ -164,7 +164,7 @@ pub enum GpuUse {
 /// A pod's share of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct GpuShare {
-    /// The pods concerned.
+    /// The pod.
     pub pod: String,
     /// Thousandths of the GPU.
     pub milli: u32,
@@ -228,7 +228,7 @@ pub struct CatalogueSummary {
 }
 
 impl CatalogueSummary {
-    /// The source of this catalogue.
+    /// Summarizes a catalogue.
     pub fn of(catalogue: &Catalogue) -> Self {
         Self {
             source: catalogue.origin().source.clone(),
