@@ -46,9 +46,9 @@ fn one(name: &str) -> Result<Catalogue, Problems> {
 /// The part of a catalogue that the flags select.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Only this provider.
+    /// The provider; `None` for all.
     pub provider: Option<String>,
-    /// Only these capacity types; empty for all.
+    /// The capacity types; empty for all.
     pub capacity_types: Vec<CapacityType>,
 }
 

@@ -1,7 +1,7 @@
 //! The `poolwright` command.
 //!
-//! This crate holds the flags and their help, the readers of files, clusters and traces, the printers of plans, and the exit codes.
-//! It parses flags first and resolves them into objects afterwards; printers do not know flags.
+//! This crate holds the flags and their help, the readers of files, clusters and traces, the printers of plans, and the exit
+//! codes. It parses flags first and resolves them into objects afterwards; printers do not know flags.
 //!
 //! It must not decide anything. The same code that the controller runs decides what to buy.
 

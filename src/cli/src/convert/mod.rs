@@ -110,7 +110,7 @@ fn convert_object(
     }
 }
 
-/// What an object became.
+/// The result of converting one object.
 enum ConvertedObject {
     Pool(Box<NodePool>),
     Class(Value),

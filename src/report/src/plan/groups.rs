@@ -153,7 +153,7 @@ impl Document {
         groups
     }
 
-    /// Returns the unmet preferences; those of most pods first.
+    /// Returns the unmet preferences, those with the most pods first.
     pub fn relaxed_by_pods(&self) -> Vec<&RelaxedPreference> {
         let mut all: Vec<_> = self.relaxed_preferences.iter().collect();
         all.sort_by_key(|one| Reverse(one.pods.len()));
