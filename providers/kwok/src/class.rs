@@ -75,7 +75,8 @@ impl Class {
         Ok(Self { provider, registration_delay, faults: faults.clone(), interruptions })
     }
 
-    /// Returns the injected error of every launch. An injected quota error is not among them, because it concerns single offerings.
+    /// Returns the injected error of every launch. An injected quota error is not among them, because it concerns single
+    /// offerings.
     pub fn launch_error(&self) -> Option<ProviderError> {
         let told = "the node class's spec.faults.launchError says so".to_owned();
         match self.faults.launch_error? {

@@ -26,8 +26,8 @@ const ATTEMPTS: usize = 5;
 /// The configuration of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The namespace in which the instances are stored as ConfigMaps. The first launch creates it. If you simulate two clusters in
-    /// one API server, use two namespaces.
+    /// The namespace in which the instances are stored as ConfigMaps. The first launch creates it. If you simulate two clusters
+    /// in one API server, use two namespaces.
     pub namespace: String,
     /// The longest time between two rounds of [`KwokProvider::run`]. Launches and due nodes start a round earlier.
     pub resync: Duration,

@@ -1,8 +1,8 @@
 //! The conformance suite: the behaviour that Poolwright relies on, as cases that every provider must pass.
 //!
 //! The test of a provider implements [`Fixture`], which makes a separate world for each case, and [`World`], which lets a case
-//! control that world. It calls [`run_all`], prints the [`Report`], and fails unless [`Report::passed`]. When you add a promise to
-//! the trait, add a case here first.
+//! control that world. It calls [`run_all`], prints the [`Report`], and fails unless [`Report::passed`]. When you add a promise
+//! to the trait, add a case here first.
 
 mod interruptions;
 mod invalid;
@@ -53,8 +53,8 @@ pub trait World {
     /// Returns the cluster's view of the node of an instance.
     async fn node(&self, instance: &Instance) -> Result<NodeView, Failure>;
 
-    /// Holds a terminated instance in the terminating state, or stops holding it. It returns `false` if this world cannot do that;
-    /// the case then ends early.
+    /// Holds a terminated instance in the terminating state, or stops holding it. It returns `false` if this world cannot do
+    /// that; the case then ends early.
     async fn hold(&self, instance: &Instance, held: bool) -> Result<bool, Failure>;
 
     /// Interrupts an instance with a deadline of at most two minutes. It returns `false` if this world cannot do that; the cases

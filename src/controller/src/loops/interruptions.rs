@@ -54,7 +54,7 @@ impl LeaderLoop for Interruptions {
         self.context.world.changes()
     }
 
-    /// One look lasts for the whole term: notices arrive at any time.
+    /// Looks once for the whole term, because notices arrive at any time.
     async fn look(&mut self) -> Option<Duration> {
         self.listen_to_all().await;
         None

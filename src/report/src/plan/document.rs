@@ -27,7 +27,8 @@ pub struct Document {
     pub lower_bound_usd_per_hour: UsdPerHour,
     /// `(cost - bound) / bound`.
     pub gap: f64,
-    /// The number of pods whose places were chosen first, by rules about other pods. The bound holds for these places. Absent if zero.
+    /// The number of pods whose places were chosen first, by rules about other pods. The bound holds for these places. Absent if
+    /// zero.
     #[serde(skip_serializing_if = "is_zero")]
     pub pinned_pods: usize,
     /// The number of pods whose preferences changed the purchase. The bound holds for these preferences. Absent if zero.
