@@ -51,7 +51,8 @@ fn conditions_of(all: &[(&str, &str, &str)]) -> Value {
     all.iter().map(one).collect()
 }
 
-/// Returns a claim of a g5.xlarge with these conditions. It is launched and has the node of the same name if a condition says so.
+/// Returns a claim of a g5.xlarge with these conditions. If `Launched` is true, it has an instance; if `Registered` is true, it
+/// has the node of the same name.
 pub fn claim(name: &str, pool: &str, conditions: &[(&str, &str, &str)]) -> Value {
     let is = |kind: &str| conditions.iter().any(|(one, status, _)| *one == kind && *status == "True");
     let mut claim = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",

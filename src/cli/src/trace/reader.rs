@@ -65,16 +65,16 @@ pub struct TracePod {
 /// The times of a pod in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// The creation, since the beginning of the trace.
+    /// The time of its creation, since the beginning of the trace.
     pub created: Duration,
-    /// The start of its run, since the beginning of the trace. For a pod that never ran, its creation.
+    /// The time of its start, since the beginning of the trace. For a pod that never ran, the time of its creation.
     pub began: Duration,
     /// The duration of its run. For a pod that never ran, the time that it existed.
     pub length: Duration,
 }
 
 impl Times {
-    /// Returns its deletion, since the beginning of the trace.
+    /// Returns the time of its deletion, since the beginning of the trace.
     pub fn deleted(&self) -> Duration {
         self.began + self.length
     }

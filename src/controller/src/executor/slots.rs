@@ -9,11 +9,11 @@ use poolwright_core::Action;
 use poolwright_terms::keys::DISRUPTED_TAINT;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Launches wait for a cloud and for their batch, and use few resources meanwhile.
+/// The slots for launches, which wait for a cloud and for their batch, and use few resources meanwhile.
 const LAUNCHES: usize = 256;
-/// Terminations wait for a cloud too, between a few calls to the API server.
+/// The slots for terminations, which wait for a cloud too, between a few calls to the API server.
 const ENDS: usize = 128;
-/// Closing nodes, and deleting their claims.
+/// The slots for closing nodes and deleting their claims.
 const CLOSING: usize = 16;
 
 /// What lanes wait for.

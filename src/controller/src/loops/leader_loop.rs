@@ -38,11 +38,11 @@ pub trait LeaderLoop: Send {
 /// The conditions under which loops run.
 #[derive(Clone)]
 pub struct Leading {
-    /// While we lead.
+    /// The terms: `run` runs a loop only while we lead.
     pub terms: LeaderTerms,
-    /// After all watches are synced.
+    /// The readiness: a loop starts after all watches are synced.
     pub ready: Ready,
-    /// Until shutdown.
+    /// The shutdown, which ends every loop.
     pub shutdown: CancellationToken,
 }
 
