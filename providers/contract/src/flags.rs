@@ -21,7 +21,7 @@ pub struct Flag {
     pub validate: Option<Validate>,
 }
 
-/// Validates a value. The error says what is wrong and what to write instead.
+/// A function that validates a value. Its error says what is wrong and what to write instead.
 pub type Validate = fn(&str) -> Result<(), String>;
 
 /// The flags that the user set, by name.

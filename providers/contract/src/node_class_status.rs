@@ -55,8 +55,8 @@ pub trait NodeClassStatusSource: Send + Sync {
     /// cannot be read. Faults of the class, and lookups that failed, are in the status.
     async fn status(&self, class: &NodeClassRef) -> Result<Option<NodeClassStatus>, ProviderError>;
 
-    /// The reasons of the conditions: the table of the registration. With it, the controller recognizes the reason of a condition
-    /// that keeps its status.
+    /// Returns the reasons of the conditions: the table of the registration. With it, the controller recognizes the reason of a
+    /// condition that keeps its status.
     fn reasons(&self) -> &'static [RegisteredReason];
 
     /// Reports whether the provider receives interruption events of the cloud; `None` if no source of events is configured. The

@@ -9,7 +9,7 @@ use crate::flags::FlagValues;
 /// The preflight checks of a cloud. They launch, create and change nothing.
 #[async_trait]
 pub trait Preflight: Send + Sync {
-    /// The error for the user if a flag is missing that the checks need. It names the flag.
+    /// Returns the error for the user if a flag is missing that the checks need. The error names the flag.
     fn missing_flag(&self, flags: &FlagValues) -> Option<String>;
 
     /// Runs all checks. A check that cannot run has the verdict [`Verdict::Undetermined`].
@@ -64,17 +64,17 @@ impl CheckResult {
 }
 
 impl Verdict {
-    /// No problem.
+    /// Creates a verdict without a problem, with the value that was found.
     pub fn fine(value: impl Into<String>) -> Self {
         Self::Fine(value.into())
     }
 
-    /// A problem.
+    /// Creates a verdict with a problem.
     pub fn wrong(why: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::Wrong { why: why.into(), fix: fix.into() }
     }
 
-    /// Not checked.
+    /// Creates a verdict for a check that could not run.
     pub fn undetermined(why: impl Into<String>) -> Self {
         Self::Undetermined(why.into())
     }

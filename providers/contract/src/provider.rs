@@ -15,8 +15,8 @@ use crate::node_class_status::NodeClassStatusSource;
 /// A request to launch one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchRequest {
-    /// The idempotency key, which is the UID of the NodeClaim. Two launches with the same key make one instance, across restarts of
-    /// the controller and the provider, and whatever the outcome of the first launch.
+    /// The idempotency key, which is the UID of the NodeClaim. Two launches with the same key make one instance, across restarts
+    /// of the controller and the provider, and whatever the outcome of the first launch.
     pub key: String,
     /// The name of the NodeClaim. The provider names the node after it if the cloud allows that.
     pub claim: String,
@@ -139,8 +139,8 @@ pub trait CloudProvider: Send + Sync {
     /// [`ProviderError::Invalid`] if the class does not exist or cannot be used; the message says what to do.
     async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError>;
 
-    /// Launches one instance and tries the offerings in order. If an instance with this key exists, the call returns that instance,
-    /// even if the rest of the request has changed. If that instance is terminating, the call fails with
+    /// Launches one instance and tries the offerings in order. If an instance with this key exists, the call returns that
+    /// instance, even if the rest of the request has changed. If that instance is terminating, the call fails with
     /// [`ProviderError::Invalid`], because a key never makes a second instance.
     async fn launch(&self, request: &LaunchRequest) -> Result<LaunchedInstance, LaunchError>;
 
@@ -150,8 +150,9 @@ pub trait CloudProvider: Send + Sync {
     /// Returns one instance; `None` if it is gone.
     async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError>;
 
-    /// Terminates the instance with this key, if there is one. It returns `true` once the instance is gone, or if it never existed,
-    /// and `false` while it is still terminating; then call again. After the first call the caller never launches this key again.
+    /// Terminates the instance with this key, if there is one. It returns `true` once the instance is gone, or if it never
+    /// existed, and `false` while it is still terminating; then call again. After the first call the caller never launches this
+    /// key again.
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError>;
 
     /// Waits for interruption messages. The call returns as soon as there are messages, or an empty list after about twenty
@@ -162,8 +163,8 @@ pub trait CloudProvider: Send + Sync {
         std::future::pending().await
     }
 
-    /// Returns the errors of background polling since the last call, so that the caller can count them. These errors do not affect
-    /// [`CloudProvider::interruptions`].
+    /// Returns the errors of background polling since the last call, so that the caller can count them. These errors do not
+    /// affect [`CloudProvider::interruptions`].
     fn failures(&self) -> Vec<ProviderError> {
         Vec::new()
     }
@@ -180,8 +181,8 @@ pub trait CloudProvider: Send + Sync {
         Ok(())
     }
 
-    /// Returns the source of the node class status; `None` if the node classes of this cloud refer to nothing in the cloud, so that
-    /// there is nothing to look up.
+    /// Returns the source of the node class status; `None` if the node classes of this cloud refer to nothing in the cloud, so
+    /// that there is nothing to look up.
     fn node_class_status_source(&self) -> Option<&dyn NodeClassStatusSource> {
         None
     }

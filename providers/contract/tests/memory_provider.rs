@@ -1,5 +1,5 @@
-//! The suite against the cloud in memory, and against clouds that break one promise each: a suite that passes
-//! everything would prove nothing.
+//! Tests the suite on the cloud in memory, and on clouds that each break one promise: a suite that passes everything would prove
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use poolwright_provider_contract::{
 };
 use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef};
 
-/// A provider over a cloud; the second argument is how many were made before over the same cloud.
+/// Creates a provider of a cloud. The second argument is the number of providers that were created for this cloud before.
 type Connect = fn(Arc<MemoryCloud>, u64) -> Arc<dyn CloudProvider>;
 
 struct InMemory {
@@ -201,7 +201,7 @@ async fn an_instance_can_be_lost_and_a_quota_reached() {
     assert!(matches!(failed[0].error, LaunchError::Quota(_)), "{failed:?}");
 }
 
-/// What the broken clouds break.
+/// The promise that a broken cloud breaks.
 #[derive(Clone, Copy, PartialEq)]
 enum Breaks {
     Acknowledge,
@@ -267,7 +267,7 @@ impl CloudProvider for Broken {
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
         if self.breaks == Breaks::Terminate {
-            // Says that it is gone, the first time, and does nothing.
+            // The first call for a key reports that the instance is gone, and does nothing.
             let mut terminated = self.terminated.lock().expect("no test panics while it holds this");
             if !terminated.iter().any(|one| one == key) {
                 terminated.push(key.to_owned());

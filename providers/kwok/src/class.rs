@@ -46,7 +46,7 @@ pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     )))
 }
 
-/// The error for a node class that does not exist.
+/// Returns the error for a node class that does not exist.
 pub(crate) fn missing(name: &str) -> ProviderError {
     ProviderError::Invalid(format!(
         "{KIND} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
@@ -75,7 +75,8 @@ impl Class {
         Ok(Self { provider, registration_delay, faults: faults.clone(), interruptions })
     }
 
-    /// Returns the injected error of every launch. An injected quota error is not among them, because it concerns single offerings.
+    /// Returns the injected error of every launch. An injected quota error is not among them, because it concerns single
+    /// offerings.
     pub fn launch_error(&self) -> Option<ProviderError> {
         let told = "the node class's spec.faults.launchError says so".to_owned();
         match self.faults.launch_error? {

@@ -1,5 +1,5 @@
-//! The simulated cloud behind the provider. It registers nodes when they are due, completes terminations, and deletes nodes without
-//! an instance.
+//! The simulated cloud behind the provider. It registers nodes when they are due, completes terminations, and deletes nodes
+//! without an instance.
 //!
 //! Every round reads the stored instances and does the next step of each. A round may be interrupted at any point; the next one
 //! continues.

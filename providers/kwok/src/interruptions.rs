@@ -1,5 +1,5 @@
-//! The interruption messages of the simulated cloud. Every round of [`crate::cloud`] sets the messages that are due; unacknowledged
-//! messages are redelivered.
+//! The interruption messages of the simulated cloud. Every round of [`crate::cloud`] sets the messages that are due;
+//! unacknowledged messages are redelivered.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

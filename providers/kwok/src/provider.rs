@@ -20,14 +20,14 @@ use crate::interruptions::Interruptions;
 use crate::record::{Interrupted, NodePlan, Record, Refused, State, check_claim, name_in, name_of};
 use crate::store::{Created, Store, Stored};
 
-/// How often a change is retried after a conflict.
+/// The number of attempts at a change that conflicts with other changes.
 const ATTEMPTS: usize = 5;
 
 /// The configuration of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The namespace in which the instances are stored as ConfigMaps. The first launch creates it. If you simulate two clusters in
-    /// one API server, use two namespaces.
+    /// The namespace in which the instances are stored as ConfigMaps. The first launch creates it. If you simulate two clusters
+    /// in one API server, use two namespaces.
     pub namespace: String,
     /// The longest time between two rounds of [`KwokProvider::run`]. Launches and due nodes start a round earlier.
     pub resync: Duration,

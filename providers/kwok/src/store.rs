@@ -70,8 +70,8 @@ impl Store {
         match call.within(self.limit, self.classes.get(name)).await? {
             Ok(class) => Ok(Some(class)),
             Err(kube::Error::Api(status)) if status.code == 404 => {
-                // The details of the error name the class if only the class is missing. They are absent if the API server does not
-                // serve the kind.
+                // The details of the error name the class if only the class is missing. They are absent if the API server does
+                // not serve the kind.
                 if status.details.is_some_and(|details| details.name == name) {
                     return Ok(None);
                 }

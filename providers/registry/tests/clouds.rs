@@ -1,4 +1,4 @@
-//! What holds of every cloud.
+//! Tests that apply to every cloud.
 
 use std::collections::BTreeSet;
 

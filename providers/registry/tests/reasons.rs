@@ -1,4 +1,4 @@
-//! The tables of reasons against the page that documents them and the code that uses them.
+//! Tests that the tables of reasons match the page that documents them and the code that uses them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use poolwright_provider_contract::Registration;
 use poolwright_provider_registry::CLOUDS;
 use poolwright_terms::{Reason, RegisteredReason};
 
-/// Marks where the generated tables begin and end.
+/// The marks at the beginning and the end of the generated tables.
 const MARKS: (&str, &str) = ("<!-- reasons: begin -->\n", "<!-- reasons: end -->\n");
 
 /// The folders of the code that uses the common reasons.
@@ -18,12 +18,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The folder of the code that uses the reasons of a cloud.
+/// Returns the folder of the code that uses the reasons of a cloud.
 fn folder(cloud: &Registration) -> String {
     format!("providers/{}", cloud.name)
 }
 
-/// The Rust files below a folder that are part of the product, without their test modules.
+/// Collects the Rust files below a folder that are part of the product, without their test modules.
 fn sources(folder: &Path, into: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(folder).expect("the folder can be read") {
         let path = entry.expect("an entry").path();
@@ -51,7 +51,7 @@ fn sources_of<'a>(folders: impl IntoIterator<Item = &'a str>) -> Vec<(PathBuf, S
     all
 }
 
-/// A table in Markdown.
+/// Renders a table in Markdown.
 fn markdown(table: &[RegisteredReason]) -> String {
     let row = |one: &RegisteredReason| format!("| `{one}` | {} | {} |\n", one.happened, one.to_do);
     let rows: String = table.iter().map(row).collect();

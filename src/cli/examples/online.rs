@@ -1,10 +1,12 @@
-//! What nodes cost that were bought for pods as they came, in the order of a trace's list and some at a time, and what is left of
-//! that when work is moved: `cargo run --release -p poolwright-cli --example online -- fixtures/traces/openb_pod_list_gpuspec33.csv 100`.
-//! A third argument names a catalogue, in place of AWS's on-demand offerings.
-//! With `first-fit` in place of the number they come all at once, and are put where an autoscaler puts them that packs without looking at prices.
+//! Compares the cost of nodes that are bought for pods as they arrive with their cost after consolidation. The pods arrive in the
+//! order of a trace, a given number at a time:
+//! `cargo run --release -p poolwright-cli --example online -- fixtures/traces/openb_pod_list_gpuspec33.csv 100`.
+//! A third argument names a catalogue to use instead of AWS's on-demand offerings. With `first-fit` instead of the number, all
+//! pods arrive at once and are placed as by an autoscaler that packs without regard to prices.
 //!
-//! Everything stands still between two batches, nothing ever ends, and each pod is one of a ReplicaSet of its own. MoveHistory are made as
-//! the controller makes them, one proposal after the other under the budgets of a pool that says nothing, and each is over at once.
+//! Nothing else changes between two batches, no pod ends, and each pod belongs to a ReplicaSet of its own. Moves are made as the
+//! controller makes them, one proposal after the other under the budgets of a pool with default settings, and each completes at
+//! once.
 
 #![expect(clippy::disallowed_methods, reason = "how long it takes is a part of what it tells")]
 
@@ -48,7 +50,7 @@ fn main() {
     let mut world = World::new(catalogue);
     for (number, pod) in trace.pods.iter().enumerate() {
         let mut spec = pod.spec();
-        // A share of a GPU is given a whole one, which counts also when the pod is on a node.
+        // A pod with a share of a GPU gets a whole GPU, which it also requests on its node.
         if spec.gpu_share.take().is_some() {
             spec.requests.set(ResourceName::NVIDIA_GPU, spec.requests.get(ResourceName::NVIDIA_GPU) + 1);
         }
@@ -72,7 +74,7 @@ fn main() {
     let began = Instant::now();
     let (mut moves, mut evictions, mut gone, mut gpus) = (0, 0, 0, 0);
     for day in 1.. {
-        // Whoever was moved stays for a day: so long a move has to pay.
+        // A moved pod stays for a day, because a move must pay back within that time.
         world.now += SignedDuration::from_hours(25);
         let before = moves;
         while let Some(done) = world.step() {
@@ -102,16 +104,16 @@ fn main() {
     );
 }
 
-/// What a pod that is evicted loses, where nothing is known of its checkpoints: the time of a start.
+/// The loss of an evicted pod without known checkpoints: the time of a start.
 const RESTART_MINUTES: u64 = 5;
 
-/// What a move did.
+/// The effects of a move.
 struct Done {
-    /// Pods that were evicted.
+    /// The number of evicted pods.
     evicted: usize,
-    /// Nodes that went.
+    /// The number of removed nodes.
     left: usize,
-    /// Thousandths of GPUs that the evicted pods have.
+    /// The GPUs of the evicted pods, in thousandths.
     milli_gpus: u64,
 }
 
@@ -141,7 +143,7 @@ impl World {
             kind: "KwokNodeClass".to_owned(),
             name: "aws".to_owned(),
         };
-        // What is lost by a move is not asked here: what is compared is where moves lead.
+        // The payback ignores the loss of evicted pods, because the example measures the costs that moves lead to.
         let disruption = Disruption {
             consolidates: true,
             consolidate_after: Some(SignedDuration::ZERO),
@@ -172,7 +174,7 @@ impl World {
         let mut snapshot = Snapshot::default();
         snapshot.catalogues.insert(node_class, Ok(Arc::new(catalogue)));
         snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
-        // A few seconds of each look are enough: there are hundreds.
+        // A limited search is enough, because there are hundreds of searches.
         let solver = poolwright_solver::Options { work: 1_000_000, ..poolwright_solver::Options::default() };
         let options = PlanOptions { baselines: false, solver, ..PlanOptions::default() };
         Self { snapshot, wanted: Vec::new(), move_history: MoveHistory::default(), options, now: START }
@@ -186,7 +188,7 @@ impl World {
         plan(&self.snapshot, self.now, &self.options, &mut NeverStop)
     }
 
-    /// A plan for all of them.
+    /// Plans all pods at once.
     fn at_once(&self) -> Plan {
         let mut snapshot = self.snapshot.clone();
         for pod in &self.wanted {
@@ -195,7 +197,7 @@ impl World {
         plan(&snapshot, self.now, &self.options, &mut NeverStop)
     }
 
-    /// Pods come, and wait.
+    /// Adds pending pods.
     fn arrive(&mut self, pods: &[Pod]) {
         self.now += SignedDuration::from_mins(1);
         for pod in pods {
@@ -218,7 +220,7 @@ impl World {
         }
     }
 
-    /// Pods come all at once, and are put where first fit puts them.
+    /// Adds pods all at once, and places them by first fit.
     fn first_fit(&mut self, pods: &[Pod]) {
         self.arrive(pods);
         let options = PlanOptions { keep_solves: true, ..self.options.clone() };
@@ -240,7 +242,7 @@ impl World {
         assert!(pods.iter().all(Vec::is_empty), "each has its place");
     }
 
-    /// A claim for a node of this offering.
+    /// Returns a claim for a node of this offering.
     fn ordered(&self, example: &PlannedClaim, number: usize, offering: &str) -> PlannedClaim {
         let Ok(catalogue) = &self.snapshot.catalogues[&example.node_class] else { panic!("it sells") };
         let sold = catalogue.offerings().iter().find(|sold| offering.ends_with(&sold.id.to_string()));
@@ -254,7 +256,7 @@ impl World {
         PlannedClaim { name, offerings: vec![ranked], ..example.clone() }
     }
 
-    /// Pods come, and what is planned for them is done.
+    /// Adds pods, and carries out the plan for them.
     fn come(&mut self, pods: &[Pod]) {
         self.arrive(pods);
         let plan = self.plan();
@@ -276,7 +278,7 @@ impl World {
         self.snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
     }
 
-    /// Nobody is on a node that does not hold him.
+    /// Checks that every node holds its pods, and that every pod has a node.
     fn audit(&self) {
         for node in self.snapshot.nodes.values() {
             let there = self.snapshot.pods.on_node(&node.name);
@@ -286,7 +288,7 @@ impl World {
         assert_eq!(self.snapshot.pods.unbound().count(), 0, "everybody has a place");
     }
 
-    /// Its node is there and open.
+    /// Adds the claim and its open node.
     fn open(&mut self, planned: &PlannedClaim) {
         let id = planned.offerings[0].offering.clone();
         let name = planned.name.0.clone();
@@ -344,9 +346,9 @@ impl World {
         self.snapshot.nodes.insert(name, Arc::new(node));
     }
 
-    /// The next proposal, done.
+    /// Carries out the next proposal.
     fn step(&mut self) -> Option<Done> {
-        // New nodes start, and the old are drained.
+        // New nodes start and old ones are drained meanwhile.
         self.now += SignedDuration::from_mins(10);
         let current = self.plan();
         let found = loop {

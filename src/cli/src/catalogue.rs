@@ -1,4 +1,4 @@
-//! The catalogue a user asks for: built in, from files, or one laid over the other.
+//! The catalogue that a user selects: the built-in one, files, or files that override it.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::source;
 /// The name of the catalogue in the binary.
 pub const BUILTIN: &str = "builtin";
 
-/// Loads the catalogues and lays each over the ones before it. Problems of all files are reported together.
+/// Loads the catalogues. Later ones override earlier ones. Problems of all files are reported together.
 pub fn load(names: &[String]) -> Result<Catalogue, Failure> {
     let mut whole: Option<Catalogue> = None;
     let mut problems = Problems::new();
@@ -43,21 +43,21 @@ fn one(name: &str) -> Result<Catalogue, Problems> {
     Ok(read_csv(&[(&source.name, &source.text)])?)
 }
 
-/// What the flags leave of a catalogue.
+/// The part of a catalogue that the flags select.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Only this provider.
+    /// The provider; `None` for all.
     pub provider: Option<String>,
-    /// Only these capacity types; empty for all.
+    /// The capacity types; empty for all.
     pub capacity_types: Vec<CapacityType>,
 }
 
 impl Selection {
-    /// The part of `catalogue` that is selected.
+    /// Returns the selected part of `catalogue`.
     ///
     /// # Errors
     ///
-    /// When nothing is left, with what there would be.
+    /// The selection is empty. The error names the alternatives.
     pub fn of(&self, catalogue: &Catalogue) -> Result<Catalogue, Failure> {
         let is_provider = |provider: &str| self.provider.as_deref().is_none_or(|wanted| wanted == provider);
         if !catalogue.providers().iter().any(|provider| is_provider(provider.as_str())) {
@@ -84,8 +84,8 @@ impl Selection {
     }
 }
 
-/// The provider to buy from when nobody says which: the first cloud of the registry that sells something of it, or else the
-/// first by name.
+/// Returns the provider to buy from if the user names none: the first cloud of the registry with an offering in the catalogue, or
+/// else the first provider by name. Also returns whether there was a choice.
 pub fn default_provider(catalogue: &Catalogue) -> Option<(String, bool)> {
     let providers: Vec<_> = catalogue.providers().iter().map(|name| name.as_str().to_owned()).collect();
     let is_choice = providers.len() > 1;

@@ -1,4 +1,4 @@
-//! Connecting to a cluster.
+//! Connects to a cluster.
 
 use std::path::Path;
 
@@ -10,22 +10,22 @@ use tower::util::MapErrLayer;
 
 use crate::reach::{BoxError, explain};
 
-/// What a client does when the API server is busy, or says no for now (429, 503, 504).
+/// The behaviour of a client when the API server is busy or refuses for now (429, 503, 504).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// It asks again by itself, a few times.
+    /// It retries a few times by itself.
     Retries,
-    /// It says so: a budget refuses evictions by 429, and whoever leads no more must not go on asking.
+    /// It returns the error. A budget refuses an eviction with 429, and a process that no longer leads must not retry.
     Tells,
 }
 
-/// A client for the cluster that the flags, the environment and the default kubeconfig name, in this order; in a pod
-/// without a kubeconfig, for the pod's own cluster.
+/// Connects to the cluster that the flags, the environment or the default kubeconfig name, in this order. In a pod without a
+/// kubeconfig, connects to the pod's own cluster.
 pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>, patience: Patience) -> Result<Client> {
     Ok(configured(kubeconfig, context, patience).await?.0)
 }
 
-/// The same, and how the cluster is reached: for whoever asks it something under another name.
+/// Connects like [`client`], and also returns the configuration, for callers that use another user agent.
 pub async fn configured(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
@@ -35,7 +35,7 @@ pub async fn configured(
     Ok((connected(config.clone())?, config))
 }
 
-/// The same, and what people call the cluster: the context's name, or the address where there is no context.
+/// Connects like [`client`], and also returns the name of the cluster: the context's name, or the address if there is no context.
 pub async fn named_client(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
@@ -45,7 +45,7 @@ pub async fn named_client(
     Ok((connected(config)?, name))
 }
 
-/// How the cluster is reached, and its name.
+/// Returns the configuration of the client and the name of the cluster.
 async fn find(
     kubeconfig: Option<&Path>,
     context: Option<&str>,

@@ -1,4 +1,4 @@
-//! `poolwright controller`: turns flags into settings, providers and logs. The crate `controller` has the rest.
+//! `poolwright controller`: turns flags into settings, providers and logs. The crate `controller` does the rest.
 
 use std::env;
 use std::io::IsTerminal;
@@ -71,7 +71,7 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
             }
         }
         let result = run_controller(config, client, providers, told_to_stop()).await;
-        // The machines behind a provider go on until the controller has finished its calls to it.
+        // The background tasks of providers run until the controller has finished its calls to them.
         background.abort_all();
         while let Some(ended) = background.join_next().await {
             if ended.is_err_and(|error| error.is_panic()) {
@@ -111,7 +111,7 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
     }
 }
 
-/// A name no other running replica has: the pod's, or outside a pod the machine's and the process's.
+/// Returns a name that no other running replica has: the pod's name, or outside a pod the names of the machine and the process.
 fn default_identity() -> String {
     let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
     if let Some(pod) = variable("POD_NAME") {
@@ -121,11 +121,11 @@ fn default_identity() -> String {
     format!("{host}-{}", std::process::id())
 }
 
-/// What the Kubernetes client says of every request that fails, as an error and without the cause. Whoever asked tells it with
-/// the cause, and goes on.
+/// Turns off the log of the Kubernetes client for failed requests. It logs every failure as an error and without the cause; the
+/// caller logs it with the cause and retries.
 const TOLD_ELSEWHERE: &str = "kube_client::client::builder=off";
 
-/// Logs to standard error what a filter lets through.
+/// Logs to standard error what the filter allows.
 pub fn log(filter: &str, format: LogFormat) -> Result<(), Failure> {
     let client = if filter.contains("kube") { "" } else { TOLD_ELSEWHERE };
     let filter = EnvFilter::try_new(format!("{filter},{client}")).map_err(|error| {
@@ -147,7 +147,7 @@ pub fn log(filter: &str, format: LogFormat) -> Result<(), Failure> {
 /// Completes when the user or the system asks the process to end.
 pub(crate) async fn told_to_stop() {
     let interrupted = async {
-        // Without a handler the process ends at once when it is interrupted, which is safe too.
+        // Without a handler, an interrupt ends the process at once, which is safe too.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -1,4 +1,4 @@
-//! How a command ends: every exit code in one place, and which errors lead to which.
+//! The exit codes of all commands, and the errors that lead to them.
 
 use std::fmt;
 use std::io;
@@ -6,37 +6,37 @@ use std::process::ExitCode;
 
 use poolwright_controller::causes;
 
-/// How a command that did its work ended.
+/// The outcome of a command that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// All is well.
+    /// No problem.
     Done,
-    /// The plan leaves pods out and the user asked to be told by exit code.
+    /// The plan leaves pods out, and the user asked for an exit code in that case.
     PodsLeftOut,
     /// The simulator found a world in which a rule was broken.
     RuleBroken,
-    /// `check` found something that is not as it should be.
+    /// `check` found a problem.
     SomethingWrong,
 }
 
-/// Why a command could not do its work.
+/// The reason why a command could not do its work.
 #[derive(Debug)]
 pub enum Failure {
-    /// What the user handed in cannot be used: a flag, a file, an object.
+    /// The user's input cannot be used: a flag, a file or an object.
     BadInput(String),
-    /// Anything else: the cluster cannot be reached, a file cannot be written.
+    /// Any other error, such as a cluster that cannot be reached or a file that cannot be written.
     Other(anyhow::Error),
-    /// Nobody reads our output any more (`poolwright plan | head`): nothing went wrong.
+    /// The reader of our output is gone (`poolwright plan | head`). This is no error.
     ReaderGone,
 }
 
 impl Failure {
-    /// What the user handed in cannot be used.
+    /// Creates an error about the user's input.
     pub fn bad_input(message: impl fmt::Display) -> Self {
         Self::BadInput(message.to_string())
     }
 
-    /// From an error while writing to standard output.
+    /// Converts an error of writing to standard output.
     pub fn writing(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::ReaderGone
@@ -52,7 +52,7 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// The exit code; says on standard error what went wrong, if anything did.
+/// Returns the exit code, and prints the error to standard error if there is one.
 ///
 /// | code | meaning |
 /// |---|---|

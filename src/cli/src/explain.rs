@@ -1,4 +1,4 @@
-//! `poolwright explain`: why one pod, node, claim or pool is as it is, in a few lines.
+//! `poolwright explain`: explains in a few lines why one pod, node, claim or pool is as it is.
 
 use std::io::Write;
 

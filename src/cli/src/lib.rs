@@ -1,7 +1,7 @@
 //! The `poolwright` command.
 //!
-//! This crate holds the flags and their help, the readers of files, clusters and traces, the printers of plans, and the exit codes.
-//! It parses flags first and resolves them into objects afterwards; printers do not know flags.
+//! This crate holds the flags and their help, the readers of files, clusters and traces, the printers of plans, and the exit
+//! codes. It parses flags first and resolves them into objects afterwards; printers do not know flags.
 //!
 //! It must not decide anything. The same code that the controller runs decides what to buy.
 
@@ -42,13 +42,13 @@ use poolwright_provider_contract::Registration;
 use args::{Cli, Command};
 use exit::{ExitStatus, Failure};
 
-/// The same as [`main`], with these clouds instead of those of the registry.
+/// Runs the command line like [`main`], with these clouds instead of those of the registry.
 pub fn main_with(clouds: &'static [Registration], args: impl IntoIterator<Item = OsString>) -> ExitCode {
     clouds::know(clouds);
     main(args)
 }
 
-/// Runs the command line `args`, the program's name first.
+/// Runs the command line `args`, which begins with the program's name.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<_> = args.into_iter().collect();
     let program = args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str());
@@ -56,8 +56,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match command.try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => exit::code(run(cli)),
         Err(usage) => {
-            // Help goes to standard output with code 0, a mistake to standard error with code 2. When nobody reads it,
-            // there is nobody to tell either.
+            // Help goes to standard output with code 0, and an error to standard error with code 2. If nobody reads the output,
+            // nobody can be told either.
             let _ = usage.print();
             ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
         }
@@ -65,7 +65,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<ExitStatus, Failure> {
-    // Not locked: `top` draws there from a place of its own, and gives the terminal back from whichever thread panics.
+    // Standard output is not locked, because `top` draws on it from its own code, and any thread that panics restores the
+    // terminal.
     let mut out = BufWriter::new(io::stdout());
     let outcome = match cli.command {
         Command::Plan(flags) => plan::run(&flags, &mut out),

@@ -1,8 +1,8 @@
-//! The `poolwright` command; its work is in the library beside it.
+//! The `poolwright` command. The library does the work.
 
 use std::process::ExitCode;
 
-/// Plans and simulated worlds make and drop many small things.
+/// Plans and simulations allocate and free many small objects.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

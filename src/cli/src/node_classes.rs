@@ -1,4 +1,4 @@
-//! Node classes, from files or from a cluster: each is read by the cloud whose kind it is.
+//! Reads node classes from files or from a cluster. The cloud of a kind reads its classes.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::problems::Problems;
 pub struct NodeClass {
     /// Its cloud.
     pub cloud: &'static Registration,
-    /// What it says, as far as it can be known without asking the cloud.
+    /// The properties that are known without asking the cloud.
     pub facts: NodeClassFacts,
     /// The object.
     pub object: Value,
@@ -31,7 +31,7 @@ pub type NodeClasses = BTreeMap<NodeClassRef, NodeClass>;
 ///
 /// # Errors
 ///
-/// A kind that no cloud has, and whatever a cloud finds wrong with a class of its own.
+/// A kind belongs to no cloud, or a cloud finds a problem in one of its classes.
 pub fn read(objects: &[NodeClassObject]) -> Result<NodeClasses, Problems> {
     let (mut classes, mut problems) = (NodeClasses::new(), Problems::new());
     for given in objects {
@@ -49,7 +49,7 @@ pub fn read(objects: &[NodeClassObject]) -> Result<NodeClasses, Problems> {
 ///
 /// # Errors
 ///
-/// A kind that could not be listed, and why.
+/// A kind could not be listed, with the cause.
 pub async fn list(
     client: &Client,
     notes: &mut Vec<String>,
@@ -66,7 +66,7 @@ pub async fn list(
         for object in listed.items {
             let name = object.name_any();
             let Ok(mut value) = serde_json::to_value(&object) else { continue };
-            // Objects of a list do not say it.
+            // Objects in a list do not have these fields.
             value["kind"] = kind.kind.into();
             value["apiVersion"] = poolwright_terms::API_VERSION.into();
             match class(kind.kind, &value) {

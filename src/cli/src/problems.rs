@@ -1,30 +1,30 @@
-//! What is wrong with what a user handed in: all of it at once, each with its place and what to do.
+//! The problems of a user's input: all of them together, each with its place and a remedy.
 
 use std::fmt;
 
 use poolwright_catalog::{CsvProblem, CsvProblems};
 
-/// Everything wrong with one kind of input; never empty when it is an error.
+/// All problems of one kind of input. As an error it is never empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems(Vec<String>);
 
 impl Problems {
-    /// None yet.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One problem.
+    /// Creates a list with one problem.
     pub fn one(problem: impl fmt::Display) -> Self {
         Self(vec![problem.to_string()])
     }
 
-    /// Adds one.
+    /// Adds a problem.
     pub fn push(&mut self, problem: impl fmt::Display) {
         self.0.push(problem.to_string());
     }
 
-    /// Adds one about a cell, a column or a line of a CSV file.
+    /// Adds a problem about a cell, a column or a line of a CSV file.
     pub fn csv(
         &mut self,
         file: &str,
@@ -42,22 +42,22 @@ impl Problems {
         });
     }
 
-    /// Adds those of another input.
+    /// Adds the problems of another input.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
 
-    /// How many there are.
+    /// Returns the number of problems.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether all is well.
+    /// Returns whether there is no problem.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// `value` when all is well, else the problems.
+    /// Returns `value` if there is no problem, otherwise the problems.
     pub fn or<T>(self, value: T) -> Result<T, Self> {
         if self.is_empty() { Ok(value) } else { Err(self) }
     }
@@ -69,11 +69,11 @@ impl From<CsvProblems> for Problems {
     }
 }
 
-/// How many are printed; a wrong separator should not scroll the first problem out of sight.
+/// The most problems that are printed. A wrong separator must not scroll the first problem out of sight.
 const SHOWN: usize = 50;
 
 impl fmt::Display for Problems {
-    /// `3 problems` and one indented line for each.
+    /// Writes `3 problems` and one indented line for each.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.len();
         write!(f, "{count} problem{}", if count == 1 { "" } else { "s" })?;

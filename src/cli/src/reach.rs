@@ -1,6 +1,6 @@
-//! An API server that does not answer, in words: which server, what is wrong, and of its certificate what to do.
+//! Explains why an API server does not answer: which server, what is wrong, and what to do about its certificate.
 //!
-//! The client says `client error (Connect)`; the cause is errors below that, and nobody on the way says of which server.
+//! The client says only `client error (Connect)`. The cause is in the errors below, and no error in the chain names the server.
 
 use std::error::Error;
 use std::io;
@@ -10,22 +10,22 @@ use poolwright_controller::causes;
 use rustls::CertificateError;
 use rustls::pki_types::UnixTime;
 
-/// As errors go through the layers of a client.
+/// The error type between the layers of a client.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
-    /// With what is wrong, and what to do.
+    /// The client rejects the certificate of a server: the server, and the cause with a remedy.
     #[error("the certificate of the API server {0} {1}")]
     Certificate(String, String),
-    /// With what came of the request.
+    /// The connection to a server failed: the server, and the cause.
     #[error("the connection to the API server {0} failed: {1}")]
     Connection(String, String),
 }
 
-/// This error of a request to `server`, with the server's address and the cause.
+/// Adds the server's address and the cause to an error of a request.
 pub fn explain(error: BoxError, server: &str) -> BoxError {
-    // The client's own errors speak for themselves.
+    // The client's own errors need no explanation.
     if error.is::<kube::Error>() {
         return error;
     }
@@ -35,7 +35,7 @@ pub fn explain(error: BoxError, server: &str) -> BoxError {
     })
 }
 
-/// What is wrong with a certificate, should this error come of that.
+/// Returns the certificate error in the chain of this error, if there is one.
 fn certificate_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a CertificateError> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -43,7 +43,7 @@ fn certificate_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Certifi
             return Some(found);
         }
         next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            // The source of an I/O error is what is behind the error that it carries.
+            // The `source` of an I/O error skips the error that it wraps, so continue with the wrapped error.
             Some(carried) => Some(carried),
             None => error.source(),
         };
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// As the error of a connection arrives: an I/O error in another, behind that of a library.
+    /// The shape of a connection error: an I/O error inside another one, below an error of a library.
     #[derive(Debug, thiserror::Error)]
     #[error("client error (Connect)")]
     struct Connect(#[source] io::Error);

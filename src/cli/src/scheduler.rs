@@ -1,4 +1,4 @@
-//! `--scheduler-config`: what kube-scheduler adds to the rules of its pods.
+//! `--scheduler-config`: the rules that kube-scheduler adds to its pods.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::source;
 
-/// Reads the file; nothing where none is given.
+/// Reads the file. Returns the default if there is none.
 pub fn read(path: Option<&Path>) -> Result<SchedulerConfig, Failure> {
     let Some(path) = path else { return Ok(SchedulerConfig::default()) };
     let source =
@@ -22,7 +22,7 @@ pub fn read(path: Option<&Path>) -> Result<SchedulerConfig, Failure> {
     })
 }
 
-/// The schedulers whose pods are planned: those that are anyway, and those of the file.
+/// Returns the schedulers whose pods are planned: `anyway`, and those in the file.
 pub fn names(config: &SchedulerConfig, anyway: Vec<String>) -> Vec<String> {
     let mut names = anyway;
     let more: Vec<String> = config.profiles.keys().filter(|name| !names.contains(name)).cloned().collect();

@@ -1,4 +1,4 @@
-//! `poolwright simulate`: the real controller in a world of its own, in that world's time.
+//! `poolwright simulate`: runs the real controller in a simulated world with its own time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::args::{FuzzFlags, FuzzFormat, LogFormat, SimulateFlags, Simulation};
 use crate::exit::{ExitStatus, Failure};
 use crate::replay;
 
-/// How many of the last lines of a record are shown.
+/// The number of lines that are shown from the end of a record.
 const LINES: usize = 25;
 
 /// Runs the command.
@@ -35,7 +35,7 @@ fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> 
     if let Some(filter) = &flags.log_level {
         crate::controller::log(filter, LogFormat::Text)?;
     }
-    // What cannot be written is told before hours of worlds are played.
+    // The file is created first, so that an error shows before hours of simulation.
     let record = flags
         .record
         .as_ref()
@@ -75,7 +75,7 @@ fn search(flags: &FuzzFlags) -> Result<Search, Failure> {
     })
 }
 
-/// What Ctrl-C sets: worlds that were begun are ended, and what was reached is told.
+/// Returns a flag that Ctrl-C sets. Worlds that have begun are finished, and the results so far are reported.
 pub fn stop_when_interrupted() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -91,7 +91,7 @@ pub fn stop_when_interrupted() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// The world whose record is asked for: the broken one, or the last one again.
+/// Returns the world to record: the broken one, or else the last one, run again.
 fn recorded(search: &Search, report: &Report) -> Result<WorldEnd, Failure> {
     if let Some(found) = &report.found {
         return Ok(found.outcome.clone());
@@ -102,7 +102,7 @@ fn recorded(search: &Search, report: &Report) -> Result<WorldEnd, Failure> {
     Ok(poolwright_sim::run::run(&setup).context("the world cannot be played")?)
 }
 
-/// A line on standard error that tells how far it is, where somebody sees it.
+/// A progress line on standard error, if that is a terminal.
 struct Progress {
     shown: bool,
     seeds: u64,

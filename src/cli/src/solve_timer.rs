@@ -23,7 +23,7 @@ impl<'c> SolveTimer<'c> {
         Self { clock, start: clock.monotonic(), limit, first: None }
     }
 
-    /// Returns how long the solve has taken, and when its first plan was there.
+    /// Returns the duration of the solve, and the time until its first plan.
     pub fn times(&self) -> Times {
         let elapsed = self.elapsed();
         Times { elapsed, first: self.first.unwrap_or(elapsed) }

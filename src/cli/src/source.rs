@@ -1,4 +1,4 @@
-//! Reading what the user names: files, directories, standard input.
+//! Reads the user's input: files, directories and standard input.
 
 use std::fs;
 use std::io::{self, Read};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::exit::Failure;
 use crate::problems::Problems;
 
-/// The ends of names that are taken for manifests in a directory.
+/// The extensions of manifests in a directory.
 const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// A text and the name it goes by in messages.
+/// A text with its name in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The path as it was given, or `stdin`.
     pub name: String,
-    /// What is in it.
+    /// The content.
     pub text: String,
 }
 
-/// Reads manifests: files, directories (their YAML and JSON files, by name, not those further down), and `-`. What
-/// cannot be read is listed all at once.
+/// Reads manifests: files, directories (their YAML and JSON files in the order of names, without subdirectories), and `-`.
+/// Unreadable files are reported together.
 pub fn manifests(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let mut sources = Vec::new();
     let mut problems = Problems::new();
@@ -57,7 +57,7 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>, String> {
 ///
 /// # Errors
 ///
-/// A sentence that names the file.
+/// The file cannot be read. The error is a sentence that names the file.
 pub fn file(path: &Path) -> Result<Source, String> {
     let is_stdin = path.as_os_str() == "-";
     let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };

@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::args::VersionFlags;
 use crate::exit::{ExitStatus, Failure};
 
-/// Prints which Poolwright this is and which API it speaks.
+/// Prints the versions of Poolwright and of its API.
 pub fn run(flags: &VersionFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let version = env!("CARGO_PKG_VERSION");
     let api = poolwright_terms::API_VERSION;

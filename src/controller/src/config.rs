@@ -11,7 +11,7 @@ use poolwright_intake::Commitments;
 
 use crate::leader::LeaseSettings;
 
-/// The file of commitments, and its contents at the start.
+/// The commitments file and its contents at the start.
 #[derive(Clone, Debug)]
 pub struct CommittedFile {
     /// Its path.
@@ -20,7 +20,8 @@ pub struct CommittedFile {
     pub commitments: Commitments,
 }
 
-/// The parts of a file of commitments that a controller cannot use: reservations, which it knows only from node classes.
+/// Returns the problems of a commitments file for a controller. Reservations are a problem too, because a controller knows them
+/// only from node classes.
 pub fn unfit(file: &Commitments) -> Vec<String> {
     let mut problems = file.problems();
     problems.extend(file.first_reservation().map(|at| {
@@ -35,7 +36,7 @@ pub fn unfit(file: &Commitments) -> Vec<String> {
 /// The settings of the controller.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The address of `/healthz`, `/readyz` and `/metrics`; `None` to serve none.
+    /// The address of `/healthz`, `/readyz` and `/metrics`; `None` to serve nothing.
     pub http: Option<SocketAddr>,
     /// Leader election.
     pub lease: LeaseSettings,
@@ -55,7 +56,7 @@ pub struct Config {
     pub schedulers: Vec<String>,
     /// Profiles of the schedulers, which add rules to their pods.
     pub profiles: Profiles,
-    /// No nodes are bought for pods with a lower priority; `None` for no limit.
+    /// The lowest priority of pods that nodes are bought for; `None` for no limit.
     pub min_priority: Option<i32>,
     /// Whether preferences of pods influence which nodes are bought.
     pub preferences: PreferencePolicy,
@@ -67,9 +68,9 @@ pub struct Config {
     pub commitments: Option<CommittedFile>,
     /// Disruption budgets over all pools, in addition to each pool's own.
     pub disruption_budgets: Vec<DisruptionBudget>,
-    /// How many claims are created at a time.
+    /// The number of claims that are created concurrently.
     pub create_concurrency: usize,
-    /// How many objects are worked on at a time.
+    /// The number of objects that the executor works on concurrently.
     pub act_concurrency: usize,
     /// How often to list instances of providers.
     pub list_interval: Duration,
@@ -80,7 +81,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults, for this identity (the pod's name) and the namespace of the Lease.
+    /// Returns the defaults, for this identity (the pod's name) and the namespace of the Lease.
     pub fn new(identity: impl Into<String>, namespace: impl Into<String>) -> Self {
         Self {
             http: Some(SocketAddr::from(([0, 0, 0, 0], 8080))),

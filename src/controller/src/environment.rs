@@ -15,7 +15,7 @@ pub struct Environment {
 }
 
 impl Default for Environment {
-    /// The system clocks, tokio's blocking threads, and no suspension.
+    /// Returns the production environment: the system clocks, tokio's blocking threads, and no suspension.
     fn default() -> Self {
         Self { clock: SystemClock::shared(), spawner: blocking_threads(), stoppable: Stoppable::default() }
     }

@@ -1,5 +1,5 @@
 //! A fake API server in memory, for tests of writes. It supports objects by path, resource versions, UID and version
-//! preconditions, finalizers, and lost answers; no schemas and no watches.
+//! preconditions, finalizers, and lost responses. It has no schemas and no watches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -136,7 +136,7 @@ impl FakeApi {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client for this server.
+    /// Returns a client for this server.
     pub fn client(&self) -> Client {
         let api = self.clone();
         let service = service_fn(move |request: Request<kube::client::Body>| {
@@ -189,12 +189,12 @@ impl FakeApi {
         self.lock().objects.remove(path);
     }
 
-    /// The object at a path.
+    /// Returns the object at a path.
     pub fn get(&self, path: &str) -> Option<Value> {
         self.lock().objects.get(path).cloned()
     }
 
-    /// All write requests so far.
+    /// Returns all write requests so far.
     pub fn writes(&self) -> Vec<String> {
         self.lock().log.clone()
     }

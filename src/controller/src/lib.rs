@@ -84,7 +84,7 @@ pub async fn run(
     run_in(Environment::default(), config, client, providers, shutdown).await
 }
 
-/// Like [`run`], in a given environment.
+/// Runs the controller like [`run`], in a given environment.
 pub async fn run_in(
     environment: Environment,
     config: Config,

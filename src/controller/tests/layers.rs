@@ -20,7 +20,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files of a module, with their text.
+/// Returns the files of a module with their text.
 fn sources(name: &str) -> Vec<(PathBuf, String)> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let folder = source.join(name);
@@ -28,7 +28,7 @@ fn sources(name: &str) -> Vec<(PathBuf, String)> {
     all.into_iter().map(|path| (path.clone(), fs::read_to_string(&path).expect("a file"))).collect()
 }
 
-/// The modules that a line uses, by the paths in it.
+/// Returns the modules that a line uses, by the paths in it.
 fn used(line: &str) -> impl Iterator<Item = &str> {
     line.split("crate::")
         .skip(1)

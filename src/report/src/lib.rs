@@ -29,12 +29,12 @@ pub struct Times {
 }
 
 impl Times {
-    /// Seconds from start to finish, as documents show them.
+    /// Returns the seconds from start to finish, as documents show them.
     pub fn elapsed_seconds(self) -> f64 {
         money::six_decimals(self.elapsed.as_secs_f64())
     }
 
-    /// Seconds from start to the first plan, as documents show them.
+    /// Returns the seconds from start to the first plan, as documents show them.
     pub fn first_plan_seconds(self) -> f64 {
         money::six_decimals(self.first.as_secs_f64())
     }

@@ -39,7 +39,7 @@ impl FromIterator<Option<UsdPerHour>> for Cost {
 }
 
 impl fmt::Display for Cost {
-    /// The known sum, with a `+` where a price is unknown: `2.012`, `0.00+`.
+    /// Writes the known sum, with a `+` if a price is unknown: `2.012`, `0.00+`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plus = if self.unknown_prices > 0 { "+" } else { "" };
         f.pad(&format!("{}{plus}", self.usd_per_hour))
@@ -51,20 +51,21 @@ impl fmt::Display for Cost {
 pub struct Usd(pub u128);
 
 impl Usd {
-    /// The amount for a price over a time, by the millisecond, rounded up to the micro-dollar. An unknown price adds nothing.
+    /// Computes the amount for a price over a time, by the millisecond, rounded up to the micro-dollar. An unknown price adds
+    /// nothing.
     pub fn of(price: Option<UsdPerHour>, time: Duration) -> Self {
         let price = price.map_or(0, |price| u128::from(price.micros()));
         Self((price * time.as_millis()).div_ceil(HOUR))
     }
 
-    /// For output only: the nearest `f64` in dollars.
+    /// Returns the nearest `f64` in dollars. Use it for output only.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
 }
 
 impl fmt::Display for Usd {
-    /// Dollars and cents, rounded half up.
+    /// Writes dollars and cents, rounded half up.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cents = (self.0 + 5_000) / 10_000;
         f.pad(&format!("{}.{:02}", cents / 100, cents % 100))
@@ -81,14 +82,14 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// For output only, with six decimals.
+    /// Returns the ratio with six decimals. Use it for output only.
     pub fn as_f64(self) -> f64 {
         six_decimals(self.part as f64 / self.whole as f64)
     }
 }
 
 impl fmt::Display for Ratio {
-    /// A percentage with one decimal, rounded half up; zero if the whole is zero.
+    /// Writes a percentage with one decimal, rounded half up; zero if the whole is zero.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = (self.part * 1000 + self.whole / 2).checked_div(self.whole).unwrap_or(0);
         f.pad(&format!("{}.{} %", tenths / 10, tenths % 10))
@@ -108,7 +109,7 @@ pub fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> R
     }
 }
 
-/// Rounded to six decimals, so that documents show no meaningless digits.
+/// Rounds to six decimals, so that documents show no meaningless digits.
 pub fn six_decimals(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
 }

@@ -19,7 +19,7 @@ pub struct PoolSums {
 }
 
 impl PoolSums {
-    /// The sums of a pool in a snapshot.
+    /// Computes the sums of a pool in a snapshot.
     pub fn of(pool: &PoolName, snapshot: &Snapshot) -> Self {
         let mut sums = Self::default();
         for claim in snapshot.claims.values().filter(|claim| claim.pool == *pool) {
@@ -27,12 +27,13 @@ impl PoolSums {
             sums.nodes += 1;
             sums.resources.add(&ranked.allocatable);
             sums.cost.add(ranked.price);
-            // An earlier plan counted the pods of a node that is bought again: it did not foresee this node.
+            // The planned cost leaves out a node that was bought again: an earlier plan counted its pods and did not foresee this
+            // node.
             if !claim.bought_again {
                 sums.planned.add(claim.offerings[0].price);
             }
         }
-        // The number of pods that fit is no sum that helps anybody.
+        // The sum of pod slots is of no use to anybody.
         sums.resources.set(ResourceName::PODS, 0);
         sums
     }

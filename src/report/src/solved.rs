@@ -20,7 +20,7 @@ pub struct Solved {
 }
 
 impl Default for Solved {
-    /// No problem yet.
+    /// Creates a document without problems.
     fn default() -> Self {
         Self { api_version: poolwright_terms::API_VERSION, kind: "Solutions", problems: Vec::new() }
     }
@@ -83,7 +83,7 @@ pub struct LeftOut {
 }
 
 impl Figures {
-    /// The figures of this solution.
+    /// Computes the figures of this solution.
     pub fn of(problem: &Problem, solution: Solution, times: Times) -> Self {
         let unplaced = solution.unplaced.iter().map(|left| LeftOut {
             class: problem.classes[left.class as usize].name.clone(),
@@ -114,7 +114,8 @@ impl Figures {
     }
 }
 
-/// The reason why pods are left out, with the names of the problem. The indices come from a solution that passed the check.
+/// Returns the reason why pods are left out, with the names of the problem. The indices come from a solution that passed the
+/// check.
 fn reason(problem: &Problem, reason: UnplacedReason) -> String {
     let name = |at: u32, names: &mut dyn Iterator<Item = &String>| {
         names.nth(at as usize).map_or_else(|| at.to_string(), Clone::clone)

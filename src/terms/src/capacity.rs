@@ -22,7 +22,7 @@ impl CapacityType {
     /// Every capacity type.
     pub const ALL: [Self; 3] = [Self::Reserved, Self::Spot, Self::OnDemand];
 
-    /// The value of the capacity-type label.
+    /// Returns the value of the capacity-type label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Reserved => "reserved",

@@ -16,7 +16,7 @@ pub enum ConditionStatus {
 }
 
 impl ConditionStatus {
-    /// The name in the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -25,7 +25,7 @@ impl ConditionStatus {
         }
     }
 
-    /// The status with this name in the API. Any other name counts as `Unknown`.
+    /// Returns the status with this name in the API. Any other name counts as `Unknown`.
     pub fn named(name: &str) -> Self {
         match name {
             "True" => Self::True,
@@ -90,12 +90,12 @@ impl ConditionType {
         Self::LimitReached,
     ];
 
-    /// The type that has this name in the API.
+    /// Returns the type that has this name in the API.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// The name in the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Launched => "Launched",

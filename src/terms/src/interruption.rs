@@ -40,7 +40,7 @@ impl InterruptionKind {
         Self::Ending,
     ];
 
-    /// The reason of the condition `Interrupted`.
+    /// Returns the reason of the condition `Interrupted`.
     pub const fn reason(self) -> Reason {
         match self {
             Self::Rebalance => Reason::Rebalance,
@@ -53,22 +53,22 @@ impl InterruptionKind {
         }
     }
 
-    /// The name in the API and in metrics.
+    /// Returns the name in the API and in metrics.
     pub const fn as_str(self) -> &'static str {
         self.reason().as_str()
     }
 
-    /// Whether it will certainly happen.
+    /// Returns whether the interruption will certainly happen.
     pub const fn is_certain(self) -> bool {
         !matches!(self, Self::Rebalance)
     }
 
-    /// Whether more instances of the same offering are likely to be lost soon.
+    /// Returns whether more instances of the same offering are likely to be lost soon.
     pub const fn tells_of_the_offering(self) -> bool {
         matches!(self, Self::Rebalance | Self::ReservationEnd | Self::ReservationReclaim | Self::Reclaim)
     }
 
-    /// The interruption in words, such as `spot capacity is taken back`.
+    /// Returns the interruption in words, such as `spot capacity is taken back`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Rebalance => "spot capacity is likely to be taken back",

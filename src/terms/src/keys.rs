@@ -27,7 +27,8 @@ pub const CORDONED_UNTIL_ANNOTATION: &str = "poolwright.dev/cordoned-until";
 /// The value of [`CORDONED_UNTIL_ANNOTATION`].
 pub const CORDONED_UNTIL_INITIALIZED: &str = "initialization";
 
-/// Annotation on NodeClaims that Poolwright bought because pods lost the place that an earlier plan gave them. It names these pods.
+/// Annotation on NodeClaims that Poolwright bought because pods lost the place that an earlier plan gave them. It names these
+/// pods.
 pub const BOUGHT_AGAIN_ANNOTATION: &str = "poolwright.dev/bought-again";
 /// Annotation on NodeClaims: a sentence that says why this node was bought.
 pub const REASON_ANNOTATION: &str = "poolwright.dev/reason";
@@ -71,5 +72,5 @@ pub const TERMINATION_FINALIZER: &str = "poolwright.dev/termination";
 pub const FIELD_MANAGER: &str = "poolwright-controller";
 /// Name of the leader's Lease.
 pub const LEASE: &str = "poolwright-controller";
-/// Who reports the controller's events.
+/// The name under which the controller reports events.
 pub const REPORTING_CONTROLLER: &str = "poolwright.dev/controller";

@@ -49,12 +49,12 @@ pub const DECIDED_BY_OFFERING: [&str; 13] = [
     GPU_MEMORY,
 ];
 
-/// Keys that a pool's template may not set, because an offering, a node or Poolwright decides them. Keys under
-/// [`DOMAIN`](crate::keys::DOMAIN) may not be set either.
+/// Keys that a pool's template may not set, because an offering, a node or Poolwright decides them. It may not set keys under
+/// [`DOMAIN`](crate::keys::DOMAIN) either.
 pub const RESERVED: [&str; 6] = [HOSTNAME, INSTANCE_TYPE, ZONE, REGION, ARCH, OS];
 
-/// Whether Kubernetes accepts this as the value of a label: empty, or at most 63 ASCII letters, digits, `-`, `_` and `.`,
-/// the first and the last of which are letters or digits.
+/// Returns whether Kubernetes accepts the text as the value of a label: empty, or at most 63 ASCII letters, digits, `-`, `_` and
+/// `.`, beginning and ending with a letter or digit.
 pub fn is_value(text: &str) -> bool {
     let bytes = text.as_bytes();
     let ends_well = |end: Option<&u8>| end.is_none_or(u8::is_ascii_alphanumeric);

@@ -1,7 +1,7 @@
 //! The registry of reasons: every reason of an event or condition that Poolwright writes, what has happened, and what to do.
 //!
-//! Events and conditions carry a [`Reason`], so nobody can write a reason that is missing here. Each provider defines the reasons of
-//! its own conditions with [`reasons!`](crate::reasons). `docs/reasons.md` is generated from all these tables.
+//! Events and conditions carry a [`Reason`], so nobody can write a reason that is missing here. Each provider defines the reasons
+//! of its own conditions with [`reasons!`](crate::reasons). `docs/reasons.md` is generated from all these tables.
 
 use std::fmt;
 
@@ -151,12 +151,12 @@ reasons! {
 }
 
 impl Reason {
-    /// The name in the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         Self::TABLE[self as usize].name
     }
 
-    /// The reason that has this name in the API.
+    /// Returns the reason that has this name in the API.
     pub fn named(name: &str) -> Option<Self> {
         Self::deserialize(IntoDeserializer::<value::Error>::into_deserializer(name)).ok()
     }

@@ -22,7 +22,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The name, for people and programs.
+    /// Returns the name, for people and programs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -35,12 +35,12 @@ impl Stage {
         }
     }
 
-    /// Whether the node is not open yet.
+    /// Returns whether the node is not open yet.
     pub const fn is_starting(self) -> bool {
         matches!(self, Self::Pending | Self::Launched | Self::Registered)
     }
 
-    /// Whether the node is being removed.
+    /// Returns whether the node is being removed.
     pub const fn is_leaving(self) -> bool {
         matches!(self, Self::Disrupting | Self::Draining | Self::Terminating)
     }

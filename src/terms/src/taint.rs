@@ -20,7 +20,7 @@ impl TaintEffect {
     /// Every effect.
     pub const ALL: [Self; 3] = [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute];
 
-    /// The name in the Kubernetes API.
+    /// Returns the name in the Kubernetes API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -29,7 +29,7 @@ impl TaintEffect {
         }
     }
 
-    /// The effect that has this name in the Kubernetes API.
+    /// Returns the effect that has this name in the Kubernetes API.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|effect| effect.as_str() == name)
     }
@@ -69,7 +69,7 @@ fn text_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> 
 }
 
 impl fmt::Display for Taint {
-    /// As `kubectl taint` writes it: `key=value:Effect`.
+    /// Writes the taint as `kubectl taint` does: `key=value:Effect`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.value.is_empty() {
             write!(f, "{}:{}", self.key, self.effect)

@@ -1,8 +1,8 @@
 //! The conformance suite: the behaviour that Poolwright relies on, as cases that every provider must pass.
 //!
 //! The test of a provider implements [`Fixture`], which makes a separate world for each case, and [`World`], which lets a case
-//! control that world. It calls [`run_all`], prints the [`Report`], and fails unless [`Report::passed`]. When you add a promise to
-//! the trait, add a case here first.
+//! control that world. It calls [`run_all`], prints the [`Report`], and fails unless [`Report::passed`]. When you add a promise
+//! to the trait, add a case here first.
 
 mod interruptions;
 mod invalid;
@@ -50,11 +50,11 @@ pub trait World {
     /// Sets the offerings that are out of stock. The other offerings are in stock.
     async fn set_stock_outs(&self, offerings: &[OfferingId]) -> Result<(), Failure>;
 
-    /// Returns what the cluster shows of the node of an instance.
+    /// Returns the cluster's view of the node of an instance.
     async fn node(&self, instance: &Instance) -> Result<NodeView, Failure>;
 
-    /// Holds a terminated instance in the terminating state, or stops holding it. It returns `false` if this world cannot do that;
-    /// the case then ends early.
+    /// Holds a terminated instance in the terminating state, or stops holding it. It returns `false` if this world cannot do
+    /// that; the case then ends early.
     async fn hold(&self, instance: &Instance, held: bool) -> Result<bool, Failure>;
 
     /// Interrupts an instance with a deadline of at most two minutes. It returns `false` if this world cannot do that; the cases
@@ -76,7 +76,7 @@ pub trait World {
 /// The number of times that the suite polls a condition before a case fails.
 pub const MAX_POLLS: usize = 600;
 
-/// What a cluster shows of the node of an instance.
+/// The cluster's view of the node of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeView {
     /// This world has no cluster. The suite does not check nodes.

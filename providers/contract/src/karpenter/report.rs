@@ -1,8 +1,8 @@
-//! The report of a conversion: what happened to each field, and which problems a document has.
+//! The report of a conversion: the outcome for each field, and the problems of a document.
 
 use std::fmt;
 
-/// What happened to a field.
+/// The outcome for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// Poolwright has no counterpart of the field. The sentence says what to do instead.
@@ -48,9 +48,9 @@ pub struct Problem {
     pub object: String,
     /// The field; empty for the whole object.
     pub field: String,
-    /// What is wrong.
+    /// The cause of the problem.
     pub cause: String,
-    /// What to do about it.
+    /// The next step for the user.
     pub next_step: String,
 }
 

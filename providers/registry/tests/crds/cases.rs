@@ -1,5 +1,5 @@
-//! The table of what the CRDs accept and reject. Read by the unit tests, which need no API server, and by the tests on a
-//! real one, so that both judge the same objects.
+//! The table of objects that the CRDs accept and reject. The unit tests, which need no API server, and the tests on a real one
+//! both read it, so they judge the same objects.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Cases {
     pub cases: Vec<Case>,
 }
 
-/// One rule of a CRD: what it accepts, what it rejects and what it says then.
+/// One rule of a CRD, with an object that it accepts, an object that it rejects, and the message of the rejection.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
@@ -25,14 +25,14 @@ pub struct Case {
     pub name: String,
     /// Kind of the object.
     pub kind: String,
-    /// What the refusal says, or how that begins.
+    /// The message of the rejection, or its beginning.
     pub message: String,
-    /// The reject case is an update of the accepted object instead of a new one.
+    /// Whether the rejected object is an update of the accepted one instead of a new object.
     #[serde(default)]
     pub update: bool,
-    /// Change (JSON merge patch) that makes the base an object to accept.
+    /// The change (JSON merge patch) that turns the base into an object to accept.
     pub accept: Value,
-    /// Change that makes the accepted object one to reject.
+    /// The change that makes the accepted object one to reject.
     pub reject: Value,
 }
 
@@ -45,18 +45,18 @@ impl Cases {
         serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("fixtures/crds/cases.yaml: {error}"))
     }
 
-    /// The object that must be accepted.
+    /// Returns the object that must be accepted.
     pub fn accepted(&self, case: &Case) -> Value {
         merged(&self.bases[&case.kind], &case.accept)
     }
 
-    /// The object that must be rejected.
+    /// Returns the object that must be rejected.
     pub fn rejected(&self, case: &Case) -> Value {
         merged(&self.accepted(case), &case.reject)
     }
 }
 
-/// RFC 7386.
+/// Applies a JSON merge patch (RFC 7386).
 fn merged(target: &Value, patch: &Value) -> Value {
     let Value::Object(changes) = patch else { return patch.clone() };
     let mut fields = target.as_object().cloned().unwrap_or_default();

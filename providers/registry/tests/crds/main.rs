@@ -1,4 +1,4 @@
-//! The CRDs say what the types say, and their rules accept what they should and reject the rest.
+//! Tests that the CRDs match the types, and that their rules accept valid objects and reject invalid ones.
 
 mod cases;
 
@@ -21,19 +21,19 @@ fn crds() -> Vec<CustomResourceDefinition> {
     poolwright_provider_contract::crds(CLOUDS.iter().map(|cloud| cloud.node_class))
 }
 
-/// The manifests under `crds/`: file name and content.
+/// Returns the manifests under `crds/`: file name and content.
 fn crd_files() -> Vec<(String, String)> {
     crds().iter().map(|crd| (format!("{}.yaml", crd.spec.names.plural), render(crd))).collect()
 }
 
-/// Problems of an object, as the API server would find them: its schema's first, then its rules'.
+/// Returns the problems of an object as the API server finds them: those of the schema, or if there are none, those of the rules.
 fn problems(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
     let schema = schema(kind);
     let mut plain = schema.clone();
     spell_out_int_or_string(&mut plain);
     let structure = jsonschema::validator_for(&plain).expect("the CRD's schema is a JSON schema");
     let mut found: Vec<String> = structure.iter_errors(object).map(|error| error.to_string()).collect();
-    // The API server does not ask the rules about an object whose fields are not even what the schema says.
+    // The API server evaluates no rules of an object that does not match the schema.
     if !found.is_empty() {
         return found;
     }
@@ -46,7 +46,7 @@ fn problems(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
     found
 }
 
-/// Says in plain JSON Schema what `x-kubernetes-int-or-string` means.
+/// Adds the meaning of `x-kubernetes-int-or-string` in plain JSON Schema.
 fn spell_out_int_or_string(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -61,7 +61,7 @@ fn spell_out_int_or_string(schema: &mut Value) {
 }
 
 fn schema(kind: &str) -> Value {
-    // Made once: there are some hundred cases, and each asks for one.
+    // Built once, because there are some hundred cases and each needs one.
     static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
         let schema = |crd: &CustomResourceDefinition| {
             let schema = crd.spec.versions[0].schema.as_ref().unwrap().open_api_v3_schema.as_ref();
@@ -72,7 +72,7 @@ fn schema(kind: &str) -> Value {
     SCHEMAS.get(kind).unwrap_or_else(|| panic!("no CRD {kind}")).clone()
 }
 
-/// The messages of all CEL rules of a schema.
+/// Returns the messages of all CEL rules of a schema.
 fn rules(schema: &Value, found: &mut Vec<String>) {
     match schema {
         Value::Object(fields) => {

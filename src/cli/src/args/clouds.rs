@@ -1,4 +1,4 @@
-//! The flags of every cloud, made from the clouds' own lists.
+//! The flags of every cloud, built from the lists in the registrations.
 
 use std::marker::PhantomData;
 
@@ -8,11 +8,11 @@ use poolwright_provider_contract::{Flag, FlagValues, Registration};
 
 use crate::clouds::clouds;
 
-/// Which flags of a cloud a command has.
+/// The choice of the cloud flags of a command.
 pub trait Which {
-    /// The flags.
+    /// Returns the flags.
     fn of(cloud: &Registration) -> &'static [Flag];
-    /// The heading above them in the help.
+    /// Returns the heading above the flags in the help.
     fn heading(_: &Registration) -> Option<String> {
         None
     }
@@ -42,7 +42,7 @@ impl Which for Market {
     }
 }
 
-/// The flags of all clouds that were set.
+/// The values of the cloud flags that the user set.
 #[derive(Clone, Debug)]
 pub struct CloudFlags<W> {
     /// Their values.
@@ -85,7 +85,7 @@ impl<W: Which> clap::FromArgMatches for CloudFlags<W> {
     }
 }
 
-/// The option of a flag.
+/// Builds the command-line option of a flag.
 fn option(flag: &'static Flag, heading: Option<String>) -> Arg {
     let mut option = Arg::new(flag.name).long(flag.name).help(flag.help);
     if !flag.more.is_empty() {
@@ -114,12 +114,12 @@ fn option(flag: &'static Flag, heading: Option<String>) -> Arg {
     }
 }
 
-/// The clouds that can be asked what they sell.
+/// Returns the parser for the names of clouds whose market can be read.
 pub(super) fn sellers() -> PossibleValuesParser {
     named(|cloud| cloud.market.is_some())
 }
 
-/// The clouds whose accounts can be looked at.
+/// Returns the parser for the names of clouds whose accounts can be checked.
 pub(super) fn accounts() -> PossibleValuesParser {
     named(|cloud| cloud.preflight.is_some())
 }
@@ -129,7 +129,8 @@ fn named(which: fn(&Registration) -> bool) -> PossibleValuesParser {
     PossibleValuesParser::new(found.map(|cloud| PossibleValue::new(cloud.name).help(cloud.title)))
 }
 
-/// The examples of a command, for its help: its own, each a question and flags, then those of the clouds.
+/// Builds the examples in the help of a command: first its own examples, each a question with flags, then the examples of the
+/// clouds.
 pub(super) fn examples(command: &str, own: &[(&str, &str)]) -> String {
     let of_clouds = clouds().iter().flat_map(|cloud| cloud.examples);
     let of_clouds = of_clouds.filter(|example| example.command == command);

@@ -1,4 +1,4 @@
-//! The command line as it is typed: flags and their help, and nothing that touches the system.
+//! The command line: flags and their help. Nothing here touches the system.
 
 mod check;
 mod clouds;
@@ -148,7 +148,7 @@ pub enum VersionFormat {
     Json,
 }
 
-/// The command as `program` names it: installed as `kubectl-poolwright` it is `kubectl poolwright`.
+/// Builds the command under the name `program`. Installed as `kubectl-poolwright`, it is `kubectl poolwright`.
 pub fn command(program: &str) -> clap::Command {
     let command = Cli::command();
     if program.starts_with("kubectl-") {

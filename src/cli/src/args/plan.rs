@@ -193,7 +193,7 @@ pub enum CapacityChoice {
 }
 
 impl CapacityChoice {
-    /// The capacity types it stands for.
+    /// Returns the capacity types of the choice.
     pub fn types(self) -> &'static [CapacityType] {
         match self {
             Self::OnDemand => &[CapacityType::OnDemand],
@@ -249,10 +249,11 @@ impl fmt::Display for OutputFormat {
     }
 }
 
-/// More than any interruption loses for a GPU. With more no sum of money would be safe, and every plan would be refused.
+/// The maximum of `--at-risk`, more than any interruption loses for a GPU. Larger values could overflow the sums of money, and
+/// every plan would be refused.
 const MOST_AT_RISK: UsdPerHour = UsdPerHour::from_micros(100_000 * UsdPerHour::MICROS_PER_USD);
 
-/// What one interruption loses for each GPU, in dollars, zero or more.
+/// Parses the loss of one interruption for each GPU, in dollars: zero or more.
 pub fn at_risk(text: &str) -> Result<UsdPerHour, String> {
     let amount: UsdPerHour = text.parse().map_err(|error| {
         let cause = match error {
@@ -268,7 +269,7 @@ pub fn at_risk(text: &str) -> Result<UsdPerHour, String> {
     Ok(amount)
 }
 
-/// A duration above zero, as people write it: `5s`, `500ms`, `1m30s`.
+/// Parses a duration above zero: `5s`, `500ms`, `1m30s`.
 pub fn duration(text: &str) -> Result<SignedDuration, String> {
     let remedy = "write a number with a unit, like 500ms, 5s or 1m";
     let parsed: SignedDuration = text.parse().map_err(|_| format!("not a duration; {remedy}"))?;

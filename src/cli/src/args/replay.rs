@@ -1,4 +1,4 @@
-//! Flags of `poolwright simulate` without a subcommand: a workload is played.
+//! Flags of `poolwright simulate` without a subcommand, which plays a workload.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -116,12 +116,12 @@ impl fmt::Display for ReplayFormat {
     }
 }
 
-/// A length of time as people write it, days included.
+/// A length of time in the notation of the flags, which allows days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
 impl fmt::Display for Span {
-    /// `7d`, `1d12h`, `90s`: as it may be written.
+    /// Writes the length as the flags accept it: `7d`, `1d12h`, `90s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs();
         let parts = [
@@ -139,10 +139,10 @@ impl fmt::Display for Span {
     }
 }
 
-/// The longest time that can be played.
+/// The longest time that can be played, in days.
 const LONGEST: u64 = 3660;
 
-/// A length of time of whole seconds, not negative.
+/// Parses a length of time in whole seconds, zero or more.
 fn offset(text: &str) -> Result<Span, String> {
     let remedy = "write whole numbers with units, like 7d, 36h or 1d12h";
     let wrong = || format!("not a duration; {remedy}");
@@ -170,7 +170,7 @@ fn offset(text: &str) -> Result<Span, String> {
     Ok(Span(Duration::from_secs(seconds)))
 }
 
-/// The same, above zero.
+/// Parses a length of time in whole seconds, above zero.
 fn length(text: &str) -> Result<Span, String> {
     let span = offset(text)?;
     if span.0.is_zero() {
@@ -180,10 +180,10 @@ fn length(text: &str) -> Result<Span, String> {
     }
 }
 
-/// A length of time above zero, as annotations of pods say it.
+/// Parses the length of time above zero in an annotation of a pod.
 ///
 /// # Errors
-/// A sentence.
+/// The error is a sentence for the user.
 pub fn runs_for(text: &str) -> Result<Duration, String> {
     length(text).map(|span| span.0)
 }

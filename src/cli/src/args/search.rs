@@ -1,4 +1,4 @@
-//! Flags that say how far to search, of all commands that solve.
+//! Flags for the effort of the search, shared by all commands that solve.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use poolwright_solver::Options;
 
 use super::plan::duration;
 
-/// What the search may take when nothing is said.
+/// The default time limit of the search.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// How far to search.
@@ -48,7 +48,7 @@ pub struct SearchFlags {
 }
 
 impl SearchFlags {
-    /// For the clock.
+    /// Returns the time limit; `None` for no limit.
     pub fn time_limit(&self) -> Option<Duration> {
         match (self.time_limit, self.work_limit) {
             (Some(limit), _) => Some(limit.unsigned_abs()),
@@ -57,7 +57,7 @@ impl SearchFlags {
         }
     }
 
-    /// For the solver.
+    /// Returns the options of the solver.
     pub fn options(&self) -> Options {
         let default = Options::default();
         Options {
@@ -69,7 +69,7 @@ impl SearchFlags {
     }
 }
 
-/// `0.1%` or `0.001`, from 0 to 1.
+/// Parses `0.1%` or `0.001`, from 0 to 1.
 fn ratio(text: &str) -> Result<f64, String> {
     let remedy = "write a percentage like 0.1%, or a fraction like 0.001";
     let (digits, per) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits.trim_end(), 100.0));

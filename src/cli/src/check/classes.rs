@@ -1,4 +1,4 @@
-//! Node classes of manifests.
+//! The node classes in manifests.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::node_classes::{self, NodeClasses};
 use crate::problems::Problems;
 use crate::source;
 
-/// The node classes of this cloud in these files; other objects are passed over.
+/// Reads the node classes of this cloud from the files. Other objects are ignored.
 pub fn read(paths: &[PathBuf], cloud: Option<&'static Registration>) -> Result<NodeClasses, Failure> {
     let Some(cloud) = cloud else { return Ok(NodeClasses::new()) };
     let kind = cloud.node_class.kind.kind;

@@ -22,18 +22,18 @@ use crate::node_classes::{self, NodeClasses};
 /// The group of the checks.
 const CLUSTER: &str = "Cluster";
 
-/// What the checks learned about the cluster.
+/// The results of the checks of the cluster, and facts that later checks need.
 #[derive(Default)]
 pub struct Cluster {
     /// The results.
     pub results: Vec<CheckResult>,
-    /// The minor version of its Kubernetes: `1.36`.
+    /// The minor version of the cluster's Kubernetes: `1.36`.
     pub kubernetes: Option<String>,
     /// Its node classes.
     pub classes: NodeClasses,
 }
 
-/// Runs all checks of the cluster. `from_files` are the node classes of manifests; they replace those of the cluster.
+/// Runs all checks of the cluster. `from_files` are the node classes of manifests; they replace the node classes of the cluster.
 pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clock) -> Cluster {
     let result = |name: &str, verdict| CheckResult::new(CLUSTER, name, verdict);
     let client =
@@ -84,12 +84,12 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
 
 async fn version(client: &Client) -> kube::Result<String> {
     let version = client.apiserver_version().await?;
-    // Managed clusters append to it: `36+`.
+    // Managed clusters append a `+`: `36+`.
     let minor: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
     Ok(format!("{}.{minor}", version.major))
 }
 
-/// The time by the API server: any answer has it, whatever else it says.
+/// Returns the time of the API server. Every response carries it, whatever its status.
 async fn date(client: &Client) -> Option<Timestamp> {
     let request =
         kube::core::Request::new("/api/v1/namespaces").get("default", &GetParams::default()).ok()?;
@@ -105,11 +105,11 @@ async fn plugin(client: &Client, classes: &NodeClasses) -> Verdict {
         (Ok(nodes), Ok(daemonsets)) => (nodes.items, daemonsets.items),
         (Err(error), _) | (_, Err(error)) => return Verdict::undetermined(causes(&error)),
     };
-    // Without the custom resource there are none.
+    // Without the custom resource there are no pools.
     let pools = Api::<NodePool>::all(client.clone()).list(&ListParams::default()).await;
     let mut pools = pools.map(|all| all.items).unwrap_or_default();
     let real: Vec<_> = classes.iter().filter(|(_, class)| class.cloud.enabled_by.is_some()).collect();
-    // Some images bring the plugin along, and nodes without machines need none.
+    // Some images contain the device plugin, and nodes without machines need none.
     pools.retain(|pool| {
         let of_pool = &pool.spec.template.spec.node_class_ref;
         real.iter().any(|(name, class)| *name == of_pool && !class.facts.has_device_plugin)

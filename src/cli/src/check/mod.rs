@@ -1,7 +1,7 @@
 //! `poolwright check`: checks that the cluster and the account have what Poolwright needs, and says how to fix each problem.
 //!
-//! `cluster` queries the API server; `resources`, `rights` and `readiness` evaluate the responses. The checks of the account are in the
-//! provider's crate. No check writes anything.
+//! `cluster` queries the API server; `resources`, `rights` and `readiness` evaluate the responses. The checks of the account are
+//! in the provider's crate. No check writes anything.
 
 mod classes;
 mod cluster;

@@ -1,4 +1,4 @@
-//! The clock, and what makes GPUs of nodes known to Kubernetes.
+//! Checks of the clock, and of the software that advertises the GPUs of nodes to Kubernetes.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -9,13 +9,13 @@ use poolwright_catalog::ResourceName;
 use poolwright_core::rules::{self, NewNodeLabels};
 use poolwright_provider_contract::preflight::Verdict;
 
-/// Seconds. Leases, deadlines and certificates bear this much and little more.
+/// The largest tolerated difference of the clocks, in seconds. Leases, deadlines and certificates tolerate little more.
 const TOO_FAR: i64 = 5;
 
-/// What makes NVIDIA's GPUs known: names and images of its device plugin and of the operator that installs it.
+/// The software that advertises NVIDIA GPUs: names and images of the device plugin and of the operator that installs it.
 const PLUGINS: [&str; 3] = ["nvidia-device-plugin", "k8s-device-plugin", "gpu-operator"];
 
-/// Whether the clock of the API server and the local clock agree. Its `Date` header has whole seconds.
+/// Checks whether the clock of the API server and the local clock agree. The `Date` header has whole seconds.
 pub fn clock(server: Option<Timestamp>, local: Timestamp) -> Verdict {
     let Some(server) = server else {
         return Verdict::undetermined("no response of the API server had a Date header");
@@ -31,13 +31,14 @@ pub fn clock(server: Option<Timestamp>, local: Timestamp) -> Verdict {
     )
 }
 
-/// What tells nodes with GPUs from others by labels of its own, once they have joined.
+/// The software that labels nodes with GPUs after they have joined.
 const DISCOVERIES: [&str; 3] = ["gpu-operator", "node-feature-discovery", "gpu-feature-discovery"];
 
-/// Whether anything makes GPUs known. `in_images`: the images of every node class bring it along.
+/// Checks whether something advertises the GPUs of nodes. `in_images` says whether the images of every node class contain the
+/// device plugin.
 ///
-/// A DaemonSet does on nodes of a pool that it chooses by their labels and whose taints it tolerates; where labels come from whatever
-/// looks for GPUs on nodes, they are not looked at.
+/// A DaemonSet advertises the GPUs of a pool's nodes if it selects them by their labels and tolerates their taints. If GPU
+/// discovery runs in the cluster, it may set these labels, so the pools are not checked.
 pub fn device_plugin(
     nodes: &[Node],
     daemonsets: &[DaemonSet],
@@ -98,19 +99,19 @@ fn advertises_gpus(node: &Node) -> bool {
     gpus.is_some_and(|gpus| gpus.0 != "0")
 }
 
-/// Which nodes of a pool device plugins choose.
+/// The nodes of a pool that the device plugins select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chosen {
-    /// Some with GPUs, or it has none of these.
+    /// Some nodes with GPUs, or the pool has no types with GPUs.
     Some,
-    /// None, and all have GPUs.
+    /// None, and all types of the pool have GPUs.
     Never,
-    /// None with GPUs; it may have others.
+    /// None with GPUs. The pool may buy types without GPUs.
     NeverWithGpus,
 }
 
-/// Which nodes of a pool the controllers of these DaemonSets put a pod on. Zones are not looked at, for only those of one region are known
-/// here; what cannot be read is left to Kubernetes.
+/// Returns the nodes of a pool on which these DaemonSets run. Zones are ignored, because only the zones of one region are known
+/// here. DaemonSets that cannot be read count as selecting nodes.
 fn chosen(plugins: &[&DaemonSet], pool: &NodePool) -> Chosen {
     let plugins: Result<Vec<_>, _> = plugins.iter().map(|one| poolwright_intake::daemonset(one)).collect();
     let Ok(plugins) = plugins else { return Chosen::Some };
@@ -179,7 +180,7 @@ mod tests {
             .expect("a pool")
     }
 
-    /// As NVIDIA's chart makes it.
+    /// Returns the DaemonSet as NVIDIA's chart makes it.
     fn of_the_chart() -> DaemonSet {
         let mut made = serde_json::to_value(daemonset("nvidia-device-plugin", "x")).expect("JSON");
         let term = |key: &str, value: &str| json!({"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]});

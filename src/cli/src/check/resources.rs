@@ -1,4 +1,4 @@
-//! The custom resources: whether they are there, and of this version.
+//! Checks whether the custom resources are installed, in the version of this program.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const FIX: &str = "poolwright crds | kubectl apply --server-side -f -";
 
-/// What the definition that is installed, or none, says beside ours.
+/// Compares the installed definition, if there is one, with ours.
 pub fn verdict(
     ours: &CustomResourceDefinition,
     installed: Result<Option<&CustomResourceDefinition>, &String>,
@@ -46,15 +46,15 @@ pub fn verdict(
     }
 }
 
-/// All that a definition says that users meet: versions, fields with their types, rules. Compared as text, for an API server
-/// writes what it is given in its own way.
+/// Returns everything in a definition that users notice: versions, fields with their types, and rules. The parts are compared as
+/// text, because an API server stores a definition in its own form.
 fn says(crd: &CustomResourceDefinition) -> BTreeSet<String> {
     let mut said = BTreeSet::new();
     for version in &crd.spec.versions {
         said.insert(format!("version {}", version.name));
         let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
         if let Some(schema) = schema.and_then(|schema| serde_json::to_value(schema).ok()) {
-            // An API server describes what every object has by itself.
+            // The API server itself describes the fields that every object has.
             for part in ["spec", "status"] {
                 fields(&schema["properties"][part], part, &mut said);
             }

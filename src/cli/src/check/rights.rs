@@ -1,5 +1,5 @@
-//! What the controller must be allowed in the cluster: the rules of `deploy/rbac.yaml`, one by one, and where nodes join with kubeadm
-//! those of `deploy/rbac-kubeadm.yaml`.
+//! The rights that the controller needs in the cluster: the rules of `deploy/rbac.yaml` one by one, and those of
+//! `deploy/rbac-kubeadm.yaml` if nodes join with kubeadm.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,31 +22,32 @@ const RBAC: &str = include_str!("../../../../deploy/rbac.yaml");
 
 const KUBEADM: &str = include_str!("../../../../deploy/rbac-kubeadm.yaml");
 
-/// Questions that are under way at a time.
+/// The number of concurrent reviews.
 const TOGETHER: usize = 8;
 
 /// One right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
     group: String,
-    /// With its subresource: `pods/eviction`.
+    /// The resource with its subresource: `pods/eviction`.
     resource: String,
     verb: String,
-    /// One object alone.
+    /// The only object that the right is for; `None` for all objects.
     name: Option<String>,
-    /// One namespace alone.
+    /// The only namespace that the right is for; `None` for all namespaces.
     namespace: Option<String>,
 }
 
-/// Whether it is given, or why nobody knows.
+/// Whether the right is granted, or why that is unknown.
 pub type Answer = Result<bool, String>;
 
-/// All rights of the file. What it gives in one namespace is asked in that of the service account, where there is one.
+/// Returns all rights of `deploy/rbac.yaml`. Rights in one namespace are those in the namespace of the service account, if there
+/// is one.
 pub fn rules(namespace: Option<&str>) -> BTreeSet<Right> {
     read(RBAC, namespace)
 }
 
-/// The rights that are needed beside them where nodes join with kubeadm.
+/// Returns the additional rights for nodes that join with kubeadm.
 pub fn of_kubeadm() -> BTreeSet<Right> {
     read(KUBEADM, None)
 }
@@ -91,7 +92,7 @@ fn add(rules: Option<Vec<PolicyRule>>, namespace: Option<&str>, all: &mut BTreeS
     }
 }
 
-/// Asks for each right, in their order.
+/// Asks the API server for each right, in order.
 pub async fn ask(client: &Client, rights: &BTreeSet<Right>, account: Option<&ServiceAccount>) -> Vec<Answer> {
     stream::iter(rights).map(|right| review(client, right, account)).buffered(TOGETHER).collect().await
 }
@@ -134,7 +135,7 @@ async fn review(client: &Client, right: &Right, account: Option<&ServiceAccount>
     status.map(|status| status.is_some_and(|status| status.allowed)).map_err(|error| causes(&error))
 }
 
-/// What the answers say: one line where all is well, else one for each resource where something is not.
+/// Evaluates the answers: one result if all rights are granted, otherwise one for each resource with a missing right.
 pub fn verdicts(
     rights: &BTreeSet<Right>,
     answers: &[Answer],
@@ -173,7 +174,7 @@ pub fn verdicts(
     missing.into_iter().map(wrong).collect()
 }
 
-/// What the answers say about nodes that join with kubeadm, for the sake of this class.
+/// Evaluates the answers for nodes that join with kubeadm. `class` is a node class that needs the rights.
 pub fn verdict_of_kubeadm(answers: &[Answer], class: &str, account: Option<&ServiceAccount>) -> Verdict {
     let (who, subject) = match account {
         Some(ServiceAccount { namespace, name }) => {

@@ -8,14 +8,15 @@ use crate::exit::{ExitStatus, Failure};
 use crate::problems::Problems;
 use crate::source;
 
-/// Prints the manifests, and on standard error what became of each field. What has a problem is left out and named.
+/// Prints the manifests to standard output, and the outcome of each field to standard error. Documents with a problem are left
+/// out and named.
 pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let converted = convert(&source::manifests(&flags.filename)?);
     let mut text = yaml(&converted.manifests).map_err(anyhow::Error::msg)?;
     text.push_str(&yaml(&converted.node_classes).map_err(anyhow::Error::msg)?);
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::writing)?;
     let table = notes_table(&converted.notes, flags.all);
-    // Whoever does not read what is said there has the manifests.
+    // If standard error cannot be written, the manifests are still printed.
     let _ = io::stderr().lock().write_all(table.as_bytes());
     let mut problems = Problems::new();
     for problem in &converted.problems {

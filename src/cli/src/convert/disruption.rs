@@ -1,4 +1,4 @@
-//! When nodes go, and how many at a time.
+//! Converts the settings of disruption: when nodes are removed, and how many at a time.
 //!
 //! Karpenter's defaults: consolidationPolicy WhenEmptyOrUnderutilized, consolidateAfter 0s, one budget of 10% of the nodes
 //! (<https://karpenter.sh/docs/concepts/disruption/>).
@@ -12,13 +12,13 @@ use serde_json::Value;
 
 const PATH: &str = "spec.disruption";
 
-/// What Karpenter's `spec.disruption` comes to.
+/// The conversion of Karpenter's `spec.disruption`.
 pub(super) struct Read {
     pub disruption: Disruption,
     pub scale_to_zero: ScaleToZero,
 }
 
-/// Reads `spec.disruption`; what is absent is written as Karpenter takes it.
+/// Converts `spec.disruption`. Absent fields get Karpenter's defaults.
 pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
     let value = of.take("disruption");
     let mut fields = value.and_then(|value| Fields::of(PATH, value, report));
@@ -91,7 +91,7 @@ fn consolidate_after(of: Option<&mut Fields<'_>>, report: &mut Report) -> Expiry
     expiry(path, text, report)
 }
 
-/// A duration or `Never`.
+/// Reads a duration or `Never`.
 pub(super) fn expiry(path: String, text: String, report: &mut Report) -> ExpiryText {
     let written = ExpiryText(text);
     if let Err(error) = written.parse() {
@@ -125,7 +125,7 @@ fn budgets(of: Option<&mut Fields<'_>>, report: &mut Report) -> Vec<DisruptionBu
     entries.filter_map(|(at, entry)| budget(&format!("{path}[{at}]"), entry, report)).collect()
 }
 
-/// The reasons for which Karpenter asks its budgets; it lets nodes expire whatever they say.
+/// Returns the reasons to which Karpenter applies its budgets. It lets nodes expire regardless of them.
 fn karpenters_reasons() -> Vec<DisruptionReason> {
     vec![DisruptionReason::Empty, DisruptionReason::Underutilized, DisruptionReason::Drifted]
 }

@@ -1,4 +1,4 @@
-//! Which label of ours a label of Karpenter is.
+//! Maps Karpenter's labels to Poolwright's.
 //!
 //! Karpenter's labels: <https://karpenter.sh/docs/concepts/scheduling/#well-known-labels>. Ours: `poolwright_terms::labels`.
 
@@ -11,14 +11,14 @@ use poolwright_terms::labels;
 
 use crate::clouds::clouds;
 
-/// What stands for `key`.
+/// Returns the counterpart of the label `key`.
 pub(super) fn label(key: &str) -> LabelMapping {
     if let Some(same) = labels::DECIDED_BY_OFFERING.into_iter().find(|known| *known == key) {
         return LabelMapping::Renamed(same);
     }
     match key {
         "karpenter.sh/capacity-type" => LabelMapping::Renamed(labels::CAPACITY_TYPE),
-        // Karpenter takes these old keys for the stable ones.
+        // Karpenter treats these old keys as the stable ones.
         "beta.kubernetes.io/arch" => LabelMapping::Renamed(labels::ARCH),
         "beta.kubernetes.io/os" => LabelMapping::Renamed(labels::OS),
         "beta.kubernetes.io/instance-type" => LabelMapping::Renamed(labels::INSTANCE_TYPE),
@@ -43,21 +43,21 @@ pub(super) fn label(key: &str) -> LabelMapping {
     }
 }
 
-/// The counterpart of a label that Karpenter's provider for one of the clouds has.
+/// Returns the counterpart of a label of Karpenter's provider for one of the clouds.
 fn of_a_cloud(key: &str) -> Option<LabelMapping> {
     clouds().iter().filter_map(|cloud| cloud.karpenter).find_map(|karpenter| karpenter.label(key))
 }
 
-/// The part of the built-in catalogue that Karpenter can buy, too.
+/// The part of the built-in catalogue that Karpenter can buy too.
 pub(super) struct KarpenterCatalogue {
-    /// The clouds that sell it, for a sentence.
+    /// The clouds that sell it, as part of a sentence.
     pub clouds: String,
     pub types: BTreeSet<String>,
     pub families: BTreeSet<String>,
     pub gpu_models: BTreeSet<String>,
 }
 
-/// The built-in catalogue's instance types of the clouds that Karpenter's objects are converted for; read once.
+/// The built-in catalogue's instance types of the clouds that `convert` supports; computed once.
 pub(super) static KARPENTER_CATALOGUE: LazyLock<KarpenterCatalogue> = LazyLock::new(|| {
     let catalogue = builtin();
     let converted: Vec<_> = clouds().iter().filter(|cloud| cloud.karpenter.is_some()).collect();
@@ -71,7 +71,8 @@ pub(super) static KARPENTER_CATALOGUE: LazyLock<KarpenterCatalogue> = LazyLock::
     }
 });
 
-/// Category and generation of a family, as Karpenter reads them from its name: `g` and `6` of `g6e`, `p` and `6` of `p6-b200`.
+/// Returns the category and the generation of a family, as Karpenter reads them from its name: `g` and `6` of `g6e`, `p` and `6`
+/// of `p6-b200`.
 pub(super) fn parts(family: &str) -> (&str, &str) {
     let digits = family.find(|one: char| one.is_ascii_digit()).unwrap_or(family.len());
     let (category, rest) = family.split_at(digits);

@@ -1,8 +1,8 @@
 //! Converts Karpenter's NodePools and node classes to Poolwright's, and reports on every field.
 //!
-//! This module reads Karpenter's NodePool (`karpenter.sh/v1`) and NodeOverlay from text, and writes the result as text. Each cloud
-//! converts the node class and labels of Karpenter's provider for it. Clusters and clocks are not used, and only `command` reads
-//! files.
+//! This module reads Karpenter's NodePool (`karpenter.sh/v1`) and NodeOverlay from text, and writes the result as text. Each
+//! cloud converts the node class and the labels of Karpenter's provider for it. The module uses no clusters and no clocks, and
+//! only `command` reads files.
 //!
 //! Karpenter's fields and their defaults: <https://karpenter.sh/docs/concepts/nodepools/>,
 //! <https://karpenter.sh/docs/concepts/disruption/>.
@@ -36,16 +36,16 @@ pub(crate) use read::documents;
 use crate::clouds::clouds;
 use crate::source::Source;
 
-/// What Karpenter's objects come to.
+/// The result of converting Karpenter's objects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversion {
-    /// Poolwright's NodePools, in the order of the source. Each is one that `poolwright plan` and the API server accept.
+    /// Poolwright's NodePools, in the order of the source. `poolwright plan` and the API server accept each of them.
     pub manifests: Vec<NodePool>,
-    /// Poolwright's node classes, in the order of the source. Each is one whose rules hold.
+    /// Poolwright's node classes, in the order of the source. Each of them meets the rules of its CRD.
     pub node_classes: Vec<Value>,
-    /// What became of every field.
+    /// The outcome of every field.
     pub notes: Vec<Note>,
-    /// Documents that are not converted, and why. Nothing of them is in `manifests`, `node_classes` or `notes`.
+    /// Documents that are not converted, with the reasons. `manifests`, `node_classes` and `notes` contain nothing of them.
     pub problems: Vec<Problem>,
 }
 
@@ -110,7 +110,7 @@ fn convert_object(
     }
 }
 
-/// What an object became.
+/// The result of converting one object.
 enum ConvertedObject {
     Pool(Box<NodePool>),
     Class(Value),
@@ -142,7 +142,7 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
                 Some(cloud) if cloud.kind() == kind => {
                     return cloud.node_class(value, report).map(ConvertedObject::Class);
                 }
-                // Other providers number the versions of their node classes on their own.
+                // Other providers have their own versions of their node classes.
                 _ => others::node_class(kind, value, report),
             }
         }
@@ -150,7 +150,7 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
     None
 }
 
-/// What no API server and no plan would accept is a problem of the document it came from.
+/// Reports what an API server or a plan would reject as problems of the source document.
 fn check(file: &str, pool: &NodePool, report: &mut Report) {
     let errors = match yaml(std::slice::from_ref(pool)) {
         Ok(text) => poolwright_intake::manifest::parse(file, &text).err().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! What holds of every conversion of an EC2NodeClass.
+//! Properties of every conversion of an EC2NodeClass.
 
 use poolwright_provider_aws::node_class::{AmiFamily, EC2NodeClass, Efa, HttpTokens};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn of(value: &Value) -> Conversion {
     convert(&[Source { name: "file.yaml".to_owned(), text: value.to_string() }])
 }
 
-/// A class with nothing but what it needs, and what `change` does to its spec.
+/// Returns a minimal class after `change` has changed its spec.
 fn class(change: impl FnOnce(&mut Value)) -> Value {
     let mut class = json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"}, "spec": {
         "role": "node", "amiSelectorTerms": [{"alias": "al2023@latest"}],

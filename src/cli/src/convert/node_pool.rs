@@ -1,4 +1,4 @@
-//! Karpenter's NodePool.
+//! Converts Karpenter's NodePools.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{disruption, template};
 
-/// Converts a NodePool of `karpenter.sh/v1`. What is wrong with it is in the report, and then the result means nothing.
+/// Converts a NodePool of `karpenter.sh/v1`. Its problems are in the report; if there are any, ignore the result.
 pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
     let mut root = Fields::of("", value, report)?;
     if root.take("apiVersion").is_some() {

@@ -1,14 +1,14 @@
-//! What is not a NodePool: node classes, overlays, and what is not Karpenter's at all.
+//! Objects other than NodePools: node classes, overlays, and objects that are not Karpenter's.
 
 use poolwright_provider_contract::karpenter::{Fields, Outcome, Report, is_karpenters, join};
 use serde_json::Value;
 
-/// Whether an API group is Karpenter's or one of its providers'.
+/// Returns whether an API group is Karpenter's or belongs to one of its providers.
 pub(super) fn is_karpenter(group: &str) -> bool {
     is_karpenters(&format!("{group}/"))
 }
 
-/// An object of another API.
+/// Reports an object of another API.
 pub(super) fn foreign(api_version: &str, kind: &str, report: &mut Report) {
     let sentence = if kind == "CapacityBuffer" {
         "Poolwright has no capacity buffers. Reserve room with a Deployment of low-priority pods instead."
@@ -21,7 +21,7 @@ pub(super) fn foreign(api_version: &str, kind: &str, report: &mut Report) {
     report.note("", Outcome::NotPossible, sentence);
 }
 
-/// An object of a version that Karpenter itself does not serve any more.
+/// Reports an object of a version that Karpenter itself no longer serves.
 pub(super) fn old_version(api_version: &str, report: &mut Report) {
     report.problem(
         "apiVersion",
@@ -31,7 +31,7 @@ pub(super) fn old_version(api_version: &str, report: &mut Report) {
     );
 }
 
-/// A NodeClaim: Karpenter's record of one node.
+/// Reports a NodeClaim, which is Karpenter's record of one node.
 pub(super) fn claim(report: &mut Report) {
     report.not_possible(
         "",
@@ -40,7 +40,7 @@ pub(super) fn claim(report: &mut Report) {
     );
 }
 
-/// A node class of a cloud.
+/// Reports a node class of a cloud that Poolwright does not convert.
 pub(super) fn node_class(kind: &str, value: &Value, report: &mut Report) {
     let whole = format!(
         "Poolwright has no node class for this cloud yet: no {kind} is written. Keep this file until it has one."
@@ -57,7 +57,7 @@ pub(super) fn node_class(kind: &str, value: &Value, report: &mut Report) {
     });
 }
 
-/// A NodeOverlay: other prices and resources for instance types.
+/// Reports a NodeOverlay, which sets other prices and resources of instance types.
 pub(super) fn overlay(value: &Value, report: &mut Report) {
     let whole =
         "Poolwright has no NodeOverlay: write prices and resources of instance types into a catalogue file.";
@@ -83,7 +83,7 @@ pub(super) fn overlay(value: &Value, report: &mut Report) {
     });
 }
 
-/// One note for the object, one for each field at the top of its spec, and one for whatever stands beside the spec.
+/// Notes the object, each field of its spec, and each field beside the spec.
 fn each_field(value: &Value, whole: &str, report: &mut Report, sentence: impl Fn(&str) -> String) {
     if value
         .get("metadata")

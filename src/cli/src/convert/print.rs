@@ -1,4 +1,4 @@
-//! The result as text: manifests in YAML, notes as a table.
+//! Prints the result: manifests as YAML, notes as tables.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use poolwright_provider_contract::karpenter::{Note, Outcome};
 use serde::Serialize;
 
 const WIDTH: u16 = 80;
-/// Between columns; the last one is trimmed away.
+/// The gap between columns. The gap after the last one is trimmed.
 const GAP: u16 = 2;
 
-/// The manifests as YAML, one document each.
+/// Formats the manifests as YAML, one document each.
 ///
 /// # Errors
 ///
-/// A sentence, when an object cannot be written; it would be a defect.
+/// An object cannot be written, which is a bug. The error is a sentence.
 pub fn yaml<T: Serialize>(manifests: &[T]) -> Result<String, String> {
     let mut text = String::new();
     for manifest in manifests {
@@ -27,8 +27,8 @@ pub fn yaml<T: Serialize>(manifests: &[T]) -> Result<String, String> {
     Ok(text)
 }
 
-/// The notes as a table for each object, at most 80 columns wide: what is not possible first, then what is changed, and what is kept
-/// only with `with_kept`; else it is counted.
+/// Formats the notes as a table for each object, at most 80 columns wide. Fields without a counterpart come first, then changed
+/// fields. Kept fields follow only with `with_kept`; otherwise they are only counted.
 pub fn notes_table(notes: &[Note], with_kept: bool) -> String {
     let mut objects: Vec<&str> = Vec::new();
     let mut by_object: BTreeMap<&str, Vec<&Note>> = BTreeMap::new();

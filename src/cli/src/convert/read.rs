@@ -1,4 +1,4 @@
-//! A file becomes its documents, each read alone, so that one that is malformed does not take the others with it.
+//! Splits a file into its documents and reads each alone, so that a malformed document does not affect the others.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ pub(crate) struct Document {
     pub objects: Result<Vec<Value>, String>,
 }
 
-/// The documents of a file. Those of comments and directives only are skipped.
+/// Reads the documents of a file. Documents that contain only comments and directives are skipped.
 ///
-/// A line that begins with `---` separates documents wherever it stands
-/// (<https://yaml.org/spec/1.2.2/#91-documents>), so that they can be told apart without reading them.
+/// A line that begins with `---` separates documents in every context (<https://yaml.org/spec/1.2.2/#91-documents>), so the
+/// documents can be split without parsing them.
 pub(crate) fn documents(text: &str) -> Vec<Document> {
     let mut pieces: Vec<(usize, String)> = vec![(0, String::new())];
     for (at, line) in text.lines().enumerate() {
@@ -44,7 +44,7 @@ fn push_line(pieces: &mut [(usize, String)], line: &str) {
 }
 
 fn read(line: usize, piece: &str) -> Result<Vec<Value>, String> {
-    // The empty lines make the reader count lines as the file has them.
+    // The empty lines keep the line numbers of the file in error messages.
     let text = "\n".repeat(line) + piece;
     let options = serde_saphyr::options! { with_snippet: false };
     let values: Vec<Value> = serde_saphyr::from_multiple_with_options(&text, options)
@@ -56,7 +56,7 @@ fn read(line: usize, piece: &str) -> Result<Vec<Value>, String> {
     Ok(objects)
 }
 
-/// Takes lists (`List`, `NodePoolList`) apart, as `kubectl get -o yaml` writes them.
+/// Splits lists (`List`, `NodePoolList`), as `kubectl get -o yaml` writes them, into their objects.
 fn flatten(mut value: Value, of: Option<(&str, &str)>, into: &mut Vec<Value>) {
     if let (Some((api_version, kind)), Some(fields)) = (of, value.as_object_mut()) {
         fields.entry("apiVersion").or_insert_with(|| api_version.into());

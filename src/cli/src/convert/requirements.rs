@@ -1,7 +1,7 @@
-//! Requirements: which offerings may be bought.
+//! Converts requirements, which say which offerings may be bought.
 //!
-//! A requirement that has no counterpart is left out, and the pool may then buy more than before; every such note says so. What nothing
-//! could satisfy is a problem instead, for leaving it out would allow everything.
+//! A requirement without a counterpart is left out, so the pool may buy more than before; its note says so. A requirement that
+//! nothing meets is a problem instead, because leaving it out would allow everything.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,31 @@ use poolwright_terms::labels as ours;
 
 use super::labels::{KARPENTER_CATALOGUE, label, parts};
 
-/// As many values as a requirement may have.
+/// The largest number of values of a requirement.
 const MOST_VALUES: usize = 100;
 
 /// A requirement of Karpenter.
 pub(super) struct KarpenterRequirement {
-    /// Where it stands.
+    /// The path of the requirement.
     pub path: String,
     pub key: String,
     pub operator: Operator,
     pub values: Vec<String>,
-    /// Whether it is a label of the template, which to Karpenter is a requirement with one value.
+    /// Whether it is a label of the template. Karpenter treats such a label as a requirement with one value.
     pub is_label: bool,
 }
 
-/// The requirements of a pool, collected.
+/// Collects the requirements of a pool.
 #[derive(Default)]
 pub(super) struct Requirements {
-    /// Each with the place it came from.
+    /// The requirements, each with its path in the source.
     all: Vec<(String, Requirement)>,
-    /// Requirements on the user's own labels with one value: labels that nodes get.
+    /// Requirements with one value on the user's own labels. They become labels of the nodes.
     own: BTreeMap<String, String>,
 }
 
 impl Requirements {
-    /// Reads `requirements` of the template's spec.
+    /// Reads `requirements` in the spec of the template.
     pub fn read(&mut self, of: &mut Fields<'_>, report: &mut Report) {
         for (path, value) in of.list("requirements", report) {
             let Some(mut fields) = Fields::of(&path, value, report) else { continue };
@@ -61,7 +61,7 @@ impl Requirements {
         }
     }
 
-    /// Adds one requirement, with the note on what became of it.
+    /// Adds one requirement, with a note on its outcome.
     pub fn add(&mut self, wanted: KarpenterRequirement, report: &mut Report) {
         let families = |part: fn(&'static str) -> &'static str| -> Vec<(&'static str, &'static str)> {
             KARPENTER_CATALOGUE.families.iter().map(|family| (family.as_str(), part(family))).collect()
@@ -133,8 +133,8 @@ impl Requirements {
         self.push(wanted, to);
     }
 
-    /// Karpenter counts the vCPUs of the machine. Ours counts whole cores that pods can have: one less, for less than one core is kept
-    /// for the system on machines of up to 372 vCPUs.
+    /// Converts a number of vCPUs. Karpenter counts the vCPUs of the machine. Poolwright's label counts whole allocatable cores,
+    /// which is one less, because the system reserves less than one core on machines with up to 372 vCPUs.
     fn cpu(&mut self, mut wanted: KarpenterRequirement, report: &mut Report) {
         let mut numbers = Vec::new();
         for value in &wanted.values {
@@ -145,7 +145,7 @@ impl Requirements {
                 return report.problem(wanted.path, cause, "write whole numbers in quotes");
             }
         }
-        // Less than one vCPU does not exist: what asks for more holds always, what asks for that or less never does.
+        // No machine has less than one vCPU, so a bound of zero is always or never met.
         if numbers.contains(&0) {
             match wanted.operator {
                 Operator::Gt => wanted.operator = Operator::Gte,
@@ -171,7 +171,8 @@ impl Requirements {
         }
     }
 
-    /// What our labels say only by naming families or types. `all` is each name with what the requirement is about.
+    /// Converts a requirement that Poolwright can express only with the names of families or types. `all` has each name with the
+    /// value that the requirement is about.
     fn named(
         &mut self,
         mut wanted: KarpenterRequirement,
@@ -228,7 +229,7 @@ impl Requirements {
         self.push(wanted, to);
     }
 
-    /// All GPUs of the catalogue are NVIDIA's.
+    /// Converts a requirement on the GPU manufacturer. All GPUs of the catalogue are NVIDIA's.
     fn manufacturer(&mut self, mut wanted: KarpenterRequirement, report: &mut Report) {
         let names_nvidia = wanted.values.iter().any(|value| value == "nvidia");
         wanted.operator = match (wanted.operator, names_nvidia) {
@@ -275,7 +276,7 @@ impl Requirements {
         self.all.push((wanted.path, requirement));
     }
 
-    /// All of them, each key and operator once, and the labels that nodes get.
+    /// Returns all requirements, with each key and operator once, and the labels that nodes get.
     pub fn finish(self, report: &mut Report) -> (Vec<Requirement>, BTreeMap<String, String>) {
         let mut merged: Vec<Requirement> = Vec::new();
         for (path, next) in self.all {
@@ -306,7 +307,7 @@ impl Requirements {
     }
 }
 
-/// The stricter of two bounds.
+/// Keeps the stricter of two bounds.
 fn keep(same: &mut Requirement, next: Requirement, is_stricter: fn(u64, u64) -> bool) {
     let number = |of: &Requirement| of.values.first().and_then(|text| text.parse::<u64>().ok());
     if let (Some(old), Some(new)) = (number(same), number(&next))
@@ -328,7 +329,7 @@ fn nothing_meets(path: String, report: &mut Report) {
     );
 }
 
-/// Whether `value` is among the values, or beyond the one.
+/// Returns whether `value` meets the operator with these values.
 fn is_met(operator: Operator, values: &[String], value: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     let bound = values.first().and_then(|text| number(text));

@@ -1,4 +1,4 @@
-//! The template of a NodePool: what its nodes look like.
+//! Converts the template of a NodePool, which describes its nodes.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use super::labels::label;
 use super::requirements::{KarpenterRequirement, Requirements};
 use crate::clouds::clouds;
 
-/// What a template comes to.
+/// The conversion of a template.
 pub(super) struct Read {
     pub template: NodeTemplate,
-    /// What stands on the NodePool here and in the template there.
+    /// The annotations that belong on Poolwright's NodePool, and are in the template in Karpenter.
     pub pool_annotations: BTreeMap<String, String>,
 }
 
-/// Reads `spec.template`.
+/// Converts `spec.template`.
 pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
     let mut requirements = Requirements::default();
     let mut metadata = NodeTemplateMetadata::default();
@@ -84,7 +84,7 @@ fn labels(
             report.kept(path, "A label of the nodes; it stays.");
             metadata.labels.insert(key, value);
         } else {
-            // To Karpenter such a label is a requirement with one value.
+            // Karpenter treats such a label as a requirement with one value.
             requirements.add(
                 KarpenterRequirement {
                     path,
@@ -188,7 +188,7 @@ fn node_class_ref(of: &mut Fields<'_>, into: &mut NodeClassRef, report: &mut Rep
     fields.finish(report);
 }
 
-/// When the controller buys for a pool whose node class is of this group of Karpenter's.
+/// Says when the controller buys for a pool whose node class is of this API group of Karpenter's.
 fn who_buys(group: &str) -> String {
     let ours = clouds().iter().find(|cloud| cloud.karpenter.is_some_and(|one| one.group() == group));
     let trial = clouds().iter().find(|cloud| cloud.enabled_by.is_none());

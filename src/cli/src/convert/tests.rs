@@ -1,4 +1,4 @@
-//! What holds of every conversion.
+//! Properties of every conversion.
 
 use poolwright_api::{ConsolidationPolicy, DisruptionReason, NodePool, Operator, Requirement};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn of(value: &Value) -> Conversion {
     read(&value.to_string())
 }
 
-/// A pool with nothing but what it needs, and what `change` does to it.
+/// Returns a minimal pool after `change` has changed it.
 fn pool(change: impl FnOnce(&mut Value)) -> Value {
     let mut pool = json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"}, "spec": {"template": {"spec": {
         "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"}, "expireAfter": "336h"}}}});
@@ -59,7 +59,7 @@ fn problem(converted: &Conversion) -> String {
     problem.to_string()
 }
 
-/// The paths of all leaf fields: what has no fields below it.
+/// Collects the paths of all leaf fields, which have no fields below them.
 fn leaves(value: &Value, path: &str, into: &mut Vec<String>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -79,7 +79,7 @@ fn covers(note: &str, leaf: &str) -> bool {
         .is_some_and(|rest| note.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// All objects of the fixtures.
+/// Returns all objects of the fixtures.
 fn objects() -> Vec<Value> {
     FIXTURES
         .into_iter()
@@ -101,7 +101,7 @@ fn every_leaf_field_of_the_fixtures_has_exactly_one_note_that_is_about_it() {
             let longest = about.iter().map(|note| note.field.len()).max();
             let nearest = about.iter().filter(|note| Some(note.field.len()) == longest).count();
             assert_eq!(nearest, 1, "{leaf}: {about:#?}");
-            // A note on an object as a whole speaks for what says which object it is, and for no field of a spec.
+            // A note on a whole object covers the fields that identify it, and no field of a spec.
             let is_karpenters = object["apiVersion"].as_str().unwrap().starts_with("karpenter");
             let wholly = longest == Some(0) && is_karpenters;
             assert!(!wholly || !leaf.starts_with("spec"), "{leaf}");
@@ -109,7 +109,7 @@ fn every_leaf_field_of_the_fixtures_has_exactly_one_note_that_is_about_it() {
     }
 }
 
-/// The pointers of all objects inside of a value.
+/// Collects the pointers of all objects inside a value.
 fn inner_objects(value: &Value, pointer: &str, into: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -135,7 +135,7 @@ fn an_unknown_field_anywhere_in_a_pool_is_not_possible_and_is_named() {
     for object in objects().into_iter().filter(|object| object["kind"] == "NodePool") {
         let mut pointers = Vec::new();
         inner_objects(&object, "", &mut pointers);
-        // The keys of these are the user's own.
+        // The keys of these objects are the user's own.
         pointers.retain(|pointer| {
             !["/labels", "/annotations", "/limits"].iter().any(|end| pointer.ends_with(end))
         });

@@ -1,4 +1,4 @@
-//! Types with GPUs.
+//! The list of instance types with GPUs.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::only::{ANY, some};
 use super::read::Believed;
 
-/// Types with GPUs.
+/// The instance types with GPUs.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Gpus {
@@ -17,64 +17,64 @@ pub struct Gpus {
     pub api_version: &'static str,
     /// `Gpus`.
     pub kind: &'static str,
-    /// Who says so.
+    /// The source of the types.
     pub source: String,
-    /// The oldest day of a price of it; null where none is dated.
+    /// The oldest date of a price in the source; null if no price has a date.
     pub as_of: Option<String>,
     /// The types, by GPU model, number of GPUs and size.
     pub types: Vec<Row>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// A type.
+/// An instance type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
     /// Its name.
     pub instance_type: String,
-    /// Who sells it.
+    /// The provider that sells it.
     pub provider: String,
-    /// `amd64` or `arm64`; null where no Linux runs on it.
+    /// `amd64` or `arm64`; null if the type does not run Linux.
     pub arch: Option<&'static str>,
-    /// Model of its GPUs.
+    /// The model of its GPUs.
     pub gpu_model: String,
-    /// Whole GPUs; zero where it has a part of one.
+    /// The number of whole GPUs; zero if it has a fraction of a GPU.
     pub gpus: u32,
-    /// GPUs as its operating system sees them, a part of one as one; null where the source does not say.
+    /// The number of GPUs that its operating system sees, with a fraction of a GPU as one; null if the source does not say.
     pub logical_gpus: Option<u32>,
-    /// How much of a GPU each of them is, in thousandths, where it is not a whole one.
+    /// The size of each GPU in thousandths of a physical GPU; null for whole GPUs.
     pub gpu_share_thousandths: Option<u32>,
-    /// Memory of each in MiB; null where the source does not say.
+    /// The memory of each GPU in MiB; null if the source does not say.
     pub gpu_memory_mib: Option<u64>,
-    /// The instances that each GPU can be cut into, the smallest first; empty where it cannot be cut.
+    /// The MIG instances that each GPU supports, the smallest first; empty without MIG.
     pub mig_profiles: Vec<&'static str>,
-    /// Network interfaces of EFA that it can have; null where the source does not say.
+    /// The number of EFA network interfaces; null if the source does not say.
     pub efa_interfaces: Option<u32>,
-    /// Local NVMe disks in GB, all together; null where the source does not say.
+    /// The total size of the local NVMe disks in GB; null if the source does not say.
     pub local_nvme_gb: Option<u64>,
-    /// Virtual processors that it is sold with; null where the source does not say.
+    /// The number of vCPUs; null if the source does not say.
     pub vcpus: Option<u32>,
-    /// Memory that it is sold with, in MiB; null where the source does not say.
+    /// The memory in MiB; null if the source does not say.
     pub memory_mib: Option<u64>,
-    /// CPU that its node has for pods, in thousandths; null where Poolwright does not buy it.
+    /// The allocatable CPU of its node, in thousandths; null if Poolwright does not buy the type.
     pub allocatable_cpu_milli: Option<u64>,
-    /// Memory that its node has for pods, in MiB; null where Poolwright does not buy it.
+    /// The allocatable memory of its node in MiB; null if Poolwright does not buy the type.
     pub allocatable_memory_mib: Option<u64>,
-    /// Where it is.
+    /// The zones that offer it.
     pub zones: Vec<String>,
-    /// Why Poolwright does not buy it for a pool that does not ask for it by name, or at all; null where it does.
+    /// The reason why Poolwright buys the type only for pools that name it, or not at all; null if Poolwright buys it by default.
     pub left_out: Option<String>,
-    /// The same in a word or two, for a table.
+    /// The same reason in one or two words, for a table.
     #[serde(skip)]
     pub class: &'static str,
 }
 
-/// The types with GPUs, of these models where some are named.
+/// Lists the types with GPUs, or only those with the given models.
 ///
 /// # Errors
 ///
-/// A model that none has.
+/// No type has one of the models.
 pub fn list(believed: &Believed, models: &[String]) -> Result<Gpus, String> {
     let catalogue = &believed.catalogue;
     let mut rows: Vec<Row> = match &believed.cloud {
@@ -121,7 +121,7 @@ fn of_catalogue(believed: &Believed, kind: &InstanceType, gpu: &Gpu) -> Row {
         .filter(|offering| offering.id.instance_type == kind.name)
         .map(|offering| offering.id.zone.to_string())
         .collect();
-    // Catalogues have no GPUs for a slice of one, or for one that is not NVIDIA's.
+    // Catalogues have no whole GPUs for types with a fraction of a GPU or with GPUs that are not NVIDIA's.
     let left_out = (gpu.count == 0).then(|| "it has no whole GPU that Poolwright counts".to_owned());
     Row {
         instance_type: kind.name.to_string(),
@@ -184,7 +184,8 @@ mod tests {
         Believed { catalogue, today: date(2026, 11, 23), cloud, notes: Vec::new() }
     }
 
-    /// A cloud that sells one type with whole GPUs, and one with an eighth of a GPU, which Poolwright does not buy.
+    /// Returns the market of a cloud with two types: one with whole GPUs, and one with an eighth of a GPU, which Poolwright does
+    /// not buy.
     fn asked() -> Believed {
         let type_of = |name: &str, gpus: GpuFacts, left_out: Option<&str>| TypeFacts {
             name: name.into(),

@@ -1,6 +1,6 @@
 //! `poolwright gpus` and `poolwright prices`: list the offerings that Poolwright knows, with source and age.
 //!
-//! `read` reads a catalogue or asks a cloud, and only it does I/O. `gpus` and `prices` make the lists, and `print` prints them as
+//! `read` reads a catalogue or asks a cloud, and does all I/O. `gpus` and `prices` build the lists, and `print` prints them as
 //! tables.
 
 mod gpus;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::args::{GpusFlags, ListFormat, PricesFlags};
 use crate::exit::{ExitStatus, Failure};
 
-/// Rows of a table, unless somebody says otherwise.
+/// The default number of rows in a table.
 const SHOWN: usize = 30;
 
 /// Lists types with GPUs.

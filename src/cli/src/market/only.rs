@@ -1,4 +1,4 @@
-//! What of a market somebody wants to see.
+//! Filters the offerings of a market.
 
 use std::collections::BTreeSet;
 
@@ -7,24 +7,24 @@ use poolwright_terms::CapacityType;
 
 use crate::args::PricesFlags;
 
-/// Names that are listed in a message; more would hide what is wrong.
+/// The most names in a message. More would hide the problem.
 const NAMED: usize = 30;
 
-/// What is wanted; what is empty is not asked about.
+/// The filter for offerings. An empty list matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Only {
-    /// Types and families.
+    /// The types and families.
     pub types: Vec<String>,
-    /// GPU models; `any` for all.
+    /// The GPU models; `any` for all types with a GPU.
     pub gpus: Vec<String>,
-    /// Zones.
+    /// The zones.
     pub zones: Vec<String>,
-    /// Ways to buy.
+    /// The capacity types.
     pub capacity_types: Vec<CapacityType>,
 }
 
 impl Only {
-    /// As the flags say.
+    /// Reads the filter from the flags.
     pub fn of(flags: &PricesFlags) -> Self {
         let lower = |text: &String| text.to_lowercase();
         Self {
@@ -35,7 +35,7 @@ impl Only {
         }
     }
 
-    /// Whether an offering is wanted.
+    /// Returns whether an offering matches.
     pub fn takes(&self, kind: &InstanceType, id: &OfferingId) -> bool {
         let (name, family) = (kind.name.as_str(), kind.family());
         let model = kind.gpu.as_ref().map(|gpu| gpu.model.as_str());
@@ -48,7 +48,7 @@ impl Only {
             && (self.capacity_types.is_empty() || self.capacity_types.contains(&id.capacity_type))
     }
 
-    /// What is asked for by a name that the catalogue does not know, with what it has.
+    /// Returns a message about the first name that the catalogue does not know, with the names that it knows.
     pub fn unknown(&self, catalogue: &Catalogue) -> Option<String> {
         let kinds = || catalogue.types().values();
         let zones: BTreeSet<&str> =
@@ -68,10 +68,10 @@ impl Only {
     }
 }
 
-/// Stands for every GPU model.
+/// The name that stands for every GPU model.
 pub const ANY: &str = "any";
 
-/// Names in a row, cut where they get too many.
+/// Joins the names, and cuts the list if it is too long for a message.
 pub fn some(names: &BTreeSet<&str>) -> String {
     if names.is_empty() {
         return "nothing".to_owned();

@@ -1,4 +1,4 @@
-//! Offerings and their prices, the cheapest per GPU first.
+//! The list of offerings and their prices, the cheapest per GPU first.
 
 use std::cmp::Ordering;
 
@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::only::Only;
 use super::read::Believed;
 
-/// What is said of a spot price that the history does not have.
+/// The reason for an unknown spot price that the price history lacks.
 const NO_SPOT: &str = "the spot price history has none for this type in this zone";
 
-/// What can be bought.
+/// The offerings with their prices.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prices {
@@ -20,17 +20,17 @@ pub struct Prices {
     pub api_version: &'static str,
     /// `Prices`.
     pub kind: &'static str,
-    /// Who says so.
+    /// The source of the prices.
     pub source: String,
-    /// The oldest day of a price; null where none is dated.
+    /// The oldest date of a price; null if no price has a date.
     pub as_of: Option<String>,
-    /// How many offerings there are in all of what was asked for, printed or not.
+    /// The number of offerings that match, printed or not.
     pub total: usize,
-    /// How many of them have no known price.
+    /// The number of these offerings without a known price.
     pub unknown: usize,
-    /// The offerings, the cheapest per GPU first, then those without GPUs, then those without a known price.
+    /// The offerings: the cheapest per GPU first, then those without GPUs, then those without a known price.
     pub offerings: Vec<Row>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -38,55 +38,55 @@ pub struct Prices {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// Type.
+    /// The instance type.
     pub instance_type: String,
-    /// Who sells it.
+    /// The provider that sells it.
     pub provider: String,
-    /// Zone.
+    /// The zone.
     pub zone: String,
-    /// How it is bought.
+    /// The capacity type.
     pub capacity_type: CapacityType,
-    /// Model of its GPUs; null without any.
+    /// The model of its GPUs; null without GPUs.
     pub gpu_model: Option<String>,
-    /// Whole GPUs.
+    /// The number of whole GPUs.
     pub gpus: u32,
-    /// Price in millionths of a dollar per hour; null where it is not known.
+    /// The price in micro-dollars per hour; null if it is unknown.
     pub usd_micros_per_hour: Option<u64>,
-    /// The same for each GPU, rounded half up; null without a known price or without a GPU.
+    /// The price for each GPU, rounded half up; null without a known price or without GPUs.
     pub usd_micros_per_gpu_hour: Option<u64>,
-    /// Who quotes the price; null where it is not known.
+    /// The source of the price; null if the price is unknown.
     pub source: Option<String>,
-    /// The day it was true; null where the source does not say.
+    /// The date of the price; null if the source does not say.
     pub as_of: Option<String>,
-    /// Days since then.
+    /// The age of the price in days.
     pub age_days: Option<u32>,
-    /// Why the price is not known; null where it is.
+    /// The reason why the price is unknown; null if it is known.
     pub unknown: Option<String>,
-    /// Whether a price was quoted that cannot be right, which counts as unknown.
+    /// Whether the source quotes a price that cannot be right. Such a price counts as unknown.
     pub suspicious: bool,
-    /// How often nodes of it are taken back; null where nobody says, as for what is not spot.
+    /// The interruption rate of its nodes; null if no source has one, as for on-demand offerings.
     pub interruptions: Option<Rate>,
 }
 
-/// How often nodes are taken back.
+/// An interruption rate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rate {
-    /// In a million node-hours.
+    /// Interruptions in a million node-hours.
     pub per_million_hours: u32,
-    /// Who says so.
+    /// The source of the rate.
     pub source: String,
-    /// The day it was true; null where the source does not say.
+    /// The date of the rate; null if the source does not say.
     pub as_of: Option<String>,
-    /// Days since then.
+    /// The age of the rate in days.
     pub age_days: Option<u32>,
 }
 
-/// What is wanted of what is believed.
+/// Lists the offerings that match the filter.
 ///
 /// # Errors
 ///
-/// A name that nothing has.
+/// The catalogue does not know a name of the filter.
 pub fn list(believed: &Believed, only: &Only) -> Result<Prices, String> {
     let catalogue = &believed.catalogue;
     if let Some(unknown) = only.unknown(catalogue) {
@@ -121,8 +121,8 @@ pub fn list(believed: &Believed, only: &Only) -> Result<Prices, String> {
     })
 }
 
-/// Where a cloud would sell a type as spot and has no price for it: nothing is bought there, and nobody should think that it is
-/// cheap.
+/// Returns the types and zones that a cloud sells as spot without a price in its history. Poolwright buys nothing there, and the
+/// list shows that the price is unknown.
 fn unpriced_spot(believed: &Believed) -> impl Iterator<Item = (&InstanceType, OfferingId)> {
     let catalogue = &believed.catalogue;
     let sold_as_spot = believed.cloud.iter().flat_map(move |cloud| {
@@ -179,7 +179,7 @@ fn rate(said: &Interruptions, believed: &Believed) -> Rate {
     }
 }
 
-/// The price of one of so many, rounded half up.
+/// Divides a price by the number of GPUs, rounded half up.
 fn each(price: UsdPerHour, gpus: u32) -> Option<u64> {
     let gpus = u64::from(gpus);
     (gpus > 0).then(|| {
@@ -188,14 +188,15 @@ fn each(price: UsdPerHour, gpus: u32) -> Option<u64> {
     })
 }
 
-/// By what one GPU costs, exactly; what has none comes after what has, what has no known price last.
+/// Compares offerings by the exact price of one GPU. Offerings without GPUs come after those with GPUs, and those without a known
+/// price come last.
 fn cheapest(a: &Row, b: &Row) -> Ordering {
     let by_price = match (a.usd_micros_per_hour, b.usd_micros_per_hour) {
         (Some(of_a), Some(of_b)) => match (a.gpus, b.gpus) {
             (0, 0) => of_a.cmp(&of_b),
             (0, _) => Ordering::Greater,
             (_, 0) => Ordering::Less,
-            // a / m < b / n as a * n < b * m, without rounding.
+            // Compares a / m with b / n as a * n with b * m, without rounding.
             (m, n) => (u128::from(of_a) * u128::from(n)).cmp(&(u128::from(of_b) * u128::from(m))),
         },
         (Some(_), None) => Ordering::Less,

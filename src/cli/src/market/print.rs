@@ -1,4 +1,4 @@
-//! The lists as tables.
+//! Prints the lists as tables.
 
 use std::io::{self, Write};
 
@@ -9,13 +9,13 @@ use super::gpus::{self, Gpus};
 use super::prices::{self, Prices};
 use crate::print::{count, plain, text};
 
-/// Where the column stands that says how often nodes are taken back.
+/// The index of the column with the interruption rates.
 const RATE: usize = 6;
 
-/// A word for what the source does not say.
+/// The text for a value that the source does not have.
 const NOT_SAID: &str = "-";
 
-/// Types with GPUs.
+/// Prints types with GPUs.
 pub fn gpus(list: &Gpus, out: &mut impl Write) -> io::Result<()> {
     let says_more = list.types.iter().any(|row| row.vcpus.is_some());
     let mut header = vec!["INSTANCE TYPE", "GPU", "GPUS", "GIB EACH", "MIG", "CPU", "GIB"];
@@ -82,7 +82,7 @@ fn gibibytes(mib: u64) -> String {
     }
 }
 
-/// Offerings and prices.
+/// Prints offerings and prices.
 pub fn prices(list: &Prices, out: &mut impl Write) -> io::Result<()> {
     let mut table = wide();
     let mut header = vec!["INSTANCE TYPE", "ZONE", "CAPACITY", "GPUS", "$/H", "$/GPU-H", "AGE", "SOURCE"];
@@ -135,7 +135,7 @@ pub fn prices(list: &Prices, out: &mut impl Write) -> io::Result<()> {
     notes(&list.notes, out)
 }
 
-/// Who says how often nodes are taken back, and how old that is, in the order of the list.
+/// Returns the sources of the interruption rates and their ages, in the order of the list.
 fn rates(list: &Prices) -> Vec<(&str, Option<u32>)> {
     let mut all: Vec<(&str, Option<u32>)> = Vec::new();
     for said in list.offerings.iter().filter_map(|row| row.interruptions.as_ref()) {
@@ -147,7 +147,7 @@ fn rates(list: &Prices) -> Vec<(&str, Option<u32>)> {
     all
 }
 
-/// Interruptions in a million node-hours as those of a hundred nodes in a day, to a tenth.
+/// Converts interruptions in a million node-hours to percent of the nodes in a day, to a tenth.
 fn in_a_day(per_million_hours: u32) -> String {
     let tenths = (u64::from(per_million_hours) * 24 + 500) / 1000;
     format!("{}.{} %", tenths / 10, tenths % 10)
@@ -182,7 +182,7 @@ fn cells(row: &prices::Row) -> [String; 8] {
     ]
 }
 
-/// Sources have long names; what is cut would be missed.
+/// Returns a table without a width limit, because the names of sources are long and must not be cut.
 fn wide() -> Table {
     let mut table = plain();
     table.set_content_arrangement(comfy_table::ContentArrangement::Disabled);

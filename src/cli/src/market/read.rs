@@ -1,4 +1,4 @@
-//! Where types and prices come from: a catalogue, or the account at a cloud.
+//! Reads types and prices from a catalogue, or from the account at a cloud.
 
 use anyhow::{Context, anyhow};
 use jiff::civil::Date;
@@ -12,27 +12,27 @@ use crate::args::MarketFlags;
 use crate::exit::Failure;
 use crate::{catalogue, clouds};
 
-/// What is believed, and when.
+/// A catalogue or a market, with the date on which it was read.
 pub struct Believed {
     /// Types and offerings.
     pub catalogue: Catalogue,
-    /// The day by which ages are counted.
+    /// The current date, from which ages are counted.
     pub today: Date,
-    /// What a cloud says of its types, which a catalogue does not have.
+    /// What a cloud says about its types and a catalogue does not have; `None` without a cloud.
     pub cloud: Option<FromCloud>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// What a cloud says beside what is bought there.
+/// What a cloud says beyond the offerings that Poolwright buys.
 pub struct FromCloud {
     /// Its name.
     pub provider: &'static str,
-    /// Every type that it sells.
+    /// Every type that the cloud sells.
     pub types: Vec<TypeFacts>,
 }
 
-/// Reads what the flags name.
+/// Reads the source that the flags name.
 pub fn read(flags: &MarketFlags) -> Result<Believed, Failure> {
     let now = SystemClock::new().now();
     let today = now.to_zoned(TimeZone::UTC).date();

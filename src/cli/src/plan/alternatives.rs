@@ -8,8 +8,8 @@ use poolwright_solver as solver;
 use super::Input;
 use crate::exit::Failure;
 
-/// Explains where `pod` went: from the last time the solver was asked about it, since what one solve leaves over goes into
-/// the next.
+/// Explains where `pod` goes. Uses the last solve that contained the pod, because pods that one solve leaves out go into the
+/// next.
 pub fn of_pod(plan: &Plan, pod: &str, input: &Input) -> Result<Explained, Failure> {
     let key = input.pod_key(pod);
     if !input.snapshot.pods.contains_key(&key) {
@@ -36,7 +36,7 @@ pub fn of_pod(plan: &Plan, pod: &str, input: &Input) -> Result<Explained, Failur
     Ok(Explained { pod: pod.to_owned(), text: details.to_string(), details })
 }
 
-/// Why the solver was not asked about a pod.
+/// Says why no solve contained a pod.
 fn not_asked(plan: &Plan, key: &PodKey) -> String {
     if let Some(left) = plan.unplaced.iter().find(|left| left.pod == *key) {
         return format!("nothing was weighed for it: {}", left.message);

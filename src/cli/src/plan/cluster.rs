@@ -1,4 +1,4 @@
-//! The current cluster, read once through its API.
+//! Reads the current cluster once through its API.
 
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::connect;
 use crate::exit::Failure;
 use crate::node_classes::{self, NodeClasses};
 
-/// Finished pods take no room, and clusters that run jobs keep many.
+/// The selector of unfinished pods. Finished pods use no resources, and clusters that run jobs keep many of them.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// Reads the cluster that the flags name.
@@ -57,7 +57,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
 }
 
 struct Objects {
-    /// What was left out, in sentences.
+    /// Notes on the objects that were left out.
     notes: Vec<String>,
     pods: Vec<Pod>,
     nodes: Vec<Node>,
@@ -78,7 +78,7 @@ struct Objects {
     replication_controllers: Vec<k8s::ReplicationController>,
 }
 
-/// `makers` tells whether it must be known what made the pods.
+/// Reads the objects of the cluster. `makers` says whether the controllers of pods are needed.
 async fn read(flags: &InputFlags, makers: bool) -> Result<Objects> {
     let client =
         connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), connect::Patience::Retries)
@@ -117,7 +117,7 @@ where
     Ok(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items)
 }
 
-/// All objects of a kind that is needed; none of another.
+/// Lists all objects of a kind if they are needed.
 async fn list_if<K>(needed: bool, client: &Client) -> Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
@@ -125,7 +125,7 @@ where
     if needed { list(client, &ListParams::default()).await } else { Ok(Vec::new()) }
 }
 
-/// Objects of a resource of ours; none where the resource is not installed.
+/// Lists the objects of one of our resources; none if the resource is not installed.
 async fn custom<K>(client: &Client) -> Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
@@ -136,7 +136,8 @@ where
     }
 }
 
-/// PodGroups; none where the cluster does not have them, or we may not see them. Pods that belong to one say so then.
+/// Lists PodGroups; none if the cluster does not have them, or if we may not read them. Explanations of pods that belong to one
+/// then say so.
 async fn pod_groups(client: &Client) -> Result<Vec<PodGroup>> {
     match Api::<PodGroup>::all(client.clone()).list(&ListParams::default()).await {
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(Vec::new()),
@@ -145,7 +146,7 @@ async fn pod_groups(client: &Client) -> Result<Vec<PodGroup>> {
 }
 
 impl Objects {
-    /// As decisions see it. Objects that cannot be read are left out, with a note.
+    /// Converts the objects to a snapshot. Objects that cannot be read are left out, with a note.
     fn snapshot(&self, notes: &mut Vec<String>) -> Snapshot {
         let pods = convert(&self.pods, poolwright_intake::pod, notes);
         let nodes = convert(&self.nodes, poolwright_intake::node, notes);
@@ -159,7 +160,7 @@ impl Objects {
         let storage_classes = self.storage_classes.iter().map(poolwright_intake::storage_class);
         let node_drivers = self.node_drivers.iter().map(poolwright_intake::node_drivers);
         let services = self.services.iter().map(poolwright_intake::service);
-        // Only their selectors are asked for.
+        // Only the selectors of these workloads are needed.
         let workloads = (self.replica_sets.iter().map(poolwright_intake::replica_set))
             .chain(self.stateful_sets.iter().map(poolwright_intake::stateful_set))
             .chain(self.replication_controllers.iter().map(poolwright_intake::replication_controller))

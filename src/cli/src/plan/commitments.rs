@@ -1,4 +1,4 @@
-//! `--commitments`: what is paid for beforehand.
+//! `--commitments`: capacity that is paid for in advance.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub fn read(path: &Path) -> Result<Commitments, Failure> {
     poolwright_intake::commitments(&source.name, &source.text).map_err(Failure::bad_input)
 }
 
-/// Reads the file for a controller: what does not depend on what is sold must be right, and it counts commitments alone.
+/// Reads the file for a controller. It may contain only commitments, and the parts that do not depend on a catalogue are checked.
 pub fn read_for_controller(path: &Path) -> Result<Commitments, Failure> {
     if path.as_os_str() == "-" {
         return Err(Failure::bad_input(
@@ -30,12 +30,12 @@ pub fn read_for_controller(path: &Path) -> Result<Commitments, Failure> {
     }
 }
 
-/// The catalogue with what is reserved.
+/// Adds the reservations to the catalogue.
 pub fn with_reservations(committed: &Commitments, catalogue: Catalogue) -> Result<Catalogue, Failure> {
     committed.with_reservations(catalogue).map_err(unusable)
 }
 
-/// What each commitment pays for.
+/// Resolves each commitment to the offerings that it pays for.
 pub fn resolve(committed: &Commitments, catalogue: &Catalogue) -> Result<Vec<Commitment>, Failure> {
     match committed.resolve(&[catalogue]) {
         (terms, problems) if problems.is_empty() => Ok(terms),

@@ -1,4 +1,4 @@
-//! `--existing`: nodes that are there, with the pods on them.
+//! `--existing`: existing nodes with their pods.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use poolwright_core::{PodPhase, Snapshot};
 use super::files::read;
 use crate::exit::Failure;
 
-/// Puts the nodes of the files, and what runs on them, into `snapshot`: their free room is used before anything is bought.
+/// Adds the nodes of the files and the pods on them to `snapshot`. Plans use their free room before they buy nodes.
 pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) -> Result<(), Failure> {
     if paths.is_empty() {
         return Ok(());

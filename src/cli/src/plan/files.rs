@@ -1,4 +1,4 @@
-//! Manifests: pods and what may be bought for them, without a cluster.
+//! Reads manifests: pods, and what may be bought for them, without a cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::{node_classes, source};
 
-/// All manifests of the files, and what is wrong with them.
+/// Reads all manifests of the files. Also returns their problems.
 pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
     let mut manifest = Manifest::default();
     let mut problems = Problems::new();
@@ -28,7 +28,7 @@ pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
     Ok((manifest, problems))
 }
 
-/// Reads all manifests; their problems are reported together.
+/// Reads the input of a plan from manifests. Problems of all manifests are reported together.
 pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
     let (manifest, mut problems) = read(paths)?;
     let classes = node_classes::read(&manifest.node_classes)
@@ -64,7 +64,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         daemonsets: keyed(daemonsets, |daemonset| daemonset.key.clone()),
         claims: keyed(claims, |claim| claim.name.clone()),
         pools: keyed(pools, |pool| pool.name.clone()),
-        // A claim that is there counts, not what its controller would make.
+        // An existing volume claim takes precedence over the claim that its controller would create.
         volume_claims: keyed(made_claims.into_iter().chain(volume_claims).collect(), |claim| {
             claim.key.clone()
         }),

@@ -1,4 +1,4 @@
-//! `--limit`: ceilings over everything that is bought, whatever pool it is bought for.
+//! `--limit`: limits over all pools together.
 
 use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
 use poolwright_core::PoolLimits;
@@ -6,11 +6,11 @@ use poolwright_core::PoolLimits;
 use crate::exit::Failure;
 use crate::problems::Problems;
 
-/// Resources that Kubernetes knows by a name without a domain.
+/// The resources whose names have no domain in Kubernetes.
 const NATIVE: [&str; 4] =
     [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS];
 
-/// The limits of `KEY=AMOUNT` texts, with the keys of `spec.limits` of a NodePool; all problems at once.
+/// Parses limits from `KEY=AMOUNT` texts, with the keys of `spec.limits` of a NodePool. All problems are reported together.
 pub fn limits(texts: &[String]) -> Result<PoolLimits, Failure> {
     let mut limits = PoolLimits::default();
     let mut problems = Problems::new();

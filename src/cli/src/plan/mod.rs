@@ -1,4 +1,4 @@
-//! `poolwright plan`: flags to input, input to plan, plan to document, and the document to print.
+//! `poolwright plan`: turns flags into input, input into a plan, and a plan into a document, and prints the document.
 
 mod alternatives;
 mod cluster;
@@ -27,25 +27,25 @@ use crate::exit::{ExitStatus, Failure};
 use crate::solve_timer::SolveTimer;
 use crate::{print, scheduler, solve};
 
-/// Everything to plan from, and how to speak of it.
+/// The input of a plan, with what is needed to describe it.
 pub struct Input {
-    /// The cluster, or what the manifests or the trace say of one.
+    /// The snapshot of the cluster, or of what the manifests or the trace contain.
     pub snapshot: Snapshot,
-    /// What may be chosen from.
+    /// The catalogue that the plan chooses from.
     catalogue: CatalogueSummary,
-    /// What the reader should know about how the input was understood.
+    /// Notes on how the input was understood.
     notes: Vec<String>,
     names: PodNames,
-    /// The pool was made up because the user gave none; it is not mentioned.
+    /// Whether Poolwright invented the pool because the user gave none. The output does not mention such a pool.
     implicit_pool: bool,
-    /// Pods count that no scheduler has tried yet.
+    /// Whether the plan includes pods that no scheduler has tried yet.
     include_waiting: bool,
-    /// Interruptions are counted.
+    /// Whether the plan counts interruptions.
     counts_risk: bool,
 }
 
 impl Input {
-    /// The pod that somebody means who wrote this.
+    /// Returns the key of the pod that the user wrote.
     pub fn pod_key(&self, written: &str) -> PodKey {
         match self.names {
             PodNames::Bare => PodKey::new("", written),
@@ -61,7 +61,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let plan = plan(&input.snapshot, clock.now(), &options, &mut timer);
-    // Before anything else: a plan that is refused is the one that its problems are wanted of.
+    // The problems are saved first, because they are most useful for a plan that is refused.
     if let Some(path) = &flags.save_problem {
         solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
     }
@@ -85,7 +85,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     Ok(ExitStatus::Done)
 }
 
-/// Everything to plan from, and how.
+/// Reads the input and the options of a plan.
 pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptions), Failure> {
     let limits = limits::limits(&flags.limit)?;
     let catalogue = catalogue::load(&flags.catalogue)?;
@@ -142,11 +142,11 @@ fn sharing(flags: &InputFlags) -> Result<Sharing, Failure> {
     })
 }
 
-/// The catalogue, and what the flags want of it.
+/// The catalogue, and the selection by the flags.
 struct Offers {
     catalogue: Catalogue,
     wanted: Selection,
-    /// Reservations may be among the offerings.
+    /// Whether reservations may be among the offerings.
     prepaid: bool,
 }
 
@@ -157,7 +157,7 @@ impl Offers {
         if flags.spot {
             capacity_types.extend([CapacityType::OnDemand, CapacityType::Spot]);
         }
-        // What is paid for is there to be used.
+        // Prepaid capacity may always be used.
         let prepaid = flags.commitments.is_some();
         if prepaid && !capacity_types.is_empty() {
             capacity_types.insert(CapacityType::Reserved);

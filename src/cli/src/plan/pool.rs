@@ -1,4 +1,5 @@
-//! What may be bought: what the pools' node classes sell, or, without a pool, what the flags leave.
+//! The offerings that may be bought: those that the node classes of the pools sell or, without a pool, those that the flags
+//! select.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,14 +13,14 @@ use crate::catalogue::default_provider;
 use crate::exit::Failure;
 use crate::node_classes::NodeClasses;
 
-/// Name of the pool that is made up when the user gives none.
+/// The name of the pool that Poolwright invents if the user gives none.
 const IMPLICIT: &str = "any";
 
-/// What each node class sells, and the part of the catalogue that all of them sell together.
+/// The catalogue of each node class, and the part of the whole catalogue that they sell together.
 pub type Sold = (BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>, Catalogue);
 
-/// Lets `snapshot` buy anything that the flags leave: on-demand offerings of one provider, unless they say otherwise.
-/// Returns what that is.
+/// Lets `snapshot` buy all offerings that the flags select: by default the on-demand offerings of one provider. Returns these
+/// offerings.
 pub fn without_pool(
     snapshot: &mut Snapshot,
     offers: &Offers,
@@ -40,10 +41,10 @@ pub fn without_pool(
     Ok(catalogue)
 }
 
-/// What the node classes of `pools` sell.
+/// Returns the catalogues of the node classes of `pools`.
 ///
-/// A class that is not there sells nothing when `strict`, as in a cluster; otherwise, for manifests, it sells what would
-/// be planned with if there were no pool, and a note says so.
+/// A missing class sells nothing if `strict` is set, as in a cluster. Otherwise, for manifests, it sells what a plan without a
+/// pool could buy, and a note says so.
 pub fn sold(
     pools: &PersistentMap<PoolName, Arc<Pool>>,
     classes: &NodeClasses,
@@ -88,12 +89,12 @@ pub fn sold(
         };
         catalogues.insert(class.clone(), result);
     }
-    // A class without a provider sells all there is.
+    // A class without a provider sells the whole catalogue.
     let all = part(offers, |name| sellers.contains(&None) || sellers.contains(&Some(name.to_owned())));
     (catalogues, all)
 }
 
-/// The part of the catalogue of some providers, and of the capacity types the flags leave.
+/// Returns the offerings of the wanted providers and of the capacity types that the flags select.
 fn part(offers: &Offers, is_wanted: impl Fn(&str) -> bool) -> Catalogue {
     let capacity_types = &offers.wanted.capacity_types;
     offers.catalogue.filtered(|kind, offering| {
@@ -102,7 +103,7 @@ fn part(offers: &Offers, is_wanted: impl Fn(&str) -> bool) -> Catalogue {
     })
 }
 
-/// The provider the flags name, or the default one; says so where there was a choice.
+/// Returns the provider that the flags name, or the default one. Adds a note if there was a choice.
 fn provider(offers: &Offers, notes: &mut Vec<String>) -> Option<String> {
     if offers.wanted.provider.is_some() {
         return offers.wanted.provider.clone();

@@ -1,4 +1,4 @@
-//! The figures of one plan, wherever a user reads them.
+//! Tests that the figures of one plan are the same in every output.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

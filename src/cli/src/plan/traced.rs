@@ -1,4 +1,4 @@
-//! A trace's pods, placed on anything the catalogue offers.
+//! The pods of a trace, which may use any offering of the catalogue.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::problems::Problems;
 use crate::source;
 use crate::trace::{self, GpuMap, TracePod};
 
-/// Reads the trace and the map of its GPU names.
+/// Reads the trace and the map of its GPU models.
 pub fn input(
     trace: &Path,
     gpu_map: Option<&Path>,
@@ -50,7 +50,7 @@ pub fn input(
     })
 }
 
-/// What becomes of shares of GPUs.
+/// Says how the plan treats shares of GPUs.
 fn shared(shares: usize, sharing: SharingMode) -> String {
     let pods = if shares == 1 { "1 pod asks".to_owned() } else { format!("{shares} pods ask") };
     let become_of = match sharing {

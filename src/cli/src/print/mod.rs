@@ -1,4 +1,4 @@
-//! Printers of plans and of solutions: for people and for machines.
+//! Prints plans and solutions for people and for programs.
 
 mod solved;
 mod table;
@@ -12,7 +12,7 @@ use poolwright_report::solved::Solved;
 
 use crate::args::{OutputFormat, SolveFormat};
 
-/// Prints `plan` as asked.
+/// Prints `plan` in this format.
 pub fn plan(plan: &Document, format: OutputFormat, out: &mut impl Write) -> io::Result<()> {
     match format {
         OutputFormat::Table => table::print(plan, out),
@@ -27,7 +27,7 @@ pub fn plan(plan: &Document, format: OutputFormat, out: &mut impl Write) -> io::
     }
 }
 
-/// Prints solutions as asked.
+/// Prints solutions in this format.
 pub(crate) fn solved(solved: &Solved, format: SolveFormat, out: &mut impl Write) -> io::Result<()> {
     match format {
         SolveFormat::Table => solved::print(solved, out),

@@ -1,4 +1,4 @@
-//! Solutions for people: the figures alone.
+//! Prints solutions for people: only the figures.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use poolwright_solver::{Proof, Stopped};
 
 use super::table::{count, indent, money, percent, plain, pods, text};
 
-/// Classes named for the pods left out.
+/// The most classes that are named among the pods left out.
 const CLASSES_SHOWN: usize = 15;
 
 /// Prints the figures of every solution.
@@ -94,7 +94,7 @@ fn table(figures: &Figures) -> String {
     text(table)
 }
 
-/// What the bound rests on.
+/// Says what the bound rests on.
 pub fn proof(proof: Proof) -> &'static str {
     match proof {
         Proof::Exact => "exact",

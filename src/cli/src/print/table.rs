@@ -1,4 +1,4 @@
-//! A plan for people: at most 80 columns wide and as short as it can be.
+//! Prints a plan for people, at most 80 columns wide and as short as possible.
 
 use std::io::{self, Write};
 
@@ -9,17 +9,17 @@ use poolwright_report::plan::{Document, LeftOut, Purchase};
 use super::solved::proof;
 
 const WIDTH: u16 = 80;
-/// Between columns; the last one is trimmed away.
+/// The gap between columns. The gap after the last one is trimmed.
 const GAP: u16 = 2;
-/// Kinds of node shown; the rest is summed up.
+/// The most kinds of node in a table. The rest is summed up.
 const KINDS_SHOWN: usize = 30;
-/// Ways to use a GPU shown.
+/// The most ways to use a GPU in a table.
 const LAYOUTS_SHOWN: usize = 12;
-/// Reasons shown for pods left out.
+/// The most reasons in the table of pods left out.
 const REASONS_SHOWN: usize = 15;
-/// Pods named for each reason.
+/// The most pods that are named for each reason.
 const PODS_NAMED: usize = 3;
-/// Preferences shown that are not met.
+/// The most unmet preferences in a table.
 const RELAXED_SHOWN: usize = 8;
 
 /// Prints `plan`.
@@ -63,7 +63,7 @@ fn headline(plan: &Document) -> String {
         format!("buy {} {kinds} for {} $/h", count(plan.nodes.len()), money(plan.cost_usd_per_hour, 2))
     };
     if total == 0 {
-        // Static pools, and room that pools keep free, are bought for nobody.
+        // Static pools and pools that keep room free buy nodes although no pod waits.
         return format!("No pod waits for a node: {buy}.");
     }
     let mut parts = vec![format!("{} waiting: {buy}", pods(total))];
@@ -131,7 +131,7 @@ fn purchases(plan: &Document) -> String {
     text(table)
 }
 
-/// What GPUs are used as: one line for equal ones on nodes of one type.
+/// Formats the uses of GPUs, with one line for equal GPUs of one instance type.
 fn layouts(plan: &Document) -> String {
     let kinds = plan.layouts();
     let mut table = plain();
@@ -213,7 +213,7 @@ fn left_out(plan: &Document) -> String {
     indent(&text(table))
 }
 
-/// Preferences that are not met, those of most pods first.
+/// Formats the unmet preferences, those with the most pods first.
 fn relaxed(plan: &Document) -> String {
     let all = plan.relaxed_by_pods();
     let mut table = plain();
@@ -252,7 +252,7 @@ pub(super) fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// A table without lines, as wide as a terminal.
+/// Returns a table without lines, as wide as a terminal.
 pub(crate) fn plain() -> Table {
     let mut table = Table::new();
     table
@@ -262,7 +262,7 @@ pub(crate) fn plain() -> Table {
     table
 }
 
-/// The text of a table, its columns two spaces apart.
+/// Formats a table with its columns two spaces apart.
 pub(crate) fn text(mut table: Table) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, GAP));
@@ -274,7 +274,7 @@ pub(super) fn pods(number: usize) -> String {
     format!("{} pod{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// `12,345`.
+/// Formats a number: `12,345`.
 pub(crate) fn count(number: usize) -> String {
     thousands(&number.to_string())
 }
@@ -290,7 +290,7 @@ fn thousands(digits: &str) -> String {
     grouped
 }
 
-/// How many decimals these amounts need, between 2 and 4.
+/// Returns the number of decimals that these amounts need, between 2 and 4.
 fn decimals(amounts: impl Iterator<Item = UsdPerHour>) -> usize {
     let of = |amount: UsdPerHour| {
         let digits = format!("{:06}", amount.micros() % UsdPerHour::MICROS_PER_USD);
@@ -299,7 +299,7 @@ fn decimals(amounts: impl Iterator<Item = UsdPerHour>) -> usize {
     amounts.map(of).max().unwrap_or(2).clamp(2, 4)
 }
 
-/// `8,110.30`, rounded half up.
+/// Formats an amount, rounded half up: `8,110.30`.
 pub(crate) fn money(amount: UsdPerHour, decimals: usize) -> String {
     let step = 10u64.pow(6 - decimals.min(6) as u32);
     let units = (amount.micros() + step / 2) / step;
@@ -307,7 +307,7 @@ pub(crate) fn money(amount: UsdPerHour, decimals: usize) -> String {
     format!("{}.{:0decimals$}", thousands(&(units / per_dollar).to_string()), units % per_dollar)
 }
 
-/// `0.05 %`, `12 %`.
+/// Formats a percentage: `0.05 %`, `12 %`.
 pub(super) fn percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     if percent >= 10.0 {

@@ -1,14 +1,14 @@
-//! Small plots for terminals, in block characters.
+//! Small plots for terminals, made of block characters.
 
-/// From nothing to a whole cell.
+/// Blocks from empty to full.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The lines of a plot so many rows high, one column for each number, the highest of which reaches the top.
+/// Returns the lines of a plot with this number of rows and one column for each number. The largest number reaches the top.
 pub fn lines(numbers: &[u64], rows: u32) -> Vec<String> {
     let most = u128::from(numbers.iter().copied().max().unwrap_or(0).max(1));
     let eighths = |number: u64| {
         let whole = u128::from(number) * u128::from(rows) * 8;
-        // What is above nothing is seen.
+        // Rounded up, so that every number above zero is visible.
         u32::try_from(whole.div_ceil(most)).unwrap_or(0)
     };
     let row = |row: u32| {

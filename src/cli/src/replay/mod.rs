@@ -1,4 +1,4 @@
-//! `poolwright simulate` without a subcommand: a workload is played through the real controller, and what came of it is told.
+//! `poolwright simulate` without a subcommand: plays a workload through the real controller, and reports the result.
 
 mod chart;
 mod policy;
@@ -32,10 +32,10 @@ use crate::problems::Problems;
 use crate::simulate::stop_when_interrupted;
 use pools::Pools;
 
-/// Plays the workload and prints what came of it.
+/// Plays the workload and prints the report.
 pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let prepared = prepare(flags)?;
-    // What cannot be written is told before anything is played.
+    // The output files are created first, so that an error shows before the long replay.
     let (record, svg) = (create(flags.record.as_deref())?, create(flags.svg.as_deref())?);
     let stop = stop_when_interrupted()?;
     let mut progress = Progress::new(flags.length);
@@ -60,14 +60,14 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
     Ok(ExitStatus::Done)
 }
 
-/// Something to play.
+/// A prepared replay.
 struct Prepared {
     replay: Replay,
     pools: Pools,
     notes: Vec<String>,
 }
 
-/// Reads all input. What is wrong with pools and workload is told together.
+/// Reads all input. Problems of pools and workload are reported together.
 fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     let prices = Arc::new(catalogue::load(&flags.prices)?);
     let pools = pools::read(&flags.pools, &flags.policy, &prices)?;
@@ -103,7 +103,7 @@ fn create(path: Option<&Path>) -> anyhow::Result<Option<std::io::BufWriter<File>
     Ok(file.transpose()?.map(std::io::BufWriter::new))
 }
 
-/// A line on standard error that tells how far it is, where somebody sees it.
+/// A progress line on standard error, if that is a terminal.
 struct Progress {
     shown: bool,
     length: Span,

@@ -1,11 +1,11 @@
-//! `--policy`: fields of every pool, set before it is read.
+//! `--policy`: sets fields of every pool before the pool is read.
 
 use serde_json::Value;
 
-/// A field and what it becomes.
+/// A field and its new value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// As it was written.
+    /// The text of the flag.
     pub text: String,
     path: Vec<Segment>,
     value: Value,
@@ -21,7 +21,7 @@ impl Policy {
     /// Reads `KEY=VALUE`.
     ///
     /// # Errors
-    /// A sentence.
+    /// The error is a sentence for the user.
     pub fn read(text: &str) -> Result<Self, String> {
         let explain = |problem: &str| {
             format!(
@@ -33,10 +33,10 @@ impl Policy {
         Ok(Self { text: text.to_owned(), path, value: scalar(value) })
     }
 
-    /// Sets the field below `spec` of this object. `null` takes it away.
+    /// Sets the field below `spec` of this object. `null` removes the field.
     ///
     /// # Errors
-    /// A sentence, where there is no place for it.
+    /// The object has no place for the field. The error is a sentence for the user.
     pub fn apply(&self, object: &mut Value) -> Result<(), String> {
         let mut at = &mut object["spec"];
         let explain = |problem: String| format!("--policy {}: {problem}", self.text);
@@ -53,7 +53,7 @@ impl Policy {
     }
 }
 
-/// At the first `=` outside of brackets.
+/// Splits the text at the first `=` outside brackets.
 fn split(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0u32;
     for (at, one) in text.char_indices() {
@@ -67,9 +67,9 @@ fn split(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// `a.b[0][c.d/e]`.
+/// Parses a path: `a.b[0][c.d/e]`.
 fn path(text: &str) -> Option<Vec<Segment>> {
-    // It may be written as one sees it in the object.
+    // The user may write the path as it is in the object.
     let text = text.strip_prefix("spec.").unwrap_or(text);
     let mut path = Vec::new();
     let mut rest = text;
@@ -115,8 +115,8 @@ fn step<'v>(at: &'v mut Value, segment: &Segment) -> Result<&'v mut Value, Strin
     }
 }
 
-/// Lists and objects as YAML, whole numbers and booleans as such, everything else as text: amounts are written with decimals,
-/// and fields have none.
+/// Parses a value: lists and objects as YAML, whole numbers and booleans as such, and everything else as text. Decimal numbers
+/// are text, because only amounts have decimals, and they are strings in the API.
 fn scalar(text: &str) -> Value {
     let read: Result<Value, _> = serde_saphyr::from_str(text);
     match read {

@@ -1,4 +1,4 @@
-//! What may be bought in a replay: pools and node classes, as the API server takes them.
+//! The pools and node classes of a replay, in the form that the API server accepts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,21 +18,21 @@ use crate::node_classes::{self, NodeClasses};
 use crate::problems::Problems;
 use crate::source::{self, Source};
 
-/// Pools, and what they sell.
+/// Pools and their catalogues.
 #[derive(Clone, Debug, Default)]
 pub struct Pools {
-    /// Node classes, then pools, as they are created.
+    /// The objects to create: node classes, then pools.
     pub objects: Vec<Value>,
-    /// The pools as decisions see them.
+    /// The pools as the core sees them.
     pub models: Vec<Pool>,
-    /// What each node class sells.
+    /// The catalogue of each node class.
     pub sold: BTreeMap<NodeClassRef, Arc<Catalogue>>,
     classes: NodeClasses,
-    /// What a reader should know about how it was understood.
+    /// Notes on how the input was understood.
     pub notes: Vec<String>,
 }
 
-/// Reads the files and lays the policies over all pools in them.
+/// Reads the files and applies the policies to all pools in them.
 pub fn read(
     files: &[PathBuf],
     policies: &[String],
@@ -102,7 +102,7 @@ fn read_policies(texts: &[String], problems: &mut Problems) -> Vec<Policy> {
     texts.iter().filter_map(read).collect()
 }
 
-/// The pool with all policies. What is wrong with it is told of the policy that makes it wrong.
+/// Returns the pool with all policies. Problems are reported for the policy that causes them.
 fn lay(pool: &Value, policies: &[Policy], problems: &mut Problems) -> Value {
     let mut with_all = pool.clone();
     for policy in policies {
@@ -118,7 +118,7 @@ fn lay(pool: &Value, policies: &[Policy], problems: &mut Problems) -> Value {
             problems.push(problem);
         }
     }
-    // Each may be right where they are wrong together.
+    // Policies that are right alone may be wrong together.
     if problems.is_empty() {
         for problem in wrong(&with_all) {
             problems.push(format!("--policy: {problem}"));
@@ -127,13 +127,14 @@ fn lay(pool: &Value, policies: &[Policy], problems: &mut Problems) -> Value {
     with_all
 }
 
-/// What the API server says against these objects.
+/// Returns the objections of the API server to these objects.
 pub(super) fn refused(objects: &[Value]) -> Vec<String> {
     let classes: Vec<_> = clouds().iter().map(|cloud| cloud.node_class).collect();
     refusals(objects, &classes)
 }
 
-/// What the API server has against a pool; where that is nothing, what has no meaning in it, as misspelt fields.
+/// Returns the objections of the API server to a pool or, if there are none, the parts that have no meaning, such as misspelt
+/// fields.
 fn wrong(pool: &Value) -> Vec<String> {
     let problems = refused(std::slice::from_ref(pool));
     if !problems.is_empty() {
@@ -145,7 +146,7 @@ fn wrong(pool: &Value) -> Vec<String> {
 }
 
 impl Pools {
-    /// With what each class sells.
+    /// Adds the catalogue of each class.
     fn selling(mut self, prices: &Catalogue) -> Result<Self, Problems> {
         let mut problems = Problems::new();
         for (name, class) in &self.classes {

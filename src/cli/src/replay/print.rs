@@ -1,4 +1,4 @@
-//! Printers of replays: for people, for programs, for tables.
+//! Prints replays for people, for programs, and for tables.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::chart;
 use crate::args::{ReplayFormat, Span};
 
-/// Columns of the plot in the terminal.
+/// The number of columns of the plot in the terminal.
 const COLUMNS: u32 = 64;
-/// Rows of each.
+/// The number of rows of each plot.
 const ROWS: u32 = 4;
-/// Points of the series of documents.
+/// The number of points of each series in documents.
 const POINTS: u32 = 240;
 
-/// Prints `report` as asked.
+/// Prints `report` in this format.
 pub fn report(report: &Report, format: ReplayFormat, out: &mut impl Write) -> io::Result<()> {
     match format {
         ReplayFormat::Text => text(report, out),
@@ -30,13 +30,13 @@ pub fn report(report: &Report, format: ReplayFormat, out: &mut impl Write) -> io
     }
 }
 
-/// Hours with one decimal, rounded half up.
+/// Formats hours with one decimal, rounded half up.
 fn hours(millis: u128) -> String {
     let tenths = (millis + 180_000) / 360_000;
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-/// `12m30s`: whole seconds, rounded up.
+/// Formats a duration in whole seconds, rounded up: `12m30s`.
 fn span(duration: Duration) -> String {
     Span(Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).div_ceil(1000) * 1000))
         .to_string()

@@ -1,5 +1,5 @@
-//! What happened to every machine and pod, one JSON object a line, in the order in which it happened. What a machine costs can be
-//! worked out again from its price and its two moments.
+//! The events of every machine and pod, one JSON object a line, in the order of time. The cost of a machine can be recomputed
+//! from its price and the times of its two events.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub fn write(history: &History, out: &mut impl Write) -> io::Result<()> {
                 "instanceType": machine.offering.instance_type.as_str(), "zone": machine.offering.zone.as_str(),
                 "capacityType": machine.offering.capacity_type.as_str(), "gpus": machine.gpus, "usdPerHour": price}),
         );
-        // Those that are there at the end are paid until then.
+        // A machine that still runs at the end is paid until then.
         let ended = machine.gone.filter(|gone| *gone <= history.played);
         let event = if ended.is_some() { "MachineGone" } else { "MachineStillThere" };
         say(ended.unwrap_or(history.played), json!({"event": event, "machine": machine.id}));
@@ -46,7 +46,7 @@ pub fn write(history: &History, out: &mut impl Write) -> io::Result<()> {
         }
     }
     say(history.played, json!({"event": "End"}));
-    // Of one moment, in the order above.
+    // The sort is stable: events at the same time keep the order in which they were added.
     events.sort_by_key(|(at, _)| *at);
     for (_, event) in events {
         writeln!(out, "{event}")?;

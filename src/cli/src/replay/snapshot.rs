@@ -1,4 +1,4 @@
-//! Manifests of a cluster as work: every pod that runs or waits comes at the beginning.
+//! Reads manifests of a cluster as a workload: every running or waiting pod arrives at the beginning.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::source::{self, Source};
 
-/// How long a pod runs, on pods and on templates of pods.
+/// The annotation with the run time of a pod, on pods and pod templates.
 const RUNS_FOR: &str = "poolwright.dev/runs-for";
 
-/// Kinds that are created as they are, before any pod.
+/// The kinds of objects that are created unchanged, before any pod.
 const SURROUNDINGS: [&str; 7] = [
     "Namespace",
     "PersistentVolume",
@@ -99,10 +99,10 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     problems.or(work)
 }
 
-/// Every cluster has these.
+/// The namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// The objects, behind all namespaces that are needed: lists of pods do not have them.
+/// Adds the namespaces that are used but missing, because lists of pods do not contain them. Namespaces come first.
 fn with_namespaces(objects: Vec<Value>, jobs: &[JobPlan]) -> Vec<Value> {
     let (given, others): (Vec<Value>, Vec<Value>) =
         objects.into_iter().partition(|object| object["kind"] == "Namespace");
@@ -119,13 +119,13 @@ fn with_namespaces(objects: Vec<Value>, jobs: &[JobPlan]) -> Vec<Value> {
     given.chain(missing).chain(others).collect()
 }
 
-/// A pod as the Job will make it, for the API server to look at.
+/// Returns a pod of the Job, to check it against the rules of the API server.
 fn first_pod(job: &JobPlan) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": job.name, "namespace": job.namespace, "labels": job.labels}, "spec": job.spec})
 }
 
-/// What is not played.
+/// Counts the objects that are not played.
 #[derive(Default)]
 struct Left {
     nodes: usize,
@@ -147,14 +147,14 @@ impl Left {
     }
 }
 
-/// What controls an object.
+/// Returns the UID of the controller of an object.
 fn owner(object: &Value) -> Option<String> {
     let owners = object["metadata"]["ownerReferences"].as_array()?;
     let controller = owners.iter().find(|owner| owner["controller"] == true)?;
     Some(controller["uid"].as_str()?.to_owned())
 }
 
-/// An object as its author wrote it.
+/// Returns an object as its author wrote it, without the fields that the cluster sets.
 fn bare(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
@@ -176,7 +176,7 @@ fn bare(object: &Value) -> Value {
     object
 }
 
-/// Pods that are alike.
+/// A group of equal pods.
 struct Template {
     name: String,
     namespace: String,
@@ -206,7 +206,7 @@ impl Template {
     }
 }
 
-/// The pods of an object: as many as a plan would count.
+/// Returns the pods of an object: as many as a plan would count.
 fn templates(object: &Value) -> Result<Vec<Template>, String> {
     if object["kind"] == "JobSet" {
         return job_set(object);
@@ -234,7 +234,7 @@ fn template(object: &Value, pod: &Value, (count, deadline): (u32, &Value)) -> Re
         for field in ["nodeName", "schedulingGates", "activeDeadlineSeconds"] {
             fields.remove(field);
         }
-        // What replaces a pod here is a Job, and those want to know.
+        // Each pod becomes a pod of a Job, and Jobs need a restart policy other than `Always`.
         fields.insert("restartPolicy".to_owned(), json!("Never"));
     }
     let annotation = pod["metadata"]["annotations"][RUNS_FOR].as_str();
@@ -252,7 +252,7 @@ fn template(object: &Value, pod: &Value, (count, deadline): (u32, &Value)) -> Re
     Ok(Template { name, namespace, count, labels, spec, length })
 }
 
-/// The Jobs of a JobSet.
+/// Returns the Jobs of a JobSet.
 fn job_set(object: &Value) -> Result<Vec<Template>, String> {
     let mut all = Vec::new();
     for replicated in object["spec"]["replicatedJobs"].as_array().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! The plot as SVG: cost per hour over its lower limit, and pods that wait. The only place with coordinates.
+//! The plots as SVG: cost per hour with its lower bound, and waiting pods. Only this file computes coordinates.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -8,16 +8,16 @@ use poolwright_report::replay::Report;
 
 use crate::args::Span;
 
-/// Points across.
+/// The number of points of a plot.
 const POINTS: u32 = 480;
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 220.0;
-/// Room for what is written at the left, the top and the bottom.
+/// The room for text at the left, at the top, and between the plots.
 const LEFT: f64 = 70.0;
 const TOP: f64 = 40.0;
 const GAP: f64 = 70.0;
 
-/// Writes it.
+/// Writes the drawing.
 pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let points = report.points(POINTS);
     let (width, height) = (LEFT + WIDTH + 20.0, TOP + 2.0 * HEIGHT + GAP + 40.0);
@@ -48,7 +48,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
 /// One of the plots.
 struct Panel {
     top: f64,
-    /// What reaches the top.
+    /// The value at the top.
     most: u64,
 }
 
@@ -84,7 +84,7 @@ impl Panel {
         for (at, number) in numbers.enumerate() {
             let y = bottom - HEIGHT * number as f64 / self.most as f64;
             let x = LEFT + step * at as f64;
-            // Writing into a text never fails.
+            // Writing to a string cannot fail.
             let _ = write!(path, "L{x:.2} {y:.2}H{:.2}", x + step);
         }
         writeln!(out, "<path d=\"{path}V{bottom:.2}\" fill=\"{fill}\" stroke=\"{stroke}\"/>")

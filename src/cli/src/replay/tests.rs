@@ -1,4 +1,4 @@
-//! Whole replays of a small trace, looked at from inside.
+//! Tests of whole replays of a small trace, with access to the internals.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn all_work_gets_done_and_the_cost_is_never_below_its_limit() {
     let (history, report) = played(&prepared);
     assert_eq!((report.pods.made, report.pods.finished), (8, 8), "{:?}", report.pods);
     assert!(history.pods.iter().all(|pod| matches!(pod.ended, Some((_, End::Finished)))));
-    // A pod of the trace that waited ten minutes ran for twenty: it does the same here.
+    // A pod of the trace that waited for ten minutes ran for twenty, so it runs for twenty here.
     let waited =
         history.pods.iter().find(|pod| pod.model.key.name().starts_with("batch-1")).expect("it is there");
     let (started, ended) = (waited.started.expect("it ran"), waited.ended.expect("it ended").0);
@@ -43,7 +43,7 @@ fn all_work_gets_done_and_the_cost_is_never_below_its_limit() {
         assert!(cost >= limit, "at {moment:?} {cost} is paid, and {limit} is said to be the least");
     }
     assert!(report.bound > Usd(0) && report.cost() >= report.bound, "{} and {}", report.cost(), report.bound);
-    // While four T4s' worth of nothing else runs, the limit is what the nodes cost: it is no loose one.
+    // The bound must not be loose: at its maximum it is at least half of the largest cost.
     let most = report.bound_steps.most(Duration::ZERO, report.played);
     assert!(most * 10 >= report.cost_steps.most(Duration::ZERO, report.played) * 5, "{most}");
     assert!(report.idle_gpu_millis() < report.paid_gpu_millis());
@@ -53,7 +53,7 @@ fn all_work_gets_done_and_the_cost_is_never_below_its_limit() {
 fn the_same_input_comes_to_the_same_and_another_seed_to_something_else() {
     let one = prepared(&[]).replay;
     let first = one.run(&mut |_| true).expect("it is played");
-    // On another thread, whose random state is another.
+    // Another thread has another random state for hash maps.
     let again = std::thread::spawn(move || one.run(&mut |_| true).expect("it is played"));
     assert_eq!(first, again.join().expect("no panic"));
     let other = prepared(&["--seed", "2"]).replay.run(&mut |_| true).expect("it is played");

@@ -1,4 +1,4 @@
-//! A stretch of a trace as work: each pod is a Job of its own.
+//! A section of a trace as a workload: each pod is a Job of its own.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::trace::{GpuChoice, GpuMap, Times, TracePod, read_timed};
 
 const NAMESPACE: &str = "default";
 
-/// Reads the stretch that the flags say.
+/// Reads the section that the flags select.
 pub fn read(trace: &Path, flags: &ReplayFlags) -> Result<Result<Work, Problems>, Failure> {
     let map = match &flags.gpu_map {
         None => Ok(GpuMap::builtin()),
@@ -34,7 +34,7 @@ pub fn read(trace: &Path, flags: &ReplayFlags) -> Result<Result<Work, Problems>,
     }))
 }
 
-/// The work of so long a stretch after an offset.
+/// Returns the workload of a section of this length after an offset.
 fn stretch(
     file: &str,
     pods: &[(TracePod, Times)],
@@ -98,7 +98,7 @@ fn stretch(
     Ok(Work { jobs, objects: Vec::new(), notes })
 }
 
-/// `spec` of the pod of a trace.
+/// Returns the `spec` of a pod of the trace.
 fn spec(pod: &TracePod) -> Value {
     let gpus = if pod.share.is_some() { 1 } else { pod.gpus };
     let mut requests =
@@ -108,7 +108,7 @@ fn spec(pod: &TracePod) -> Value {
     if gpus > 0 {
         requests[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
         limits[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
-        // What the admission plugin ExtendedResourceToleration adds in clusters with GPUs.
+        // The admission plugin ExtendedResourceToleration adds this toleration in clusters with GPUs.
         spec["tolerations"] = json!([{"key": ResourceName::NVIDIA_GPU, "operator": "Exists"}]);
         if let GpuChoice::OneOf(models) = &pod.models {
             let models: Vec<String> = models.iter().map(ToString::to_string).collect();

@@ -1,30 +1,30 @@
-//! Work to be played.
+//! The workload of a replay.
 
 use std::collections::BTreeSet;
 
 use poolwright_sim::cluster::JobPlan;
 use serde_json::Value;
 
-/// Work, and what it needs.
+/// A workload, and the objects that it needs.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
-    /// Pods to come.
+    /// The pods that will arrive.
     pub jobs: Vec<JobPlan>,
-    /// Objects that are there from the beginning.
+    /// The objects that exist from the beginning.
     pub objects: Vec<Value>,
-    /// What a reader should know about how it was understood.
+    /// Notes on how the input was understood.
     pub notes: Vec<String>,
 }
 
-/// The longest name of a Job: what is added to it for its pods must fit into a label.
+/// The longest name of a Job. With the suffix for its pods, it must fit into a label.
 const LONGEST: usize = 48;
 
-/// Names of Jobs, each used once in its namespace.
+/// The names of Jobs, each used once in its namespace.
 #[derive(Debug, Default)]
 pub struct Names(BTreeSet<(String, String)>);
 
 impl Names {
-    /// The name itself where Kubernetes takes it and nobody has it, else one like it.
+    /// Returns the wanted name if Kubernetes accepts it and it is free, otherwise a similar name.
     pub fn take(&mut self, namespace: &str, wanted: &str) -> String {
         let allowed = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
         let name: String = wanted

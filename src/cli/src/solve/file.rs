@@ -14,7 +14,7 @@ use crate::source;
 
 const KIND: &str = "SolverProblems";
 
-/// What is in such a file, as it is written.
+/// The content of a file of problems, for writing.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Written<'p> {
@@ -23,7 +23,7 @@ struct Written<'p> {
     problems: Vec<&'p Problem>,
 }
 
-/// The same, as it is read.
+/// The content of a file of problems, for reading.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Saved {
@@ -32,7 +32,7 @@ struct Saved {
     problems: Vec<Problem>,
 }
 
-/// Tells a file of ours from a bare problem.
+/// The part of a file that distinguishes a file of problems from a single problem.
 #[derive(Deserialize)]
 struct Shape {
     problems: Option<IgnoredAny>,

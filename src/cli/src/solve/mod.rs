@@ -1,4 +1,4 @@
-//! `poolwright solve`: a saved problem, solved again, checked, and its figures.
+//! `poolwright solve`: solves a saved problem again, checks the solution, and prints its figures.
 
 mod file;
 

@@ -1,40 +1,40 @@
-//! Rows under a header, in aligned columns, as wide as they may be. What is cut ends in `…`.
+//! Lays out rows under a header in aligned columns of limited width. Cut text ends in `…`.
 
 use ratatui::text::Span;
 
-/// Between columns.
+/// The gap between columns.
 const GAP: usize = 2;
-/// The last column, of sentences, has at least this much before another column is left out for it.
+/// The width of the last column, which holds sentences, below which another column is left out.
 const SENTENCE: usize = 24;
-/// The first column is not cut to less than this.
+/// The least width of the first column.
 const NAME: usize = 8;
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// What stands above it.
+    /// The header.
     pub title: &'static str,
-    /// Numbers stand at the right.
+    /// Whether the column is aligned to the right, as numbers are.
     pub right: bool,
-    /// Where there is no room the highest goes first; 0 never does.
+    /// The rank in which columns are left out, the highest first. Columns with rank 0 always stay.
     pub rank: u8,
 }
 
-/// Lines of equal layout.
+/// A laid-out table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grid {
-    /// Above the rows.
+    /// The line above the rows.
     pub header: String,
     /// The rows.
     pub rows: Vec<String>,
 }
 
-/// How many cells of a terminal a text takes.
+/// Returns the width of a text in terminal cells.
 pub fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// A text in at most so many cells.
+/// Cuts a text to a width in cells.
 pub fn cut(text: &str, most: usize) -> String {
     if width(text) <= most {
         return text.to_owned();
@@ -54,12 +54,12 @@ pub fn cut(text: &str, most: usize) -> String {
     cut
 }
 
-/// A text without what would move the cursor or change the colours of a terminal: it was written by others.
+/// Replaces control characters, which could move the cursor or change the colours of the terminal. The texts come from others.
 pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// Lays rows out in at most so many cells; without a limit, as wide as they are.
+/// Lays rows out in at most `most` cells; without a limit, as wide as they are.
 pub fn lay_out(columns: &[Column], rows: &[Vec<String>], most: Option<usize>) -> Grid {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
@@ -82,7 +82,7 @@ pub fn lay_out(columns: &[Column], rows: &[Vec<String>], most: Option<usize>) ->
     }
 }
 
-/// Leaves columns out until the rest has room; then the last one, and at last the first, give way.
+/// Leaves columns out until the rest fits. Then narrows the last column, and finally the first.
 fn fit(columns: &[Column], widths: &mut Vec<(usize, usize)>, most: usize) {
     let before_last =
         |widths: &[(usize, usize)]| widths.iter().rev().skip(1).map(|(_, wide)| wide + GAP).sum::<usize>();

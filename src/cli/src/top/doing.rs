@@ -1,10 +1,10 @@
-//! What is being done about a claim, and why.
+//! Describes what is being done about a claim, and why.
 
 use poolwright_core::{Claim, Node, Stage};
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
-/// What is being done about a claim with this node and so many pods on it, and why: the sentences of the conditions that matter
-/// now.
+/// Returns what is being done about a claim with this node and this number of pods, and why, in the words of the current
+/// conditions.
 pub fn doing(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> (String, Option<String>) {
     match claim.stage() {
         Stage::Pending => {
@@ -37,12 +37,12 @@ pub fn doing(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> (String
     }
 }
 
-/// Of a node that is open: what is wrong with it, or what runs there.
+/// Describes an open node: its problem, or what runs on it.
 fn at_work(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> String {
     if let Some(sick) = said(claim, ConditionType::Unhealthy, ConditionStatus::True) {
         return sick;
     }
-    // Without a rule of its pool nobody else says so.
+    // A pool without a repair rule gives its claims no condition for this.
     if let Some(node) = node.filter(|node| !node.ready) {
         return format!("node {} is not ready", node.name);
     }
@@ -68,14 +68,14 @@ fn bought(claim: &Claim) -> Option<String> {
     (!reason.is_empty()).then(|| format!("bought because {reason}"))
 }
 
-/// Why a claim goes, where it is recorded.
+/// Returns why a claim is removed, if that is recorded.
 fn goes(claim: &Claim) -> Option<String> {
     let why = [ConditionType::Disrupting, ConditionType::Unhealthy];
     let why = why.into_iter().find_map(|kind| said(claim, kind, ConditionStatus::True))?;
     Some(format!("to be removed: {why}"))
 }
 
-/// The sentence of a condition with this status.
+/// Returns the message of a condition with this status.
 fn said(claim: &Claim, kind: ConditionType, status: ConditionStatus) -> Option<String> {
     let condition = claim.conditions.get(&kind).filter(|condition| condition.status == status)?;
     let message = condition.message.trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! Reads the cluster: lists from the API server's cache, all kinds at the same time.
+//! Reads the cluster with lists from the API server's cache, all kinds concurrently.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use tokio::time::timeout;
 
 use super::model::{Listed, Reading};
 
-/// Finished pods take no room, and clusters that run jobs keep many.
+/// The selector of unfinished pods. Finished pods use no resources, and clusters that run jobs keep many of them.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
-/// An API server that takes longer does not answer.
+/// The timeout of a reading.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Reads everything once. What may not be read is told in its place.
+/// Reads everything once. A kind that may not be read has the error in its place.
 ///
 /// # Errors
 ///
-/// The cluster does not answer, or not to us.
+/// The cluster does not answer, or rejects us.
 pub async fn read(client: &Client, clock: &dyn Clock) -> Result<Reading> {
-    // Any version will do: the API server then answers from memory.
+    // Any version is enough, so the API server answers from memory.
     let all = ListParams::default().match_any();
     let unfinished = all.clone().fields(UNFINISHED);
     let ours = all.clone().fields(&format!("reportingController={REPORTING_CONTROLLER}"));

@@ -1,4 +1,4 @@
-//! What the reader looks at, and what each key makes of that: plain functions.
+//! The state of the view, and the effect of each key on it, as plain functions.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -30,13 +30,13 @@ impl Focus {
     }
 }
 
-/// What stands first.
+/// The order of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// What costs most; unknown prices before all, for somebody should look.
+    /// The most expensive first. Unknown prices come before all others, because they need attention.
     #[default]
     Cost,
-    /// What is oldest.
+    /// The oldest first.
     Age,
     /// By name.
     Name,
@@ -51,7 +51,7 @@ impl Sort {
         }
     }
 
-    /// In words.
+    /// Returns the name of the order.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Cost => "cost",
@@ -61,29 +61,29 @@ impl Sort {
     }
 }
 
-/// What the reader looks at.
+/// The state of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewState {
-    /// Where arrows go.
+    /// The part that the arrow keys move in.
     pub focus: Focus,
     /// The order of pools and nodes.
     pub sort: Sort,
-    /// Only nodes of this pool are shown.
+    /// The pool whose nodes are shown; `None` for all pools.
     pub only: Option<String>,
-    /// The keys are explained.
+    /// Whether the help for the keys is shown.
     pub help: bool,
-    /// The row that is chosen of pools, nodes and events.
+    /// The index of the chosen row of pools, nodes and events.
     chosen: [usize; 3],
 }
 
 impl ViewState {
-    /// The row that is chosen of a part with so many.
+    /// Returns the index of the chosen row of a part with this number of rows.
     pub fn chosen(&self, part: Focus, rows: usize) -> usize {
         self.chosen[part as usize].min(rows.saturating_sub(1))
     }
 }
 
-/// Pools in their order. Of their age nothing is known: they stand by name then.
+/// Returns the pools in order. Pools have no age, so that order is by name.
 pub fn pools<'a>(view: &'a View, state: &ViewState) -> Vec<&'a PoolRow> {
     let mut rows: Vec<&PoolRow> = view.pools.iter().collect();
     if state.sort == Sort::Cost {
@@ -92,7 +92,7 @@ pub fn pools<'a>(view: &'a View, state: &ViewState) -> Vec<&'a PoolRow> {
     rows
 }
 
-/// Nodes in their order, those of one pool where one is chosen.
+/// Returns the nodes in order, only those of one pool if the view is filtered.
 pub fn nodes<'a>(view: &'a View, state: &ViewState) -> Vec<&'a NodeRow> {
     let shown = |row: &&NodeRow| state.only.as_ref().is_none_or(|pool| row.pool == *pool);
     let mut rows: Vec<&NodeRow> = view.nodes.iter().filter(shown).collect();
@@ -106,7 +106,7 @@ pub fn nodes<'a>(view: &'a View, state: &ViewState) -> Vec<&'a NodeRow> {
     rows
 }
 
-/// What a key makes of the state; `None` to end.
+/// Returns the state after a key; `None` to quit.
 pub fn press(mut state: ViewState, key: KeyEvent, view: &View) -> Option<ViewState> {
     let rows = match state.focus {
         Focus::Pools => view.pools.len(),
@@ -140,7 +140,7 @@ pub fn press(mut state: ViewState, key: KeyEvent, view: &View) -> Option<ViewSta
     Some(state)
 }
 
-/// The pool that is chosen, or that of the node that is.
+/// Returns the chosen pool, or the pool of the chosen node.
 fn pool_in_focus(view: &View, state: &ViewState) -> Option<String> {
     match state.focus {
         Focus::Nodes => {
@@ -159,7 +159,7 @@ mod tests {
     use super::super::testing::{busy, names};
     use super::*;
 
-    /// The state after these keys; `None` when one of them ended it.
+    /// Returns the state after these keys; `None` if one of them quits.
     fn after(keys: &str) -> Option<ViewState> {
         let view = busy();
         keys.chars().try_fold(ViewState::default(), |state, letter| {

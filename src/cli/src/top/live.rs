@@ -1,4 +1,4 @@
-//! The edge of the screen: a terminal, its keys, and a thread that goes on reading the cluster.
+//! Runs the view on a terminal: draws it, reads keys, and keeps reading the cluster in a thread.
 
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread;
@@ -19,31 +19,31 @@ use super::model::{Reading, view};
 use super::screen::{Picture, draw};
 use crate::controller::told_to_stop;
 
-/// Ages on the screen grow while nothing else happens.
+/// The interval between drawings without a key press, because ages grow.
 const TICK: Duration = Duration::from_millis(250);
-/// A cluster that does not answer is asked again at least this often.
+/// The longest pause before a cluster that does not answer is read again, unless the interval is longer.
 const SLOWEST: Duration = Duration::from_secs(30);
 
-/// What the reading thread tells.
+/// The messages of the reading thread.
 enum News {
     Read(Box<Reading>),
     Trouble(String),
     Stop,
 }
 
-/// A cluster to be read again and again.
+/// A cluster that is read repeatedly.
 pub struct Source {
-    /// Where the client lives.
+    /// The runtime of the client.
     pub runtime: Runtime,
     /// The client.
     pub client: Client,
-    /// What people call the cluster.
+    /// The name of the cluster for people.
     pub cluster: String,
     /// How often to read it.
     pub interval: Duration,
 }
 
-/// Shows the cluster until somebody wants to end.
+/// Shows the cluster until the user quits.
 pub fn show(source: Source, first: &Reading, clock: SystemClock) -> Result<()> {
     let cluster = source.cluster.clone();
     let (sender, news) = mpsc::channel();
@@ -55,13 +55,13 @@ pub fn show(source: Source, first: &Reading, clock: SystemClock) -> Result<()> {
     screen.run(&cluster, first, &news, &clock)
 }
 
-/// The terminal, given back when this is dropped. A panic gives it back too, before it is told: ratatui's hook.
+/// The terminal. It is restored when this is dropped, and ratatui's hook restores it before a panic is reported.
 struct Screen(DefaultTerminal);
 
 impl Screen {
     fn open() -> Result<Self> {
         let opened = ratatui::try_init().map(Self);
-        // Half of it may have happened.
+        // The terminal may be initialized in part.
         opened.inspect_err(|_| ratatui::restore()).context("cannot draw on this terminal; use --once")
     }
 
@@ -108,7 +108,7 @@ impl Drop for Screen {
     }
 }
 
-/// Reads until nobody listens any more, or the process is told to end.
+/// Reads repeatedly until the receiver is gone or the process is told to end.
 fn keep_reading(source: Source, clock: SystemClock, sender: &Sender<News>) {
     let Source { runtime, client, interval, .. } = source;
     runtime.block_on(async {
@@ -140,7 +140,7 @@ fn keep_reading(source: Source, clock: SystemClock, sender: &Sender<News>) {
     });
 }
 
-/// How long to wait after one more failure in a row.
+/// Returns the pause after one more failure in a row.
 fn longer(pause: Duration, interval: Duration) -> Duration {
     (pause * 2).min(SLOWEST.max(interval))
 }

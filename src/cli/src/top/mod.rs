@@ -1,7 +1,7 @@
 //! `poolwright top`: shows what Poolwright does now and why, on a terminal or as text.
 //!
-//! `feed` reads the cluster. `model`, `doing` and `view` hold the data to show. `text` prints it, `screen` and `keys` show it on a
-//! screen, and `live` drives the terminal. `text` and `screen` share `columns`, `tables` and `words`.
+//! `feed` reads the cluster. `model`, `doing` and `view` hold the data to show. `text` prints it, `screen` and `keys` show it on
+//! a screen, and `live` drives the terminal. `text` and `screen` share `columns`, `tables` and `words`.
 //!
 //! This module must not decide or write anything. Only `feed` and `live` do I/O; the rest are plain functions.
 
@@ -43,7 +43,7 @@ pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<ExitStatus, Failure
         .context("cannot start the runtime for network calls")?;
     let clock = SystemClock::new();
     let read = async {
-        // Live, a busy API server is left alone until the next reading.
+        // The live view does not retry, so a busy API server has a rest until the next reading.
         let patience = if flags.once { Patience::Retries } else { Patience::Tells };
         let (client, cluster) =
             connect::named_client(flags.kubeconfig.as_deref(), flags.context.as_deref(), patience).await?;

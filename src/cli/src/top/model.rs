@@ -1,4 +1,4 @@
-//! From what the API server listed to a [`View`]: a plain function.
+//! Converts the lists of the API server to a [`View`], as a plain function.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -21,18 +21,18 @@ use super::view::{
     Cost, EventRow, Gpus, Leader, NodeCounts, NodeRow, ObjectKind, PoolRow, Totals, View, WaitingPods,
 };
 
-/// Events that are kept; a busy hour has thousands.
+/// The most events in a view. A busy hour has thousands.
 const EVENTS: usize = 100;
-/// How long a Lease holds that does not say so.
+/// The duration of a Lease that does not specify one.
 const LEASE: SignedDuration = SignedDuration::from_secs(15);
 
 /// All objects of a kind, or why they could not be read.
 pub type Listed<T> = Result<Vec<T>, String>;
 
-/// What the API server listed.
+/// The lists of the API server.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// When.
+    /// The time of the reading.
     pub at: Timestamp,
     /// Pools.
     pub pools: Listed<NodePool>,
@@ -48,7 +48,7 @@ pub struct Reading {
     pub leases: Listed<Lease>,
 }
 
-/// What is shown of a cluster of this name.
+/// Builds the view of a cluster with this name.
 pub fn view(cluster: &str, reading: &Reading) -> View {
     let mut known = Known::default();
     let pods = known.converted(ObjectKind::Pods, &reading.pods, poolwright_intake::pod);
@@ -89,7 +89,7 @@ pub fn view(cluster: &str, reading: &Reading) -> View {
     }
 }
 
-/// What could not be read, and what makes no sense.
+/// The kinds that could not be read, and notes on objects that make no sense.
 #[derive(Default)]
 struct Known {
     unreadable: BTreeMap<ObjectKind, String>,
@@ -97,7 +97,7 @@ struct Known {
 }
 
 impl Known {
-    /// All objects of a kind; none where they may not be read.
+    /// Returns all objects of a kind; none if they may not be read.
     fn listed<'a, T>(&mut self, kind: ObjectKind, listed: &'a Listed<T>) -> &'a [T] {
         match listed {
             Ok(objects) => objects,
@@ -108,7 +108,7 @@ impl Known {
         }
     }
 
-    /// The same as decisions see them.
+    /// Returns the objects converted to the types of the core.
     fn converted<T, M, E: Display>(
         &mut self,
         kind: ObjectKind,
@@ -145,7 +145,7 @@ fn node_row(snapshot: &Snapshot, claim: &Claim, object: &NodeClaim, sees_pods: b
     let used = there.map_or(0, |there| there.requests.get(ResourceName::NVIDIA_GPU));
     let work = there.map_or(0, |there| there.pods.iter().filter(|pod| pod.role == PodRole::Workload).count());
     let ranked = claim.current_offering();
-    // A node that starts advertises less than it will; one that was open says what it has now.
+    // A starting node advertises less than it will, so the offering counts until the node is initialized.
     let opened = node.filter(|_| claim.since(ConditionType::Initialized).is_some());
     let allocatable = opened.map_or(&ranked.allocatable, |node| &node.allocatable);
     let pods = sees_pods.then_some(work);
@@ -176,7 +176,7 @@ fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Node> {
     by_id.or_else(|| nodes.get(claim.node_name.as_ref()?)).map(Arc::as_ref)
 }
 
-/// What was ordered at which price; before that, what is to be ordered.
+/// Returns the recorded price of a launched claim, or the price of its current offering before the launch.
 fn price(claim: &Claim, object: &NodeClaim) -> Option<UsdPerHour> {
     if claim.launched.is_none() {
         return claim.current_offering().price;
@@ -212,7 +212,7 @@ fn cost<'a>(rows: impl Iterator<Item = &'a NodeRow>) -> Cost {
     rows.map(|row| row.usd_per_hour).collect()
 }
 
-/// The pools, and those that are gone while nodes of theirs are there.
+/// Returns the rows of the pools, including deleted pools that still have nodes.
 fn pool_rows(pools: &[NodePool], nodes: &[NodeRow], sees_pods: bool) -> Vec<PoolRow> {
     let mut rows: BTreeMap<String, PoolRow> =
         pools.iter().map(|pool| (pool.name_any(), pool_row(pool))).collect();
@@ -290,7 +290,7 @@ fn event_row(event: &Event) -> EventRow {
     }
 }
 
-/// Who leads. Of several Leases, by the one that was renewed last: each namespace may have one.
+/// Returns the leader, from the Lease that was renewed last, because each namespace may have a Lease.
 fn leader(leases: &[Lease], now: Timestamp) -> Leader {
     let specs = leases.iter().filter_map(|lease| lease.spec.as_ref());
     let renewed = |time: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime>| {

@@ -1,4 +1,4 @@
-//! The view on a terminal: header, pools, nodes, events, the whole sentence of the chosen row, and the keys.
+//! Draws the view on a terminal: header, pools, nodes, events, the whole sentence of the chosen row, and the keys.
 
 use jiff::Timestamp;
 use poolwright_core::Stage;
@@ -13,9 +13,9 @@ use super::keys::{Focus, ViewState, nodes, pools};
 use super::view::{ObjectKind, View};
 use super::{tables, words};
 
-/// With fewer lines there is only one part at a time.
+/// With fewer lines, the screen shows only one part at a time.
 const TALL: u16 = 20;
-/// With fewer lines the chosen row's sentence has no place of its own.
+/// With fewer lines, the screen does not show the sentence of the chosen row.
 const TALLER: u16 = 26;
 const KEYS: &str = "q quit  tab next table  arrows move  s sort  p filter by pool  ? help";
 const HELP: [&str; 5] = [
@@ -26,29 +26,29 @@ const HELP: [&str; 5] = [
     "?               close this               poolwright top --once  the same as text",
 ];
 
-/// Everything that the screen shows.
+/// The content of the screen.
 #[derive(Clone, Copy, Debug)]
 pub struct Picture<'a> {
-    /// What was read last.
+    /// The last reading.
     pub view: &'a View,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
-    /// Why it could not be read again since.
+    /// The error of the latest reading, if it failed.
     pub trouble: Option<&'a str>,
 }
 
-/// Rows of one part, ready to be drawn.
+/// The rows of one part, ready to draw.
 struct Part {
     focus: Focus,
     title: String,
     columns: &'static [Column],
     rows: Vec<Vec<String>>,
     styles: Vec<Style>,
-    /// What of it could not be read, or that there is nothing.
+    /// The errors of this part, or a remark that it is empty.
     remarks: Vec<String>,
 }
 
-/// Draws it.
+/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, picture: Picture<'_>, state: &ViewState) {
     let area = frame.area();
     let header = header(picture, area);
@@ -77,7 +77,7 @@ pub fn draw(frame: &mut Frame<'_>, picture: Picture<'_>, state: &ViewState) {
         };
         show(frame, middle, &part, state);
     } else {
-        // Its border, the header of the table, and at least one line.
+        // Room for the border, the header of the table, and at least one line.
         let few =
             |part: &Part, most: u16| ((part.rows.len() + part.remarks.len()).max(1) as u16 + 2).min(most);
         let quarter = (middle.height / 4).max(5);
@@ -96,8 +96,8 @@ pub fn draw(frame: &mut Frame<'_>, picture: Picture<'_>, state: &ViewState) {
     frame.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::DIM)), keys);
 }
 
-/// Who leads and how old the reading is, then the sums: on a low screen as many as one line holds. Then, where the cluster does
-/// not answer, since when and why.
+/// Returns the header: the leader and the age of the reading, then the sums, as many as fit into one line on a low screen. If the
+/// cluster does not answer, it also says since when and why.
 fn header(picture: Picture<'_>, area: Rect) -> Vec<Line<'static>> {
     let Picture { view, now, trouble } = picture;
     let wide = area.width as usize;
@@ -123,7 +123,7 @@ fn header(picture: Picture<'_>, area: Rect) -> Vec<Line<'static>> {
     lines
 }
 
-/// Texts side by side, on as few lines as hold them in their order.
+/// Puts texts side by side on as few lines as possible, in order.
 fn packed(texts: impl Iterator<Item = String>, wide: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for text in texts {
@@ -189,7 +189,7 @@ const fn stage_style(stage: Stage) -> Style {
     }
 }
 
-/// The sentence of the chosen row, which its column may have cut.
+/// Returns the sentence of the chosen row, which its column may have cut.
 fn sentence(part: &Part, state: &ViewState) -> String {
     let row = part.rows.get(state.chosen(part.focus, part.rows.len()));
     let last = row.and_then(|row| Some((row.first()?, row.last()?)));
@@ -211,12 +211,12 @@ fn show(frame: &mut Frame<'_>, area: Rect, part: &Part, state: &ViewState) {
         lines.push(Line::styled(grid.header, Style::new().add_modifier(Modifier::DIM)));
         let room = (inner.height as usize).saturating_sub(lines.len()).max(1);
         let chosen = state.chosen(part.focus, grid.rows.len());
-        // The chosen row is always in sight.
+        // Scroll so that the chosen row is visible.
         let first = (chosen + 1).saturating_sub(room);
         for (at, row) in grid.rows.into_iter().enumerate().skip(first).take(room) {
             let style = part.styles.get(at).copied().unwrap_or_default();
             if at == chosen && focused {
-                // To the edge, so that one sees a bar.
+                // Extend the highlight to the edge.
                 let space = " ".repeat(wide.saturating_sub(width(&row)));
                 lines.push(Line::styled(row + &space, style.add_modifier(Modifier::REVERSED)));
             } else {

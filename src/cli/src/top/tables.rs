@@ -1,4 +1,4 @@
-//! The columns of each part, and what stands in them.
+//! The columns of each part, and their cells.
 
 use jiff::Timestamp;
 
@@ -14,7 +14,7 @@ const fn right(title: &'static str, rank: u8) -> Column {
     Column { title, right: true, rank }
 }
 
-/// Of pools.
+/// The columns of pools.
 pub const POOLS: [Column; 9] = [
     left("POOL", 0),
     right("WEIGHT", 9),
@@ -27,7 +27,7 @@ pub const POOLS: [Column; 9] = [
     left("STATE", 0),
 ];
 
-/// Of nodes.
+/// The columns of nodes.
 pub const NODES: [Column; 11] = [
     left("NODE", 0),
     left("POOL", 5),
@@ -42,11 +42,11 @@ pub const NODES: [Column; 11] = [
     left("DOING", 0),
 ];
 
-/// Of events.
+/// The columns of events.
 pub const EVENTS: [Column; 5] =
     [right("AGO", 0), left("SEVERITY", 3), left("ABOUT", 1), left("REASON", 2), left("WHAT", 0)];
 
-/// A pool.
+/// Returns the cells of a pool.
 pub fn pool(row: &PoolRow) -> Vec<String> {
     vec![
         row.name.clone(),
@@ -81,7 +81,7 @@ fn state(row: &PoolRow) -> String {
     }
 }
 
-/// A node.
+/// Returns the cells of a node.
 pub fn node(row: &NodeRow, now: Timestamp) -> Vec<String> {
     vec![
         row.name.clone(),
@@ -98,7 +98,7 @@ pub fn node(row: &NodeRow, now: Timestamp) -> Vec<String> {
     ]
 }
 
-/// What is being done about a node, and why.
+/// Returns what is being done about a node, and why.
 pub fn sentence(row: &NodeRow) -> String {
     match &row.why {
         Some(why) => format!("{}; {why}", row.doing),
@@ -106,7 +106,7 @@ pub fn sentence(row: &NodeRow) -> String {
     }
 }
 
-/// An event; of a long story the first line.
+/// Returns the cells of an event, with only the first line of a long message.
 pub fn event(row: &EventRow, now: Timestamp) -> Vec<String> {
     vec![
         words::age(row.at, now),

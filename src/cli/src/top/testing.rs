@@ -1,4 +1,4 @@
-//! Clusters to look at.
+//! Test clusters for the view.
 
 use jiff::Timestamp;
 use poolwright_terms::keys::REPORTING_CONTROLLER;
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use super::model::{Reading, view};
 use super::view::{NodeRow, View};
 
-/// When it is read.
+/// The time of the reading.
 pub const NOW: &str = "2026-03-01T12:00:00Z";
 
 pub fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-/// Objects as the API server writes them.
+/// Parses objects as the API server writes them.
 pub fn objects<T: DeserializeOwned>(all: Vec<Value>) -> Vec<T> {
     all.into_iter().map(|object| serde_json::from_value(object).unwrap()).collect()
 }
 
-/// Nothing, and everything may be read.
+/// Returns the reading of an empty cluster.
 pub fn nothing() -> Reading {
     Reading {
         at: now(),
@@ -51,7 +51,8 @@ fn conditions_of(all: &[(&str, &str, &str)]) -> Value {
     all.iter().map(one).collect()
 }
 
-/// A claim of a g5.xlarge with these conditions; launched, where one of them says so, with the node of the same name.
+/// Returns a claim of a g5.xlarge with these conditions. If `Launched` is true, it has an instance; if `Registered` is true, it
+/// has the node of the same name.
 pub fn claim(name: &str, pool: &str, conditions: &[(&str, &str, &str)]) -> Value {
     let is = |kind: &str| conditions.iter().any(|(one, status, _)| *one == kind && *status == "True");
     let mut claim = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",
@@ -72,7 +73,7 @@ pub fn claim(name: &str, pool: &str, conditions: &[(&str, &str, &str)]) -> Value
     claim
 }
 
-/// The same, deleted.
+/// Returns the claim as deleted.
 pub fn deleted(mut claim: Value) -> Value {
     claim["metadata"]["deletionTimestamp"] = json!("2026-03-01T11:59:30Z");
     claim["metadata"]["finalizers"] = json!(["poolwright.dev/termination"]);
@@ -85,7 +86,7 @@ pub fn node(name: &str) -> Value {
             "conditions": [{"type": "Ready", "status": "True"}]}})
 }
 
-/// A pod that asks for a GPU, on a node or waiting.
+/// Returns a pod that requests a GPU, on a node or waiting.
 pub fn pod(name: &str, node: Option<&str>) -> Value {
     let mut pod = json!({"metadata": {"name": name, "namespace": "ml", "uid": name},
         "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"},
@@ -98,7 +99,7 @@ pub fn pod(name: &str, node: Option<&str>) -> Value {
     pod
 }
 
-/// A pod that the scheduler found no place for.
+/// Returns a pod for which the scheduler found no node.
 pub fn unschedulable(name: &str) -> Value {
     let mut pod = pod(name, None);
     pod["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
@@ -106,7 +107,7 @@ pub fn unschedulable(name: &str) -> Value {
     pod
 }
 
-/// A pod that nobody has opened the gate for.
+/// Returns a pod with a closed scheduling gate.
 pub fn gated(name: &str) -> Value {
     let mut pod = pod(name, None);
     pod["spec"]["schedulingGates"] = json!([{"name": "example.com/quota"}]);
@@ -130,14 +131,14 @@ pub fn lease(holder: &str, renewed: &str) -> Value {
 pub const UP: [(&str, &str, &str); 3] =
     [("Launched", "True", "runs"), ("Registered", "True", "joined"), ("Initialized", "True", "is ready")];
 
-/// The conditions of a node that is open, and more.
+/// Returns the conditions of an open node, and more.
 pub fn up(
     more: &[(&'static str, &'static str, &'static str)],
 ) -> Vec<(&'static str, &'static str, &'static str)> {
     UP.iter().chain(more).copied().collect()
 }
 
-/// A cluster in which everything happens at once.
+/// Returns the reading of a cluster in which everything happens at once.
 pub fn reading() -> Reading {
     let ready = [("Ready", "True", "all is well")];
     let mut unknown = claim("gpu-old", "gpu", &up(&[]));
@@ -193,7 +194,7 @@ pub fn reading() -> Reading {
     }
 }
 
-/// What is shown of it.
+/// Returns the view of this cluster.
 pub fn busy() -> View {
     view("prod", &reading())
 }

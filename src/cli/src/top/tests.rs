@@ -1,4 +1,4 @@
-//! What is shown of which cluster, as data, as text and on a screen.
+//! Tests of the view of several clusters, as data, as text and on a screen.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -221,7 +221,7 @@ fn the_json_document_names_everything_and_unknown_prices_are_null() {
     assert_eq!(document["unreadable"], json!({}));
 }
 
-/// The screen of this size, line by line.
+/// Returns the lines of a screen of this size.
 fn screen(view: &View, state: &ViewState, trouble: Option<&str>, (wide, high): (u16, u16)) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(wide, high)).unwrap();
     let picture = Picture { view, now: now(), trouble };

@@ -1,13 +1,13 @@
-//! The view as plain text: for scripts, tickets and terminals without a cursor.
+//! Formats the view as plain text for scripts, tickets and terminals without a cursor.
 
 use super::columns::{self, Column, lay_out, plain};
 use super::view::{ObjectKind, View};
 use super::{tables, words};
 
-/// Events that are printed; JSON has more.
+/// The most events that are printed. JSON has more.
 const EVENTS_SHOWN: usize = 20;
 
-/// The view as plain text. The same view is the same text.
+/// Formats the view as plain text. Equal views give equal text.
 pub fn text(view: &View) -> String {
     let now = view.read_at;
     let mut lines: Vec<String> = Vec::new();
@@ -39,7 +39,7 @@ pub fn text(view: &View) -> String {
     lines.join("\n") + "\n"
 }
 
-/// One table, and what of it could not be read.
+/// Formats one table, and the errors of its kinds.
 fn part(
     lines: &mut Vec<String>,
     view: &View,

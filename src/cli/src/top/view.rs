@@ -1,4 +1,4 @@
-//! What is shown, as plain data: the JSON document of `top --once -o json`, and what tables and the screen are made of.
+//! The view as plain data: the JSON document of `top --once -o json`, and the source of the tables and the screen.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use poolwright_report::money::maybe_usd;
 pub use poolwright_report::{Cost, WaitingPods};
 use serde::Serialize;
 
-/// A cluster at a time, as its operators want to see it.
+/// The state of a cluster at one time, as its operators need it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct View {
@@ -19,27 +19,27 @@ pub struct View {
     pub kind: &'static str,
     /// The context's name, or the cluster's address.
     pub cluster: String,
-    /// When it was read.
+    /// The time of the reading.
     pub read_at: Timestamp,
-    /// Who decides; `None` when the Lease may not be read.
+    /// The leader; `None` if the Lease may not be read.
     pub leader: Option<Leader>,
     /// Sums over all claims.
     pub totals: Totals,
-    /// Workload pods that are on no node; `None` when pods may not be read.
+    /// The workload pods without a node; `None` if pods may not be read.
     pub pods_waiting: Option<WaitingPods>,
     /// Pools by name.
     pub pools: Vec<PoolRow>,
     /// Claims by pool and name.
     pub nodes: Vec<NodeRow>,
-    /// What Poolwright said lately, the newest first.
+    /// The latest events of Poolwright, the newest first.
     pub events: Vec<EventRow>,
     /// Why a kind of object could not be read, by kind.
     pub unreadable: BTreeMap<ObjectKind, String>,
-    /// Objects that are left out because they make no sense.
+    /// Notes on objects that are left out because they make no sense.
     pub notes: Vec<String>,
 }
 
-/// What is read.
+/// The kinds of objects that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
@@ -57,13 +57,13 @@ pub enum ObjectKind {
     Leases,
 }
 
-/// What the Lease says.
+/// The leader according to the Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Leader {
-    /// Who holds it, or held it last; `None` when nobody does.
+    /// The current or last holder; `None` if there was none.
     pub holder: Option<String>,
-    /// When it was last renewed.
+    /// The time of the last renewal.
     pub renewed_at: Option<Timestamp>,
     /// Whether it was renewed within its duration.
     pub leads: bool,
@@ -73,30 +73,30 @@ pub struct Leader {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
-    /// How many, by how far they are.
+    /// The numbers of claims, by stage.
     #[serde(flatten)]
     pub nodes: NodeCounts,
-    /// Nodes that Poolwright did not buy; `None` when nodes may not be read.
+    /// The number of nodes that Poolwright did not buy; `None` if nodes may not be read.
     pub other_nodes: Option<usize>,
-    /// What they have of GPUs, and what is used.
+    /// Their GPUs, and how many are in use.
     #[serde(flatten)]
     pub gpus: Gpus,
-    /// What they cost.
+    /// Their cost.
     #[serde(flatten)]
     pub cost: Cost,
 }
 
-/// Claims by how far they are.
+/// Numbers of claims, by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeCounts {
-    /// All of them.
+    /// All claims.
     pub nodes: usize,
-    /// Open to pods.
+    /// Claims whose node is open to pods.
     pub nodes_ready: usize,
-    /// On their way.
+    /// Claims whose node is starting.
     pub nodes_starting: usize,
-    /// Going.
+    /// Claims whose node is being removed.
     pub nodes_leaving: usize,
 }
 
@@ -104,9 +104,9 @@ pub struct NodeCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Gpus {
-    /// How many there are, those of nodes on their way included.
+    /// The number of GPUs, including those of starting nodes.
     pub gpus: u64,
-    /// How many pods that are there ask for; `None` when pods may not be read.
+    /// The number of GPUs that pods on the nodes request; `None` if pods may not be read.
     pub gpus_in_use: Option<u64>,
 }
 
@@ -116,7 +116,7 @@ pub struct Gpus {
 pub struct PoolRow {
     /// Its name.
     pub name: String,
-    /// Its weight; `None` when there is no such pool.
+    /// Its weight; `None` if the pool does not exist.
     pub weight: Option<i32>,
     /// Its nodes.
     #[serde(flatten)]
@@ -124,14 +124,14 @@ pub struct PoolRow {
     /// Their GPUs.
     #[serde(flatten)]
     pub gpus: Gpus,
-    /// What they cost.
+    /// Their cost.
     #[serde(flatten)]
     pub cost: Cost,
-    /// Its limits as they are written.
+    /// Its limits as they are in its spec.
     pub limits: BTreeMap<String, String>,
-    /// Whether it can buy; `None` when no controller has said.
+    /// Whether it can buy; `None` if no controller has checked it.
     pub ready: Option<bool>,
-    /// What keeps it from buying, or holds it back.
+    /// The problem that keeps it from buying, or limits it.
     pub problem: Option<String>,
 }
 
@@ -141,48 +141,48 @@ pub struct PoolRow {
 pub struct NodeRow {
     /// The claim's name.
     pub name: String,
-    /// The node's name, once it has one.
+    /// The name of its node, once it is known.
     pub node: Option<String>,
     /// The pool's name.
     pub pool: String,
-    /// Instance type.
+    /// The instance type.
     pub instance_type: String,
-    /// Zone.
+    /// The zone.
     pub zone: String,
     /// `reserved`, `spot` or `on-demand`.
     pub capacity_type: &'static str,
-    /// How far it is.
+    /// Its stage.
     pub stage: Stage,
-    /// When the claim was made.
+    /// The time of the claim's creation.
     pub created_at: Timestamp,
     /// Its GPUs.
     #[serde(flatten)]
     pub gpus: Gpus,
-    /// Workload pods on it; `None` when pods may not be read.
+    /// The number of workload pods on it; `None` if pods may not be read.
     pub pods: Option<usize>,
-    /// What it costs; `None` when that is unknown.
+    /// Its price; `None` if that is unknown.
     #[serde(serialize_with = "maybe_usd")]
     pub usd_per_hour: Option<UsdPerHour>,
-    /// What is being done.
+    /// What is being done about it.
     pub doing: String,
-    /// And why, where something is.
+    /// The reason, if there is one.
     pub why: Option<String>,
 }
 
-/// Something that Poolwright said.
+/// An event of Poolwright.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventRow {
-    /// When.
+    /// The time of the event.
     pub at: Timestamp,
     /// `Normal` or `Warning`.
     pub severity: String,
-    /// About what kind of object.
+    /// The kind of its object.
     pub about: String,
-    /// Its name, with its namespace where it has one.
+    /// The name of its object, with the namespace if it has one.
     pub object: String,
-    /// The reason, as the event has it: another version may have written it.
+    /// The reason as the event has it. Another version may have written it.
     pub reason: String,
-    /// A sentence.
+    /// The message.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! Ages, sums and headlines as people read them.
+//! Formats ages, sums and headlines for people.
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
@@ -6,10 +6,10 @@ use poolwright_catalog::UsdPerHour;
 use super::view::{Cost, Gpus, Leader, NodeCounts, ObjectKind, View};
 use crate::print::money;
 
-/// Four decimals are what prices have.
+/// The number of decimals of prices.
 const DECIMALS: usize = 4;
 
-/// How long ago, in at most two units: `45s`, `3m20s`, `2h05m`, `4d`.
+/// Formats an age in at most two units: `45s`, `3m20s`, `2h05m`, `4d`.
 pub fn age(since: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(since).max(SignedDuration::ZERO).as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -26,12 +26,12 @@ pub fn age(since: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A price, or `?`.
+/// Formats a price, or `?` for an unknown one.
 pub fn price(price: Option<UsdPerHour>) -> String {
     price.map_or_else(|| "?".to_owned(), |price| money(price, DECIMALS))
 }
 
-/// A sum with this unit, and how many prices are missing in it.
+/// Formats a sum with this unit, and the number of prices that are missing in it.
 pub fn cost(cost: Cost, unit: &str) -> String {
     let known = money(cost.usd_per_hour, DECIMALS);
     match cost.unknown_prices {
@@ -40,13 +40,13 @@ pub fn cost(cost: Cost, unit: &str) -> String {
     }
 }
 
-/// `3/8`.
+/// Formats GPUs in use and in total: `3/8`.
 pub fn gpus(gpus: Gpus) -> String {
     let used = gpus.gpus_in_use.map_or_else(|| "?".to_owned(), |used| used.to_string());
     format!("{used}/{}", gpus.gpus)
 }
 
-/// `5 (3 ready, 1 starting, 1 leaving)`.
+/// Formats numbers of nodes: `5 (3 ready, 1 starting, 1 leaving)`.
 pub fn nodes(nodes: NodeCounts) -> String {
     let NodeCounts { nodes, nodes_ready, nodes_starting, nodes_leaving } = nodes;
     if nodes == 0 {
@@ -57,7 +57,7 @@ pub fn nodes(nodes: NodeCounts) -> String {
     format!("{nodes} ({})", parts.collect::<Vec<_>>().join(", "))
 }
 
-/// Who decides.
+/// Says who leads.
 pub fn leader(leader: &Leader, now: Timestamp) -> String {
     let Some(holder) = &leader.holder else {
         return "no leader: no controller has run yet".to_owned();
@@ -70,7 +70,7 @@ pub fn leader(leader: &Leader, now: Timestamp) -> String {
     }
 }
 
-/// What stands above the tables, as names and texts.
+/// Returns the lines above the tables, as names and texts.
 pub fn headlines(view: &View, now: Timestamp) -> Vec<(&'static str, String)> {
     let unreadable = |kind: ObjectKind| view.unreadable.get(&kind).cloned().unwrap_or_default();
     let leads = view.leader.as_ref();

@@ -1,4 +1,4 @@
-//! Which GPU models a `gpu_spec` of the trace stands for.
+//! Maps a `gpu_spec` of the trace to GPU models.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,15 @@ const BUILTIN: &str = include_str!("../../../../fixtures/traces/gpu-spec-map.csv
 const SPEC: &str = "gpu_spec";
 const MODELS: &str = "gpu_models";
 const COLUMNS: [Column; 2] = [Column { name: SPEC, required: true }, Column { name: MODELS, required: true }];
-/// Stands for every model.
+/// The word that stands for every model.
 const ANY: &str = "any";
 
-/// The GPU models a pod may run on.
+/// The GPU models that a pod may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuChoice {
     /// Every model.
     Any,
-    /// These; never empty.
+    /// These models; never empty.
     OneOf(BTreeSet<GpuModel>),
 }
 
@@ -44,16 +44,17 @@ pub struct GpuMap {
 }
 
 impl GpuMap {
-    /// The map built into the binary, `fixtures/traces/gpu-spec-map.csv`.
+    /// Returns the map that is built into the binary, `fixtures/traces/gpu-spec-map.csv`.
     pub fn builtin() -> Self {
         Self::read("builtin", BUILTIN).expect("the map in the binary is the one the tests read")
     }
 
-    /// Reads a map from CSV: columns `gpu_spec` and `gpu_models`, alternatives separated by `|`, `any` for every model.
+    /// Reads a map from CSV with the columns `gpu_spec` and `gpu_models`. Alternatives are separated by `|`, and `any` stands for
+    /// every model.
     ///
     /// # Errors
     ///
-    /// Everything wrong with the file.
+    /// All problems of the file.
     pub fn read(file: &str, text: &str) -> Result<Self, Problems> {
         let mut problems = Problems::new();
         let mut choices = BTreeMap::new();
@@ -81,12 +82,12 @@ impl GpuMap {
         problems.or(Self { file: file.to_owned(), choices })
     }
 
-    /// The models of a `gpu_spec`: the union of its alternatives. Nothing at all means every model unless the map says
-    /// otherwise.
+    /// Returns the models of a `gpu_spec`: the union of its alternatives. An empty `gpu_spec` means every model unless the map
+    /// says otherwise.
     ///
     /// # Errors
     ///
-    /// The alternatives that the map does not list.
+    /// The alternatives that are not in the map.
     pub fn choice(&self, spec: &str) -> Result<GpuChoice, Vec<String>> {
         if let Some(choice) = self.choices.get(spec) {
             return Ok(choice.clone());
@@ -111,7 +112,7 @@ impl GpuMap {
         }
     }
 
-    /// What to do about a `gpu_spec` that is not in this map.
+    /// Returns the remedy for a `gpu_spec` that is not in this map.
     pub(super) fn remedy(&self) -> String {
         let known: Vec<_> = self.choices.keys().filter(|spec| !spec.is_empty()).map(String::as_str).collect();
         let known = known.join(", ");
@@ -123,7 +124,7 @@ impl GpuMap {
     }
 }
 
-/// `None` when one of them is empty or could not be a model.
+/// Parses models separated by `|`; `None` if one of them is empty or cannot be a model.
 fn models(text: &str) -> Option<GpuChoice> {
     let mut choice = GpuChoice::OneOf(BTreeSet::new());
     for model in text.split('|').map(str::trim) {

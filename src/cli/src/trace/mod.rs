@@ -14,7 +14,7 @@ use poolwright_core::{NodeSelectorTerm, Operator, PodSpec, Requirement};
 use poolwright_terms::labels;
 
 impl TracePod {
-    /// What it asks of a node.
+    /// Returns its requirements for a node.
     pub fn spec(&self) -> PodSpec {
         let node_affinity = match &self.models {
             GpuChoice::OneOf(models) if self.gpus > 0 || self.share.is_some() => {

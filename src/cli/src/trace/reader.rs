@@ -1,4 +1,4 @@
-//! Reads the pod list itself.
+//! Reads a pod list.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,10 +39,10 @@ const TIMED_COLUMNS: [Column; 9] = [
     Column { name: DELETED, required: true },
 ];
 
-/// Seconds in a thousand years: whoever writes more means something else, such as milliseconds.
+/// A thousand years in seconds. A larger number has another unit, such as milliseconds.
 const LATEST: u64 = 1000 * 366 * 86_400;
 
-/// Kubernetes holds quantities in 63 bits, CPU in thousandths.
+/// The largest quantity. Kubernetes holds quantities in 63 bits, and CPU in thousandths.
 const MOST: u64 = i64::MAX as u64;
 
 /// A pod of the trace.
@@ -50,31 +50,31 @@ const MOST: u64 = i64::MAX as u64;
 pub struct TracePod {
     /// Its name, unique in the list.
     pub name: String,
-    /// Thousandths of a core.
+    /// The CPU request, in thousandths of a core.
     pub cpu_milli: u64,
-    /// Memory in MiB.
+    /// The memory request in MiB.
     pub memory_mib: u64,
-    /// Whole GPUs.
+    /// The number of whole GPUs.
     pub gpus: u64,
-    /// A share of one GPU beside them, in thousandths.
+    /// The share of one GPU, in thousandths, for a pod without whole GPUs.
     pub share: Option<u32>,
-    /// Which models they may be.
+    /// The models that its GPUs may have.
     pub models: GpuChoice,
 }
 
-/// When a pod of the trace came and went.
+/// The times of a pod in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// When it was made, since the beginning of the trace.
+    /// The time of its creation, since the beginning of the trace.
     pub created: Duration,
-    /// When it began to run, since the beginning of the trace; where it never did, when it was made.
+    /// The time of its start, since the beginning of the trace. For a pod that never ran, the time of its creation.
     pub began: Duration,
-    /// For how long it ran; where it never did, for how long it was there.
+    /// The duration of its run. For a pod that never ran, the time that it existed.
     pub length: Duration,
 }
 
 impl Times {
-    /// When it went, since the beginning of the trace.
+    /// Returns the time of its deletion, since the beginning of the trace.
     pub fn deleted(&self) -> Duration {
         self.began + self.length
     }
@@ -83,17 +83,17 @@ impl Times {
 /// A pod list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// In the order of the file.
+    /// The pods, in the order of the file.
     pub pods: Vec<TracePod>,
-    /// What a reader should know about how the list was understood.
+    /// Notes on how the list was understood.
     pub notes: Vec<String>,
 }
 
-/// Reads a pod list, given as its name (for messages) and its text.
+/// Reads a pod list from its text. `file` is its name in messages.
 ///
 /// # Errors
 ///
-/// Everything wrong with it, in the order of its lines.
+/// All problems of the list, in the order of its lines.
 pub fn read(file: &str, text: &str, map: &GpuMap) -> Result<Trace, Problems> {
     let (pods, notes) = read_rows((file, text), &COLUMNS, |row, problems| pod(row, map, problems))?;
     Ok(Trace { pods, notes })
@@ -102,11 +102,11 @@ pub fn read(file: &str, text: &str, map: &GpuMap) -> Result<Trace, Problems> {
 /// Pods with their times, and notes about the list.
 pub type Timed = (Vec<(TracePod, Times)>, Vec<String>);
 
-/// Reads a pod list with the times at which pods came and went.
+/// Reads a pod list with the times of its pods.
 ///
 /// # Errors
 ///
-/// Everything wrong with it, in the order of its lines.
+/// All problems of the list, in the order of its lines.
 pub fn read_timed(file: &str, text: &str, map: &GpuMap) -> Result<Timed, Problems> {
     read_rows((file, text), &TIMED_COLUMNS, |row, problems| {
         let (pod, times) = (pod(row, map, problems), times(row, problems));
@@ -114,7 +114,7 @@ pub fn read_timed(file: &str, text: &str, map: &GpuMap) -> Result<Timed, Problem
     })
 }
 
-/// What `each` makes of the rows, and notes about the list.
+/// Converts the rows with `each`. Also returns notes about the list.
 fn read_rows<T>(
     (file, text): (&str, &str),
     columns: &[Column],
@@ -145,7 +145,7 @@ fn read_rows<T>(
     problems.or((rows, notes))
 }
 
-/// The times of a row; `None` when something is wrong with them.
+/// Reads the times of a row; `None` if they have a problem.
 fn times(row: &Row<'_>, problems: &mut Problems) -> Option<Times> {
     let created = row.number(problems, CREATED, LATEST);
     let deleted = row.number(problems, DELETED, LATEST);
@@ -181,9 +181,9 @@ fn times(row: &Row<'_>, problems: &mut Problems) -> Option<Times> {
     })
 }
 
-/// The pod of a row; `None` when something in the row is wrong.
+/// Reads the pod of a row; `None` if the row has a problem.
 fn pod(row: &Row<'_>, map: &GpuMap, problems: &mut Problems) -> Option<TracePod> {
-    // Every cell is read before the first `?`, so that all their problems are found.
+    // All cells are read before the first `?`, so that all their problems are found.
     let cpu_milli = row.number(problems, CPU, MOST);
     let memory_mib = row.number(problems, MEMORY, MOST >> 20);
     let gpus = row.number(problems, GPUS, u32::MAX.into());
@@ -212,7 +212,7 @@ fn pod(row: &Row<'_>, map: &GpuMap, problems: &mut Problems) -> Option<TracePod>
         }
     };
     let gpus = gpus?;
-    // A share is of one GPU. Thousandths of none mean that nothing was said.
+    // A share is a part of one GPU. A row with another number of GPUs has no share.
     let share = gpu_milli?.filter(|milli| gpus == 1 && (1..1000).contains(milli));
     Some(TracePod {
         name: row.cell(NAME).unwrap_or_default().to_owned(),

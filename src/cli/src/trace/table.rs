@@ -1,4 +1,4 @@
-//! CSV files with a header, read row by row, with the place of every cell for messages.
+//! Reads CSV files with a header row by row, and keeps the position of every cell for messages.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use poolwright_catalog::reader::LineNumbers;
@@ -12,7 +12,7 @@ pub(super) struct Column {
     pub(super) required: bool,
 }
 
-/// A row, with its place.
+/// A row with its position.
 pub(super) struct Row<'a> {
     pub(super) file: &'a str,
     pub(super) line: u64,
@@ -22,13 +22,13 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The text of a cell; `None` where the file does not have the column.
+    /// Returns the text of a cell; `None` if the file does not have the column.
     pub(super) fn cell(&self, column: &str) -> Option<&str> {
         let at = self.columns.iter().position(|known| known.name == column)?;
         self.record.get(self.positions[at]?)
     }
 
-    /// Notes what is wrong with one cell.
+    /// Adds a problem of one cell.
     pub(super) fn problem(
         &self,
         problems: &mut Problems,
@@ -36,13 +36,14 @@ impl Row<'_> {
         cause: String,
         remedy: impl Into<String>,
     ) {
-        // That a column is missing is said of the header, once.
+        // A missing column is reported once, for the header.
         if self.cell(column).is_some() {
             problems.csv(self.file, self.line, Some(column), cause, remedy);
         }
     }
 
-    /// A whole number of at most `most`; `None`, with a problem noted, when it is none. An absent column is `None` too.
+    /// Reads a whole number of at most `most`. Otherwise adds a problem and returns `None`. Returns `None` for a missing column
+    /// too.
     pub(super) fn number(&self, problems: &mut Problems, column: &str, most: u64) -> Option<u64> {
         let text = self.cell(column)?;
         let digits = text.strip_prefix('-').unwrap_or(text);
@@ -64,8 +65,8 @@ impl Row<'_> {
     }
 }
 
-/// Reads `text`, calls `each` for every row, and notes what is wrong with the file itself. Columns that are not in
-/// `columns` are ignored; the names of the absent optional ones are returned.
+/// Reads `text`, calls `each` for every row, and adds the problems of the file itself. Ignores columns that are not in `columns`.
+/// Returns the names of the optional columns that are missing.
 pub(super) fn read(
     file: &str,
     text: &str,

@@ -1,5 +1,4 @@
-//! The CloudFormation template of the documents, beside what it must agree with: the controller's policy, and the events that
-//! Poolwright reads.
+//! Compares the CloudFormation template of the documents with the controller's policy and with the events that Poolwright reads.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::path;
 
-/// What the policy's placeholders are in the template.
+/// The placeholders of the policy, with their names in the template.
 const NAMES: [(&str, &str); 6] = [
     ("AWS_PARTITION", "AWS::Partition"),
     ("AWS_REGION", "AWS::Region"),
@@ -24,7 +23,7 @@ fn template() -> Value {
     serde_saphyr::from_str(&text).expect("plain YAML")
 }
 
-/// The resources of a type, by name.
+/// Returns the properties of the resources of a type, by name.
 fn of_type<'a>(template: &'a Value, kind: &str) -> Vec<(&'a String, &'a Value)> {
     let resources = template["Resources"].as_object().expect("resources");
     resources
@@ -34,7 +33,7 @@ fn of_type<'a>(template: &'a Value, kind: &str) -> Vec<(&'a String, &'a Value)> 
         .collect()
 }
 
-/// `{"Fn::Sub": text}` as the text with the placeholders of the policy.
+/// Replaces `{"Fn::Sub": text}` by the text with the placeholders of the policy.
 fn with_placeholders(value: &Value) -> Value {
     match value {
         Value::Object(fields) if fields.len() == 1 && fields.contains_key("Fn::Sub") => {
@@ -67,7 +66,7 @@ fn the_controllers_policy_in_the_template_is_the_one_in_the_documents() {
     assert_eq!(with_placeholders(&properties["PolicyDocument"]), policy);
     let role = &template["Resources"]["ControllerRole"]["Properties"];
     assert_eq!(role["ManagedPolicyArns"], json!([{"Ref": "ControllerPolicy"}]));
-    // The controller's own pod, and no other, has it.
+    // Only the controller's own pod can assume the role.
     let trust = &role["AssumeRolePolicyDocument"]["Statement"][0]["Fn::If"][1];
     assert_eq!(trust["Principal"]["Service"], "pods.eks.amazonaws.com");
     let conditions = trust["Condition"]["StringEquals"].as_object().expect("conditions");

@@ -1,6 +1,6 @@
-//! What users type and what they see: every case under `cmd/`, and every example of the documentation.
+//! Tests what users type and what they see: every case under `cmd/`, and every example of the documentation.
 
-/// All paths in the cases are as a user in a checkout would type them.
+/// The paths in the cases are relative to the root of the checkout, as a user would type them.
 #[test]
 fn commands_print_what_is_documented() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

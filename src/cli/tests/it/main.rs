@@ -1,4 +1,4 @@
-//! The command as its users meet it: what they type, what they see, and whether plans hold up.
+//! Tests of the command as its users see it: what they type, what it prints, and whether its plans are correct.
 
 mod cloudformation;
 mod commands;

@@ -1,5 +1,5 @@
-//! `docs/cli`: one page for each command. The tables of commands and variables and the help of each command are generated
-//! from the flags; these tests compare them, and write them anew when asked to.
+//! Tests of `docs/cli`, which has one page for each command. The tables of commands and variables and the help of each command
+//! are generated from the flags. These tests compare them, or write them anew if the variable below is set.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use poolwright_cli::args;
 
 use crate::support::path;
 
-/// Set this variable to write the generated parts anew.
+/// The variable that makes the tests write the generated parts anew.
 const WRITE: &str = "POOLWRIGHT_WRITE_DOCS";
 
-/// How to do that.
+/// The command that writes them.
 const REMEDY: &str = "to write it anew: POOLWRIGHT_WRITE_DOCS=1 cargo test -p poolwright-cli --test it pages";
 
 #[test]
@@ -71,7 +71,7 @@ fn the_index_lists_every_variable_with_its_flag() {
     generated(&path("docs/cli/README.md"), "environment", &table);
 }
 
-/// Every command as one types it: `[simulate, fuzz]`.
+/// Returns every command as the user types it: `[simulate, fuzz]`.
 fn commands() -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for command in args::command("poolwright").get_subcommands() {

@@ -1,5 +1,4 @@
-//! Plans are verified here with nothing but their JSON, the trace and the catalogue: none of Poolwright's own code is
-//! used to read or to judge them.
+//! Verifies plans with only their JSON, the trace and the catalogue. None of Poolwright's own code reads or judges the plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,7 +22,7 @@ fn number(row: &Row, column: &str) -> u64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?} is a number"))
 }
 
-/// The models of a gpu_spec, written down here once more; `None` for any.
+/// Returns the models of a gpu_spec, from a second copy of the map; `None` for any model.
 fn models(spec: &str) -> Option<BTreeSet<&'static str>> {
     if spec.is_empty() {
         return None;
@@ -40,7 +39,7 @@ fn models(spec: &str) -> Option<BTreeSet<&'static str>> {
     Some(spec.split('|').flat_map(|one| of(one).iter().copied()).collect())
 }
 
-/// The first `count` pods of the trace, with its header.
+/// Returns the first `count` pods of the trace, with its header.
 fn head_of_trace(count: usize) -> String {
     let text = fs::read_to_string(path(TRACE)).expect("the trace");
     text.lines().take(count + 1).flat_map(|line| [line, "\n"]).collect()
@@ -218,7 +217,7 @@ fn a_saved_problem_is_solved_again_to_the_same_cost_and_the_same_bytes() {
     assert_eq!(figures["solution"], second["problems"][0]["solution"]);
 }
 
-/// Asserts that every pod with a part of a GPU has its part on one GPU, and that none is given away twice.
+/// Asserts that every pod with a part of a GPU has its part on one GPU, and that no part is given to two pods.
 fn verify_shares(plan: &Value, trace: &str) -> usize {
     let parts: BTreeMap<String, u64> = csv(trace)
         .iter()
@@ -274,7 +273,7 @@ fn cut_gpus_are_laid_out_with_instances_that_have_enough_compute() {
         let slices: u64 =
             profile.split_once('g').and_then(|(digits, _)| digits.parse().ok()).expect("slices");
         let milli = parts[instance["pod"].as_str().expect("a pod")];
-        // Of seven slices on most models, of four on others.
+        // GPUs have seven compute slices on most models and four on others.
         assert!(slices * 1000 >= milli * 4, "{instance} for {milli}");
         count += 1;
     }

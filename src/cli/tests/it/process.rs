@@ -1,4 +1,4 @@
-//! How the program behaves as a process.
+//! Tests of the behaviour of the program as a process.
 
 use crate::support;
 
@@ -21,7 +21,7 @@ fn as_a_kubectl_plugin_it_calls_itself_what_was_typed() {
 fn a_reader_that_goes_away_is_no_failure() {
     use std::process::{Command, Stdio};
 
-    // More than a pipe holds, to a reader that closes it at once.
+    // Writes more than a pipe holds to a reader that closes it at once.
     let script = "\"$0\" crds && \"$0\" crds && \"$0\" crds";
     let mut child = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_poolwright")])

@@ -1,4 +1,4 @@
-//! Replays are recounted here from their record alone.
+//! Recomputes the figures of replays from their record alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ const ARGS: [&str; 7] = [
     "3h",
 ];
 
-/// A replay's standard output and record.
+/// Runs a replay, and returns its standard output and its record.
 fn replay(name: &str, more: &[&str]) -> (String, String) {
     let record = std::env::temp_dir().join(format!("poolwright-replay-{}-{name}.jsonl", std::process::id()));
     let path = record.to_str().expect("a path");
@@ -29,7 +29,7 @@ fn replay(name: &str, more: &[&str]) -> (String, String) {
     (String::from_utf8(output.stdout).expect("text"), events)
 }
 
-/// `1.006` in micro-dollars.
+/// Parses a decimal number such as `1.006` into micro-dollars.
 fn price(text: &str) -> u128 {
     let (whole, decimals) = text.split_once('.').expect("a decimal number");
     format!("{whole}{decimals:0<6}").parse().expect("digits")

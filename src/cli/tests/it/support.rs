@@ -1,4 +1,4 @@
-//! Running the command in tests.
+//! Runs the command in tests.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A path in the checkout.
+/// Returns a path in the checkout.
 pub fn path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(relative)
 }
 
-/// Runs `poolwright` in the root of the checkout, with this on its standard input.
+/// Runs `poolwright` in the root of the checkout with this standard input.
 pub fn poolwright(args: &[&str], stdin: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_poolwright"))
         .args(args)
@@ -23,7 +23,7 @@ pub fn poolwright(args: &[&str], stdin: &str) -> Output {
         .expect("poolwright starts");
     let mut input = child.stdin.take().expect("its standard input is a pipe");
     let stdin = stdin.to_owned();
-    // On a thread of its own: a command that fails early does not read it.
+    // A separate thread writes the input, because a command that fails early does not read it.
     let writer = std::thread::spawn(move || {
         let _ = input.write_all(stdin.as_bytes());
     });
@@ -32,7 +32,7 @@ pub fn poolwright(args: &[&str], stdin: &str) -> Output {
     output
 }
 
-/// The plan that these arguments lead to, as JSON.
+/// Plans with these arguments, and returns the plan as JSON.
 pub fn plan(args: &[&str], stdin: &str) -> Value {
     let args: Vec<_> = ["plan", "-o", "json"].iter().chain(args).copied().collect();
     let output = poolwright(&args, stdin);
@@ -40,7 +40,7 @@ pub fn plan(args: &[&str], stdin: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("a plan is JSON")
 }
 
-/// A number of dollars in whole micro-dollars.
+/// Converts dollars to whole micro-dollars.
 pub fn micros(number: &Value) -> u64 {
     let dollars = number.as_f64().expect("money is a number");
     let micros = (dollars * 1e6).round();

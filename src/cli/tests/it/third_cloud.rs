@@ -1,4 +1,4 @@
-//! A third cloud is known by its registration alone (`tests/third_cloud`): each command takes it.
+//! Tests that every command supports a cloud that is known only by its registration (`tests/third_cloud`).
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -21,7 +21,7 @@ metadata: {name: train}
 spec: {containers: [{name: c, image: c, resources: {limits: {nvidia.com/gpu: 1}}}]}
 ";
 
-/// Runs `poolwright` with the third cloud, on a file of these documents where `FILE` stands.
+/// Runs `poolwright` with the third cloud. The argument `FILE` becomes the path of a file with these documents.
 fn poolwright(args: &[&str], documents: &[&str]) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_poolwright")).with_file_name("examples").join("third_cloud");
     let file = tempfile(&documents.join("---\n"));

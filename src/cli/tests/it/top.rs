@@ -1,4 +1,4 @@
-//! `poolwright top --once` against an API server that answers what a test wants.
+//! Tests of `poolwright top --once` with an API server that gives the answers of the test.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::poolwright;
 
-/// A kubeconfig for an API server at this address.
+/// Writes a kubeconfig for an API server at this address.
 fn kubeconfig(name: &str, address: SocketAddr) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("top-{name}.kubeconfig"));
     let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": name,
@@ -21,13 +21,13 @@ fn kubeconfig(name: &str, address: SocketAddr) -> PathBuf {
     path
 }
 
-/// Answers one request after the other, for as long as the test runs.
+/// Answers one request after the other while the test runs.
 fn serve(answer: fn(&str) -> (u16, Value)) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // Who does not wait for the answer has failed the test already.
+            // A client that does not wait for the answer has failed the test already.
             let _ = reply(stream, answer);
         }
     });
@@ -73,7 +73,7 @@ fn top(name: &str, address: SocketAddr, more: &[&str]) -> Output {
 #[test]
 fn top_reports_forbidden_kinds_and_shows_all_others() {
     let address = serve(|path| {
-        // All lists may come from the API server's memory, and no more is asked for than is shown.
+        // All lists may come from the API server's memory, and the command requests only what it shows.
         assert!(path.contains("resourceVersion=0"), "{path}");
         if path.starts_with("/apis/events.k8s.io/v1/events?") {
             assert!(path.contains("reportingController"), "{path}");

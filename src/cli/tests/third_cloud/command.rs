@@ -1,4 +1,4 @@
-//! The `poolwright` command with one more cloud: Haze, which exists here alone. Nothing but its registration makes it known.
+//! The `poolwright` command with one more cloud: Haze, which exists only in these tests. Only its registration makes it known.
 
 mod haze;
 

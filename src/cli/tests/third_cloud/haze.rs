@@ -1,4 +1,4 @@
-//! Haze: a cloud with one type, whose instances are entries of a map.
+//! Haze: a cloud with one instance type, whose instances are entries of a map.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

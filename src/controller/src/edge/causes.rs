@@ -2,7 +2,8 @@
 
 use std::error::Error;
 
-/// The error and its causes. A cause whose text is already part of its error, as some libraries do, is not repeated.
+/// Returns the error and its causes in one line. A cause is left out if the error already contains its text, as errors of some
+/// libraries do.
 pub fn causes(error: &(dyn Error + 'static)) -> String {
     let mut told = error.to_string();
     let mut next = error.source();

@@ -1,5 +1,5 @@
-//! Clocks: the only code that reads them. All other code gets a [`Moment`] or a [`Clock`], so that a simulator can use virtual
-//! time.
+//! Reads the system clocks. No other code does: all other code gets a [`Moment`] or a [`Clock`], so that a simulator can use
+//! virtual time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,14 +16,14 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The moment this much later.
+    /// Returns the moment that is `duration` later.
     pub fn after(self, duration: Duration) -> Self {
         let signed = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
         let wall = self.wall.checked_add(signed).unwrap_or(Timestamp::MAX);
         Self { wall, monotonic: self.monotonic.saturating_add(duration) }
     }
 
-    /// The time until `then`, by the clock on which it comes first; zero if it has passed on either clock.
+    /// Returns the time until `then`, by the clock on which it comes first; zero if it has passed on either clock.
     pub fn until(self, then: Self) -> Duration {
         let monotonic = then.monotonic.saturating_sub(self.monotonic);
         let wall = Duration::try_from(then.wall.duration_since(self.wall)).unwrap_or_default();
@@ -33,15 +33,15 @@ impl Moment {
 
 /// A wall clock and a monotonic clock.
 pub trait Clock: Send + Sync + 'static {
-    /// The current time on both clocks.
+    /// Returns the current time on both clocks.
     fn moment(&self) -> Moment;
 
-    /// The time on the wall clock.
+    /// Returns the time on the wall clock.
     fn now(&self) -> Timestamp {
         self.moment().wall
     }
 
-    /// The time on the monotonic clock.
+    /// Returns the time on the monotonic clock.
     fn monotonic(&self) -> Duration {
         self.moment().monotonic
     }
@@ -57,13 +57,13 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// System clocks; the monotonic clock starts at zero.
+    /// Creates system clocks. The monotonic clock starts at zero.
     #[expect(clippy::disallowed_methods, reason = "this is the clock of the edge")]
     pub fn new() -> Self {
         Self { start: Instant::now() }
     }
 
-    /// The same, shared.
+    /// Creates shared system clocks.
     pub fn shared() -> SharedClock {
         Arc::new(Self::new())
     }
@@ -90,7 +90,7 @@ pub(crate) mod testing {
 
     use super::{Clock, Duration, Moment, Timestamp};
 
-    /// Starts at 2026-01-01.
+    /// A clock that starts at 2026-01-01.
     #[derive(Debug)]
     pub struct TestClock(Mutex<Moment>);
 
@@ -120,7 +120,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// Follows tokio's clock, which a test may pause.
+    /// A clock that follows tokio's clock, which a test may pause.
     #[derive(Debug)]
     pub struct TokioClock(tokio::time::Instant);
 

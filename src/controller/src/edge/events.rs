@@ -21,7 +21,7 @@ const REPEAT_AFTER: Duration = Duration::from_mins(30);
 /// components allow 25 at once and then one in five minutes. Source: `defaultSpamBurst` and `defaultSpamQPS` of
 /// <https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go>.
 const OF_ONE_OBJECT: usize = 50;
-/// How many events are remembered. The oldest are forgotten and may be repeated.
+/// The number of events that are remembered. The oldest are forgotten, and may then be repeated.
 const REMEMBERED: usize = 20_000;
 /// The length of the queue. Further events are dropped and counted.
 const QUEUE: usize = 2_000;
@@ -56,7 +56,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Why an event is not recorded now.
+    /// Returns why an event is not recorded now; `None` if it is recorded.
     fn refuses(&self, key: &EventKey, now: Duration) -> Option<&'static str> {
         let is_recent = |at: &Duration| now < at.saturating_add(REPEAT_AFTER);
         if self.recorded.get(key).is_some_and(is_recent) {
@@ -70,7 +70,7 @@ impl Memory {
 }
 
 impl QueuedEvent {
-    /// The identity of the event.
+    /// Returns the identity of the event.
     pub fn key(&self) -> EventKey {
         let about = &self.about;
         let object = about.uid.clone().unwrap_or_else(|| {
@@ -87,7 +87,7 @@ impl QueuedEvent {
     }
 }
 
-/// A message without text in parentheses.
+/// Returns a message without its text in parentheses.
 fn without_asides(sentence: &str) -> String {
     let mut depth = 0_u32;
     let outside = |letter: &char| {
@@ -111,7 +111,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// A new queue: the side that accepts events, and the side that is written from.
+    /// Creates a queue. Returns the side that accepts events and the side from which they are written.
     pub fn new(clock: SharedClock, metrics: Metrics) -> (Self, Queue) {
         let (queue, receiver) = mpsc::channel(QUEUE);
         let events = Self { queue, memory: Arc::default(), clock, metrics };
@@ -119,7 +119,7 @@ impl Events {
         (events, Queue { receiver, memory })
     }
 
-    /// A copy with the same memory and a closed queue.
+    /// Creates a copy with the same memory and a closed queue.
     #[cfg(test)]
     pub fn closed(&self) -> Self {
         Self { queue: mpsc::channel(1).0, ..self.clone() }
@@ -130,7 +130,7 @@ impl Events {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).pods_this_pass = 0;
     }
 
-    /// Indices of the events that would be queued now. Does not queue or remember them.
+    /// Returns the indices of the events that would be queued now. Does not queue or remember them.
     pub fn news<'a>(&self, events: impl IntoIterator<Item = &'a QueuedEvent>) -> Vec<usize> {
         let now = self.clock.monotonic();
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +180,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// The next event; `None` if the queue is closed and empty.
+    /// Returns the next event; `None` if the queue is closed and empty.
     pub async fn recv(&mut self) -> Option<QueuedEvent> {
         self.receiver.recv().await
     }

@@ -15,14 +15,14 @@ use tracing::info;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
 
-/// The state that the endpoints serve.
+/// The state that the endpoints publish.
 #[derive(Clone)]
 pub struct Endpoints {
     /// The metrics.
     pub metrics: Metrics,
     /// Names of the watches that are not synced yet; empty when ready.
     pub unsynced: Receiver<Vec<&'static str>>,
-    /// Why the Lease cannot be read or written, if so.
+    /// Why the Lease cannot be read or written; `None` if it can.
     pub trouble: Receiver<Option<String>>,
 }
 
@@ -55,7 +55,7 @@ pub async fn bind(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListe
     Ok(Some(listener))
 }
 
-/// Ready means that all watches are synced and the API server answers. A standby is ready too.
+/// Answers readiness probes: the process is ready if all watches are synced and the API server answers. A standby is ready too.
 async fn readyz(State(endpoints): State<Endpoints>) -> Response {
     let trouble =
         endpoints.trouble.view(|why| why.as_ref().map(|why| format!("the lease cannot be kept: {why}\n")));

@@ -1,4 +1,4 @@
-//! All metrics, in one struct with its own registry. Units are base units. Labels are bounded: pools, stages, reasons and
+//! All metrics, in one struct with its own registry. Units are base units. Labels have few values: pools, stages, reasons and
 //! kinds, never pods or claims. `docs/metrics.md` lists the same metrics; a test compares them.
 
 use prometheus::{
@@ -141,7 +141,7 @@ fn gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<Gaug
 }
 
 impl Metrics {
-    /// All metrics, at zero, in a registry of their own.
+    /// Creates all metrics, at zero, in a registry of their own.
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
         let r = &registry;
@@ -336,14 +336,14 @@ impl Metrics {
         })
     }
 
-    /// All metrics in the text format.
+    /// Returns all metrics in the text format.
     pub fn text(&self) -> prometheus::Result<String> {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Adds the metrics of the process itself (memory, CPU, file descriptors). Once per process.
+    /// Adds the metrics of the process itself (memory, CPU, file descriptors). Call it once per process.
     pub fn with_process(self) -> prometheus::Result<Self> {
         self.registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(self)
@@ -356,7 +356,7 @@ mod tests {
 
     use super::*;
 
-    /// All metrics with every label set once, so that labelled families show.
+    /// Returns all metrics with every label set once, so that labelled families are in the output.
     fn all() -> Metrics {
         let m = Metrics::new().unwrap();
         for one in [&m.writes_dropped, &m.watch_events, &m.watch_errors, &m.malformed_objects, &m.plans] {

@@ -33,18 +33,18 @@ pub struct Receiver<T> {
     seen: u64,
 }
 
-/// The error if the sender was dropped.
+/// The sender was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
-/// A sender with an initial value, which counts as seen.
+/// Creates a sender with an initial value, which counts as seen.
 pub fn sender<T>(value: T) -> Sender<T> {
     let state = State { value, version: 0, closed: false };
     Sender(Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() }))
 }
 
 impl<T> Sender<T> {
-    /// A receiver for which the current value counts as seen.
+    /// Creates a receiver for which the current value counts as seen.
     pub fn subscribe(&self) -> Receiver<T> {
         Receiver { shared: self.0.clone(), seen: self.0.lock().version }
     }

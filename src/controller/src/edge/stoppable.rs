@@ -9,9 +9,9 @@ use std::task::{Context, Poll};
 
 use tokio::task::{JoinError, JoinSet};
 
-/// Says whether a process is suspended now.
+/// Tells whether a process is suspended now.
 pub trait Suspension: Send + Sync {
-    /// Whether the process is suspended. If so, the task of this context must be woken when it resumes.
+    /// Returns whether the process is suspended. If it is, wake the task of `context` when the process resumes.
     fn is_suspended(&self, context: &mut Context<'_>) -> bool;
 }
 
@@ -26,7 +26,7 @@ impl fmt::Debug for Stoppable {
 }
 
 impl Stoppable {
-    /// A process that `suspension` can suspend.
+    /// Creates a process that `suspension` can suspend.
     pub fn by(suspension: Arc<dyn Suspension>) -> Self {
         Self(Some(suspension))
     }
@@ -52,7 +52,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Without tasks.
+    /// Creates an empty set of tasks.
     pub fn new(stoppable: Stoppable) -> Self {
         Self { stoppable, set: JoinSet::new() }
     }

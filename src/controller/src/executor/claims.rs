@@ -1,7 +1,7 @@
 //! Creates claims, and writes conditions of claims and pools.
 //!
-//! A claim's name comes from the plan and is the same for the same snapshot and time. So a creation with a lost answer is
-//! repeated under the same name, and finds the object.
+//! A claim's name comes from the plan, and the same snapshot and time give the same name. So if the response to a creation is
+//! lost, the creation is repeated under the same name and finds the object.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use super::{Executor, stage_durations};
 use crate::executor::launch_batches;
 use crate::leader::writer::WriteError;
 
-/// How often a creation with an unknown outcome is repeated.
+/// The number of attempts to create a claim while the outcome is unknown.
 const ATTEMPTS: u32 = 5;
 
 /// The result of creating a claim.
@@ -32,7 +32,7 @@ pub enum CreateResult {
     Created,
     /// It was refused.
     Refused,
-    /// Unknown: there was no answer.
+    /// The outcome is unknown because there was no response.
     Unknown,
     /// We do not lead.
     NotLeading,
@@ -183,7 +183,7 @@ impl Executor {
         }
     }
 
-    /// Holds back a claim's offering whose node never became usable.
+    /// Holds back the offering of a claim whose node never became usable.
     pub(super) fn hold_back(&self, name: &ClaimName, message: &str) -> Progress {
         let Some(claim) = self.context.world.claim(name) else { return Progress::NothingToDo };
         let offering = &claim.current_offering().offering;

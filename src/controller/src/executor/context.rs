@@ -31,7 +31,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// The context for a observers and a writer.
+    /// Creates the context from the observers' context and a writer.
     pub fn new(observers: &ObserverContext, writer: Writer) -> Self {
         let ObserverContext { reader, world, providers, events, metrics, clock, .. } = observers.clone();
         Self { reader, writer, world, providers, events, metrics, clock }
@@ -61,7 +61,7 @@ pub mod testing {
     use crate::observed::reader::Reader;
     use crate::observed::world::World;
 
-    /// The context of a leader, and the sender that grants its term.
+    /// Returns the context of a leader, and the sender that grants its term.
     pub fn leading(
         api: &FakeApi,
         clock: &SharedClock,

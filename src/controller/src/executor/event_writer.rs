@@ -1,7 +1,7 @@
 //! Writes queued events to the API server, one by one.
 //!
-//! kube's `Recorder` is not used for two reasons. In a series of events it keeps the *first* note, so a pod with a changed
-//! reason would still show the old one. And it reads the clock itself. What else it does is one POST.
+//! kube's `Recorder` is not used for two reasons. In a series of events it keeps the *first* note, so a pod with a changed reason
+//! would still show the old one. And it reads the clock itself. The rest of its work is one POST.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::edge::events::{NOTE_BYTES, Queue, QueuedEvent};
 use crate::leader::writer::{WriteError, Writer};
 use crate::observed::reader::Objects;
 
-/// How often an event is sent before it is given up, and the first pause between attempts, which doubles.
+/// The number of attempts to write an event, and the pause after the first one, which doubles.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Writes queued events one by one, until the queue is closed.
 ///
-/// Failed writes are repeated, because without changes no plan would record the event again.
+/// Failed writes are repeated, because no plan records the event again unless something changes.
 pub async fn write_events(mut queue: Queue, context: Context, identity: String) {
     let Context { reader, writer, metrics, clock, .. } = context;
     // Unreadable objects are found once, before we lead. Their events are written when we lead.

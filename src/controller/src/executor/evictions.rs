@@ -14,7 +14,7 @@ use super::progress::{Progress, failed};
 use super::status::{WRITE_LIMIT, is_conflict};
 use crate::leader::writer::WriteError;
 
-/// How soon to retry an eviction: after a refusal by a budget, and if the pod has not ended.
+/// The pause before an eviction is retried, because a budget refused it or the pod has not ended.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 impl Executor {

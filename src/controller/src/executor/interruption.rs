@@ -14,7 +14,7 @@ use super::progress::Progress;
 use super::status::Changed;
 use crate::executor::unrecorded::InterruptionGuard;
 
-/// How often to try a record before the notice is left to be delivered again.
+/// The number of attempts to record an interruption. After that, the cloud delivers the notice again.
 const ATTEMPTS: u32 = 4;
 /// The pause after the first failure; it doubles.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -33,7 +33,7 @@ pub enum RecordResult {
 }
 
 impl Executor {
-    /// Records an interruption of this claim's instance, merged with earlier ones. Loops wait for the first attempt.
+    /// Records an interruption of this claim's instance, merged with earlier ones. Loops wait only for the first attempt.
     pub async fn record_interruption(
         &self,
         claim: &Claim,

@@ -50,19 +50,19 @@ impl Lanes {
         Some(InLane { lane: lane.to_owned(), lanes: self.clone() })
     }
 
-    /// Whether this kind of action must still wait for a retry in this lane.
+    /// Returns whether this kind of action must still wait for a retry in this lane.
     pub fn must_wait(&self, lane: &str, kind: &'static str, now: Duration) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waits.get(&(lane.to_owned(), kind)).is_some_and(|wait| now < wait.until)
     }
 
-    /// When the next wait ends.
+    /// Returns when the next wait ends.
     pub fn next_end(&self, now: Duration) -> Option<Duration> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waits.values().map(|wait| wait.until).filter(|until| *until > now).min()
     }
 
-    /// How many lanes are busy.
+    /// Returns how many lanes are busy.
     pub fn busy(&self) -> usize {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).busy.len()
     }

@@ -32,7 +32,7 @@ use crate::observed::providers::error_label;
 const LAUNCH_LIMIT: Duration = Duration::from_mins(2);
 /// The retry interval of a launch that cannot succeed until a person changes something.
 const INVALID_WAIT: Duration = Duration::from_mins(1);
-/// The least pause after a cloud throttled a call.
+/// The shortest pause after a cloud throttled a call.
 const THROTTLED_WAIT: Duration = Duration::from_secs(5);
 
 impl Executor {
@@ -174,7 +174,7 @@ impl Executor {
         }
     }
 
-    /// The price of the offering and its source; `None` if unknown.
+    /// Returns the price of the offering and its source; `None` if unknown.
     fn price(&self, claim: &Claim, offering: &OfferingId) -> Option<ClaimPrice> {
         let catalogue = self.context.world.catalogue(&claim.node_class);
         let found = catalogue.as_ref().and_then(|catalogue| catalogue.offering(offering));
@@ -207,7 +207,7 @@ fn request(claim: &Claim, object: &NodeClaim) -> LaunchRequest {
     }
 }
 
-/// The unavailable offerings that were tried first, in words.
+/// Returns the unavailable offerings that were tried first, in words.
 fn instead_of(failed: &[FailedOffering]) -> String {
     if failed.is_empty() {
         return String::new();

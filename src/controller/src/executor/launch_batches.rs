@@ -14,7 +14,7 @@ use poolwright_terms::keys::LAUNCH_BATCH_ANNOTATION;
 /// The most claims in a batch: if a call is delayed, all its claims wait.
 const MOST: usize = 50;
 
-/// The batch of each claim that is not launched alone.
+/// Returns the batch of each claim that is not launched alone.
 pub(crate) fn of(claims: &[PlannedClaim]) -> BTreeMap<ClaimName, LaunchBatch> {
     let mut alike: Vec<(&PlannedClaim, Vec<&ClaimName>)> = Vec::new();
     for claim in claims {
@@ -34,7 +34,7 @@ pub(crate) fn of(claims: &[PlannedClaim]) -> BTreeMap<ClaimName, LaunchBatch> {
     batches
 }
 
-/// Whether two claims request the same of a cloud, except for the names.
+/// Returns whether two claims make the same request to a cloud, apart from their names.
 fn are_alike(one: &PlannedClaim, other: &PlannedClaim) -> bool {
     one.pool == other.pool
         && one.node_class == other.node_class
@@ -45,7 +45,7 @@ fn are_alike(one: &PlannedClaim, other: &PlannedClaim) -> bool {
         && one.startup_taints == other.startup_taints
 }
 
-/// The id of a batch: a hash of the names of its claims, which differ for each plan. FNV-1a with 64 bits suffices to
+/// Returns the id of a batch: a hash of the names of its claims, which differ for each plan. FNV-1a with 64 bits suffices to
 /// distinguish the batches of one cluster.
 fn id(names: &[&ClaimName]) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
@@ -57,12 +57,12 @@ fn id(names: &[&ClaimName]) -> String {
     format!("{hash:016x}")
 }
 
-/// The value of the annotation.
+/// Returns the value of the batch annotation.
 pub(crate) fn written(batch: &LaunchBatch) -> String {
     format!("{}/{}", batch.id, batch.size)
 }
 
-/// The batch in a claim's annotation. A claim with an invalid value is launched alone.
+/// Returns the batch in a claim's annotation. A claim with an invalid value is launched alone.
 pub(crate) fn read(claim: &NodeClaim) -> Option<LaunchBatch> {
     let (id, size) = claim.metadata.annotations.as_ref()?.get(LAUNCH_BATCH_ANNOTATION)?.split_once('/')?;
     let is_ours = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -61,7 +61,8 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// An executor that works on this many lanes concurrently, in addition to lanes that wait for a cloud or close a node.
+    /// Creates an executor that works on this many lanes concurrently, in addition to lanes that wait for a cloud or close a
+    /// node.
     pub fn new(context: Context, concurrency: usize, stoppable: Stoppable) -> Arc<Self> {
         Arc::new(Self {
             unrecorded: Unrecorded::new(context.clock.clone()),
@@ -99,7 +100,7 @@ impl Executor {
         }
     }
 
-    /// When the next failed action may be retried, on the monotonic clock.
+    /// Returns when the next failed action may be retried, on the monotonic clock.
     pub fn next_retry(&self) -> Option<Duration> {
         self.lanes.next_end(self.context.clock.monotonic())
     }
@@ -248,7 +249,7 @@ impl Executor {
         }
     }
 
-    /// The queued form of an event; `None` if its object no longer exists.
+    /// Returns the queued form of an event; `None` if its object no longer exists.
     pub fn to_queue(&self, event: Event) -> Option<QueuedEvent> {
         let about = self.context.world.view(|all| reference(&event.subject, all))?;
         let Event { kind, reason, message, .. } = event;
@@ -256,7 +257,7 @@ impl Executor {
     }
 }
 
-/// The name of an action in logs and metrics.
+/// Returns the name of an action in logs and metrics.
 fn kind(action: &Action) -> &'static str {
     match action {
         Action::Launch { .. } => "launch",
@@ -279,7 +280,7 @@ fn kind(action: &Action) -> &'static str {
     }
 }
 
-/// The lane of an action: that of its claim, even if it names the claim's node.
+/// Returns the lane of an action: the lane of its claim, even if the action names only the claim's node.
 fn lane(action: &Action, snapshot: &Snapshot) -> String {
     let of_node = |name: &str| {
         let by_label =
@@ -315,7 +316,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
     }
 }
 
-/// The object of an event; `None` if unknown.
+/// Returns the object of an event; `None` if unknown.
 fn reference(subject: &Subject, all: &Snapshot) -> Option<ObjectReference> {
     let ours = |kind: &str, name: &str, uid: &str| ObjectReference {
         api_version: Some(poolwright_terms::API_VERSION.to_owned()),

@@ -23,12 +23,12 @@ use super::progress::{Progress, failed, refused};
 use super::status::{Changed, WRITE_LIMIT, is_conflict, is_not_found};
 use super::{Executor, taints};
 
-/// How often to read again after a conflict before the action is retried later.
+/// The number of reads after conflicts before the action is retried later.
 const ATTEMPTS: u32 = 4;
 
 impl Executor {
     /// Changes a node. `change` may use only metadata and spec, and returns the patch, or `None` if there is nothing to do.
-    /// `None` is trusted only for a freshly read node. It may be called several times.
+    /// `None` is trusted only for a freshly read node. `change` may be called several times.
     async fn change_node(&self, name: &str, mut change: impl FnMut(&Node) -> Option<Value>) -> Progress {
         let api = self.context.reader.all::<Node>();
         let mut seen = self.context.world.last_seen_node(name);
@@ -81,7 +81,7 @@ impl Executor {
         let outcome = self.change_node(name, |node| {
             let spec = node.spec.as_ref();
             if spec.and_then(|spec| spec.provider_id.as_ref()) != Some(&launched.provider_id) {
-                return None; // Another machine has come under this name.
+                return None; // Another machine has this name now.
             }
             let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
                 map.as_ref().and_then(|map| map.get(key)).is_some_and(|there| there == value)
@@ -128,11 +128,11 @@ impl Executor {
 
     /// Removes our cordon, and only ours: a node without our annotation was cordoned by somebody else.
     ///
-    /// The taint that the node lifecycle controller derives from a cordon is removed in the same write. Otherwise it would stay
+    /// The same write removes the taint that the node lifecycle controller derives from a cordon. Otherwise the taint would stay
     /// for a moment, in which the scheduler would fail to place the nominated pods, clear their nominations, and give their
-    /// places to others.
+    /// places to other pods.
     ///
-    /// A reservation is added in the same write too, so that no other pod can take the room.
+    /// The same write also adds a reservation, so that no other pod can take the room.
     pub(super) async fn open(&self, name: &str, reserve_for: Option<&ClaimName>) -> Progress {
         let outcome = self.change_node(name, |node| {
             node.metadata.annotations.as_ref()?.get(CORDONED_UNTIL_ANNOTATION)?;

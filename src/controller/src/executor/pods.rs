@@ -15,7 +15,7 @@ use super::progress::{Progress, failed, refused};
 use super::status::{WRITE_LIMIT, is_conflict};
 use crate::leader::writer::WriteError;
 
-/// How often to read again after a conflict before the action is retried later.
+/// The number of attempts after conflicts before the action is retried later.
 const ATTEMPTS: u32 = 6;
 
 impl Executor {
@@ -47,8 +47,8 @@ impl Executor {
         }
     }
 
-    /// Adds a toleration for the taint of the claim's reserved node to the pod. The other tolerations are written back as read;
-    /// the API server accepts no other change.
+    /// Adds a toleration for the taint of the claim's reserved node to the pod. The other tolerations are written back as read,
+    /// because the API server accepts no other change.
     pub(super) async fn tolerate(&self, key: &ObjectKey, uid: &Uid, claim: &ClaimName) -> Progress {
         let api = self.context.reader.namespaced::<Pod>(&key.namespace);
         let wanted = Toleration {
@@ -104,7 +104,8 @@ impl Executor {
         Progress::retry("somebody else keeps changing the pod")
     }
 
-    /// Permissions, a policy or a webhook forbid it, probably for the whole namespace. Its pods are nominated instead.
+    /// Handles a refused toleration. Permissions, a policy or a webhook forbid it, probably for the whole namespace, so the pods
+    /// of the namespace are nominated instead.
     async fn toleration_refused(&self, pod: &ObjectKey, code: u16, why: &str) -> Progress {
         let cause = if code == 403 { "forbidden" } else { "invalid" };
         self.context.metrics.tolerations_refused.with_label_values(&[cause]).inc();
@@ -116,7 +117,7 @@ impl Executor {
         Progress::NothingToDo
     }
 
-    /// The number of unfinished workload pods on a node, read from the API server. Unreadable pods count. If the node was
+    /// Returns the number of unfinished workload pods on a node, read from the API server. Unreadable pods count. If the node was
     /// closed at `closed`, only pods that a drain waits for count.
     pub(super) async fn work_on(&self, node: &str, closed: Option<Timestamp>) -> Result<usize, kube::Error> {
         let api = self.context.reader.all::<DeserializeGuard<Pod>>();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::leader::writer::WriteError;
 
-/// How far an action came.
+/// The outcome of one attempt at an action.
 #[derive(Debug)]
 pub enum Progress {
     /// Done; the next action of the lane may run.
@@ -20,12 +20,12 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// A failure that is retried after the shortest wait.
+    /// Creates a failure that is retried after the shortest wait.
     pub fn retry(why: impl std::fmt::Display) -> Self {
         Self::Retry(Duration::ZERO, why.to_string())
     }
 
-    /// Its label in metrics.
+    /// Returns the label of the outcome in metrics.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -37,7 +37,7 @@ impl Progress {
     }
 }
 
-/// The result for a failed write of a Kubernetes object.
+/// Returns the result for a failed write of a Kubernetes object.
 pub fn failed(operation: &str, error: WriteError<kube::Error>) -> Progress {
     match error {
         WriteError::NotLeading => Progress::NotLeading,
@@ -46,7 +46,7 @@ pub fn failed(operation: &str, error: WriteError<kube::Error>) -> Progress {
     }
 }
 
-/// The result for an error of the API server.
+/// Returns the result for an error of the API server.
 pub fn refused(operation: &str, error: &kube::Error) -> Progress {
     match error {
         kube::Error::Api(status) if status.is_not_found() => Progress::NothingToDo,

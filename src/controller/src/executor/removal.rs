@@ -64,8 +64,8 @@ impl Executor {
                 info!(claim = %name, "claim deleted");
                 Progress::Done
             }
-            // The claim is gone, or another has its name. A late watch may show it for minutes, and its deletion would be
-            // requested ten times a second.
+            // The claim is gone, or another one has its name. A late watch may still show it for minutes, and its deletion would
+            // be requested ten times a second.
             Err(error) if is_conflict(&error) || is_not_found(&error) => {
                 if let Some(claim) = self.context.world.claim(name).filter(|claim| claim.uid == *uid) {
                     self.context.world.claim_gone(&claim);
@@ -91,7 +91,7 @@ impl Executor {
         self.delete_claim(&claim.name, &claim.uid).await
     }
 
-    /// Deletes a claim whose start has failed, as far as is known.
+    /// Deletes a claim whose start seems to have failed, unless its node has changed since the decision.
     pub(super) async fn delete_failed_claim(&self, claim: &Claim) -> Progress {
         match self.kept_by_news(claim).await {
             Some(outcome) => outcome,
@@ -100,7 +100,7 @@ impl Executor {
     }
 
     /// Keeps a claim if its node has changed since the decision: a watch may be minutes late, and the node may have joined or
-    /// advertised its GPUs. `None` if it has not changed.
+    /// advertised its GPUs. Returns `None` if the node has not changed.
     pub(super) async fn kept_by_news(&self, claim: &Claim) -> Option<Progress> {
         match self.node_is_news(claim).await {
             Ok(false) => None,
@@ -112,7 +112,7 @@ impl Executor {
         }
     }
 
-    /// Whether the API server shows the claim's node differently than the world does.
+    /// Returns whether the API server shows another version of the claim's node than the world.
     async fn node_is_news(&self, claim: &Claim) -> Result<bool, kube::Error> {
         let Some(launched) = &claim.launched else { return Ok(false) };
         let api = self.context.reader.all::<Node>();
@@ -166,15 +166,15 @@ impl Executor {
         self.forget(claim).await
     }
 
-    /// The name of the claim's node.
+    /// Returns the name of the claim's node.
     fn node_of(&self, claim: &Claim, provider_id: Option<&str>) -> Option<String> {
         provider_id
             .and_then(|id| self.context.world.node_by_provider_id(id))
             .or_else(|| claim.node_name.clone())
     }
 
-    /// Whether running pods forbid to terminate the instance; `None` if not. If the instance is already ending, no pod can be
-    /// saved.
+    /// Checks whether running pods forbid terminating the instance. Returns `None` if they do not, or if the instance is already
+    /// ending, because its pods cannot be saved then.
     async fn kept_by_work(
         &self,
         provider: &Cloud,
@@ -201,7 +201,7 @@ impl Executor {
         running.then_some(Progress::Again(LOOK_AGAIN))
     }
 
-    /// Calls the provider once. `Ok` if the instance is gone.
+    /// Calls the provider once. Returns `Ok` if the instance is gone.
     async fn give_back(&self, provider: &Cloud, key: &str) -> Result<(), Progress> {
         let count = |result: &str| {
             self.context.metrics.terminations.with_label_values(&[provider.name(), result]).inc();
@@ -240,7 +240,7 @@ impl Executor {
         }
     }
 
-    /// Deletes the Node object of a terminated instance. `None` if it is deleted or did not exist.
+    /// Deletes the Node object of a terminated instance. Returns `None` if it is deleted or did not exist.
     async fn delete_node(&self, name: &str, provider_id: Option<&str>) -> Option<Progress> {
         let api = self.context.reader.all::<Node>();
         let node = match api.get(name).await {
@@ -250,7 +250,7 @@ impl Executor {
         };
         let its_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
         if provider_id.is_some() && its_id != provider_id {
-            return None; // Another machine has come under this name.
+            return None; // Another machine has this name now.
         }
         let preconditions = Preconditions { uid: node.uid(), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..Default::default() };

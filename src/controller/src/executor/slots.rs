@@ -1,7 +1,7 @@
 //! Concurrency limits of lanes, by what they wait for.
 //!
-//! Calls to a cloud take seconds, and after a burst there are hundreds of them, so they have their own slots. So have
-//! evictions. Closing an interrupted node waits only for other nodes being closed.
+//! Calls to a cloud take seconds, and after a burst there are hundreds of them, so they have their own slots. Evictions have
+//! their own slots too. Closing an interrupted node waits only for other nodes that are being closed.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use poolwright_core::Action;
 use poolwright_terms::keys::DISRUPTED_TAINT;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Launches wait for a cloud and for their batch, and use few resources meanwhile.
+/// The slots for launches, which wait for a cloud and for their batch, and use few resources meanwhile.
 const LAUNCHES: usize = 256;
-/// Terminations wait for a cloud too, between a few calls to the API server.
+/// The slots for terminations, which wait for a cloud too, between a few calls to the API server.
 const ENDS: usize = 128;
-/// Closing nodes, and deleting their claims.
+/// The slots for closing nodes and deleting their claims.
 const CLOSING: usize = 16;
 
 /// What lanes wait for.
@@ -63,7 +63,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// `api` slots for lanes that wait only for the API server, and as many for evictions.
+    /// Creates `api` slots for lanes that wait only for the API server, and as many for evictions.
     pub fn new(api: usize) -> Self {
         let slots = |count| Arc::new(Semaphore::new(count));
         Self {

@@ -7,7 +7,7 @@ use poolwright_api::NodeClaim;
 use poolwright_core::ConditionUpdate;
 use poolwright_terms::{ConditionStatus, ConditionType};
 
-/// The stages that a claim reaches with these updates, and how long each took.
+/// Returns the stages that a claim reaches with these updates, and how long each took.
 pub(super) fn reached(
     claim: &NodeClaim,
     updates: &[ConditionUpdate],
@@ -29,7 +29,7 @@ pub(super) fn reached(
     updates.iter().filter(new).filter_map(stage).collect()
 }
 
-/// How long termination took: from the end of the drain, or from the deletion of a claim without a drain, until `now`.
+/// Returns how long termination took: from the end of the drain, or from the deletion of a claim without a drain, until `now`.
 pub(super) fn gone(claim: &NodeClaim, now: Timestamp) -> Option<SignedDuration> {
     let begun = since(claim, ConditionType::Drained).or_else(|| deleted(claim))?;
     Some(took(begun, now))

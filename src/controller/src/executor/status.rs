@@ -20,7 +20,7 @@ use crate::observed::reader::Objects;
 
 /// The timeout of one write.
 pub const WRITE_LIMIT: Duration = Duration::from_secs(15);
-/// How often to read again after a conflict before the action is retried later.
+/// The number of reads after conflicts before the action is retried later.
 const ATTEMPTS: u32 = 4;
 
 /// The result of changing an object.
@@ -68,7 +68,7 @@ where
     change_from(api, writer, (name, uid), None, change).await
 }
 
-/// The same, starting from a version that may be stale.
+/// Changes the status like [`change_status`], but starts from a version that may be stale.
 async fn change_from<K>(
     api: &Objects<K>,
     writer: &Writer,
@@ -93,7 +93,7 @@ where
         let is_changed = !is_another && change(&mut object);
         match (is_changed, is_from_watch) {
             (true, _) => {}
-            // Whether nothing needs to be done is decided only with a fresh read.
+            // Only a fresh read can show that there is nothing to do.
             (false, true) => continue,
             (false, false) if is_another => return Changed::NotWritten(Progress::NothingToDo),
             (false, false) => return Changed::Unchanged(object),
@@ -118,12 +118,12 @@ where
     Changed::NotWritten(Progress::retry(format!("somebody else keeps changing the status: {why}")))
 }
 
-/// Whether the object does not exist.
+/// Returns whether the object does not exist.
 pub fn is_not_found(error: &WriteError<kube::Error>) -> bool {
     matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.is_not_found())
 }
 
-/// Whether the write conflicted with another one.
+/// Returns whether the write conflicted with another one.
 pub fn is_conflict(error: &WriteError<kube::Error>) -> bool {
     matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.is_conflict())
 }

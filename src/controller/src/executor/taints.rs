@@ -6,7 +6,7 @@ use poolwright_intake::node_taint;
 use poolwright_terms::keys::{DOMAIN, UNREGISTERED_TAINT};
 use poolwright_terms::{Taint, TaintEffect};
 
-/// The taints of a new node.
+/// Returns the taints of a new node.
 pub fn at_launch(claim: &Claim) -> Vec<Taint> {
     let unregistered =
         Taint { key: UNREGISTERED_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoExecute };
@@ -14,7 +14,7 @@ pub fn at_launch(claim: &Claim) -> Vec<Taint> {
     all.cloned().collect()
 }
 
-/// Whether a taint is one of Poolwright's own.
+/// Returns whether a taint is one of Poolwright's own.
 fn ours(key: &str) -> bool {
     key.strip_prefix(DOMAIN).is_some_and(|rest| rest.starts_with('/'))
 }
@@ -23,8 +23,8 @@ fn same(one: &NodeTaint, other: &Taint) -> bool {
     one.key == other.key && one.effect == other.effect.as_str()
 }
 
-/// The list of taints to write. Our own taints become exactly those in `wanted`. Other taints stay as they are on the node:
-/// `wanted` may be stale, and writing back a startup taint that was just removed would close the node for good. Those in
+/// Returns the taints to write. Our own taints become exactly those in `wanted`. Other taints stay as they are on the node:
+/// `wanted` may be stale, and writing back a startup taint that was just removed would close the node for good. Taints in
 /// `promised` are added if missing.
 pub fn merged(live: &[NodeTaint], wanted: &[Taint], promised: &[Taint]) -> Vec<NodeTaint> {
     let mut list: Vec<NodeTaint> = live

@@ -91,7 +91,7 @@ impl Scene {
         self.world.claim(&ClaimName("gpu-1".into())).unwrap()
     }
 
-    /// A restart: the world is read again from the API server.
+    /// Simulates a restart: reads the world again from the API server.
     fn relist(&self) {
         let object = self.api.get(CLAIM).map(|object| serde_json::from_value(object).unwrap());
         self.world.change(|state| {
@@ -114,7 +114,7 @@ impl Scene {
         );
     }
 
-    /// Launched, its node joined and recorded.
+    /// Creates a scene with a launched claim whose node has joined and is recorded.
     async fn with_node() -> Self {
         let scene = Self::created().await;
         assert!(matches!(scene.executor.launch(&scene.claim()).await, Progress::Done));

@@ -20,7 +20,7 @@ struct InHand {
     since: Duration,
 }
 
-/// Counts interruptions that were received and are not recorded.
+/// The interruptions that were received and are not recorded yet.
 pub struct Unrecorded {
     in_hand: Sender<InHand>,
     clock: SharedClock,
@@ -31,7 +31,7 @@ pub struct Unrecorded {
 pub struct InterruptionGuard<'a>(&'a Unrecorded);
 
 impl Unrecorded {
-    /// Without interruptions.
+    /// Starts without interruptions.
     pub fn new(clock: SharedClock) -> Self {
         Self { in_hand: signal::sender(InHand::default()), clock }
     }

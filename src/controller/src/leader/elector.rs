@@ -25,7 +25,7 @@ pub struct LeaseSettings {
     pub namespace: String,
     /// Name of the Lease.
     pub name: String,
-    /// Our identity. It must be unique among running processes, such as the pod's name. A process that restarts with the same
+    /// Our identity, such as the pod's name. It must be unique among running processes. A process that restarts with the same
     /// identity (a container that restarts in its pod) continues at once.
     pub identity: String,
     /// How long a Lease is valid without renewal, in whole seconds.
@@ -37,7 +37,7 @@ pub struct LeaseSettings {
 }
 
 impl LeaseSettings {
-    /// The defaults, for this identity (the pod's name) and the namespace of the Lease.
+    /// Returns the defaults, for this identity (the pod's name) and the namespace of the Lease.
     pub fn new(identity: impl Into<String>, namespace: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -49,7 +49,7 @@ impl LeaseSettings {
         }
     }
 
-    /// With another duration. Renewal and margin are scaled (a third, two fifteenths).
+    /// Returns the settings with another duration, and with renewal and margin scaled to it (a third and two fifteenths).
     pub fn lasting(self, duration: Duration) -> Self {
         Self { duration, renew: duration / 3, margin: duration * 2 / 15, ..self }
     }
@@ -77,7 +77,7 @@ pub struct Elector {
     /// Why the last attempt failed, if it did.
     trouble: Sender<Option<String>>,
     observed: Option<Observed>,
-    /// How many terms we have had.
+    /// The number of terms so far.
     number: u64,
 }
 
@@ -89,7 +89,7 @@ enum Step {
 }
 
 impl Elector {
-    /// An elector, and the terms that it will publish.
+    /// Creates an elector. Returns it with the terms that it will publish.
     pub fn new(
         client: Client,
         settings: LeaseSettings,
@@ -104,7 +104,7 @@ impl Elector {
         Ok((Self { api, settings, clock, metrics, term, trouble, observed: None, number: 0 }, terms))
     }
 
-    /// Publishes why the Lease cannot be read or renewed, while that is so.
+    /// Returns a receiver of the reason why the Lease cannot be read or renewed; `None` while it can.
     pub fn trouble(&self) -> Receiver<Option<String>> {
         self.trouble.subscribe()
     }
@@ -114,7 +114,7 @@ impl Elector {
         loop {
             let pause = tokio::select! {
                 biased;
-                // Interrupting a step is harmless: our Lease ends by itself.
+                // Interrupting a step is harmless: our Lease expires by itself.
                 () = release.cancelled() => break,
                 pause = self.turn() => pause,
             };
@@ -203,7 +203,7 @@ impl Elector {
         }
     }
 
-    /// The Lease to write, with the resource version that was seen.
+    /// Returns the Lease to write, with the resource version that was seen.
     fn desired(&self, seen: Option<&Lease>, now: Moment) -> Lease {
         let mut lease = seen.cloned().unwrap_or_else(|| Lease {
             metadata: ObjectMeta {

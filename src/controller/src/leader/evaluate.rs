@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 
-/// A Lease as last read, and since when it has not changed, on our monotonic clock. Other machines' clocks are not trusted; it
-/// is only assumed that a live holder writes its Lease within its duration.
+/// A Lease as last read, with the time since which it has not changed, on our monotonic clock. Other machines' clocks are not
+/// trusted. The only assumption is that a live holder writes its Lease within its duration.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The Lease.
@@ -15,7 +15,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Updates with a fresh read. The time is kept if nothing has changed.
+    /// Updates the observation with a fresh read. The time stays the same if the Lease has not changed.
     pub fn update(previous: Option<Self>, lease: Lease, now: Duration) -> Self {
         let version = |lease: &Lease| lease.metadata.resource_version.clone();
         match previous {
@@ -36,7 +36,7 @@ pub enum Decision {
     Wait(Duration),
 }
 
-/// Decides what to do. `None`: there is no Lease yet.
+/// Decides what to do. `None` means that there is no Lease yet.
 pub fn evaluate(observed: Option<&Observed>, identity: &str, now: Duration) -> Decision {
     let Some(observed) = observed else { return Decision::Acquire };
     let Some(spec) = &observed.lease.spec else { return Decision::Acquire };

@@ -6,8 +6,8 @@
 //! seen it unchanged for its whole duration, on its own clock. That interval starts later and is longer. So two processes never
 //! both hold a current term, even if their wall clocks differ.
 //!
-//! No crate for leader election is used, because they (such as kubert) read the clocks themselves. Here the term must end on
-//! the monotonic clock or the wall clock, whichever comes first, because machines sleep and wall clocks are set. And the
+//! No crate for leader election is used, because such crates (for example kubert) read the clocks themselves. Here the term must
+//! end on the monotonic clock or the wall clock, whichever comes first, because machines sleep and wall clocks are set. And the
 //! simulator must run it in virtual time, to test two leaders on one cluster.
 //!
 //! - `evaluate`: decides what to do about the Lease, as a pure function.

@@ -14,7 +14,7 @@ use crate::edge::signal::Receiver;
 use crate::executor::Executor;
 use crate::executor::context::Context;
 
-/// The most pods with an event for each budget. Explanations of all pods mention it.
+/// The most pods that get an event about one budget. The explanation of every affected pod mentions the budget.
 const PODS_TOLD: usize = 10;
 /// The reason of these events.
 const REASON: Reason = Reason::BudgetNeverMet;
@@ -27,7 +27,7 @@ pub struct BudgetWarnings {
 }
 
 impl BudgetWarnings {
-    /// A loop that has not warned yet.
+    /// Creates a loop that has not warned yet.
     pub fn new(context: Context, executor: Arc<Executor>) -> Self {
         Self { context, executor, told: Told::default() }
     }
@@ -63,7 +63,7 @@ impl LeaderLoop for BudgetWarnings {
 struct Told(BTreeMap<Uid, BTreeSet<String>>);
 
 impl Told {
-    /// New warnings, with the pods to record them on.
+    /// Returns new warnings, with the pods to record them on.
     fn news(
         &mut self,
         snapshot: &Snapshot,

@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 
 use crate::edge::clock::SharedClock;
 
-/// Runs a computation outside the async threads. A simulator in virtual time runs it inline instead, because the virtual clock
-/// would not wait for another thread.
+/// Runs a computation outside the async threads. A simulator in virtual time runs it inline, because the virtual clock would not
+/// wait for another thread.
 pub type Spawner = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
-/// A [`Spawner`] on tokio's threads for blocking work.
+/// Returns a [`Spawner`] that uses tokio's threads for blocking work.
 pub fn blocking_threads() -> Spawner {
     Arc::new(|work| {
         tokio::task::spawn_blocking(work);
@@ -30,7 +30,7 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// Runs a computation. The solver is asked to stop after `limit`. `None` if the computation panicked.
+    /// Runs a computation. The solver is asked to stop after `limit`. Returns `None` if the computation panicked.
     pub async fn run<T: Send + 'static>(
         &self,
         limit: Duration,

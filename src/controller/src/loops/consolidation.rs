@@ -1,9 +1,9 @@
 //! Consolidation and other disruption of healthy nodes: runs the searches for nodes to empty and carries out their proposals.
 //! Core's `disruption` decides when to search and which nodes to empty.
 //!
-//! It is part of the planning loop, so that only one loop buys. First, the disruption is recorded on the claims. From then on,
-//! every plan counts the successors of their pods, also a plan of the next leader. Then replacements are bought. After a crash
-//! in between, the next plan buys the replacements or calls the disruption off.
+//! It is part of the planning loop, so that only one loop buys. First, it records the disruption on the claims. From then on,
+//! every plan, including those of the next leader, counts the pods that will replace theirs. Then it buys the replacements. After
+//! a crash in between, the next plan buys the replacements or calls the disruption off.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Consolidation {
 }
 
 impl Consolidation {
-    /// Without a search so far.
+    /// Creates a consolidation that has not searched yet.
     pub fn new(
         context: Context,
         executor: Arc<Executor>,
@@ -45,7 +45,7 @@ impl Consolidation {
         Self { context, executor, compute, create_concurrency, schedule, move_history }
     }
 
-    /// When the next search is due, at the latest.
+    /// Returns when the next search is due, at the latest.
     pub fn next_look(&self) -> Option<Timestamp> {
         let now = self.context.clock.moment();
         let wait = self.context.world.view(|all| self.schedule.next_in(all, now.monotonic))?;

@@ -39,7 +39,7 @@ impl Due {
         Self { deadline, monotonic, wall: deadline }
     }
 
-    /// The deadline as a wall-clock time, by the clock on which it comes first.
+    /// Returns the deadline as a wall-clock time, by the clock on which it comes first.
     fn by_calendar(&mut self, now: Moment) -> Timestamp {
         let left = self.monotonic.saturating_sub(since_start(now));
         let wall = now.wall.checked_add(left).unwrap_or(self.deadline);

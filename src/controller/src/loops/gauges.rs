@@ -16,7 +16,7 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// A loop that updates gauges.
+    /// Creates a loop that updates gauges.
     pub fn new(context: Context) -> Self {
         Self { context }
     }
@@ -36,7 +36,7 @@ impl LeaderLoop for Gauges {
     }
 }
 
-/// The stage of a claim, as metrics name it.
+/// Returns the stage of a claim, as metrics name it.
 fn stage(claim: &Claim) -> &'static str {
     if claim.deleting_since.is_some() {
         return "terminating";

@@ -33,11 +33,11 @@ const LIMIT: Duration = Duration::from_mins(1);
 const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(20);
 /// The pause after a failure: first and longest. It doubles.
 const AFTER_FAILURE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// How long after it was sent a notice may be about an instance whose launch is not recorded yet.
+/// The age up to which a notice may be about an instance whose launch is not recorded yet.
 const UNRECORDED: SignedDuration = SignedDuration::from_mins(5);
 /// How many notices are recorded concurrently.
 const AT_A_TIME: usize = 32;
-/// With more unfinished notices than this, no more are received.
+/// The most unfinished notices. At this number, no more are received.
 const MOST_IN_HAND: usize = 2_000;
 
 /// The loop that receives and records notices.
@@ -54,7 +54,7 @@ impl LeaderLoop for Interruptions {
         self.context.world.changes()
     }
 
-    /// One look lasts for the whole term: notices arrive at any time.
+    /// Looks once for the whole term, because notices arrive at any time.
     async fn look(&mut self) -> Option<Duration> {
         self.listen_to_all().await;
         None
@@ -62,7 +62,7 @@ impl LeaderLoop for Interruptions {
 }
 
 impl Interruptions {
-    /// A loop that receives notices from every provider.
+    /// Creates a loop that receives notices from every provider.
     pub fn new(context: Context, executor: Arc<Executor>) -> Self {
         Self { context, executor }
     }
@@ -96,7 +96,7 @@ impl Interruptions {
         }
     }
 
-    /// The next notices of the provider, and the pause before the next poll.
+    /// Returns the next notices of the provider, and the pause before the next poll.
     fn hear<'a>(
         &'a self,
         provider: &'a Cloud,
@@ -210,7 +210,7 @@ impl Interruptions {
         let call = async |permit: &Permit| provider.writable(permit).acknowledge(&receipts).await;
         match self.context.writer.write("acknowledge", ACKNOWLEDGE_LIMIT, call).await {
             Ok(()) | Err(WriteError::NotLeading) => {}
-            // They are delivered again, and recognized then.
+            // The cloud delivers these notices again, and they are then found to be recorded.
             Err(WriteError::TimedOut(limit)) => {
                 let error = ProviderError::Transient(format!("no answer within {limit:?}"));
                 self.failed(provider, "acknowledge", &error);
@@ -245,18 +245,18 @@ impl Handled {
         }
     }
 
-    /// Whether the notice can be acknowledged.
+    /// Returns whether the notice can be acknowledged.
     const fn is_final(self) -> bool {
         !matches!(self, Self::Later | Self::Failed)
     }
 }
 
-/// Whether we are terminating the claim's instance ourselves.
+/// Returns whether we are terminating the claim's instance ourselves.
 fn is_given_back(claim: &Claim) -> bool {
     claim.deleting_since.is_some() && claim.since(ConditionType::InstanceTerminating).is_some()
 }
 
-/// The interruption to record.
+/// Returns the interruption to record.
 fn said(told: &contract::Interruption) -> Interruption {
     let kind = match told.kind {
         poolwright_terms::InterruptionKind::Rebalance => InterruptionKind::Rebalance,

@@ -1,4 +1,4 @@
-//! The leader loop: the frame that all loops share.
+//! The leader loop: the frame that all loops of the leader share.
 
 use std::future::Future;
 use std::time::Duration;
@@ -20,16 +20,16 @@ pub trait LeaderLoop: Send {
     /// The least pause between two looks.
     const PAUSE: Duration = Duration::ZERO;
 
-    /// The changes that trigger a look.
+    /// Returns the changes that trigger a look.
     fn changes(&self) -> Receiver<()>;
 
-    /// Called when a term begins and all watches are synced.
+    /// Prepares for a new term. Called when a term begins and all watches are synced.
     fn begin(&mut self, _: LeaderTerm) {}
 
-    /// Looks once and acts. Returns how long until the next look if nothing changes; `None` for ever.
+    /// Looks once and acts. Returns how long until the next look if nothing changes; `None` for no further look.
     fn look(&mut self) -> impl Future<Output = Option<Duration>> + Send;
 
-    /// Waits for another trigger than those changes.
+    /// Waits for a trigger other than those changes.
     fn is_called(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
@@ -38,11 +38,11 @@ pub trait LeaderLoop: Send {
 /// The conditions under which loops run.
 #[derive(Clone)]
 pub struct Leading {
-    /// While we lead.
+    /// The terms: `run` runs a loop only while we lead.
     pub terms: LeaderTerms,
-    /// After all watches are synced.
+    /// The readiness: a loop starts after all watches are synced.
     pub ready: Ready,
-    /// Until shutdown.
+    /// The shutdown, which ends every loop.
     pub shutdown: CancellationToken,
 }
 

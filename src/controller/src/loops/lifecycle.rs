@@ -25,7 +25,7 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// A loop that directs pods to their nodes in this way.
+    /// Creates a loop that directs pods to their nodes in the given way.
     pub fn new(placement: PlacementMode, context: Context, executor: Arc<Executor>) -> Self {
         Self { placement, context, executor, deadlines: MonotonicDeadlines::default() }
     }

@@ -1,6 +1,6 @@
-//! The loop that keeps the status of node classes: what the cloud has for each field, and whether the class is ready.
+//! The loop that keeps the status of node classes up to date: what the cloud has for each field, and whether the class is ready.
 //!
-//! Providers check the classes that name things in the cloud. The status tells the author of a class what is wrong with it.
+//! Providers check the classes that refer to cloud resources. The status tells the author of a class what is wrong with it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub struct NodeClasses {
 }
 
 impl NodeClasses {
-    /// A loop without checks so far.
+    /// Creates a loop that has not checked any class.
     pub fn new(context: Context) -> Self {
         Self { context, hearing: Vec::new() }
     }
@@ -60,7 +60,7 @@ impl NodeClasses {
         kinds.map(|(provider, kind)| (provider.clone(), kind.resource())).collect()
     }
 
-    /// Whether there is anything to do at all.
+    /// Returns whether a provider checks classes.
     pub fn is_needed(&self) -> bool {
         !self.kinds().is_empty()
     }
@@ -87,7 +87,7 @@ impl LeaderLoop for NodeClasses {
 }
 
 impl NodeClasses {
-    /// Whether each provider receives notices.
+    /// Returns whether each provider receives notices.
     fn hearing(&self) -> Vec<Option<NodeClassCondition>> {
         let all = self.context.providers.all().iter();
         let of = |provider: &Cloud| provider.node_class_status_source()?.interruption_condition();
@@ -192,7 +192,8 @@ impl NodeClasses {
         }
     }
 
-    /// Records an event when notices are no longer received, and when they are again. No event if all is well from the start.
+    /// Records an event when a provider stops receiving notices, and when it receives them again. Records none if all is well
+    /// from the start.
     fn tell_of_hearing(
         &self,
         resource: &ApiResource,
@@ -240,12 +241,12 @@ const TRUE: &str = "True";
 const FALSE: &str = "False";
 const UNKNOWN: &str = "Unknown";
 
-/// The conditions of an object.
+/// Returns the conditions of an object.
 fn known(object: &DynamicObject) -> Vec<Condition> {
     object.data.get("status").map(conditions).unwrap_or_default()
 }
 
-/// The reason of a recorded condition. It may be of an earlier version and unknown by now.
+/// Returns the reason of a recorded condition. It may be of an earlier version and unknown by now.
 fn registered(name: &str, of_provider: &[RegisteredReason]) -> RegisteredReason {
     let known = of_provider.iter().find(|one| one.name == name).copied();
     known.unwrap_or_else(|| Reason::named(name).unwrap_or(Reason::NodeClassNotReady).into())
@@ -255,8 +256,8 @@ fn conditions(status: &Value) -> Vec<Condition> {
     status.get("conditions").cloned().and_then(|all| serde_json::from_value(all).ok()).unwrap_or_default()
 }
 
-/// Writes findings into an object's status, and whether notices are received, which does not affect readiness. Returns whether
-/// the status changed.
+/// Writes the provider's findings into an object's status. Also writes whether notices are received, which does not affect
+/// readiness. Returns whether the status changed.
 fn apply(
     object: &mut DynamicObject,
     report: &NodeClassStatus,
@@ -314,7 +315,7 @@ fn condition(
     })
 }
 
-/// The `Ready` condition: false with the first problem, or else unknown with the first unknown.
+/// Returns the `Ready` condition: false with the first problem, or else unknown with the first unknown.
 fn summary(all: &[Condition], known: &[Condition], generation: Option<i64>, now: Timestamp) -> Condition {
     let before = known.iter().find(|one| one.type_ == READY);
     let of_status = |status: &str| all.iter().find(|one| one.status == status);

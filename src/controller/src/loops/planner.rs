@@ -35,7 +35,7 @@ use crate::observed::commitments::Committed;
 
 /// The pause after a plan that could not be carried out.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// The longest wait: changes of the wall clock must be noticed.
+/// The longest wait, so that changes of the wall clock are noticed.
 const LONGEST: Duration = Duration::from_mins(1);
 
 /// The planning loop.
@@ -52,7 +52,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner that uses these commitments.
+    /// Creates a planner that uses these commitments.
     pub fn new(
         config: Arc<Config>,
         committed: Committed,
@@ -89,7 +89,7 @@ impl LeaderLoop for Planner {
             limits: self.config.limits.clone(),
             // Names of claims must differ between leaders, even for the same snapshot.
             salt: format!("{}/{}", self.config.lease.identity, term.number),
-            // They are not used here.
+            // The controller does not use baselines.
             baselines: false,
             ..PlanOptions::default()
         };
@@ -114,7 +114,7 @@ impl LeaderLoop for Planner {
 }
 
 impl Planner {
-    /// How long until a plan is due if nothing changes; `None` if it is due now.
+    /// Returns how long until a plan is due if nothing changes; `None` if it is due now.
     fn until_due(&self) -> Option<Duration> {
         let world = &self.context.world;
         world.expire_setbacks();

@@ -20,7 +20,7 @@ pub struct PoolStatus {
 }
 
 impl PoolStatus {
-    /// A loop that writes the sums.
+    /// Creates a loop that writes the sums.
     pub fn new(context: Context) -> Self {
         Self { context }
     }

@@ -20,7 +20,7 @@ pub struct WatchBackoff {
 }
 
 impl WatchBackoff {
-    /// The back-off for the watch of this kind by this replica.
+    /// Returns the back-off for the watch of this kind by this replica.
     pub fn new(identity: &str, kind: &str) -> ResetTimerBackoff<Self> {
         // FNV-1a: any hash will do.
         let seed = identity

@@ -40,7 +40,7 @@ struct State {
 }
 
 impl Committed {
-    /// The commitments of a file, if there is one.
+    /// Creates the commitments of a file, if there is one.
     pub fn new(file: Option<&CommittedFile>) -> Self {
         let state = State { file: file.map(|file| file.commitments.clone()), ..State::default() };
         Self { state: Arc::new(Mutex::new(state)) }
@@ -50,7 +50,7 @@ impl Committed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The commitments, with rates for the offerings of the snapshot.
+    /// Returns the commitments, with rates for the offerings of the snapshot.
     pub fn resolve(&self, snapshot: &Snapshot) -> Vec<Commitment> {
         let mut state = self.state();
         let Some(file) = &state.file else { return Vec::new() };
@@ -64,7 +64,7 @@ impl Committed {
         }
         let (terms, problems) = file.resolve(&all.iter().map(Arc::as_ref).collect::<Vec<_>>());
         let terms = with_what_was_known(terms, file, &state.known, &all);
-        // Missing offerings may belong to a class without a catalogue.
+        // Offerings may be missing because a class has no catalogue yet.
         let is_complete = !all.is_empty() && all.len() == snapshot.catalogues.len();
         if is_complete && problems != state.told {
             for problem in &problems {

@@ -29,7 +29,8 @@ impl Fence {
         }
     }
 
-    /// Whether a watch shows an older version than our write. Once it shows ours or a newer one, the object is forgotten here.
+    /// Returns whether a watch shows an older version than our write. Once it shows ours or a newer one, the object is forgotten
+    /// here.
     pub fn is_late(&mut self, uid: &str, version: Option<&str>) -> bool {
         if self.is_buried(uid) {
             return true;
@@ -52,12 +53,12 @@ impl Fence {
         self.buried.insert(uid.to_owned());
     }
 
-    /// Whether the object is deleted, even if a watch or a list still shows it.
+    /// Returns whether the object is deleted, even if a watch or a list still shows it.
     pub fn is_buried(&self, uid: &str) -> bool {
         self.buried.contains(uid)
     }
 
-    /// A watch has shown that the object is deleted.
+    /// Registers that a watch has shown the deletion of an object.
     pub fn gone(&mut self, uid: &str) {
         self.written.remove(uid);
         self.buried.remove(uid);

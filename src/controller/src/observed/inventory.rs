@@ -85,7 +85,7 @@ impl Inventory {
                         asked = None;
                         break;
                     }
-                    // First, because changes may never stop.
+                    // The timer comes before the changes, because changes may never stop.
                     () = sleep(until.saturating_sub(self.observers.clock.monotonic())) => {
                         asked = None;
                         break;
@@ -102,8 +102,8 @@ impl Inventory {
         }
     }
 
-    /// The catalogue of a node class, or why it has none. An outer error if it could not be read now, with the last catalogue
-    /// if there is one.
+    /// Returns the catalogue of a node class, or why it has none. The outer error means that it could not be read now, and has
+    /// the last catalogue if there is one.
     async fn catalogue(
         &self,
         class: &NodeClassRef,

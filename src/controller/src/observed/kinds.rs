@@ -64,17 +64,17 @@ pub struct Watched {
     pub start: fn(ObserverContext) -> BoxFuture<'static, ()>,
 }
 
-/// The kinds that this controller watches. Some are needed only if a scheduler has default spread constraints.
+/// Returns the kinds that this controller watches. Some are needed only if a scheduler has default spread constraints.
 pub fn watched(spreads_pods: bool) -> impl Iterator<Item = &'static Watched> {
     ALL.iter().filter(move |kind| spreads_pods || kind.need != Need::ToSpreadPods)
 }
 
-/// A conversion that cannot fail.
+/// Wraps a conversion that cannot fail.
 fn always<O, M>(read: impl Fn(&O) -> M) -> impl Fn(&O) -> Result<M, String> {
     move |object| Ok(read(object))
 }
 
-/// A conversion that may fail.
+/// Wraps a conversion that may fail.
 fn checked<O, M, E: ToString>(read: impl Fn(&O) -> Result<M, E>) -> impl Fn(&O) -> Result<M, String> {
     move |object| read(object).map_err(|error| error.to_string())
 }

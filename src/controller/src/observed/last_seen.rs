@@ -40,26 +40,27 @@ impl<K: Resource + Clone> LastSeen<K> {
         self.0.retain(|name, _| names.contains(name.as_str()));
     }
 
-    /// The object as last seen.
+    /// Returns the object as last seen.
     pub fn get(&self, name: &str) -> Option<K> {
         self.0.get(name).cloned()
     }
 }
 
-/// Whether one is an earlier version of the same object. Versions are numbers since Kubernetes 1.35, and where etcd makes them.
+/// Returns whether `one` is an earlier version of the same object. Versions are numbers since Kubernetes 1.35, and in earlier
+/// versions with etcd.
 fn is_older<K: Resource>(one: &K, known: &K) -> bool {
     let version = |object: &K| object.meta().resource_version.as_ref()?.parse::<u64>().ok();
     one.meta().uid == known.meta().uid
         && version(one).zip(version(known)).is_some_and(|(one, known)| one < known)
 }
 
-/// The part of a claim that is kept.
+/// Returns the part of a claim that is kept.
 pub fn of_claim(mut claim: NodeClaim) -> NodeClaim {
     claim.metadata.managed_fields = None;
     claim
 }
 
-/// The part of a node that is kept: not its status, which is most of it and not ours to write.
+/// Returns the part of a node that is kept. The status is left out, because it is most of the node and not ours to write.
 pub fn of_node(mut node: Node) -> Node {
     node.metadata.managed_fields = None;
     node.status = None;

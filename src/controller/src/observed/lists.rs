@@ -14,7 +14,7 @@ use tracing::debug;
 
 use crate::observed::backoff::WatchBackoff;
 
-/// The events of a watch, which is restarted with back-off for ever.
+/// Watches objects for ever, and restarts the watch with back-off.
 pub(crate) fn watch<K>(
     api: Api<K>,
     config: watcher::Config,
@@ -44,7 +44,7 @@ where
     unfold((streamed, Some((api, config, in_pages))), step).boxed()
 }
 
-/// Whether the API server does not support streaming lists.
+/// Returns whether the API server does not support streaming lists.
 fn is_refusal(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status))
         if status.code == 422 && status.message.contains("sendInitialEvents"))
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn only_the_answer_of_an_api_server_that_does_not_stream_lists_is_its_refusal() {
-        // As Kubernetes 1.33 says it.
+        // The message of Kubernetes 1.33.
         let refusal = "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
         assert!(is_refusal(&failed(422, refusal)));
         assert!(!is_refusal(&failed(422, "fieldSelector: Invalid value")));

@@ -37,7 +37,7 @@ use reader::Reader;
 use ready::Ready;
 use world::World;
 
-/// An empty world with these settings.
+/// Creates an empty world with these settings.
 fn world(config: &Config, clock: SharedClock) -> Arc<World> {
     let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
     let window = BatchWindow::new(config.batch_idle, config.batch_max);
@@ -53,7 +53,7 @@ fn world(config: &Config, clock: SharedClock) -> Arc<World> {
     world
 }
 
-/// Whether a scheduler has default spread constraints.
+/// Returns whether a scheduler has default spread constraints.
 fn spreads_pods(config: &Config) -> bool {
     config.profiles.values().any(Profile::spreads_pods)
 }
@@ -80,7 +80,7 @@ pub struct ObserverContext {
 }
 
 impl ObserverContext {
-    /// A context with an empty world.
+    /// Creates a context with an empty world.
     pub fn new(
         config: &Config,
         reader: Reader,
@@ -95,7 +95,7 @@ impl ObserverContext {
         Self { reader, world, providers, events, metrics, clock, identity, unsynced }
     }
 
-    /// The readiness of the observed state.
+    /// Returns the readiness of the observed state.
     pub fn ready(&self) -> Ready {
         Ready::new(self.unsynced.subscribe())
     }

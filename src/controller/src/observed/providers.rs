@@ -61,7 +61,7 @@ impl Cloud {
         self.0.node_class_status_source()
     }
 
-    /// The whole provider, for one call of the writer.
+    /// Returns the whole provider, for one call of the writer.
     pub fn writable<'a>(&'a self, _: &'a Permit) -> &'a dyn CloudProvider {
         self.0.as_ref()
     }
@@ -75,7 +75,7 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// Providers by kind. An error if two of them serve the same kind of node class.
+    /// Creates the map of providers by kind. Returns an error if two of them serve the same kind of node class.
     pub fn new(all: Vec<Arc<dyn CloudProvider>>) -> anyhow::Result<Self> {
         let all: Vec<Cloud> = all.into_iter().map(Cloud).collect();
         let mut by_kind: BTreeMap<&'static str, Cloud> = BTreeMap::new();
@@ -93,17 +93,17 @@ impl Providers {
         Ok(Self { all, by_kind })
     }
 
-    /// Every provider.
+    /// Returns every provider.
     pub fn all(&self) -> &[Cloud] {
         &self.all
     }
 
-    /// Every kind of node class that a provider launches with.
+    /// Returns every kind of node class that a provider launches with.
     pub fn node_class_kinds(&self) -> impl Iterator<Item = NodeClassKind> {
         self.all.iter().flat_map(Cloud::node_class_kinds).copied()
     }
 
-    /// The provider of this node class, or a message that says what to do if there is none.
+    /// Returns the provider of this node class, or a message that says what to do if there is none.
     pub fn for_class(&self, class: &NodeClassRef) -> Result<&Cloud, String> {
         self.by_kind.get(class.kind.as_str()).ok_or_else(|| {
             let kinds: Vec<&str> = self.by_kind.keys().copied().collect();
@@ -115,7 +115,7 @@ impl Providers {
     }
 }
 
-/// The label of an error in metrics.
+/// Returns the label of an error in metrics.
 pub fn error_label(error: &ProviderError) -> &'static str {
     match error {
         ProviderError::Throttled(_) => "throttled",

@@ -1,4 +1,4 @@
-//! The API server, for reading: the only holder of a client besides the elector.
+//! Reads the API server. Besides the elector, only this module holds a client.
 //!
 //! The client is private: neither a [`Reader`] nor its [`Objects`] have methods that write. Writing needs a [`Permit`], which
 //! only the [writer](crate::leader::writer) creates.
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::lists;
 use crate::leader::writer::Permit;
 
-/// The timeout of one read. The client's own timeout is minutes, for which an action on a claim would hang.
+/// The timeout of one read. The client's own timeout is minutes, and an action on a claim would hang that long.
 const LIMIT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, thiserror::Error)]
@@ -31,17 +31,17 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader of this API server.
+    /// Creates a reader of this API server.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// The objects of one kind in the whole cluster.
+    /// Returns the objects of one kind in the whole cluster.
     pub fn all<K: Resource<DynamicType = ()>>(&self) -> Objects<K> {
         Objects(Api::all(self.client.clone()))
     }
 
-    /// The objects of one kind in one namespace.
+    /// Returns the objects of one kind in one namespace.
     pub fn namespaced<K>(&self, namespace: &str) -> Objects<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -49,17 +49,17 @@ impl Reader {
         Objects(Api::namespaced(self.client.clone(), namespace))
     }
 
-    /// The objects in the whole cluster of a kind that is known only at run time.
+    /// Returns the objects in the whole cluster of a kind that is known only at run time.
     pub fn dynamic(&self, resource: &ApiResource) -> Objects<DynamicObject> {
         Objects(Api::all_with(self.client.clone(), resource))
     }
 
-    /// The metadata of the objects in the whole cluster of a kind that is known only at run time.
+    /// Returns the metadata of the objects in the whole cluster of a kind that is known only at run time.
     pub fn dynamic_metadata(&self, resource: &ApiResource) -> Objects<PartialObjectMeta<DynamicObject>> {
         Objects(Api::all_with(self.client.clone(), resource))
     }
 
-    /// Whether the API server has this kind.
+    /// Returns whether the API server has this kind.
     pub async fn serves<K: Resource<DynamicType = ()>>(&self) -> Result<bool, Error> {
         match answer(self.client.list_api_group_resources(&K::api_version(&()))).await {
             Ok(all) => Ok(all.resources.iter().any(|one| one.name == K::plural(&()))),
@@ -74,17 +74,17 @@ impl Reader {
 pub struct Objects<K>(Api<K>);
 
 impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
-    /// The object of this name, if there is one.
+    /// Returns the object of this name, if there is one.
     pub async fn get(&self, name: &str) -> Result<Option<K>, Error> {
         answer(self.0.get_opt(name)).await
     }
 
-    /// The objects that match these parameters.
+    /// Returns the objects that match these parameters.
     pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>, Error> {
         answer(self.0.list(params)).await
     }
 
-    /// The metadata of the objects that match these parameters.
+    /// Returns the metadata of the objects that match these parameters.
     pub async fn metadata(&self, params: &ListParams) -> Result<ObjectList<PartialObjectMeta<K>>, Error> {
         answer(self.0.list_metadata(params)).await
     }
@@ -113,7 +113,7 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
     /// }
     /// ```
     ///
-    /// Without one it does not, and only the writer can create one:
+    /// Without one, it does not compile, and only the writer can create one:
     ///
     /// ```compile_fail,E0423
     /// use k8s_openapi::api::core::v1::Node;

@@ -9,7 +9,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Ready when the list is empty.
+    /// Creates a readiness that is reached when the list is empty.
     pub fn new(unsynced: Receiver<Vec<&'static str>>) -> Self {
         Self { unsynced }
     }

@@ -1,4 +1,4 @@
-//! Watches: bring objects from the API server into the index.
+//! Watches the API server, and brings its objects into the index.
 //!
 //! Each kind has one task. Objects are converted as they arrive, and only the result is kept, except for objects that are
 //! written later (`last_seen.rs`). A malformed version of an object is counted and reported once (log and event), and the last
@@ -59,13 +59,13 @@ pub trait Kind: Send + 'static {
     fn read(object: &Self::Object) -> Result<Self::Model, String>;
     /// Adds or changes an object.
     fn apply(state: &mut State, model: Self::Model) -> Change;
-    /// Keeps the object itself, if it is written later.
+    /// Keeps the object itself, for kinds that are written later.
     fn keep(_: &mut State, _: Self::Object) {}
     /// Removes an object.
     fn delete(state: &mut State, key: Key<'_>) -> Change;
     /// Replaces all objects.
     fn reset(state: &mut State, models: Vec<Self::Model>, now: jiff::Timestamp) -> Change;
-    /// The last valid version of an object, to be kept while the newest is malformed.
+    /// Returns the last valid version of an object, to be kept while the newest is malformed.
     fn known(all: &Snapshot, key: Key<'_>) -> Option<Self::Model>;
 }
 
@@ -130,7 +130,7 @@ impl<K: Kind> Intake<K> {
         }
     }
 
-    /// The kind is not installed, so it has no objects.
+    /// Handles a kind that is not installed: it has no objects, and readiness does not wait for it.
     fn absent(&mut self) {
         self.malformed.clear();
         if self.listed {

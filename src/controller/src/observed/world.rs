@@ -58,7 +58,7 @@ impl State {
 }
 
 impl World {
-    /// An empty world.
+    /// Creates an empty world.
     pub fn new(window: BatchWindow, setbacks: Setbacks, clock: SharedClock) -> Arc<Self> {
         let state = State {
             index: ClusterIndex::new(),
@@ -99,39 +99,39 @@ impl World {
         look(self.lock().index.view())
     }
 
-    /// A snapshot of the current state.
+    /// Returns a snapshot of the current state.
     pub fn snapshot(&self) -> Snapshot {
         self.lock().index.snapshot()
     }
 
-    /// The claim with this name.
+    /// Returns the claim with this name.
     pub fn claim(&self, name: &ClaimName) -> Option<Arc<Claim>> {
         self.view(|all| all.claims.get(name).cloned())
     }
 
-    /// The claim with this name as last seen.
+    /// Returns the claim with this name as last seen.
     pub fn last_seen_claim(&self, name: &ClaimName) -> Option<NodeClaim> {
         self.lock().claims.get(&name.0)
     }
 
-    /// The node with this name as last seen, without its status.
+    /// Returns the node with this name as last seen, without its status.
     pub fn last_seen_node(&self, name: &str) -> Option<k8s::Node> {
         self.lock().nodes.get(name)
     }
 
-    /// The catalogue of this node class, if known.
+    /// Returns the catalogue of this node class, if known.
     pub fn catalogue(&self, class: &NodeClassRef) -> Option<Arc<Catalogue>> {
         self.view(|all| all.catalogues.get(class)?.as_ref().ok().cloned())
     }
 
-    /// The name of the node with this provider id.
+    /// Returns the name of the node with this provider id.
     pub fn node_by_provider_id(&self, id: &str) -> Option<String> {
         self.view(|all| all.nodes.with_provider_id(id).map(|node| node.name.clone()))
     }
 
     // === Our own writes, applied at once ===
 
-    /// Adds a claim that the API server returned to a creation.
+    /// Adds a claim from the API server's response to its creation.
     pub fn claim_created(&self, object: &NodeClaim) -> Result<(), String> {
         let claim = poolwright_intake::node_claim(object).map_err(|error| error.to_string())?;
         let now = self.clock.now();
@@ -147,7 +147,7 @@ impl World {
         Ok(())
     }
 
-    /// Updates a claim that the API server returned to a read or an update. It never adds one, because a late answer must not
+    /// Updates a claim from the API server's response to a read or an update. Never adds one, because a late response must not
     /// bring back a deleted claim.
     pub fn claim_seen(&self, object: &NodeClaim) {
         let Ok(claim) = poolwright_intake::node_claim(object) else { return };
@@ -173,12 +173,12 @@ impl World {
         });
     }
 
-    /// Whether the API server has said that an object is deleted.
+    /// Returns whether the API server has said that an object is deleted.
     pub fn is_buried(&self, uid: &str) -> bool {
         self.lock().fence.is_buried(uid)
     }
 
-    /// Updates a node that the API server returned to an update.
+    /// Updates a node from the API server's response to an update.
     pub fn node_seen(&self, object: &k8s::Node) {
         let Ok(node) = poolwright_intake::node(object) else { return };
         let meta = object.meta();
@@ -192,7 +192,7 @@ impl World {
         });
     }
 
-    /// Updates a pod that the API server returned to an update.
+    /// Updates a pod from the API server's response to an update.
     pub fn pod_seen(&self, object: &k8s::Pod) {
         let Ok(pod) = poolwright_intake::pod(object) else { return };
         self.change(|state| {
@@ -209,7 +209,7 @@ impl World {
         self.lock().doubtful = doubtful;
     }
 
-    /// Whether claims must be read from the API server before the next plan.
+    /// Returns whether claims must be read from the API server before the next plan.
     pub fn are_claims_doubtful(&self) -> bool {
         self.lock().doubtful
     }
@@ -249,20 +249,20 @@ impl World {
         self.change(|state| state.apply_setbacks(now));
     }
 
-    /// When the next setback ends.
+    /// Returns when the next setback ends.
     pub fn next_release(&self) -> Option<Timestamp> {
         let now = self.clock.now();
         self.lock().setbacks.next_release(now)
     }
 
-    /// Why launches with a node class cannot succeed, by class.
+    /// Returns why launches with a node class cannot succeed, by class.
     pub fn launch_problems(&self) -> BTreeMap<NodeClassRef, String> {
         self.lock().setbacks.launch_problems().clone()
     }
 
     // === When to plan ===
 
-    /// Makes a plan due at once, because pods have waited already.
+    /// Makes a plan due at once, for pods that have waited already.
     pub fn urgent(&self) {
         let now = self.clock.monotonic();
         self.lock().window.urgent(now);
@@ -282,13 +282,13 @@ impl World {
         self.lock().again_at = at.map(then);
     }
 
-    /// How long until that time, by the clock on which it comes first.
+    /// Returns how long until the time set by [`Self::plan_again_at`], by the clock on which it comes first.
     pub fn again_in(&self) -> Option<Duration> {
         let then = self.lock().again_at?;
         Some(self.clock.moment().until(then))
     }
 
-    /// Makes a plan due if that time has come.
+    /// Makes a plan due if the time set by [`Self::plan_again_at`] has come.
     pub fn plan_if_again(&self) {
         let now = self.clock.moment();
         let mut state = self.lock();
@@ -302,7 +302,7 @@ impl World {
         }
     }
 
-    /// When the next plan is due, on the monotonic clock.
+    /// Returns when the next plan is due, on the monotonic clock.
     pub fn plan_at(&self) -> Option<Duration> {
         self.lock().window.next_deadline()
     }
@@ -326,7 +326,7 @@ impl World {
         });
     }
 
-    /// Why the node of a pod is removed, as a label for metrics.
+    /// Returns why the node of a pod is removed, as a label for metrics.
     pub fn why_it_leaves(&self, pod: &ObjectKey) -> &'static str {
         self.view(|all| {
             let phase = all.pods.existing(pod).map(|pod| &pod.phase);
@@ -339,7 +339,7 @@ impl World {
 
     // === Providers ===
 
-    /// The node classes that pools and claims refer to.
+    /// Returns the node classes that pools and claims refer to.
     pub fn node_classes(&self) -> BTreeSet<NodeClassRef> {
         self.view(|all| {
             let pools = all.pools.values().map(|pool| pool.node_class.clone());
@@ -368,7 +368,7 @@ impl World {
         self.classes.replace(());
     }
 
-    /// Notifications of changed node classes.
+    /// Returns notifications of changed node classes.
     pub fn class_changes(&self) -> Receiver<()> {
         self.classes.subscribe()
     }
@@ -380,7 +380,7 @@ impl World {
         self.changes.replace(());
     }
 
-    /// Notifications of changes.
+    /// Returns notifications of changes.
     pub fn changes(&self) -> Receiver<()> {
         self.changes.subscribe()
     }

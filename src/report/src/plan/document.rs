@@ -27,7 +27,8 @@ pub struct Document {
     pub lower_bound_usd_per_hour: UsdPerHour,
     /// `(cost - bound) / bound`.
     pub gap: f64,
-    /// The number of pods whose places were chosen first, by rules about other pods. The bound holds for these places. Absent if zero.
+    /// The number of pods whose places were chosen first, by rules about other pods. The bound holds for these places. Absent if
+    /// zero.
     #[serde(skip_serializing_if = "is_zero")]
     pub pinned_pods: usize,
     /// The number of pods whose preferences changed the purchase. The bound holds for these preferences. Absent if zero.
@@ -164,7 +165,7 @@ pub enum GpuUse {
 /// A pod's share of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct GpuShare {
-    /// The pods concerned.
+    /// The pod.
     pub pod: String,
     /// Thousandths of the GPU.
     pub milli: u32,
@@ -228,7 +229,7 @@ pub struct CatalogueSummary {
 }
 
 impl CatalogueSummary {
-    /// The source of this catalogue.
+    /// Summarizes a catalogue.
     pub fn of(catalogue: &Catalogue) -> Self {
         Self {
             source: catalogue.origin().source.clone(),

@@ -42,7 +42,7 @@ pub struct PurchaseSum {
 }
 
 impl Purchase<'_> {
-    /// The sum of `purchases`.
+    /// Returns the sum of `purchases`.
     pub fn sum(purchases: &[Self]) -> PurchaseSum {
         let mut sum = PurchaseSum::default();
         for one in purchases {
@@ -78,22 +78,22 @@ pub struct LeftOut<'a> {
 }
 
 impl Document {
-    /// The number of pods planned for nodes that exist or are on their way.
+    /// Returns the number of pods planned for nodes that exist or are on their way.
     pub fn pods_on_existing(&self) -> usize {
         self.existing_nodes.iter().map(|node| node.pods.len()).sum()
     }
 
-    /// The number of pods planned for nodes to buy.
+    /// Returns the number of pods planned for nodes to buy.
     pub fn pods_on_new(&self) -> usize {
         self.nodes.iter().map(|node| node.pods.len()).sum()
     }
 
-    /// Whether the nodes to buy are for several pools.
+    /// Returns whether the nodes to buy are for several pools.
     pub fn has_several_pools(&self) -> bool {
         self.nodes.iter().map(|node| &node.pool).collect::<BTreeSet<_>>().len() > 1
     }
 
-    /// The nodes to buy in groups of equal nodes, the most expensive group first.
+    /// Returns the nodes to buy in groups of equal nodes, the most expensive group first.
     pub fn purchases(&self) -> Vec<Purchase<'_>> {
         let several = self.has_several_pools();
         let mut groups: BTreeMap<(&str, &str, &str, &str), Purchase<'_>> = BTreeMap::new();
@@ -122,7 +122,7 @@ impl Document {
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// The uses of shared and partitioned GPUs, the most frequent first.
+    /// Returns the uses of shared and partitioned GPUs, the most frequent first.
     pub fn layouts(&self) -> Vec<Layout<'_>> {
         let mut groups: BTreeMap<(&str, String), usize> = BTreeMap::new();
         for node in &self.nodes {
@@ -141,7 +141,7 @@ impl Document {
         groups
     }
 
-    /// The pods left out, grouped by reason; the largest group first.
+    /// Returns the pods left out, grouped by reason; the largest group first.
     pub fn left_out(&self) -> Vec<LeftOut<'_>> {
         let mut groups: BTreeMap<(Reason, &str), Vec<&str>> = BTreeMap::new();
         for pod in &self.unplaced {
@@ -153,14 +153,14 @@ impl Document {
         groups
     }
 
-    /// The unmet preferences; those of most pods first.
+    /// Returns the unmet preferences, those with the most pods first.
     pub fn relaxed_by_pods(&self) -> Vec<&RelaxedPreference> {
         let mut all: Vec<_> = self.relaxed_preferences.iter().collect();
         all.sort_by_key(|one| Reverse(one.pods.len()));
         all
     }
 
-    /// How much more another way to buy costs, as a part of this plan's cost; `None` when it costs no more, or this plan
+    /// Returns how much more another way to buy costs, as a part of this plan's cost; `None` if it costs no more, or if this plan
     /// costs nothing.
     pub fn excess_of(&self, other: UsdPerHour) -> Option<f64> {
         let cost = self.cost_usd_per_hour.micros();
@@ -169,7 +169,7 @@ impl Document {
 }
 
 impl GpuUse {
-    /// `3g.40gb at 4, 1g.10gb at 0`, `500 + 250 of 1000`.
+    /// Returns the use in words: `3g.40gb at 4, 1g.10gb at 0`, `500 + 250 of 1000`.
     pub fn words(&self) -> String {
         match self {
             Self::Idle => "idle".to_owned(),

@@ -25,7 +25,7 @@ pub enum PodNames {
 }
 
 impl PodNames {
-    /// The name of one pod.
+    /// Returns the name of one pod.
     pub fn name(self, pod: &PodKey) -> String {
         match self {
             Self::Qualified => pod.to_string(),
@@ -68,7 +68,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// The document of `plan`.
+/// Returns the document of `plan`.
 ///
 /// # Errors
 ///
@@ -121,7 +121,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         ));
     }
     notes.extend(arm(&plan, context.snapshot).filter(|_| context.implicit_pool));
-    // Limits that are reached are told by the pods they leave out.
+    // Reached limits get no note here: the pods that they leave out name them.
     for (name, findings) in &plan.pools {
         let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
         notes.extend(problems.map(|(reason, message)| format!("pool {name}: {reason}: {message}")));
@@ -200,7 +200,8 @@ fn gpu_use(gpu: &PlannedGpu, name: &impl Fn(&PodKey) -> String) -> GpuUse {
     }
 }
 
-/// Pods seldom say which processors their images are for; without a pool nobody else does.
+/// Returns a note if nodes to buy have arm64 processors. Pods seldom say which processors their images support, and without a
+/// pool nothing else restricts them.
 fn arm(plan: &Plan, snapshot: &Snapshot) -> Option<String> {
     let is_arm = |claim: &&PlannedClaim| {
         let kinds =

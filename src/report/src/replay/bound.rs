@@ -29,13 +29,13 @@ const SPANS: u32 = 1_000;
 /// The number of pods of each class.
 type Present = Vec<u32>;
 
-/// The lower bound in micro-dollars per hour. `sold` is the catalogue of each node class.
+/// Returns the lower bound in micro-dollars per hour. `sold` is the catalogue of each node class.
 pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>) -> Steps {
     let Some((problem, classes)) = question(history, pools, sold) else { return Steps::default() };
     let mut changes: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
     for (at, pod) in history.pods.iter().enumerate() {
         let (Some((bound, machine)), Some(class)) = (pod.bound, classes.get(&at)) else { continue };
-        // What an unknown price comes to is not in the cost either.
+        // The cost leaves out machines with unknown prices, so the bound leaves out their pods.
         if history.machines[machine].price.is_none() {
             continue;
         }
@@ -50,8 +50,8 @@ pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<NodeClassRef
     Steps::of_levels(moments.into_iter().map(|(at, present)| (at, bounds[&present])))
 }
 
-/// The least number of each class from each of these moments to the next. Changes within one time step of a
-/// moment add no moment: until the end of the step the least number counts, and then the current one.
+/// Returns the least number of each class from each moment to the next. Changes within one time step of a moment add no moment:
+/// until the end of the step the least number counts, and then the current one.
 fn least_of_spans(
     changes: BTreeMap<Duration, Vec<(usize, bool)>>,
     mut present: Present,
@@ -82,7 +82,7 @@ fn least_of_spans(
     moments
 }
 
-/// The problem with all pods that had a machine, and the class of each pod by its index.
+/// Returns the problem with all pods that had a machine, and the class of each pod by its index.
 fn question(
     history: &History,
     pools: &[Pool],
@@ -97,7 +97,7 @@ fn question(
     for pool in pools {
         let sold = sold.get(&pool.node_class)?;
         snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));
-        // One as good as the other, as many as are wanted.
+        // The bound ignores the weights and limits of pools, because they could only raise the cost.
         let pool = Pool { weight: 1, limits: PoolLimits::default(), ..pool.clone() };
         snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
     }
@@ -116,7 +116,7 @@ fn question(
     Some((asked.problem, asked.pods.into_iter().enumerate().flat_map(of_class).collect()))
 }
 
-/// The part of a pod's requirements that the bound uses.
+/// Returns the part of a pod's requirements that the bound uses.
 fn bare(spec: &PodSpec) -> PodSpec {
     PodSpec {
         requests: spec.requests.clone(),
@@ -127,7 +127,7 @@ fn bare(spec: &PodSpec) -> PodSpec {
     }
 }
 
-/// Only the problem is needed.
+/// A signal that stops the search at once, because only the problem is needed.
 struct AtOnce;
 
 impl StopSignal for AtOnce {
@@ -136,7 +136,7 @@ impl StopSignal for AtOnce {
     }
 }
 
-/// A bound for each, on one thread for each core. The assignment to threads does not affect the result.
+/// Computes a bound for each set of pods, on one thread per core. The assignment to threads does not affect the result.
 fn bounds(problem: &Problem, all: BTreeSet<Present>) -> BTreeMap<Present, u64> {
     let all: Vec<Present> = all.into_iter().collect();
     let next = AtomicUsize::new(0);
@@ -156,7 +156,7 @@ fn bounds(problem: &Problem, all: BTreeSet<Present>) -> BTreeMap<Present, u64> {
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A lower bound on the cost per hour of nodes that hold these numbers of pods.
+/// Computes a lower bound on the cost per hour of nodes that hold these numbers of pods.
 fn bound(problem: &Problem, present: &Present) -> u64 {
     let classes = problem.classes.iter().zip(present).filter(|(_, count)| **count > 0);
     let classes: Vec<_> = classes
@@ -172,7 +172,8 @@ fn bound(problem: &Problem, present: &Present) -> u64 {
     let asked = Problem { classes, ..problem.clone() };
     let options = Options { work: WORK, threads: 1, ..Options::default() };
     let placed_all = |solution: &Solution| solution.unplaced.is_empty();
-    // A bound holds for plans that place as much: of one that leaves pods over nothing follows here.
+    // The solver's bound holds for plans that place as many pods. If the solution leaves pods out, no bound follows for all of
+    // them.
     solve(&asked, &options, &mut NeverStop)
         .ok()
         .filter(placed_all)
@@ -183,7 +184,7 @@ fn bound(problem: &Problem, present: &Present) -> u64 {
 mod tests {
     use super::*;
 
-    /// The number from each moment on, after these arrivals (`true`) and departures of one class.
+    /// Returns the number of pods from each moment on, after these arrivals (`true`) and departures of one class.
     fn of(changes: &[(u64, bool)], span: u64) -> Vec<(u64, u32)> {
         let mut by_time: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
         for (at, comes) in changes {

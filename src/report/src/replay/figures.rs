@@ -17,7 +17,7 @@ pub struct Bought {
     pub nodes: u64,
     /// Their cost.
     pub cost: Usd,
-    /// The paid time of all together, in milliseconds.
+    /// The paid time of all nodes together, in milliseconds.
     pub millis: u128,
     /// The paid time of all their GPUs together, in milliseconds.
     pub gpu_millis: u128,
@@ -56,7 +56,7 @@ pub struct Pending {
 /// A point of the plot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
-    /// The begin of its time span.
+    /// The start of its time span.
     pub from: Duration,
     /// The average cost per hour, in micro-dollars.
     pub cost: u64,
@@ -100,7 +100,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The figures of `history`; `bound_steps` is the lower bound in micro-dollars per hour.
+    /// Computes the figures of `history`; `bound_steps` is the lower bound in micro-dollars per hour.
     pub fn new(history: &History, bound_steps: Steps, requested: Duration, notes: Vec<String>) -> Self {
         let played = history.played;
         let mut report = Self { played, requested, notes, ..Self::default() };
@@ -151,43 +151,43 @@ impl Report {
         }
     }
 
-    /// The cost of all nodes.
+    /// Returns the cost of all nodes.
     pub fn cost(&self) -> Usd {
         Usd(self.bought.values().map(|line| line.cost.0).sum())
     }
 
-    /// The average cost of all nodes per hour.
+    /// Returns the average cost of all nodes per hour.
     pub fn rate(&self) -> Usd {
         Usd(self.cost().0 * HOUR / self.played.as_millis().max(1))
     }
 
-    /// The excess of the cost over the bound, as a part of the bound; `None` if the bound is zero.
+    /// Returns the excess of the cost over the bound, as a part of the bound; `None` if the bound is zero.
     pub fn above_bound(&self) -> Option<Ratio> {
         let (cost, bound) = (self.cost().0, self.bound.0);
         (bound > 0).then(|| Ratio { part: cost.saturating_sub(bound), whole: bound })
     }
 
-    /// The number of started nodes.
+    /// Returns the number of started nodes.
     pub fn node_starts(&self) -> u64 {
         self.bought.values().map(|line| line.nodes).sum()
     }
 
-    /// The paid time of GPUs, in milliseconds.
+    /// Returns the paid time of GPUs, in milliseconds.
     pub fn paid_gpu_millis(&self) -> u128 {
         self.bought.values().map(|line| line.gpu_millis).sum()
     }
 
-    /// The paid time of GPUs without a pod, in milliseconds.
+    /// Returns the paid time of GPUs without a pod, in milliseconds.
     pub fn idle_gpu_millis(&self) -> u128 {
         self.paid_gpu_millis().saturating_sub(self.used_gpu_millis)
     }
 
-    /// The idle part of the GPUs' paid time.
+    /// Returns the idle part of the GPUs' paid time.
     pub fn idle_gpus(&self) -> Ratio {
         Ratio { part: self.idle_gpu_millis(), whole: self.paid_gpu_millis() }
     }
 
-    /// This number of points of the plot, at equal distances.
+    /// Returns `count` points of the plot, at equal distances.
     pub fn points(&self, count: u32) -> Vec<Point> {
         let edge = |number: u32| self.played * number / count;
         let point = |number| {
@@ -206,7 +206,7 @@ impl Report {
 }
 
 impl Pending {
-    /// By nearest rank.
+    /// Computes the percentiles by nearest rank.
     fn of(mut waits: Vec<Duration>) -> Self {
         waits.sort_unstable();
         let rank = |percent: usize| {

@@ -40,12 +40,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Its paid time, up to `played`.
+    /// Returns its paid time, up to `played`.
     pub fn lasted(&self, played: Duration) -> Duration {
         self.gone.map_or(played, |gone| gone.min(played)).saturating_sub(self.launched)
     }
 
-    /// Its cost, up to `played`; zero for an unknown price.
+    /// Returns its cost, up to `played`; zero for an unknown price.
     pub fn cost(&self, played: Duration) -> Usd {
         Usd::of(self.price, self.lasted(played))
     }
@@ -67,7 +67,7 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Its waiting time until its containers ran, up to `played`.
+    /// Returns its waiting time until its containers ran, up to `played`.
     pub fn waited(&self, played: Duration) -> Duration {
         let until = self.started.or(self.ended.map(|(at, _)| at)).unwrap_or(played);
         until.saturating_sub(self.made)

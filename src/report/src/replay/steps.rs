@@ -28,23 +28,23 @@ impl Steps {
         Self(levels.into_iter().collect())
     }
 
-    /// The number at a moment.
+    /// Returns the number at a moment.
     pub fn at(&self, moment: Duration) -> u64 {
         self.0.range(..=moment).next_back().map_or(0, |(_, level)| *level)
     }
 
-    /// The maximum between two moments, the second excluded.
+    /// Returns the maximum between two moments, excluding the second.
     pub fn most(&self, from: Duration, until: Duration) -> u64 {
         let within = self.0.range(from..until.max(from)).map(|(_, level)| *level);
         within.max().unwrap_or(0).max(self.at(from))
     }
 
-    /// The moments at which it changes.
+    /// Returns the moments at which the number changes.
     pub fn moments(&self) -> impl Iterator<Item = Duration> {
         self.0.keys().copied()
     }
 
-    /// The integral between two moments: number times milliseconds.
+    /// Returns the integral between two moments, as number times milliseconds.
     pub fn sum(&self, from: Duration, until: Duration) -> u128 {
         let mut sum = 0;
         let (mut since, mut level) = (from, self.at(from));

@@ -21,7 +21,7 @@ async fn a_node_opens_and_is_reserved_in_one_write() {
 
 const POD: &str = "/api/v1/namespaces/default/pods/train";
 
-/// A pending pod with a toleration from its user.
+/// Creates a pending pod with a toleration from its user.
 fn waiting_pod(scene: &Scene) {
     let pod = json!({"metadata": {"name": "train", "namespace": "default", "uid": "p"},
         "spec": {"containers": [], "tolerations": [{"key": "team", "operator": "Exists", "tolerationSeconds": 7}]}});

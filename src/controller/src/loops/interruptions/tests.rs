@@ -62,7 +62,7 @@ impl Scene {
         Self { api, cloud, world, interruptions, leader, clock }
     }
 
-    /// Adds a claim, launched as this instance if given.
+    /// Adds a claim, launched as this instance if one is given.
     fn claim(&self, name: &str, instance: Option<&str>) {
         let offering = poolwright_intake::offering_ref(&offering());
         let mut object = json!({
