@@ -95,13 +95,13 @@ pub struct Metrics {
 }
 
 fn money_counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<Counter> {
-    let metric = Counter::new(format!("poolwright_{name}"), help)?;
+    let metric = Counter::new(name, help)?;
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }
 
 fn counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntCounter> {
-    let metric = IntCounter::new(format!("poolwright_{name}"), help)?;
+    let metric = IntCounter::new(name, help)?;
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }
@@ -112,13 +112,13 @@ fn counters(
     help: &str,
     labels: &[&str],
 ) -> prometheus::Result<IntCounterVec> {
-    let metric = IntCounterVec::new(Opts::new(format!("poolwright_{name}"), help), labels)?;
+    let metric = IntCounterVec::new(Opts::new(name, help), labels)?;
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }
 
 fn int_gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntGauge> {
-    let metric = IntGauge::new(format!("poolwright_{name}"), help)?;
+    let metric = IntGauge::new(name, help)?;
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }
@@ -129,13 +129,13 @@ fn int_gauges(
     help: &str,
     labels: &[&str],
 ) -> prometheus::Result<IntGaugeVec> {
-    let metric = IntGaugeVec::new(Opts::new(format!("poolwright_{name}"), help), labels)?;
+    let metric = IntGaugeVec::new(Opts::new(name, help), labels)?;
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }
 
 fn gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<Gauge> {
-    let metric = Gauge::new(format!("poolwright_{name}"), help)?;
+    let metric = Gauge::new(name, help)?;
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }
@@ -145,7 +145,7 @@ impl Metrics {
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
         let r = &registry;
-        let build = int_gauges(r, "build_info", "Always 1; says which build runs.", &["version"])?;
+        let build = int_gauges(r, "poolwright_build_info", "Always 1; says which build runs.", &["version"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         let pool_cost = GaugeVec::new(
             Opts::new(
@@ -206,132 +206,175 @@ impl Metrics {
             interruption_age,
             interruptions: counters(
                 r,
-                "interruptions_total",
+                "poolwright_interruptions_total",
                 "Announcements of clouds about instances, by outcome.",
                 &["provider", "kind", "outcome"],
             )?,
             unreadable: counters(
                 r,
-                "interruption_messages_unreadable_total",
+                "poolwright_interruption_messages_unreadable_total",
                 "Deliveries of cloud messages that are unreadable, or from another account or region.",
                 &["provider"],
             )?,
             stage_duration,
             index_duration,
             decision_duration,
-            leader: int_gauge(r, "leader", "1 while this process holds the lease.")?,
-            lease_errors: counter(r, "lease_errors_total", "Failed reads or writes of the lease.")?,
+            leader: int_gauge(r, "poolwright_leader", "1 while this process holds the lease.")?,
+            lease_errors: counter(
+                r,
+                "poolwright_lease_errors_total",
+                "Failed reads or writes of the lease.",
+            )?,
             writes_dropped: counters(
                 r,
-                "writes_dropped_total",
+                "poolwright_writes_dropped_total",
                 "Writes dropped because this process does not lead.",
                 &["kind"],
             )?,
-            writes_in_flight: int_gauge(r, "writes_in_flight", "Writes that wait for an answer.")?,
-            watch_events: counters(r, "watch_events_total", "Objects seen through watches.", &["kind"])?,
-            watch_errors: counters(r, "watch_errors_total", "Watch failures; each is retried.", &["kind"])?,
+            writes_in_flight: int_gauge(r, "poolwright_writes_in_flight", "Writes that wait for an answer.")?,
+            watch_events: counters(
+                r,
+                "poolwright_watch_events_total",
+                "Objects seen through watches.",
+                &["kind"],
+            )?,
+            watch_errors: counters(
+                r,
+                "poolwright_watch_errors_total",
+                "Watch failures; each is retried.",
+                &["kind"],
+            )?,
             malformed_objects: counters(
                 r,
-                "malformed_objects_total",
+                "poolwright_malformed_objects_total",
                 "Versions of objects that could not be read and were left out.",
                 &["kind"],
             )?,
             watch_synced: int_gauges(
                 r,
-                "watch_synced",
+                "poolwright_watch_synced",
                 "1 once the watch has listed everything.",
                 &["kind"],
             )?,
-            pods_waiting: int_gauges(r, "pods_waiting", "Pods without a node, by state.", &["state"])?,
-            pods_unplaced: int_gauges(r, "pods_unplaced", "Pods the last plan left out.", &["reason"])?,
-            plans: counters(r, "plans_total", "Plans, by outcome.", &["outcome"])?,
+            pods_waiting: int_gauges(
+                r,
+                "poolwright_pods_waiting",
+                "Pods without a node, by state.",
+                &["state"],
+            )?,
+            pods_unplaced: int_gauges(
+                r,
+                "poolwright_pods_unplaced",
+                "Pods the last plan left out.",
+                &["reason"],
+            )?,
+            plans: counters(r, "poolwright_plans_total", "Plans, by outcome.", &["outcome"])?,
             plan_duration,
-            plan_cost: gauge(r, "plan_cost_usd_per_hour", "Cost of the nodes that the last plan buys.")?,
+            plan_cost: gauge(
+                r,
+                "poolwright_plan_cost_usd_per_hour",
+                "Cost of the nodes that the last plan buys.",
+            )?,
             plan_bound: gauge(
                 r,
-                "plan_lower_bound_usd_per_hour",
+                "poolwright_plan_lower_bound_usd_per_hour",
                 "Lower bound on the cost of any plan for the pods of the last plan.",
             )?,
-            plan_gap: gauge(r, "plan_gap_ratio", "(cost - bound) / bound of the last plan.")?,
+            plan_gap: gauge(r, "poolwright_plan_gap_ratio", "(cost - bound) / bound of the last plan.")?,
             commitments_failures: counter(
                 r,
-                "commitments_failures_total",
+                "poolwright_commitments_failures_total",
                 "Reads of the commitments file that found it invalid.",
             )?,
             plans_refused: counter(
                 r,
-                "plans_refused_total",
+                "poolwright_plans_refused_total",
                 "Plans refused by the independent checker; anything but 0 is a bug.",
             )?,
-            claims: int_gauges(r, "nodeclaims", "NodeClaims, by pool and stage.", &["nodepool", "stage"])?,
+            claims: int_gauges(
+                r,
+                "poolwright_nodeclaims",
+                "NodeClaims, by pool and stage.",
+                &["nodepool", "stage"],
+            )?,
             pool_cost,
             pool_planned_cost,
-            launches: counters(r, "launches_total", "Launches, by result.", &["provider", "result"])?,
+            launches: counters(
+                r,
+                "poolwright_launches_total",
+                "Launches, by result.",
+                &["provider", "result"],
+            )?,
             offerings_failed: counters(
                 r,
-                "offerings_failed_total",
+                "poolwright_offerings_failed_total",
                 "Offerings that failed.",
                 &["instance_type", "reason"],
             )?,
             offerings_held_back: int_gauge(
                 r,
-                "offerings_held_back",
+                "poolwright_offerings_held_back",
                 "Offerings not bought now because they failed recently.",
             )?,
             offerings_taken_back: int_gauge(
                 r,
-                "offerings_taken_back",
+                "poolwright_offerings_taken_back",
                 "Offerings that count as more expensive now because the cloud recently took instances back.",
             )?,
             terminations: counters(
                 r,
-                "terminations_total",
+                "poolwright_terminations_total",
                 "Calls to terminate an instance.",
                 &["provider", "result"],
             )?,
             evictions: counters(
                 r,
-                "evictions_total",
+                "poolwright_evictions_total",
                 "Pods of leaving nodes: evicted, refused, forced or failed, with the reason of their node.",
                 &["result", "reason"],
             )?,
             disruptions: counters(
                 r,
-                "disruptions_total",
+                "poolwright_disruptions_total",
                 "Disrupted nodes, by cause: begun, draining, called off.",
                 &["cause", "result"],
             )?,
             saving_promised: money_counter(
                 r,
-                "saving_promised_usd_per_hour_total",
+                "poolwright_saving_promised_usd_per_hour_total",
                 "Sum of the savings that consolidation promised.",
             )?,
             saving_realised: money_counter(
                 r,
-                "saving_realised_usd_per_hour_total",
+                "poolwright_saving_realised_usd_per_hour_total",
                 "Sum of the savings of completed moves.",
             )?,
-            reaped: counter(r, "instances_reaped_total", "Terminated instances without a claim.")?,
+            reaped: counter(r, "poolwright_instances_reaped_total", "Terminated instances without a claim.")?,
             provider_errors: counters(
                 r,
-                "provider_errors_total",
+                "poolwright_provider_errors_total",
                 "Failed calls to a provider.",
                 &["provider", "call", "error"],
             )?,
             actions: counters(
                 r,
-                "actions_total",
+                "poolwright_actions_total",
                 "Actions carried out, by outcome.",
                 &["action", "outcome"],
             )?,
             tolerations_refused: counters(
                 r,
-                "tolerations_refused_total",
+                "poolwright_tolerations_refused_total",
                 "Tolerations that the API server refused; pods of that namespace are nominated instead.",
                 &["cause"],
             )?,
-            events: counters(r, "events_total", "Events written.", &["subject"])?,
-            events_dropped: counters(r, "events_dropped_total", "Events not written.", &["cause"])?,
+            events: counters(r, "poolwright_events_total", "Events written.", &["subject"])?,
+            events_dropped: counters(
+                r,
+                "poolwright_events_dropped_total",
+                "Events not written.",
+                &["cause"],
+            )?,
             registry,
         })
     }
