@@ -35,7 +35,7 @@ const BATCH_WINDOW: Duration = Duration::from_millis(30);
 const MAX_TERMINATIONS_PER_CALL: usize = 50;
 /// The number of TerminateInstances calls in flight.
 const MAX_TERMINATION_CALLS: usize = 4;
-/// How long a resolved node class is cached. The selected resources rarely change, and the drift check resolves the class anyway.
+/// How long a resolved node class is cached. The selected resources rarely change.
 const CLASS_CACHED_FOR: SignedDuration = SignedDuration::from_mins(1);
 
 /// How long an instance of a batch may stay unassigned before it counts as an orphan.
