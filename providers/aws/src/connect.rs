@@ -41,7 +41,7 @@ impl Connect for Aws {
         let tokens = Arc::new(KubeTokens::new(site.client.clone(), site.cluster.clone(), cluster.as_str()));
         let provider = AwsProvider::connect(settings, classes, tokens, Arc::clone(&site.clock))
             .await
-            .map_err(|error| ConnectError::BadFlag(format!("--{CLUSTER} {cluster}: {error}")))?;
+            .map_err(|error| ConnectError::BadFlag(format!("--{CLUSTER} {cluster}: {}", error.message())))?;
         Ok(Some(Connected { provider: Arc::new(provider), background: None }))
     }
 }

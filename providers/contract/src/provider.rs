@@ -126,6 +126,15 @@ pub enum ProviderError {
     Transient(String),
 }
 
+impl ProviderError {
+    /// Returns the message without the class of the error.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Throttled(message) | Self::Invalid(message) | Self::Transient(message) => message,
+        }
+    }
+}
+
 /// A cloud. You may repeat every call safely. A provider makes no decisions: it executes requests and reports results.
 #[async_trait]
 pub trait CloudProvider: Send + Sync {

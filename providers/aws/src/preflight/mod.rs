@@ -78,7 +78,7 @@ async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<CheckResul
             let mut results = vec![CheckResult::new(
                 ACCOUNT,
                 "region",
-                Verdict::wrong(error.to_string(), "export AWS_REGION=us-east-1"),
+                Verdict::wrong(error.message(), "export AWS_REGION=us-east-1"),
             )];
             results.extend(skipped("no region is given"));
             return results;
