@@ -26,10 +26,30 @@ pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Vec<FieldP
         Ok(read) if problems.is_empty() => Ok(read),
         Ok(_) => Err(problems),
         Err(error) => {
-            let path = error.path.unwrap_or_default();
-            problems.push(FieldProblem::new(path, error.message, "correct the value"));
+            let next_step = error.next_step.unwrap_or_else(|| next_step(&error.message).to_owned());
+            problems.push(FieldProblem::new(error.path.unwrap_or_default(), error.message, next_step));
             Err(problems)
         }
+    }
+}
+
+/// Returns the remedy for a message of serde.
+fn next_step(message: &str) -> &'static str {
+    if message.starts_with("missing field") {
+        return "add it";
+    }
+    let is_scalar = ["integer", "floating point", "boolean"].iter().any(|kind| message.contains(kind));
+    match message.rsplit_once(", expected ").map_or("", |(_, expected)| expected) {
+        "a string" if is_scalar => "write it in quotes",
+        "a string" => "write a text",
+        "a boolean" => "write true or false",
+        "a sequence" => "write a list",
+        "a map" => "write a map",
+        "i32" | "i64" => "write a whole number",
+        "u16" | "u32" | "u64" | "usize" => "write a whole number, 0 or more",
+        "f64" => "write a number",
+        names if names.contains('`') => "write one of these names",
+        _ => "correct the value",
     }
 }
 
@@ -45,6 +65,8 @@ struct Tracked<'de, 'a> {
 struct ReadError {
     path: Option<String>,
     message: String,
+    /// The remedy; `None` if it follows from the message.
+    next_step: Option<String>,
 }
 
 impl ReadError {
@@ -64,7 +86,7 @@ impl std::error::Error for ReadError {}
 
 impl de::Error for ReadError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { path: None, message: message.to_string() }
+        Self { path: None, message: message.to_string(), next_step: None }
     }
 }
 
@@ -110,7 +132,11 @@ impl<'de> Deserializer<'de> for Tracked<'de, '_> {
     ) -> Result<V::Value, ReadError> {
         match self.value {
             Value::Object(map) => self.map(map, Some(fields), visitor),
-            _ => self.deserialize_any(visitor),
+            _ => self.deserialize_any(visitor).map_err(|mut error| {
+                let some = fields.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+                error.next_step.get_or_insert_with(|| format!("write a map with fields such as {some}"));
+                error
+            }),
         }
     }
 
@@ -130,7 +156,7 @@ impl<'de> Deserializer<'de> for Tracked<'de, '_> {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
         let path = self.path.clone();
@@ -143,7 +169,11 @@ impl<'de> Deserializer<'de> for Tracked<'de, '_> {
                 let access = Entries { left: map.iter(), next: None, parent: self, fields: None };
                 visitor.visit_enum(MapAccessDeserializer::new(access))
             }
-            _ => Err(de::Error::custom("expected one of a few words")),
+            other => Err(ReadError {
+                path: None,
+                message: format!("`{other}` is not a name"),
+                next_step: Some(format!("write one of {}", variants.join(", "))),
+            }),
         };
         result.map_err(|error| error.at(&path))
     }
@@ -258,9 +288,30 @@ mod tests {
     #[test]
     fn a_value_of_a_wrong_type_is_named_with_its_path() {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": 7}]}});
-        let [(path, cause, _)] = problems(&pod).try_into().unwrap();
+        let [(path, cause, next_step)] = problems(&pod).try_into().unwrap();
         assert_eq!(path, "spec.containers[0].name");
         assert!(cause.contains("expected a string"), "{cause}");
+        assert_eq!(next_step, "write it in quotes");
+    }
+
+    #[test]
+    fn the_next_step_fits_the_type_that_is_expected() {
+        let next_step = |spec: Value| {
+            let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": spec});
+            let [(_, _, next_step)] = problems(&pod).try_into().unwrap();
+            next_step
+        };
+        let of_container =
+            |field: &str, value: Value| next_step(json!({"containers": [{"name": "a", field: value}]}));
+        assert_eq!(of_container("image", json!(["a"])), "write a text");
+        assert_eq!(of_container("tty", json!("yes")), "write true or false");
+        assert_eq!(of_container("args", json!("run")), "write a list");
+        assert!(of_container("resources", json!("2")).starts_with("write a map with fields such as "));
+        assert_eq!(next_step(json!({"containers": [], "priority": "high"})), "write a whole number");
+        assert_eq!(next_step(json!({"containers": [], "nodeSelector": "gpu"})), "write a map");
+        let missing = read::<crate::NodePool>(&json!({"metadata": {"name": "a"}, "spec": {}}));
+        let [missing] = missing.unwrap_err().try_into().unwrap();
+        assert_eq!((missing.path.as_str(), missing.next_step.as_str()), ("spec", "add it"));
     }
 
     #[test]

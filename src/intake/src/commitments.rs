@@ -101,10 +101,9 @@ pub struct Commitments {
 
 /// Reads a file of commitments and reservations. `source` is its name, for messages.
 pub fn commitments(source: &str, text: &str) -> Result<Commitments, String> {
-    let file: File = serde_saphyr::from_str(text).map_err(|error| {
-        format!(
-            "{source}: cannot be read: {error}; write the lists `commitments` and `reservations` as in docs/cli/plan.md"
-        )
+    let options = serde_saphyr::options! { with_snippet: false };
+    let file: File = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        format!("{source}: {error}; write the lists `commitments` and `reservations` as in docs/cli/plan.md")
     })?;
     Ok(Commitments { source: source.to_owned(), file })
 }
@@ -471,5 +470,6 @@ mod tests {
             said.starts_with("c.yaml: ") && said.contains("line 4") && said.contains("docs/cli/plan.md"),
             "{said}"
         );
+        assert_eq!((said.lines().count(), said.matches("discont`").count()), (1, 1), "{said}");
     }
 }

@@ -152,13 +152,21 @@ pub fn disruption_budget(text: &str) -> Result<DisruptionBudget, String> {
     };
     let documents = documents(text).map_err(|problem| sentence(&problem))?;
     let [document] = documents.as_slice() else { return Err("write exactly one budget".to_owned()) };
+    if !document.is_object() {
+        return Err("not a budget; write a map such as {nodes: 10%}".to_owned());
+    }
     let read: api::DisruptionBudget =
         read(document).map_err(|problems| problems.iter().map(sentence).collect::<Vec<_>>().join(". "))?;
-    let budget = node_budget("the budget", &read);
+    let budget = node_budget("", &read);
     match budget.window {
         Some(Window::Unreadable(why)) => Err(why),
         _ => Ok(budget),
     }
+}
+
+/// The path of a field of an object, which has no path if it is the whole document.
+fn field(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
 /// An invalid budget allows nothing, because a budget exists to forbid. The pool can still buy.
@@ -175,8 +183,10 @@ fn node_budget(path: &str, from: &api::DisruptionBudget) -> DisruptionBudget {
         DisruptionReason::Expired => Cause::Expired,
     };
     let window = window(path, from.schedule.as_ref(), from.time_zone.as_ref(), from.duration.as_ref());
-    let wrong =
-        || Window::Unreadable(format!("{path}.nodes: `{}` is neither a number nor a percentage", from.nodes));
+    let wrong = || {
+        let (nodes, said) = (field(path, "nodes"), &from.nodes);
+        Window::Unreadable(format!("{nodes}: `{said}` is neither a number nor a percentage; write 3 or 10%"))
+    };
     DisruptionBudget {
         nodes: nodes.unwrap_or(CountOrPercent::Count(0)),
         causes: from.reasons.iter().map(cause).collect(),
@@ -195,16 +205,22 @@ fn window(
         (None, None) => None,
         (Some(schedule), Some(duration)) => {
             let zone = zone.map_or("UTC", String::as_str);
-            let read = Schedule::parse(schedule, zone).map_err(|why| format!("{path}.schedule: {why}"));
-            let length = duration.parse().map_err(|error| format!("{path}.duration: {error}"));
+            let read =
+                Schedule::parse(schedule, zone).map_err(|why| format!("{}: {why}", field(path, "schedule")));
+            let length = duration.parse().map_err(|error| format!("{}: {error}", field(path, "duration")));
             Some(match read.and_then(|schedule| Ok((schedule, length?))) {
                 Ok((schedule, length)) => Window::Scheduled { schedule, length },
                 Err(why) => Window::Unreadable(why),
             })
         }
-        _ => Some(Window::Unreadable(format!(
-            "{path} needs both a schedule and a duration, or neither; add the missing one"
-        ))),
+        (schedule, _) => {
+            let (has, lacks) =
+                if schedule.is_some() { ("schedule", "duration") } else { ("duration", "schedule") };
+            Some(Window::Unreadable(format!(
+                "{}: it needs `{lacks}` too; add it, or remove `{has}`",
+                field(path, has)
+            )))
+        }
     }
 }
 
@@ -214,7 +230,8 @@ fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, FieldProblem> {
         let window =
             window(&path, units.schedule.as_ref(), units.time_zone.as_ref(), units.duration.as_ref());
         if let Some(Window::Unreadable(why)) = window {
-            return Err(FieldProblem::new(path, why, "correct it, or remove the schedule"));
+            let (path, cause) = why.split_once(": ").unwrap_or((&path, &why));
+            return Err(FieldProblem::new(path, cause, ""));
         }
         let mut requests = amounts(&format!("{path}.requests"), &units.requests)?;
         requests.set("pods", 1);
