@@ -92,13 +92,21 @@ impl Columns {
             }
             names.push(name);
         }
-        for name in REQUIRED {
-            if !names.contains(&Some(name)) {
+        // The problem of a misspelt column already names the right one.
+        let misspelt: Vec<_> = header.iter().filter_map(meant).collect();
+        let is_missing = |name: &&str| !names.contains(&Some(*name)) && !misspelt.contains(name);
+        let missing: Vec<_> = REQUIRED.into_iter().filter(is_missing).collect();
+        problems.extend(match missing.as_slice() {
+            [] => None,
+            [name] => {
                 let cause = "the column is missing".to_owned();
-                let remedy = format!("add it to the header; required are {}", REQUIRED.join(", "));
-                problems.push(CsvProblem::of_column(file, line, name, cause, remedy));
+                Some(CsvProblem::of_column(file, line, name, cause, "add it to the header"))
             }
-        }
+            several => {
+                let cause = format!("the columns {} are missing", several.join(", "));
+                Some(CsvProblem::of_line(file, line, cause, "add them to the header"))
+            }
+        });
         Ok((Self { names }, problems))
     }
 
@@ -117,18 +125,20 @@ fn known() -> impl Iterator<Item = &'static str> {
     REQUIRED.into_iter().chain(OPTIONAL)
 }
 
+/// The column that a misspelt name means.
+fn meant(cell: &str) -> Option<&'static str> {
+    let lower = cell.to_lowercase();
+    let near = known().map(|name| (strsim::damerau_levenshtein(&lower, name), name)).min();
+    near.filter(|(distance, name)| *distance * 3 <= name.len()).map(|(_, name)| name)
+}
+
 fn unknown(file: &str, line: u64, cell: &str) -> CsvProblem {
     if cell.is_empty() {
         let cause = "the header has a column without a name".to_owned();
         return CsvProblem::of_line(file, line, cause, "name it or remove it, and its cells in every row");
     }
-    let lower = cell.to_lowercase();
-    let near = known()
-        .map(|name| (strsim::damerau_levenshtein(&lower, name), name))
-        .min()
-        .filter(|(distance, name)| *distance * 3 <= name.len());
-    let remedy = match near {
-        Some((_, name)) => format!("did you mean `{name}`?"),
+    let remedy = match meant(cell) {
+        Some(name) => format!("did you mean `{name}`?"),
         None => format!("remove it; known are {}, {}", REQUIRED.join(", "), OPTIONAL.join(", ")),
     };
     CsvProblem::of_column(file, line, cell, "there is no such column".to_owned(), remedy)
