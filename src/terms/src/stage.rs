@@ -1,4 +1,4 @@
-//! The stages of a claim.
+//! The stages of a claim, also called claim states.
 
 use serde::{Deserialize, Serialize};
 

@@ -118,7 +118,7 @@ fn judge(
                         4,
                         "its price is unknown".to_owned(),
                         format!(
-                            "add its price to the catalogue, or list it under allowUnknownPrices of pool {pool}"
+                            "list it under allowUnknownPrices of pool {pool}, or, if prices come from --catalogue, add its price there"
                         ),
                     ),
                     Availability::HeldBack(until) => {

@@ -24,7 +24,7 @@ fn an_offering_with_an_unknown_price_is_not_bought() {
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::PriceUnknown);
     assert_eq!(
         plan.unplaced[0].message,
-        "only offerings with unknown prices fit it; add the price of mystery to the catalogue, or list the type under allowUnknownPrices of pool `gpu`"
+        "only offerings with unknown prices fit it; list mystery under allowUnknownPrices of pool `gpu`, or, if prices come from --catalogue, add its price there"
     );
 }
 

@@ -138,12 +138,12 @@ fn explain(
         let id = &supply.offering(at, offer.offering).id;
         let message = if limits.on_money(at) {
             format!(
-                "only {} of pool `{}` fits it, and its price is unknown, so Poolwright could not keep the limit usdPerHour; add its price to the catalogue",
+                "only {} of pool `{}` fits it, and its price is unknown, so Poolwright could not keep the limit usdPerHour; remove the limit and list the type under allowUnknownPrices, or, if prices come from --catalogue, add its price there",
                 id.instance_type, pool.pool.name
             )
         } else {
             format!(
-                "only offerings with unknown prices fit it; add the price of {} to the catalogue, or list the type under allowUnknownPrices of pool `{}`",
+                "only offerings with unknown prices fit it; list {} under allowUnknownPrices of pool `{}`, or, if prices come from --catalogue, add its price there",
                 id.instance_type, pool.pool.name
             )
         };
