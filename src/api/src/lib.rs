@@ -19,6 +19,7 @@ mod duration;
 mod node_claim;
 mod node_pool;
 mod problem;
+mod spelling;
 pub mod strict;
 
 pub use amount::Amount;
@@ -36,3 +37,4 @@ pub use node_pool::{
     NodeTemplateSpec, Operator, ReadinessGate, Requirement, ScaleToZero,
 };
 pub use problem::{FieldProblem, key_segment};
+pub use spelling::meant;

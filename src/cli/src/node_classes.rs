@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, ResourceExt};
-use poolwright_api::FieldProblem;
+use poolwright_api::{FieldProblem, meant};
 use poolwright_intake::manifest::NodeClassObject;
 use poolwright_provider_contract::{NodeClassFacts, Registration};
 use poolwright_terms::{GROUP, NodeClassRef};
@@ -87,9 +87,13 @@ pub async fn list(
 
 fn class(kind: &str, object: &Value) -> Result<NodeClass, Vec<FieldProblem>> {
     let Some(cloud) = of_kind(kind) else {
-        let known: Vec<&str> = clouds().iter().map(|cloud| cloud.node_class.kind.kind).collect();
-        let next = format!("write one of: {}", known.join(", "));
-        return Err(vec![FieldProblem::new("kind", format!("no cloud has the node class {kind}"), next)]);
+        let known = clouds().iter().map(|cloud| cloud.node_class.kind.kind);
+        let known: Vec<&str> = ["NodePool", "NodeClaim"].into_iter().chain(known).collect();
+        let next = match meant(kind, known.iter().copied()) {
+            Some(kind) => format!("did you mean {kind}?"),
+            None => format!("write one of {}", known.join(", ")),
+        };
+        return Err(vec![FieldProblem::new("", format!("{GROUP} has no such kind"), next)]);
     };
     let facts = (cloud.node_class.read)(object)?;
     Ok(NodeClass { cloud, facts, object: object.clone() })

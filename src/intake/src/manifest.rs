@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
-use poolwright_api::FieldProblem;
 use poolwright_api::strict::read;
+use poolwright_api::{FieldProblem, meant};
 use poolwright_core::{
     Claim, DaemonSet, DisruptionBudget, Namespace, Node, NodeDrivers, Pod, PodDisruptionBudget, PodGroup,
     Pool, Service, StorageClass, Volume, VolumeClaim, Window, Workload,
@@ -327,14 +327,31 @@ const QUIET_GROUPS: [&str; 14] = [
     "storage.k8s.io",
 ];
 
+/// Kinds of the core group that are skipped without a note.
+const QUIET_KINDS: [&str; 9] = [
+    "Binding",
+    "ComponentStatus",
+    "ConfigMap",
+    "Endpoints",
+    "Event",
+    "LimitRange",
+    "ResourceQuota",
+    "Secret",
+    "ServiceAccount",
+];
+
+/// Groups of Kubernetes that are read or that contain workloads, besides the core group and [`QUIET_GROUPS`].
+const WORKLOAD_GROUPS: [&str; 2] = ["apps", "batch"];
+
 fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 impl Object {
-    /// Whether it is a node class of some cloud. The cloud's crate reads it.
+    /// Whether it is a node class of some cloud. The cloud's crate reads it. Any other unknown kind of our group counts as one, so
+    /// that the caller, who knows the clouds, reports it.
     fn is_node_class(&self) -> bool {
-        group(&self.api_version) == GROUP && self.kind.ends_with("NodeClass")
+        group(&self.api_version) == GROUP && KINDS.iter().all(|(kind, ..)| *kind != self.kind)
     }
 
     fn name(&self) -> String {
@@ -483,17 +500,41 @@ impl Object {
 
     fn note_unread(&self, manifest: &mut Manifest) {
         let group = group(&self.api_version);
-        let makes_pods = (group.is_empty() && self.kind == "PodTemplate")
-            || !(group.is_empty() || QUIET_GROUPS.contains(&group));
-        if self.kind == "CronJob" && group == "batch" {
-            manifest.notes.push(format!("{}: it makes jobs by the clock and has no pods now", self.name()));
-        } else if makes_pods {
-            let name = self.name();
-            manifest.notes.push(format!(
-                "{name}: {} {} is not read; pods it may make are not planned",
-                self.api_version, self.kind
-            ));
+        let what = || format!("{} {} is not read", self.api_version, self.kind);
+        let is_quiet = QUIET_GROUPS.contains(&group);
+        let note = if self.kind == "CronJob" && group == "batch" {
+            "it makes jobs by the clock and has no pods now".to_owned()
+        } else if let Some(hint) = self.mistaken_kind() {
+            format!("{}; {hint}", what())
+        } else if group.is_empty() && self.kind != "PodTemplate" {
+            if QUIET_KINDS.contains(&self.kind.as_str()) {
+                return;
+            }
+            format!("{}, because there is no such kind; correct apiVersion or kind", what())
+        } else if is_quiet {
+            return;
+        } else if group.starts_with("karpenter.") {
+            format!("{}; convert it with `poolwright convert`", what())
+        } else {
+            format!("{}; pods it may make are not planned", what())
+        };
+        manifest.notes.push(format!("{}: {note}", self.name()));
+    }
+
+    /// What the author of an unknown kind in a group of Kubernetes probably meant.
+    fn mistaken_kind(&self) -> Option<String> {
+        let own = group(&self.api_version);
+        let is_kubernetes = own.is_empty() || WORKLOAD_GROUPS.contains(&own) || QUIET_GROUPS.contains(&own);
+        if !is_kubernetes || (own.is_empty() && QUIET_KINDS.contains(&self.kind.as_str())) {
+            return None;
         }
+        let elsewhere = KINDS.iter().find(|(kind, ..)| *kind == self.kind);
+        if let Some((kind, version, _)) = elsewhere {
+            return Some(format!("{kind} belongs to {version}; correct apiVersion"));
+        }
+        let ours = KINDS.iter().filter(|(_, version, _)| group(version) == own).map(|(kind, ..)| *kind);
+        let kind = meant(&self.kind, ours.chain((own == "batch").then_some("CronJob")))?;
+        Some(format!("did you mean {kind}?"))
     }
 }
 

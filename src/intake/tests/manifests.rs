@@ -167,6 +167,24 @@ fn a_workload_without_pods_is_noted_and_other_kinds_are_ignored() {
 }
 
 #[test]
+fn a_kind_that_does_not_exist_is_noted_with_the_one_that_was_meant() {
+    let note = |api_version: &str, kind: &str| {
+        let manifest = read(&format!("{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: a}}}}"));
+        manifest.notes.join("\n")
+    };
+    assert_eq!(note("v1", "Podd"), "Podd default/a: v1 Podd is not read; did you mean Pod?");
+    assert!(note("apps/v1", "Deploymnt").ends_with("did you mean Deployment?"));
+    assert!(note("batch/v1", "Cronjob").ends_with("did you mean CronJob?"));
+    assert!(note("policy/v1", "PodDisruptionBugdet").ends_with("did you mean PodDisruptionBudget?"));
+    assert!(note("v1", "Deployment").ends_with("Deployment belongs to apps/v1; correct apiVersion"));
+    assert!(note("v1", "Training").ends_with("there is no such kind; correct apiVersion or kind"));
+    assert!(note("karpenter.sh/v1", "NodePool").ends_with("convert it with `poolwright convert`"));
+    for (group, kind) in [("v1", "Secret"), ("storage.k8s.io/v1", "CSIDriver"), ("policy/v1", "Eviction")] {
+        assert_eq!(note(group, kind), "", "{kind} exists and makes no pods");
+    }
+}
+
+#[test]
 fn nothing_is_an_empty_manifest() {
     for text in ["", "---\n", "# only a comment\n", "null"] {
         assert_eq!(read(text), Manifest::default());
@@ -203,7 +221,7 @@ metadata: {name: what}
         "train.yaml: document 5: apiVersion or kind is missing; write both",
         "train.yaml: Deployment default/train: spec.template.spec.contianers: unknown field; did you mean `containers`?",
         "train.yaml: Pod ml/a: spec.containers[0].resources.requests.memory: `10GB` has the unknown suffix `GB`; use one of",
-        "train.yaml: Pod default/b: spec.containers[0].image: invalid type: sequence, expected a string; correct the value",
+        "train.yaml: Pod default/b: spec.containers[0].image: invalid type: sequence, expected a string; write a text",
         "train.yaml: Deployment default/old: apiVersion: version `apps/v1beta1` of this kind is not read; use `apps/v1`",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");

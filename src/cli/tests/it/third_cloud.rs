@@ -94,7 +94,7 @@ fn a_mistake_in_its_node_class_is_named_by_file_object_and_field() {
 fn an_unknown_kind_of_node_class_is_refused_and_the_known_kinds_are_named() {
     let unknown = NODE_CLASS.replace("HazeNodeClass", "MistNodeClass");
     let said = said(&poolwright(&["plan", "-f", "FILE"], &[&unknown, POD]));
-    assert!(said.contains("MistNodeClass gpu: kind: no cloud has the node class MistNodeClass"), "{said}");
+    assert!(said.contains("MistNodeClass gpu: poolwright.dev has no such kind"), "{said}");
     assert!(said.contains("KwokNodeClass, EC2NodeClass, HazeNodeClass"), "{said}");
 }
 
