@@ -1,13 +1,16 @@
 //! Connects to a cluster.
 
+use std::env;
+use std::io::ErrorKind;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tower::util::MapErrLayer;
 
+use crate::exit::BadFlag;
 use crate::reach::{BoxError, explain};
 
 /// The behaviour of a client when the API server is busy or refuses for now (429, 503, 504).
@@ -53,28 +56,88 @@ async fn find(
 ) -> Result<(Config, String)> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let mut current = context.map(str::to_owned);
-    let mut config = match (kubeconfig, context) {
-        (Some(path), _) => {
-            let file = Kubeconfig::read_from(path)
-                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
-            current = current.or_else(|| file.current_context.clone());
-            Config::from_custom_kubeconfig(file, &options)
-                .await
-                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))?
+    let mut config = if kubeconfig.is_none() && context.is_none() {
+        current = Kubeconfig::read().ok().and_then(|file| file.current_context);
+        match Config::infer().await {
+            Ok(config) => config,
+            // The pod's own cluster is not the problem outside a pod.
+            Err(_) => configuration(None, &options, &mut current).await?,
         }
-        (None, Some(context)) => Config::from_kubeconfig(&options).await.with_context(|| {
-            format!("cannot use context `{context}`; `kubectl config get-contexts` lists them")
-        })?,
-        (None, None) => {
-            current = Kubeconfig::read().ok().and_then(|file| file.current_context);
-            Config::infer()
-                .await
-                .context("no cluster is configured: set KUBECONFIG or pass --kubeconfig FILE")?
-        }
+    } else {
+        configuration(kubeconfig, &options, &mut current).await?
     };
     config.default_retry = patience == Patience::Retries;
     let name = current.unwrap_or_else(|| server(&config));
     Ok((config, name))
+}
+
+/// Reads the file of `--kubeconfig` or the default files. Sets `current` to the file's context if it is `None`.
+async fn configuration(
+    path: Option<&Path>,
+    options: &KubeConfigOptions,
+    current: &mut Option<String>,
+) -> Result<Config> {
+    let name = path.map_or_else(default_name, |path| format!("--kubeconfig {}", path.display()));
+    let file = match path {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    };
+    let file = file.map_err(|error| unreadable(error, path.is_some(), &name))?;
+    if current.is_none() {
+        current.clone_from(&file.current_context);
+    }
+    Config::from_custom_kubeconfig(file, options)
+        .await
+        .map_err(|error| unusable(error, &name, options.context.is_some()))
+}
+
+/// Returns the name of the default kubeconfig for messages.
+fn default_name() -> String {
+    match env::var("KUBECONFIG") {
+        Ok(files) if !files.is_empty() => format!("KUBECONFIG={files}"),
+        _ => "~/.kube/config".to_owned(),
+    }
+}
+
+/// Explains why a kubeconfig cannot be read. `is_flag` says whether the user named the file on the command line.
+fn unreadable(error: KubeconfigError, is_flag: bool, name: &str) -> anyhow::Error {
+    match error {
+        KubeconfigError::ReadConfig(error, file) if error.kind() == ErrorKind::NotFound => {
+            if is_flag {
+                return BadFlag(format!("{name}: there is no such file; check the path")).into();
+            }
+            let file = if name.starts_with('~') { name.to_owned() } else { file.display().to_string() };
+            anyhow!(
+                "no cluster is configured: {file} does not exist; set KUBECONFIG or pass --kubeconfig FILE"
+            )
+        }
+        KubeconfigError::ReadConfig(error, _) if is_flag => BadFlag(format!("{name}: {error}")).into(),
+        KubeconfigError::ReadConfig(error, file) => anyhow!("cannot read {}: {error}", file.display()),
+        KubeconfigError::FindPath => {
+            anyhow!("no cluster is configured: HOME is not set; set KUBECONFIG or pass --kubeconfig FILE")
+        }
+        error if is_flag => BadFlag(format!("{name}: not a kubeconfig: {error}")).into(),
+        error => anyhow!("{name}: not a kubeconfig: {error}"),
+    }
+}
+
+/// Explains why the content of a kubeconfig cannot be used.
+fn unusable(error: KubeconfigError, name: &str, is_flag: bool) -> anyhow::Error {
+    let lists = "`kubectl config get-contexts` lists them";
+    match error {
+        KubeconfigError::LoadContext(context) if is_flag => {
+            BadFlag(format!("--context {context}: the kubeconfig has no such context; {lists}")).into()
+        }
+        KubeconfigError::LoadContext(context) => {
+            anyhow!(
+                "{name}: it has no context `{context}`, which is its current one; {lists}, choose one with --context"
+            )
+        }
+        KubeconfigError::CurrentContextNotSet => {
+            anyhow!("{name}: it has no current context; {lists}, choose one with --context")
+        }
+        error => anyhow::Error::new(error).context(format!("cannot use the kubeconfig {name}")),
+    }
 }
 
 fn server(config: &Config) -> String {
@@ -86,4 +149,38 @@ fn connected(config: Config) -> Result<Client> {
     let builder = ClientBuilder::try_from(config).context("cannot set up the connection to the cluster")?;
     let explained = MapErrLayer::new(move |error: BoxError| explain(error, &server));
     Ok(builder.with_layer(&explained).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_kubeconfig_is_named_once_with_a_remedy() {
+        let missing =
+            || KubeconfigError::ReadConfig(io::Error::from(ErrorKind::NotFound), "/root/.kube/config".into());
+        assert_eq!(
+            unreadable(missing(), false, "~/.kube/config").to_string(),
+            "no cluster is configured: ~/.kube/config does not exist; set KUBECONFIG or pass --kubeconfig FILE"
+        );
+        let flag = unreadable(missing(), true, "--kubeconfig F");
+        assert_eq!(flag.to_string(), "--kubeconfig F: there is no such file; check the path");
+        assert!(flag.is::<BadFlag>());
+    }
+
+    #[test]
+    fn a_missing_context_is_blamed_on_the_flag_or_on_the_file_that_names_it() {
+        let missing = || KubeconfigError::LoadContext("nope".to_owned());
+        let flag = unusable(missing(), "~/.kube/config", true);
+        assert_eq!(
+            flag.to_string(),
+            "--context nope: the kubeconfig has no such context; `kubectl config get-contexts` lists them"
+        );
+        assert!(flag.is::<BadFlag>());
+        let file = unusable(missing(), "~/.kube/config", false).to_string();
+        assert!(file.starts_with("~/.kube/config: it has no context `nope`"), "{file}");
+        assert!(file.contains("get-contexts"), "{file}");
+    }
 }

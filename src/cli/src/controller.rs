@@ -23,6 +23,7 @@ use crate::{catalogue, connect, scheduler};
 
 /// Runs the controller until it is told to stop.
 pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
+    flags.check().map_err(Failure::bad_input)?;
     log(&flags.log_level, flags.log_format)?;
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
     let limits = limits(&flags.limit)?;

@@ -46,9 +46,17 @@ impl Failure {
     }
 }
 
+/// A flag that cannot be used, found by code that also returns other errors.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadFlag(pub String);
+
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self::Other(error)
+        match error.downcast_ref::<BadFlag>() {
+            Some(flag) => Self::bad_input(flag),
+            None => Self::Other(error),
+        }
     }
 }
 
@@ -82,6 +90,13 @@ pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bad_flag_is_bad_input_in_any_context() {
+        let flag = BadFlag("--kubeconfig F: there is no such file; check the path".to_owned());
+        let failure = Failure::from(anyhow::Error::new(flag.clone()).context("cannot read the cluster"));
+        assert!(matches!(failure, Failure::BadInput(message) if message == flag.0));
+    }
 
     #[test]
     fn a_closed_pipe_is_not_a_failure_and_a_full_disk_is() {

@@ -26,22 +26,10 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         Explainable::Pool => why::pool(snapshot, &plan, &PoolName(name.to_owned())),
     };
     let Some(lines) = lines else {
-        return Err(Failure::bad_input(missing(flags.kind, name)));
+        return Err(Failure::bad_input(input.no_such(flags.kind, name)));
     };
     for line in lines {
         writeln!(out, "{line}").map_err(Failure::writing)?;
     }
     Ok(ExitStatus::Done)
-}
-
-fn missing(kind: Explainable, name: &str) -> String {
-    let (what, list) = match kind {
-        Explainable::Pod => {
-            return format!("explain pod {name}: no such pod; write NAMESPACE/NAME");
-        }
-        Explainable::Node => ("node", "kubectl get nodes"),
-        Explainable::Claim => ("claim", "kubectl get nodeclaims"),
-        Explainable::Pool => ("pool", "kubectl get nodepools"),
-    };
-    format!("explain {what} {name}: no such {what}; `{list}` lists them")
 }

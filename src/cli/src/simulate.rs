@@ -61,8 +61,8 @@ fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> 
 
 fn search(flags: &FuzzFlags) -> Result<Search, Failure> {
     let accidents: Result<BTreeSet<Accident>, String> =
-        flags.accidents.iter().map(|text| text.trim().parse()).collect();
-    let accidents = accidents.map_err(|error| Failure::bad_input(format!("--accidents: {error}")))?;
+        flags.only.iter().map(|text| text.trim().parse()).collect();
+    let accidents = accidents.map_err(|error| Failure::bad_input(format!("--only: {error}")))?;
     let rates = Rates::USUAL.percent(flags.faults);
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Ok(Search {
@@ -119,10 +119,10 @@ impl Progress {
                 eprintln!("{}seed {seed}: broken: {violation}", if self.shown { "\r\x1b[K" } else { "" });
             }
             Some(_) if self.shown => {
-                eprint!("\rremoving accidents that are not needed: {} worlds played", report.tried);
+                eprint!("\rremoving faults that are not needed: {} worlds played", report.tried);
             }
             None if self.shown => {
-                eprint!("\r{} of {} worlds, {} accidents", report.seeds, self.seeds, report.accidents);
+                eprint!("\r{} of {} worlds, {} faults", report.seeds, self.seeds, report.accidents);
             }
             _ => {}
         }
@@ -145,15 +145,21 @@ fn text(flags: &FuzzFlags, report: &Report, took: Duration, out: &mut impl Write
     let (seeds, simulated) = (per_second(report.seeds), per_second(hours));
     writeln!(
         out,
-        "{} worlds, {hours} simulated hours, {} accidents: {} ({}.{} worlds and {}.{} simulated hours per second)",
-        report.seeds,
-        report.accidents,
+        "{}, {}, {}: {} ({}.{} worlds and {}.{} simulated hours per second)",
+        counted(report.seeds, "world"),
+        counted(hours, "simulated hour"),
+        counted(report.accidents, "fault"),
         if report.found.is_some() { "a rule was broken" } else { "no rule was broken" },
         seeds / 10,
         seeds % 10,
         simulated / 10,
         simulated % 10,
     )
+}
+
+/// Formats a count: `1 world`, `2 worlds`.
+fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn tell(flags: &FuzzFlags, found: &Counterexample, out: &mut impl Write) -> std::io::Result<()> {
@@ -173,13 +179,13 @@ fn tell(flags: &FuzzFlags, found: &Counterexample, out: &mut impl Write) -> std:
     let list: Vec<String> = accidents.iter().map(ToString::to_string).collect();
     writeln!(
         out,
-        "accidents needed: {} of {} (found by playing {} worlds)",
+        "faults needed: {} of {} (found by playing {})",
         list.len(),
         found.accidents_before,
-        found.runs
+        counted(found.runs.into(), "world")
     )?;
     let faults = if flags.faults == 100 { String::new() } else { format!(" --faults {}", flags.faults) };
-    let only = if list.is_empty() { String::new() } else { format!(" --accidents {}", list.join(",")) };
+    let only = if list.is_empty() { String::new() } else { format!(" --only {}", list.join(",")) };
     writeln!(
         out,
         "again: poolwright simulate fuzz --from {seed} --seeds 1{faults}{only} --record {seed}.log\n"
@@ -195,15 +201,29 @@ fn document(report: &Report) -> serde_json::Value {
             "rule": outcome.violation.as_ref().map(|violation| violation.rule),
             "seen": outcome.violation.as_ref().map(|violation| &violation.seen),
             "atSeconds": outcome.violation.as_ref().map(|violation| violation.at.as_secs()),
-            "accidents": accidents,
-            "accidentsBefore": found.accidents_before,
+            "faults": accidents,
+            "faultsBefore": found.accidents_before,
             "record": outcome.record.lines,
         })
     });
     json!({
         "worlds": report.seeds,
-        "accidents": report.accidents,
+        "faults": report.accidents,
         "simulatedSeconds": report.simulated.as_secs(),
         "broken": found,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_a_kind_is_singular() {
+        assert_eq!(counted(1, "world"), "1 world");
+        assert_eq!(
+            (counted(0, "fault"), counted(2, "fault")),
+            ("0 faults".to_owned(), "2 faults".to_owned())
+        );
+    }
 }

@@ -48,7 +48,10 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>, String> {
     }
     files.sort();
     if files.is_empty() {
-        return Err(format!("{}: no file in it ends in .yaml, .yml or .json", directory.display()));
+        return Err(format!(
+            "{}: no file in it ends in .yaml, .yml or .json; name the files",
+            directory.display()
+        ));
     }
     Ok(files)
 }

@@ -208,9 +208,8 @@ impl FromStr for Accident {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let sites = || Site::ALL.map(Site::name).join(", ");
-        let wrong = || {
-            format!("`{text}` is no accident: write a site and a number, as request:17 (sites: {})", sites())
-        };
+        let wrong =
+            || format!("`{text}` is no fault: write a site and a number, as request:17 (sites: {})", sites());
         let (site, number) = text.split_once(':').ok_or_else(wrong)?;
         let site = Site::ALL.into_iter().find(|known| known.name() == site).ok_or_else(wrong)?;
         Ok(Self { site, number: number.parse().map_err(|_| wrong())? })

@@ -10,6 +10,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_core::DisruptionBudget;
 use poolwright_intake::disruption_budget;
 
+use super::number::whole;
 use super::plan::{at_risk, duration};
 use super::{CloudFlags, Nodes, PreferenceMode};
 
@@ -52,7 +53,13 @@ pub struct ControllerFlags {
     pub time_limit: SignedDuration,
 
     /// Buy nothing for pods below this priority; they can only use free room [default: buy for all pods]
-    #[arg(long, value_name = "NUMBER", env = "POOLWRIGHT_MIN_PRIORITY", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "POOLWRIGHT_MIN_PRIORITY",
+        value_parser = whole(i32::MIN..=i32::MAX, 1000),
+        allow_negative_numbers = true
+    )]
     pub min_priority: Option<i32>,
 
     /// The --config of your kube-scheduler: its default spread and added affinity apply to its pods
@@ -62,7 +69,7 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "FILE", env = "POOLWRIGHT_SCHEDULER_CONFIG")]
     pub scheduler_config: Option<PathBuf>,
 
-    /// Use what you have paid for first: reservations, savings plans, commitments (YAML or JSON)
+    /// Savings plans and commitments to use first (YAML or JSON); node classes name reservations
     ///
     /// On-demand nodes that a commitment covers cost nothing extra until it is used up. Nodes of existing NodeClaims use it
     /// first. The file is read at the start and again when it changes. The format is in docs/cli/plan.md.
@@ -73,13 +80,20 @@ pub struct ControllerFlags {
     #[arg(long, value_enum, value_name = "MODE", default_value_t = PreferenceMode::Respect, env = "POOLWRIGHT_PREFERENCES")]
     pub preferences: PreferenceMode,
 
-    /// The loss of one interruption of a pod for each of its GPUs, in US dollars; 0 compares spot by price alone
+    /// What one interruption costs a pod for each of its GPUs, in US dollars; with 0, spot is compared by price alone
     ///
     /// It covers the work since the last checkpoint and the restart. A spot node counts with its price plus its expected
     /// loss: for each pod, the interruption rate times this loss. The rate is published by the cloud, or
     /// spot_interruptions_per_hour of the catalogue, else 0.0044 (10 % in a day). So among offerings of nearly equal price,
     /// Poolwright prefers those that are interrupted less often. Limits count the price alone. Pods without GPUs lose nothing.
-    #[arg(long, value_name = "USD", default_value = "1.00", env = "POOLWRIGHT_AT_RISK", value_parser = at_risk)]
+    #[arg(
+        long,
+        value_name = "USD",
+        default_value = "1.00",
+        env = "POOLWRIGHT_AT_RISK",
+        value_parser = at_risk,
+        allow_negative_numbers = true
+    )]
     pub at_risk: UsdPerHour,
 
     /// How pods get to the nodes that were bought for them
@@ -89,7 +103,7 @@ pub struct ControllerFlags {
     /// Do not buy an offering for this long after it was out of stock or its node failed
     ///
     /// Doubles with each failure in a row, up to an hour.
-    #[arg(long, value_name = "DURATION", default_value = "1m", env = "POOLWRIGHT_STOCK_OUT_BACKOFF", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1m", env = "POOLWRIGHT_STOCK_OUT_BACKOFF", value_parser = backoff)]
     pub stock_out_backoff: SignedDuration,
 
     /// Buy no more than this, over all pools together: usdPerHour=40, nodes=10, nvidia.com/gpu=16
@@ -108,7 +122,7 @@ pub struct ControllerFlags {
     pub disruption_budget: Vec<DisruptionBudget>,
 
     /// List the instances of each cloud this often
-    #[arg(long, value_name = "DURATION", default_value = "30s", env = "POOLWRIGHT_LIST_INTERVAL", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", env = "POOLWRIGHT_LIST_INTERVAL", value_parser = list_interval)]
     pub list_interval: SignedDuration,
 
     /// Flags of the clouds.
@@ -116,7 +130,7 @@ pub struct ControllerFlags {
     pub clouds: CloudFlags<Nodes>,
 
     /// Serve health (/healthz, /readyz) and metrics (/metrics) here
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", env = "POOLWRIGHT_BIND")]
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", env = "POOLWRIGHT_BIND", value_parser = address)]
     pub bind: SocketAddr,
 
     /// Namespace of the Lease that elects the leader among replicas [default: the pod's, or the context's]
@@ -124,13 +138,13 @@ pub struct ControllerFlags {
     pub lease_namespace: Option<String>,
 
     /// Another replica takes over when the leader has not renewed its Lease for this long; whole seconds
-    #[arg(long, value_name = "DURATION", default_value = "15s", env = "POOLWRIGHT_LEASE_DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "15s", env = "POOLWRIGHT_LEASE_DURATION", value_parser = lease_duration)]
     pub lease_duration: SignedDuration,
 
     /// Identity of this replica in the Lease [default: $POD_NAME, else host name and process id]
     ///
     /// It must differ between replicas. A leader that restarts with the same identity leads again at once.
-    #[arg(long, value_name = "NAME", env = "POOLWRIGHT_IDENTITY")]
+    #[arg(long, value_name = "NAME", env = "POOLWRIGHT_IDENTITY", value_parser = identity)]
     pub identity: Option<String>,
 
     /// How to write logs, on standard error
@@ -140,6 +154,58 @@ pub struct ControllerFlags {
     /// What to log: error, warn, info, debug, trace, or a filter like info,kube=debug
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "POOLWRIGHT_LOG_LEVEL")]
     pub log_level: String,
+}
+
+/// Parses the address to serve on.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "not an address; write IP:PORT, such as 0.0.0.0:8080".to_owned())
+}
+
+/// Parses the duration of the Lease, which Kubernetes stores in whole seconds.
+fn lease_duration(text: &str) -> Result<SignedDuration, String> {
+    let parsed = duration(text)?;
+    if parsed.subsec_nanos() == 0 { Ok(parsed) } else { Err("write whole seconds, such as 15s".to_owned()) }
+}
+
+/// Parses how often clouds are asked. The lower bound protects their API.
+fn list_interval(text: &str) -> Result<SignedDuration, String> {
+    let parsed = duration(text)?;
+    if parsed >= SignedDuration::from_secs(1) {
+        Ok(parsed)
+    } else {
+        Err("too short; write 1s or more".to_owned())
+    }
+}
+
+/// Parses the first backoff of an offering. It doubles up to an hour.
+fn backoff(text: &str) -> Result<SignedDuration, String> {
+    let parsed = duration(text)?;
+    let allowed = SignedDuration::from_secs(1)..=SignedDuration::from_hours(1);
+    if allowed.contains(&parsed) { Ok(parsed) } else { Err("write a duration from 1s to 1h".to_owned()) }
+}
+
+/// Parses the identity of a replica.
+fn identity(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("empty; write a name that no other replica has, or leave out the flag".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+impl ControllerFlags {
+    /// Checks the flags against each other.
+    ///
+    /// # Errors
+    /// The error is a sentence for the user.
+    pub fn check(&self) -> Result<(), String> {
+        let (idle, max) = (self.batch_idle, self.batch_max);
+        if idle > max {
+            return Err(format!(
+                "--batch-idle ({idle:#}) must not exceed --batch-max ({max:#}); lower one or raise the other"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// How pods get to the nodes that were bought for them.
@@ -175,5 +241,47 @@ impl fmt::Display for LogFormat {
             Self::Text => "text",
             Self::Json => "json",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::{Cli, Command};
+    use super::*;
+
+    fn parsed(flags: &[&str]) -> Result<Box<ControllerFlags>, String> {
+        let typed = ["poolwright", "controller"].iter().chain(flags);
+        match Cli::try_parse_from(typed).map_err(|error| error.to_string())?.command {
+            Command::Controller(flags) => Ok(flags),
+            _ => Err("another command".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_batch_window_that_never_closes_is_refused_with_both_flags() {
+        assert_eq!(parsed(&[]).and_then(|flags| flags.check()), Ok(()));
+        let wrong = parsed(&["--batch-idle", "20s", "--batch-max", "1s"]).and_then(|flags| flags.check());
+        assert_eq!(
+            wrong.unwrap_err(),
+            "--batch-idle (20s) must not exceed --batch-max (1s); lower one or raise the other"
+        );
+    }
+
+    #[test]
+    fn a_setting_that_the_controller_cannot_use_is_refused_with_its_flag_and_a_remedy() {
+        for (flag, value, remedy) in [
+            ("--lease-duration", "1500ms", "write whole seconds, such as 15s"),
+            ("--list-interval", "500ms", "too short; write 1s or more"),
+            ("--stock-out-backoff", "2h", "write a duration from 1s to 1h"),
+            ("--identity", "", "write a name that no other replica has"),
+            ("--bind", "8080", "not an address; write IP:PORT, such as 0.0.0.0:8080"),
+            ("--min-priority", "high", "not a whole number; write e.g. 1000"),
+            ("--at-risk", "-1", "negative; write a plain decimal number"),
+        ] {
+            let said = parsed(&[flag, value]).unwrap_err();
+            assert!(said.contains(flag) && said.contains(remedy), "{flag}: {said}");
+        }
     }
 }

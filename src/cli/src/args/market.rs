@@ -4,6 +4,7 @@ use clap::ValueEnum;
 
 use super::CapacityChoice;
 use super::clouds::{CloudFlags, Market, examples, sellers};
+use super::number::whole;
 
 /// Where types and prices are read.
 #[derive(Debug, clap::Args)]
@@ -101,8 +102,8 @@ pub struct PricesFlags {
     pub capacity_type: Vec<CapacityChoice>,
 
     /// Print at most this many offerings; 0 for all [default: 30 in a table, all in JSON]
-    #[arg(long, value_name = "NUMBER")]
-    pub first: Option<usize>,
+    #[arg(long, value_name = "NUMBER", value_parser = whole(0..=u32::MAX, 30), allow_negative_numbers = true)]
+    pub first: Option<u32>,
 
     /// How to print the list
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]

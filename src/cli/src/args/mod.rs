@@ -6,6 +6,7 @@ mod controller;
 mod convert;
 mod explain;
 mod market;
+mod number;
 mod plan;
 mod preferences;
 mod replay;
@@ -84,7 +85,7 @@ pub enum Command {
     Solve(SolveFlags),
     /// Play a workload through the controller in simulated time: its cost, and how long pods wait
     ///
-    /// Runs the real controller in a cluster in memory, a week in seconds. Buys nothing and asks no cluster. To compare two
+    /// Runs the real controller in a cluster in memory, a week in seconds. Buys nothing and reads no cluster. To compare two
     /// policies, run it twice.
     Simulate(Box<SimulateFlags>),
     /// Run the controller: buy nodes for pending pods and remove empty ones
@@ -100,7 +101,8 @@ pub enum Command {
     /// Convert Karpenter's NodePools to Poolwright's, and report on each field
     ///
     /// Writes manifests to standard output and the report to standard error: fields that are not possible, fields that
-    /// changed, and how many stay. Reads and changes no cluster.
+    /// changed, and how many stay. Neither reads nor changes a
+    /// cluster.
     Convert(ConvertFlags),
     /// Print the custom resource definitions as YAML
     Crds(CrdsFlags),

@@ -71,10 +71,10 @@ pub struct InputFlags {
     #[arg(long, value_name = "FILE", conflicts_with = "filename", help_heading = "Pods to plan for")]
     pub trace: Option<PathBuf>,
 
-    /// GPU models for each gpu_spec of the trace (CSV) [default: built in]
+    /// With --trace: GPU models for each gpu_spec (CSV) [default: built in]
     ///
     /// Columns gpu_spec and gpu_models; alternatives are separated by |, and `any` means every model.
-    #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Pods to plan for")]
+    #[arg(long, value_name = "FILE", help_heading = "Pods to plan for")]
     pub gpu_map: Option<PathBuf>,
 
     /// Existing nodes with their pods; the plan fills their free room first (YAML or JSON)
@@ -99,7 +99,7 @@ pub struct InputFlags {
     #[arg(long, value_name = "FILE|builtin", default_value = "builtin", help_heading = "What may be bought")]
     pub catalogue: Vec<String>,
 
-    /// Buy from this provider [default: the one that the node class names, else the first cloud that the catalogue sells]
+    /// Buy from this provider [default: the provider of the node class, else the first cloud in the catalogue]
     #[arg(long, value_name = "NAME", help_heading = "What may be bought")]
     pub provider: Option<String>,
 
@@ -122,11 +122,12 @@ pub struct InputFlags {
     #[arg(long, help_heading = "What may be bought")]
     pub spot: bool,
 
-    /// With --spot: the loss of one interruption of a pod for each of its GPUs, in US dollars [default: 1.00]
+    /// With --spot: what one interruption costs a pod for each of its GPUs, in US dollars; with 0, spot is compared by price
+    /// alone [default: 1.00]
     ///
     /// It covers the work since the last checkpoint and the restart; a dollar is 40 minutes at 1.50 $/h. Pods without
     /// GPUs lose nothing.
-    #[arg(long, value_name = "USD", value_parser = at_risk, help_heading = "What may be bought")]
+    #[arg(long, value_name = "USD", value_parser = at_risk, allow_negative_numbers = true, help_heading = "What may be bought")]
     pub at_risk: Option<UsdPerHour>,
 
     /// Use what you have paid for first: reservations, savings plans, commitments (YAML or JSON)
@@ -182,9 +183,9 @@ pub struct InputFlags {
 /// A capacity type, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CapacityChoice {
-    /// List price; yours until you return it
+    /// List price; yours until you terminate it
     OnDemand,
-    /// Cheaper; the cloud may take it back at any time
+    /// Cheaper; the cloud may reclaim it at any time
     Spot,
     /// You have paid for it already
     Reserved,

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::number::whole;
+
 /// Flags that say what is played.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -14,7 +16,7 @@ use clap::ValueEnum;
         # A week of a trace, from its 142nd day on\n  \
         poolwright simulate --trace pods.csv --pools pools.yaml --from 142d --for 7d\n\n  \
         # The same with another policy\n  \
-        poolwright simulate --trace pods.csv --pools pools.yaml --policy replicas=2\n\n  \
+        poolwright simulate --trace pods.csv --pools pools.yaml --policy scaleToZero.after=30m\n\n  \
         # What a cluster runs now, on nodes bought anew\n  \
         kubectl get pods,jobs,deployments -A -o yaml > cluster.yaml\n  \
         poolwright simulate --snapshot cluster.yaml --pools pools.yaml --for 24h\n\n\
@@ -29,8 +31,8 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "FILE", conflicts_with = "snapshot", help_heading = "Workload")]
     pub trace: Option<PathBuf>,
 
-    /// GPU models for each gpu_spec of the trace (CSV) [default: built in]
-    #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Workload")]
+    /// With --trace: GPU models for each gpu_spec (CSV) [default: built in]
+    #[arg(long, value_name = "FILE", help_heading = "Workload")]
     pub gpu_map: Option<PathBuf>,
 
     /// Play the pods of these manifests: YAML or JSON files, directories, or - for stdin
@@ -41,8 +43,8 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Workload")]
     pub snapshot: Vec<PathBuf>,
 
-    /// Begin this far into the trace (142d); pods that run then only run for the rest of their time
-    #[arg(long, value_name = "DURATION", value_parser = offset, default_value = "0s", requires = "trace", help_heading = "Workload")]
+    /// Begin this far into the trace (142d); pods running at that time run for the rest of their time
+    #[arg(long, value_name = "DURATION", value_parser = offset, default_value = "0s", help_heading = "Workload")]
     pub from: Span,
 
     /// How long to play (36h, 7d)
@@ -74,12 +76,26 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What may be bought")]
     pub policy: Vec<String>,
 
-    /// How often things fail, in percent of the failures of `simulate fuzz`, without crashes and wrong clocks
-    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000), help_heading = "The world")]
+    /// The failure rate, in percent of that of `simulate fuzz`; without crashes and clock errors
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 0,
+        value_parser = whole(0..=1000_u32, 100),
+        allow_negative_numbers = true,
+        help_heading = "The world"
+    )]
     pub faults: u32,
 
     /// Seed for the duration of launches, image pulls and so on; the same seed gives the same report
-    #[arg(long, value_name = "SEED", default_value_t = 1, help_heading = "The world")]
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value_t = 1,
+        value_parser = whole(0..=u64::MAX, 1),
+        allow_negative_numbers = true,
+        help_heading = "The world"
+    )]
     pub seed: u64,
 
     /// How to print the report

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use poolwright_solver::Options;
 
+use super::number::whole;
 use super::plan::duration;
 
 /// The default time limit of the search.
@@ -26,22 +27,30 @@ pub struct SearchFlags {
     #[arg(
         long,
         value_name = "UNITS",
-        value_parser = clap::value_parser!(u64).range(1..),
+        value_parser = whole(1..=u64::MAX, 5_000_000),
+        allow_negative_numbers = true,
         help_heading = "How far to search"
     )]
     pub work_limit: Option<u64>,
 
     /// Stop when the plan provably costs at most this much more than the cheapest [default: 0.1%]
     ///
-    /// Write 0.1% or 0.001. With 0 the search wants a proof that nothing is cheaper.
-    #[arg(long, value_name = "RATIO", value_parser = ratio, help_heading = "How far to search")]
+    /// Write 0.1% or 0.001. With 0, it searches until it has proved that no plan is cheaper.
+    #[arg(
+        long,
+        value_name = "RATIO",
+        value_parser = ratio,
+        allow_negative_numbers = true,
+        help_heading = "How far to search"
+    )]
     pub gap: Option<f64>,
 
     /// Threads to search with; the plan does not depend on it [default: one per processor, 8 at most]
     #[arg(
         long,
         value_name = "NUMBER",
-        value_parser = clap::value_parser!(u16).range(1..=64),
+        value_parser = whole(1..=64_u16, 8),
+        allow_negative_numbers = true,
         help_heading = "How far to search"
     )]
     pub threads: Option<u16>,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 
 use super::ReplayFlags;
+use super::number::whole;
 
 /// Flags of `simulate`.
 #[derive(Debug, clap::Args)]
@@ -26,9 +27,9 @@ pub struct SimulateFlags {
 pub enum Simulation {
     /// Search for a simulated world in which the controller breaks a rule
     ///
-    /// Each seed is a cluster with pods and accidents: late, lost and refused requests, watches that end, stock-outs,
+    /// Each seed is a cluster with pods and faults: late, lost and refused requests, watches that end, stock-outs,
     /// failing instances, and controllers that crash, lose the network or have wrong clocks. The real controller runs in
-    /// it, hours in a second. When it breaks a rule, the search ends and shows the fewest accidents that lead to it.
+    /// it, hours in a second. When it breaks a rule, the search ends and shows the fewest faults that lead to it.
     Fuzz(FuzzFlags),
 }
 
@@ -41,29 +42,47 @@ pub enum Simulation {
         # One of them again, with everything that happened in it\n  \
         poolwright simulate fuzz --from 41 --seeds 1 --record 41.log\n\n  \
         # With only some of what went wrong\n  \
-        poolwright simulate fuzz --from 41 --seeds 1 --accidents request:17,blow:2\n\n\
+        poolwright simulate fuzz --from 41 --seeds 1 --only request:17,blow:2\n\n\
         Exit codes: 0 no rule was broken (also when it was interrupted before), 1 failed,\n\
         2 bad usage, 4 a rule was broken."
 )]
 pub struct FuzzFlags {
     /// Play this many seeds
-    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 100,
+        value_parser = whole(1..=u64::MAX, 1000),
+        allow_negative_numbers = true
+    )]
     pub seeds: u64,
 
     /// Start with this seed
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value_t = 1,
+        value_parser = whole(0..=u64::MAX, 1),
+        allow_negative_numbers = true
+    )]
     pub from: u64,
 
-    /// How often accidents happen, in percent of a bad day; 0 for none
-    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    /// How often faults happen, in percent of a bad day; 0 for none
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 100,
+        value_parser = whole(0..=1000_u32, 100),
+        allow_negative_numbers = true
+    )]
     pub faults: u32,
 
-    /// Allow only these accidents, by the names in the report of a search [default: all]
+    /// Allow only these faults, by the names in the report of a search [default: all]
     #[arg(long, value_name = "SITE:NUMBER", value_delimiter = ',')]
-    pub accidents: Vec<String>,
+    pub only: Vec<String>,
 
     /// Play this many seeds in parallel [default: one for each core]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = threads, allow_negative_numbers = true)]
     pub threads: Option<NonZeroUsize>,
 
     /// Write the events of the world with the broken rule to this file, or of the last world if none broke
@@ -78,6 +97,11 @@ pub struct FuzzFlags {
     /// How to print the findings
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = FuzzFormat::Text)]
     pub output: FuzzFormat,
+}
+
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let number = whole(1..=u16::MAX, 8)(text)?;
+    Ok(NonZeroUsize::new(number.into()).unwrap_or(NonZeroUsize::MIN))
 }
 
 /// How to print the findings.

@@ -11,8 +11,7 @@ pub(super) fn is_karpenter(group: &str) -> bool {
 /// Reports an object of another API.
 pub(super) fn foreign(api_version: &str, kind: &str, report: &mut Report) {
     let sentence = if kind == "CapacityBuffer" {
-        "Poolwright has no capacity buffers. Reserve room with a Deployment of low-priority pods instead."
-            .to_owned()
+        "Set `buffer` of a NodePool instead (docs/nodepool.md).".to_owned()
     } else {
         format!(
             "{api_version} {kind} is not an object of Karpenter: left out. Apply it unchanged if you need it."
@@ -59,17 +58,17 @@ pub(super) fn node_class(kind: &str, value: &Value, report: &mut Report) {
 
 /// Reports a NodeOverlay, which sets other prices and resources of instance types.
 pub(super) fn overlay(value: &Value, report: &mut Report) {
-    let whole =
-        "Poolwright has no NodeOverlay: write prices and resources of instance types into a catalogue file.";
+    let whole = "Poolwright has no NodeOverlay. A catalogue file can change the types and prices that come from `--catalogue`. A node class that \
+         asks its cloud, as an EC2NodeClass does, ignores the file: list types without a price in `allowUnknownPrices` of the NodePool.";
     each_field(value, whole, report, |key| {
         match key {
             "price" => {
-                "Write this price in a catalogue file (`on_demand_usd_per_hour`, `spot_usd_per_hour`) and lay it over the other prices: \
-                 `--catalogue builtin --catalogue my-prices.csv` (docs/catalogue.md)."
+                "If types come from `--catalogue`, write this price in a file (`on_demand_usd_per_hour`, `spot_usd_per_hour`) and pass it \
+                 after the others: `--catalogue builtin --catalogue my-prices.csv` (docs/catalogue.md)."
             }
             "priceAdjustment" => {
-                "There are no relative prices. Write the prices that come out in a catalogue file and lay it over the other prices: \
-                 `--catalogue builtin --catalogue my-prices.csv` (docs/catalogue.md)."
+                "Poolwright has no relative prices. If types come from `--catalogue`, write the resulting prices in a file and pass it after \
+                 the others: `--catalogue builtin --catalogue my-prices.csv` (docs/catalogue.md)."
             }
             "capacity" => {
                 "GPUs, their number and their memory are columns of a catalogue file (docs/catalogue.md); other extended resources are \

@@ -95,7 +95,7 @@ pub fn list(believed: &Believed, models: &[String]) -> Result<Gpus, String> {
     let models: Vec<String> = models.iter().map(|model| model.to_lowercase()).collect();
     let has: BTreeSet<&str> = rows.iter().map(|row| row.gpu_model.as_str()).collect();
     if let Some(missing) = models.iter().find(|model| *model != ANY && !has.contains(model.as_str())) {
-        return Err(format!("--gpu {missing}: there is none; there is {}", some(&has)));
+        return Err(format!("--gpu {missing}: none found; choose from {}", some(&has)));
     }
     rows.retain(|row| {
         models.is_empty() || models.iter().any(|model| model == ANY || *model == row.gpu_model)
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_model_that_none_has_is_told_with_those_there_are() {
         let error = list(&today(builtin(), None), &["H1000".to_owned()]).expect_err("there is no such GPU");
-        assert!(error.starts_with("--gpu h1000: there is none; there is a10"), "{error}");
+        assert!(error.starts_with("--gpu h1000: none found; choose from a10"), "{error}");
         let only = list(&today(builtin(), None), &["H100".to_owned()]).expect("a list");
         assert!(only.types.iter().all(|row| row.gpu_model == "h100") && !only.types.is_empty());
     }

@@ -9,6 +9,8 @@ mod prices;
 mod print;
 mod read;
 
+pub use only::some;
+
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -17,7 +19,7 @@ use crate::args::{GpusFlags, ListFormat, PricesFlags};
 use crate::exit::{ExitStatus, Failure};
 
 /// The default number of rows in a table.
-const SHOWN: usize = 30;
+const SHOWN: u32 = 30;
 
 /// Lists types with GPUs.
 pub fn gpus(flags: &GpusFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
@@ -37,7 +39,7 @@ pub fn prices(flags: &PricesFlags, out: &mut impl Write) -> Result<ExitStatus, F
         (None, ListFormat::Json) => 0,
     };
     if first > 0 {
-        list.offerings.truncate(first);
+        list.offerings.truncate(usize::try_from(first).unwrap_or(usize::MAX));
     }
     write(&list, flags.output, out, print::prices)
 }

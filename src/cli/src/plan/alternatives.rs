@@ -6,6 +6,7 @@ use poolwright_report::plan::Explained;
 use poolwright_solver as solver;
 
 use super::Input;
+use crate::args::Explainable;
 use crate::exit::Failure;
 
 /// Explains where `pod` goes. Uses the last solve that contained the pod, because pods that one solve leaves out go into the
@@ -13,9 +14,7 @@ use crate::exit::Failure;
 pub fn of_pod(plan: &Plan, pod: &str, input: &Input) -> Result<Explained, Failure> {
     let key = input.pod_key(pod);
     if !input.snapshot.pods.contains_key(&key) {
-        return Err(Failure::bad_input(format!(
-            "--explain {pod}: there is no such pod; write NAMESPACE/NAME"
-        )));
+        return Err(Failure::bad_input(format!("--explain: {}", input.no_such(Explainable::Pod, pod))));
     }
     let asked = plan.solves.iter().rev().find_map(|solve| {
         let class = solve.pods.iter().position(|pods| pods.contains(&key))?;

@@ -16,6 +16,7 @@ use poolwright_core::{Namespace, Profile, Profiles, Snapshot, Workload};
 use poolwright_report::plan::CatalogueSummary;
 use serde::de::DeserializeOwned;
 
+use super::missing::Origin;
 use super::{Input, Offers, PodNames, pool};
 use crate::args::InputFlags;
 use crate::connect;
@@ -53,6 +54,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         implicit_pool,
         include_waiting: false,
         counts_risk: false,
+        origin: Origin::Cluster,
     })
 }
 

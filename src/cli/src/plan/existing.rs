@@ -28,7 +28,7 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
         problems.push("the files have no Node; write them with `kubectl get nodes,pods -A -o yaml`");
     }
     let ours = |what: &str, count: usize| {
-        (count > 0).then(|| format!("--existing: {count} {what} are not read; pass them with -f"))
+        (count > 0).then(|| format!("--existing: ignored {what}: {count}; pass them with -f"))
     };
     notes.extend(ours("NodePools", manifest.pools.len()));
     let mut waiting = 0;

@@ -7,6 +7,7 @@ use poolwright_core::{Namespace, Snapshot};
 use poolwright_intake::manifest::{Manifest, parse};
 use poolwright_report::plan::CatalogueSummary;
 
+use super::missing::Origin;
 use super::{Input, Offers, PodNames, pool};
 use crate::exit::Failure;
 use crate::problems::Problems;
@@ -56,6 +57,11 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         pod_groups,
         mut notes,
     } = manifest;
+    // A workload without pods has a note of its own, and some pools buy nodes without pods.
+    let buys_anyway = pools.iter().any(|pool| pool.replicas.is_some() || !pool.buffer.is_empty());
+    if !buys_anyway && pods.is_empty() && workloads.is_empty() && daemonsets.is_empty() && notes.is_empty() {
+        notes.push("the files contain no pod and no workload".to_owned());
+    }
     let implicit_pool = pools.is_empty();
     let mut snapshot = Snapshot {
         pods: keyed(pods, |pod| pod.key.clone()),
@@ -93,6 +99,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         implicit_pool,
         include_waiting: true,
         counts_risk: false,
+        origin: Origin::Files,
     })
 }
 

@@ -6,6 +6,7 @@ pub mod commitments;
 mod existing;
 mod files;
 pub mod limits;
+mod missing;
 mod pool;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,8 @@ pub struct Input {
     include_waiting: bool,
     /// Whether the plan counts interruptions.
     counts_risk: bool,
+    /// The origin of the objects.
+    origin: missing::Origin,
 }
 
 impl Input {
@@ -92,6 +95,11 @@ pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanO
     if !flags.existing.is_empty() && flags.filename.is_empty() && flags.trace.is_none() {
         return Err(Failure::bad_input(
             "--existing: only for the pods of -f or --trace; add one of them (a plan for a cluster reads its nodes anyway)",
+        ));
+    }
+    if flags.gpu_map.is_some() && flags.trace.is_none() {
+        return Err(Failure::bad_input(
+            "--gpu-map: only used with --trace; add --trace, or remove --gpu-map",
         ));
     }
     if flags.at_risk.is_some() && !flags.spot {

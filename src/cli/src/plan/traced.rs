@@ -6,6 +6,7 @@ use std::sync::Arc;
 use poolwright_core::{Pod, PodKey, Snapshot};
 use poolwright_report::plan::CatalogueSummary;
 
+use super::missing::Origin;
 use super::{Input, Offers, PodNames, pool};
 use crate::args::SharingMode;
 use crate::exit::Failure;
@@ -47,6 +48,7 @@ pub fn input(
         implicit_pool: true,
         include_waiting: true,
         counts_risk: false,
+        origin: Origin::Trace,
     })
 }
 

@@ -69,6 +69,12 @@ struct Prepared {
 
 /// Reads all input. Problems of pools and workload are reported together.
 fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
+    let is_ignored = [("--gpu-map", flags.gpu_map.is_some()), ("--from", !flags.from.0.is_zero())];
+    if let Some((flag, _)) = is_ignored.iter().find(|(_, given)| *given && flags.trace.is_none()) {
+        return Err(Failure::bad_input(format!(
+            "{flag}: only used with --trace; add --trace, or remove {flag}"
+        )));
+    }
     let prices = Arc::new(catalogue::load(&flags.prices)?);
     let pools = pools::read(&flags.pools, &flags.policy, &prices)?;
     let work = match &flags.trace {

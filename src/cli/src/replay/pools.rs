@@ -77,9 +77,7 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
     }
     let mut notes = manifest.notes;
     if others > 0 {
-        notes.push(format!(
-            "--pools: {others} objects are ignored, because they are neither NodePools nor node classes"
-        ));
+        notes.push(format!("--pools: ignored objects that are neither NodePools nor node classes: {others}"));
     }
     let mut models = Vec::new();
     if problems.is_empty() {

@@ -55,7 +55,7 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     if report.unknown_prices > 0 {
         writeln!(
             out,
-            "               {} nodes have no known price and are missing from all costs",
+            "               nodes without a known price, missing from all costs: {}",
             report.unknown_prices
         )?;
     }

@@ -87,13 +87,15 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         }
     }
     if problems.is_empty() && work.jobs.is_empty() {
-        problems.push("the files of --snapshot have no running or waiting pod");
+        problems.push(
+            "the files of --snapshot have no running or waiting pod; write them with `kubectl get pods,jobs,deployments -A -o yaml`",
+        );
     }
     let pods: u32 = work.jobs.iter().map(|job| job.pods).sum();
     let endless: u32 = work.jobs.iter().filter(|job| job.length.is_none()).map(|job| job.pods).sum();
     work.notes.insert(
         0,
-        format!("{pods} pods start at the beginning; {endless} of them run for ever (set how long with the annotation {RUNS_FOR})"),
+        format!("pods that start at the beginning: {pods}; of these, {endless} run for ever (set how long with the annotation {RUNS_FOR})"),
     );
     counts.tell(&mut work.notes);
     problems.or(work)
@@ -135,12 +137,11 @@ struct Left {
 impl Left {
     fn tell(&self, notes: &mut Vec<String>) {
         if self.nodes > 0 {
-            notes
-                .push(format!("{} Nodes of the snapshot are ignored: all nodes are bought anew", self.nodes));
+            notes.push(format!("ignored Nodes of the snapshot: {}; all nodes are bought anew", self.nodes));
         }
         if self.ours > 0 {
             notes.push(format!(
-                "{} pools, node classes and claims of the snapshot are ignored; pass pools with --pools",
+                "ignored pools, node classes and claims of the snapshot: {}; pass pools with --pools",
                 self.ours
             ));
         }

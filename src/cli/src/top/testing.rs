@@ -150,9 +150,10 @@ pub fn reading() -> Reading {
         ("Launched", "True", ""),
         ("Initialized", "False", "node gpu-c is not ready"),
     ];
-    let drained = ("Drained", "False", "node gpu-e still runs 1 pod (ml/e), which are asked to go");
+    let drained = ("Drained", "False", "node gpu-e still runs 1 pod (ml/e); eviction is under way");
     let leaves = ("Disrupting", "True", "its work costs 0.50 $/h less elsewhere");
-    let terminating = ("InstanceTerminating", "True", "no work is on it: its instance is being given back");
+    let terminating =
+        ("InstanceTerminating", "True", "no work is left on its node; its instance is being terminated");
     Reading {
         pools: Ok(objects(vec![
             pool("cpu", json!({}), &[("Ready", "False", "node class `cpu` does not exist")]),

@@ -38,11 +38,14 @@ fn every_stage_of_a_claim_says_what_is_done_and_why() {
         said("gpu-e"),
         (
             "Draining",
-            "node gpu-e still runs 1 pod (ml/e), which are asked to go",
+            "node gpu-e still runs 1 pod (ml/e); eviction is under way",
             Some("to be removed: its work costs 0.50 $/h less elsewhere")
         )
     );
-    assert_eq!(said("gpu-f"), ("Terminating", "no work is on it: its instance is being given back", None));
+    assert_eq!(
+        said("gpu-f"),
+        ("Terminating", "no work is left on its node; its instance is being terminated", None)
+    );
 }
 
 #[test]

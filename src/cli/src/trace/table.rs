@@ -147,11 +147,21 @@ fn positions(
         if places.len() > 1 {
             let cause = format!("the column appears {} times", places.len());
             problems.csv(file, line, Some(column.name), cause, "keep one");
-        } else if places.is_empty() && column.required {
-            let cause = "the column is missing".to_owned();
-            let has: Vec<_> = header.iter().take(20).collect();
-            let remedy = format!("add it to the header, which has {}", has.join(","));
-            problems.csv(file, line, Some(column.name), cause, remedy);
+        }
+    }
+    let is_missing = |(column, places): &(&Column, &Vec<usize>)| places.is_empty() && column.required;
+    let missing = columns.iter().zip(&places).filter(is_missing).map(|(column, _)| column.name);
+    let missing: Vec<_> = missing.collect();
+    let has = || header.iter().take(20).collect::<Vec<_>>().join(",");
+    match missing.as_slice() {
+        [] => {}
+        [name] => {
+            let remedy = format!("add it to the header, which has {}", has());
+            problems.csv(file, line, Some(name), "the column is missing".to_owned(), remedy);
+        }
+        several => {
+            let cause = format!("the columns {} are missing", several.join(", "));
+            problems.csv(file, line, None, cause, format!("add them to the header, which has {}", has()));
         }
     }
     places.into_iter().map(|places| places.first().copied()).collect()

@@ -79,7 +79,7 @@ const SKY: Flag = Flag {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct HazeNodeClassSpec {
-    /// How thick it is.
+    /// The density of the haze.
     pub density: i32,
 }
 

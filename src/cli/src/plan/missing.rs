@@ -1,0 +1,97 @@
+//! The message about an object that is not in the input, with the names that the user may have meant.
+
+use std::collections::BTreeSet;
+
+use poolwright_api::meant;
+
+use super::{Input, PodNames};
+use crate::args::Explainable;
+use crate::market::some;
+
+/// The most pods that are suggested.
+const SUGGESTED: usize = 3;
+
+/// The origin of the objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The current cluster.
+    Cluster,
+    /// Manifests.
+    Files,
+    /// A trace.
+    Trace,
+}
+
+impl Input {
+    /// Says that there is no object with this name, and what to write instead.
+    pub fn no_such(&self, kind: Explainable, name: &str) -> String {
+        let (what, list) = match kind {
+            Explainable::Pod => ("pod", "kubectl get pods -A"),
+            Explainable::Node => ("node", "kubectl get nodes"),
+            Explainable::Claim => ("claim", "kubectl get nodeclaims"),
+            Explainable::Pool => ("pool", "kubectl get nodepools"),
+        };
+        let (place, they_have) = match self.origin {
+            Origin::Cluster => ("the cluster has", "it has"),
+            Origin::Files => ("the files have", "they have"),
+            Origin::Trace => ("the trace has", "it has"),
+        };
+        let known = self.names_of(kind);
+        let next = if known.is_empty() {
+            format!("{they_have} none")
+        } else if kind == Explainable::Pod {
+            match near(name, &known).as_slice() {
+                [] if self.names == PodNames::Bare => "write a name of its column `name`".to_owned(),
+                [] => "write NAMESPACE/NAME".to_owned(),
+                near => format!("did you mean {}?", near.join(" or ")),
+            }
+        } else if self.origin == Origin::Cluster {
+            match meant(name, known.iter().map(String::as_str)) {
+                Some(known) => format!("did you mean {known}?"),
+                None => format!("`{list}` lists them"),
+            }
+        } else {
+            format!("{they_have} {}", some(&known.iter().map(String::as_str).collect()))
+        };
+        format!("{place} no {what} `{name}`; {next}")
+    }
+
+    /// Returns the names of all objects of a kind, as the user writes them.
+    fn names_of(&self, kind: Explainable) -> BTreeSet<String> {
+        let snapshot = &self.snapshot;
+        match kind {
+            Explainable::Pod if self.names == PodNames::Bare => {
+                snapshot.pods.keys().map(|key| key.name().into_owned()).collect()
+            }
+            Explainable::Pod => snapshot.pods.keys().map(ToString::to_string).collect(),
+            Explainable::Node => snapshot.nodes.keys().cloned().collect(),
+            Explainable::Claim => snapshot.claims.keys().map(ToString::to_string).collect(),
+            Explainable::Pool if self.implicit_pool => BTreeSet::new(),
+            Explainable::Pool => snapshot.pools.keys().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// Returns pods with a similar name, in any namespace: a misspelt one, or one that begins with the name of its workload.
+fn near<'k>(name: &str, known: &'k BTreeSet<String>) -> Vec<&'k str> {
+    fn bare(name: &str) -> &str {
+        name.rsplit_once('/').map_or(name, |(_, bare)| bare)
+    }
+    let wanted = bare(name);
+    let is_near = |one: &&str| bare(one).starts_with(wanted) || meant(wanted, [bare(one)]).is_some();
+    known.iter().map(String::as_str).filter(is_near).take(SUGGESTED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_of_a_workload_in_another_namespace_and_misspelt_pods_are_near() {
+        let known = ["ml/train-0", "ml/train-1", "shop/web-0"].map(str::to_owned).into();
+        assert_eq!(near("train", &known), ["ml/train-0", "ml/train-1"]);
+        assert_eq!(near("ml/web-0", &known), ["shop/web-0"]);
+        assert_eq!(near("shop/wbe-0", &known), ["shop/web-0"]);
+        assert!(near("nobody", &known).is_empty());
+    }
+}
