@@ -59,7 +59,7 @@ pub(super) fn node_class(kind: &str, value: &Value, report: &mut Report) {
 /// Reports a NodeOverlay, which sets other prices and resources of instance types.
 pub(super) fn overlay(value: &Value, report: &mut Report) {
     let whole = "Poolwright has no NodeOverlay. A catalogue file can change the types and prices that come from `--catalogue`. A node class that \
-         asks its cloud, as an EC2NodeClass does, ignores the file: list types without a price in `allowUnknownPrices` of the NodePool.";
+         asks its cloud for prices ignores the file: list types without a price in `allowUnknownPrices` of the NodePool.";
     each_field(value, whole, report, |key| {
         match key {
             "price" => {
