@@ -107,7 +107,7 @@ struct Attempt<'a> {
 struct Tried {
     /// The most pods of each class.
     caps: Vec<u64>,
-    /// Gangs that are left out.
+    /// The gangs that are left out.
     out: BTreeSet<usize>,
 }
 

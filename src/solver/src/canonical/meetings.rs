@@ -14,7 +14,7 @@ pub(super) struct Meetings {
 }
 
 impl Meetings {
-    /// `homes` are the bins of each class, all below `bins`.
+    /// Compares the bins of each class, `homes`, all below `bins`.
     pub fn new<'a>(homes: impl Iterator<Item = &'a [u32]>, bins: usize) -> Self {
         let mut known: BTreeMap<&'a [u32], usize> = BTreeMap::new();
         let mut members: Vec<BitSet> = Vec::new();
