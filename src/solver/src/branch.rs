@@ -134,7 +134,7 @@ impl Branch {
         let mut bought: BTreeMap<u32, f64> = BTreeMap::new();
         for (pattern, value) in &relaxed.columns {
             let bin = &self.model.bins[pattern.bin as usize];
-            // A node covered in part is a mixture of a bin and its twin. No branch on one of them excludes the mixture.
+            // A node covered in part is a fractional mixture of a bin and its twin. A branch on either would exclude it.
             let mixed = bin.covered.is_some() || self.model.commitments.iter().any(|one| one.covers(bin));
             if !bin.is_existing() && !mixed {
                 *bought.entry(pattern.bin).or_default() += value;

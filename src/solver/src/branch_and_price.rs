@@ -142,9 +142,9 @@ struct Run<'a> {
 const DEEP: u32 = 60;
 /// Above this gap a relaxation is only good for a first plan.
 const COARSE: f64 = 0.005;
-/// Verifying the best prices may take the work so far divided by this,
+/// The work budget for verifying the best prices is the work so far divided by this, plus [`VERIFYING_LEAST`].
 const VERIFYING: u64 = 8;
-/// plus this many units in any case: a few milliseconds.
+/// The constant part of that budget: a few milliseconds.
 const VERIFYING_LEAST: u64 = 10_000;
 /// The number of improvement attempts without success in a row after which the search gives up.
 const FAILURES: u32 = 40;
@@ -277,7 +277,7 @@ impl Run<'_> {
         }
     }
 
-    /// Repeats searches that were cut off at the best known prices.
+    /// Repeats, at the best known prices, searches that were cut off.
     fn verify(&mut self, pricer: &mut Pricer<'_>, meter: &mut Meter<'_>) {
         let Some(certificate) = self.certificate.clone().filter(|_| self.has(SearchStage::Verify)) else {
             return;

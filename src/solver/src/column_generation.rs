@@ -20,7 +20,7 @@ use crate::stages::SearchStage;
 /// The stopping rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
-    /// The relative gap between objective and bound.
+    /// The relative gap between objective and bound to reach.
     pub gap: f64,
     /// The number of pricing rounds.
     pub rounds: u32,
@@ -224,7 +224,7 @@ pub(crate) enum End {
     Rounds,
     /// Pricing finds nothing more.
     Stuck,
-    /// The solve is to stop, or the master failed.
+    /// The solve must stop, or the master failed.
     Stopped,
 }
 

@@ -13,7 +13,7 @@ use crate::pricing::{NOT_ASKED, Priced, Pricer, QUICK};
 
 /// The number of times that prices are lowered.
 const PASSES: usize = 2;
-/// Prices are lowered by this fraction: one part in 25.
+/// Prices are lowered by one part in this many.
 const PART: u64 = 25;
 /// Bins take part if their excess is at least this fraction of the largest.
 const NEAR: f64 = 0.3;

@@ -24,7 +24,7 @@ pub(crate) enum Value {
 pub(crate) struct Taste {
     /// The weight of scarce limits in the price of a node.
     scarcity: u64,
-    /// Whether to avoid nodes that count towards a node share: what fits the other nodes is then allowed in any case.
+    /// Whether to avoid nodes of the kind that a node share limits, so that the share holds in any case.
     unshared: bool,
     /// Whether to leave commitments to the final costing. Without it, the nodes that they cover come first.
     uncovered: bool,

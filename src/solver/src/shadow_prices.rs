@@ -12,7 +12,7 @@ fn micros(units: u64) -> u64 {
 }
 
 /// Returns the shadow prices of classes, limits and candidates. The price is 0 for classes without pods or without a node
-/// that holds them, for limits that no plan uses, and for dominated candidates.
+/// that holds them, for limits that no candidate uses, and for dominated candidates.
 pub(crate) fn prices(problem: &Problem, model: &Model, certificate: &Certificate) -> ShadowPrices {
     let mut classes: Vec<Option<u64>> = vec![None; problem.classes.len()];
     for (index, class) in model.classes.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Exact solutions of very small problems with every rule: which pods to place, where, and at what least cost.
 //!
-//! A state is a multiset of placed pods. Each state keeps the ways to place it that no other way dominates by less
-//! cost or less use of what is scarce. Bins come one after the other, with their contents in a fixed order, so that
-//! the search meets each plan once.
+//! A state is a multiset of placed pods. Each state keeps the undominated ways to place it: no other way costs no more and
+//! uses no more of any scarce row. Bins come one after the other, with their patterns in a fixed order, so that the search
+//! finds each plan once.
 
 use std::collections::BTreeMap;
 

@@ -32,14 +32,14 @@ stages! {
     Dominance = "candidate dominance",
     /// Lets the greedy heuristic also value a pod by the cheapest node that holds it.
     GreedyAlone = "greedy: pods valued alone",
-    /// Runs the greedy heuristic also with scarce limits priced high, without shared nodes, and without regard to
-    /// commitments.
+    /// Runs the greedy heuristic also with scarce limits priced high, without nodes that a node share limits, and without
+    /// regard to commitments.
     GreedyTastes = "greedy: tastes",
     /// Lets the greedy heuristic fill a node in several orders.
     GreedyOrders = "greedy: several orders",
-    /// Inserts pods by first fit, in order of pod count.
+    /// Inserts each pod into the open node with the fewest pods (first fit).
     InsertFirstFit = "insertion: first fit",
-    /// Inserts pods at the least increase in price, pods with anti-affinity first.
+    /// Inserts pods at the least increase in price, first the pods of which a node holds only one.
     InsertApart = "insertion: apart first",
     /// Inserts pods at the least increase in price, expensive pods first.
     InsertDearest = "insertion: dearest first",

@@ -115,7 +115,7 @@ struct Insertion<'m> {
     counts: Vec<u64>,
     /// The nodes by number of pods, for [`Rule::FewestPods`].
     by_count: BTreeSet<(u64, usize)>,
-    /// The node to start the next look at.
+    /// The node at which the next examination starts.
     turn: usize,
 }
 
@@ -207,8 +207,8 @@ impl<'m> Insertion<'m> {
         &self.requests[class as usize * self.dims..][..self.dims]
     }
 
-    /// Returns the cheapest bin of a set, from index `from` on, that holds `used` of each resource; a `None` of `used`
-    /// exceeds every bin.
+    /// Returns the cheapest bin of a set, from index `from` on, that holds `used` of each resource. `None` from `used`
+    /// means an amount that exceeds every bin.
     fn cheapest(&self, set: u32, from: usize, used: impl Fn(usize) -> Option<u64>) -> Option<usize> {
         let set = &self.sets[set as usize];
         let (mut word, mut mask) = (from / 64, u64::MAX << (from % 64));

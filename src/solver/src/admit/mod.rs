@@ -111,7 +111,7 @@ struct Tried {
     out: BTreeSet<usize>,
 }
 
-/// The number of times that groups that do not fit are divided anew, before they are cut down to what fits.
+/// The number of times that groups that do not fit are divided again, before they are reduced to the pods that fit.
 const ROUNDS: usize = 12;
 /// The maximum number of gangs that get a second offer of room.
 const AGAIN: usize = 64;

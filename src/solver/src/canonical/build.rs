@@ -159,7 +159,7 @@ impl<'a> Build<'a> {
         free
     }
 
-    /// Returns the GPUs that need a rule on nodes that admit `classes`, beyond the linear rows.
+    /// Returns `room` if nodes that admit `classes` need a GPU rule beyond the linear rows.
     fn ruling(&self, room: Option<&Room>, classes: &BitSet) -> Option<Room> {
         let asked = |(position, &class): (usize, &usize)| {
             classes.contains(position) && self.problem.classes[class].gpu.is_some()

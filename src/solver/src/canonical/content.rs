@@ -147,7 +147,7 @@ impl<'m> Content<'m> {
             }
             enough += usize::from(most >= ceiling);
             if enough > last {
-                // The result is at most the ceiling, so the remaining values do not matter.
+                // Enough values reach the ceiling, so the rest need not be checked.
                 return ceiling;
             }
             each.push(most);

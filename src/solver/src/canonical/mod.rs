@@ -4,15 +4,15 @@
 //! Every rule of the problem becomes one of these:
 //! - **capacity**: `dims` linear resources, [`Class::requests`] against [`Bin::capacity`];
 //! - **content**: other rules about pods on one node, [`Rules`]. Only [`content`] reads them. Every subset of an allowed
-//! content is allowed. Bounds may ignore these rules, since that relaxes the problem;
+//!   content is allowed. Bounds may ignore these rules, since that relaxes the problem;
 //! - **penalties**: a cost of a pod on some bins besides the node's price, [`Bin::penalties`];
 //! - **rows**: sums over nodes with a ceiling, [`Bin::limit_use`] against [`Model::limits`]. Amounts have a sign: a node
-//! may also make room for others, as on-demand nodes do where only a part may be spot. [`Model::rows`] holds the meaning
-//! of each row;
+//!   may also make room for others, as on-demand nodes do where only a part may be spot. [`Model::rows`] holds the meaning
+//!   of each row;
 //! - **twins**: a node that a commitment can cover is two bins, one at its price and a free one that uses the
-//! commitment's row. A mixture of both is a node covered in part;
+//!   commitment's row. A mixture of both is a node covered in part;
 //! - **choices**: pods that are divided over the values of a topology are one class for each value, and
-//! [`Model::choices`] holds the counts that are allowed together ([`crate::choice`]).
+//!   [`Model::choices`] holds the counts that are allowed together ([`crate::choice`]).
 
 mod admission;
 mod build;
@@ -167,7 +167,7 @@ pub(crate) struct Model {
 }
 
 impl Bin {
-    /// Returns whether the bin is existing nodes, which cost nothing.
+    /// Returns whether it stands for existing nodes, which cost nothing.
     pub fn is_existing(&self) -> bool {
         matches!(self.origin, Origin::Existing(_))
     }

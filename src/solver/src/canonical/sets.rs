@@ -37,7 +37,7 @@ pub(crate) struct Parties {
 }
 
 impl Parties {
-    /// Builds the parties from the ascending conflicts of each class. Conflicts of a class with itself are ignored.
+    /// Builds the parties from the ascending conflicts of each class. They say nothing about a class and itself.
     ///
     /// Classes belong to one party when they have the same conflicts, apart from themselves: either all pairs of them
     /// conflict or none.

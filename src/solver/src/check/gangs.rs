@@ -67,7 +67,7 @@ fn together(problem: &Problem, solution: &Solution, of: &[Option<usize>], violat
             }
         }
     }
-    // Waiting pods of a gang must join its staying pods.
+    // Placed pods of a gang must join its staying pods.
     for (domains, pods) in staying(problem, solution) {
         for (gang, topology) in pods.iter().filter_map(|(class, _)| within(*class)) {
             if let Some(met) = value(domains, topology)

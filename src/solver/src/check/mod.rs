@@ -1,5 +1,5 @@
 //! The independent checker. It runs before every launch, so it is linear in the plan. It shares only the types of the
-//! problem and the answer, and the catalogue's table of MIG placements, with the solver. Each rule has one file,
+//! problem and the solution, and the catalogue's table of MIG placements, with the solver. Each rule has one file,
 //! which restates the rule from the documentation of [`crate::problem`].
 
 mod admission;

@@ -33,7 +33,7 @@ pub enum StepFault {
         step: usize,
         /// The group.
         node: NodeRef,
-        /// The number within the group.
+        /// The number of the node within the group.
         number: u32,
     },
     /// A step moves pods from, or removes, a node that the plan keeps.

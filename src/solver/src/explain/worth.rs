@@ -42,7 +42,7 @@ fn alone(problem: &Problem, class: u32, index: u32) -> i64 {
     clamp(each + penalty(of, index, candidate))
 }
 
-/// The market at the shadow prices.
+/// The cost of nodes and the worth of pods at the shadow prices.
 struct Market<'a> {
     problem: &'a Problem,
     solution: &'a Solution,

@@ -15,7 +15,7 @@ use crate::problem::{GPU_UNITS, GpuRequest};
 enum Row {
     /// Units of shared GPUs.
     Units,
-    /// The memory of shared GPUs. A whole GPU weighs the least memory of any.
+    /// The memory of shared GPUs. A whole GPU weighs the least memory of any shared GPU.
     Memory(u64),
     /// The dual feasible function number k of Fekete and Schepers, applied to units. It is superadditive, so it also
     /// applies to the free units of a GPU in use.

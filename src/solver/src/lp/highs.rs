@@ -86,7 +86,7 @@ impl Lp for Highs {
             if status != HighsModelStatus::Optimal {
                 return None;
             }
-            // Report the last iterations, even though the answer no longer matters.
+            // Report the last iterations. The answer is ignored.
             go_on(last);
             return Some(Point {
                 objective,

@@ -1,7 +1,7 @@
 //! Linear programs, solved by HiGHS or, without a C++ compiler, by microlp.
 //!
-//! No result trusts the LP. Prices become bounds only through integers ([`crate::dual_bound`]), and values become plans
-//! only through counted patterns. So a wrong LP makes a worse plan, never an invalid one.
+//! No result depends on a correct LP solution. Prices become bounds only through integers ([`crate::dual_bound`]), and
+//! values become plans only through counted patterns. So a wrong LP makes a worse plan, never an invalid one.
 
 #[cfg(feature = "highs")]
 mod highs;

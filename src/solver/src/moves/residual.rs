@@ -44,7 +44,7 @@ impl StopSignal for Part<'_> {
     }
 }
 
-/// The maximum number of ceilings per node that become extra resources because they are partly used up.
+/// The maximum number of classes whose ceiling per node becomes an extra resource because running pods use a part of it.
 const CEILINGS: usize = 4;
 
 /// Returns the residual problem when the nodes in `gone` are removed and `guests` (by existing node) are placed already.

@@ -137,7 +137,7 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
         Ok(still) => {
             search.offer(still, signal);
         }
-        // Cannot happen: without moves, no running pod needs a new node.
+        // Without moves, no running pod can lose its node.
         Err(_) => return Solution::default(),
     }
     let mut proven;

@@ -27,7 +27,8 @@ pub(super) struct Wanted<'a> {
 
 impl Pricer<'_> {
     /// Prices a bin like [`Pricer::price`], by [`lagrange`] and [`fillings`]. Returns `None` unless the node's equal GPUs
-    /// are shared and no other rule binds. `given` are the initial resource prices where none are remembered.
+    /// are shared, no other rule binds, and the shares are coarse enough for the table. `given` are the initial resource
+    /// prices where none are remembered.
     pub(super) fn shared(
         &self,
         Wanted { bin, pi, demand, threshold, effort }: Wanted<'_>,
@@ -304,7 +305,7 @@ impl Whole<'_> {
         answer
     }
 
-    /// Searches patterns of `members`, at most so many of each, in `room`.
+    /// Searches patterns of `members` (positions with maximum counts) in `room`.
     fn part(
         &self,
         (room, gpus): (&[u64], u64),

@@ -8,7 +8,7 @@ use super::{Candidate, GPU_UNITS, GpuRequest, GpuState, PodClass, Problem, risk}
 /// The maximum amount of money for one item, in micro-dollars: nine billion dollars an hour. Above it, fractions of a
 /// price do not fit 64 bits.
 const MOST_MONEY: u64 = 1 << 53;
-/// The maximum total.
+/// The maximum total cost of all pods and nodes.
 const MOST_TOGETHER: u128 = 1 << 62;
 
 /// The reason why a problem is malformed: a bug of the caller, or an error in the file.
