@@ -56,7 +56,7 @@ struct Read<'a> {
     listed: BTreeMap<InstanceTypeName, Listed<'a>>,
 }
 
-/// The first row of a type, with its type; `None` if that row had problems.
+/// The first row of an instance type, with the type that it describes; `None` if that row had problems.
 struct Listed<'a> {
     file: &'a str,
     line: u64,

@@ -38,8 +38,8 @@ fn left(solution: &Solution, classes: usize) -> Vec<u64> {
     left
 }
 
-/// Returns the rules under which more choice never hurts: with minValues another candidate can only help, and with node
-/// shares an empty candidate does not count.
+/// Returns the rules under which another candidate never raises the optimum: all but stock, limits and node shares.
+/// Flexibility (minValues) stays, since another candidate can only help there.
 fn plentiful() -> Mix {
     Mix { scarce: false, shares: false, ..Mix::LANDED }
 }
