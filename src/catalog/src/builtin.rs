@@ -8,7 +8,7 @@ use crate::reader::read_csv;
 /// The built-in files, as `fixtures/catalogue` lists them: provider, region, file name and text.
 const FILES: &[(&str, &str, &str, &str)] = include!("../../../fixtures/catalogue/builtin.rs");
 
-/// The catalogue built into the binary. Parsed on each call (milliseconds).
+/// Parses the catalogue built into the binary (milliseconds per call).
 ///
 /// Its origin has the date of its prices. A user's catalogue replaces it or overrides parts of it
 /// ([`Catalogue::overlaid_with`]).

@@ -14,12 +14,12 @@ macro_rules! name_type {
         pub struct $name(String);
 
         impl $name {
-            /// Creates it from its text, as the cloud or the catalogue writes it.
+            /// Creates a name from its text, as the cloud or the catalogue writes it.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
 
-            /// The text.
+            /// Returns the text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -53,7 +53,7 @@ name_type! {
     GpuModel
 }
 
-/// Processor architecture, by its `kubernetes.io/arch` value.
+/// The processor architecture, by its `kubernetes.io/arch` value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arch {
@@ -64,7 +64,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// The value of the `kubernetes.io/arch` label.
+    /// Returns the value of the `kubernetes.io/arch` label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Amd64 => "amd64",
@@ -80,7 +80,7 @@ pub struct Gpu {
     pub model: GpuModel,
     /// The number of whole GPUs.
     pub count: u32,
-    /// Memory of each GPU in MiB; `None` if the source does not say.
+    /// The memory of each GPU in MiB; `None` if the source does not state it.
     pub memory_mib: Option<u64>,
 }
 
@@ -100,7 +100,7 @@ pub struct InstanceType {
 }
 
 impl InstanceType {
-    /// The family: the part before the first `.` (AWS) or before the last `-` (Google Cloud).
+    /// Returns the family: the part before the first `.` (AWS) or before the last `-` (Google Cloud).
     pub fn family(&self) -> &str {
         let name = self.name.as_str();
         name.split_once('.').or_else(|| name.rsplit_once('-')).map_or(name, |(family, _)| family)

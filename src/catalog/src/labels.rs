@@ -11,7 +11,7 @@ use crate::instance::InstanceType;
 use crate::offering::Offering;
 use crate::resources::ResourceName;
 
-/// The labels of a node of this type and offering.
+/// Returns the labels of a node of this type and offering.
 pub fn labels_of(kind: &InstanceType, offering: &Offering) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::from(
         [

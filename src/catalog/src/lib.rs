@@ -1,7 +1,7 @@
 //! The catalogue: instance types, GPUs, offerings and prices, as pure data.
 //!
-//! This crate holds money, resource amounts and quantities, instance types, offerings, prices and rates of interruption with source
-//! and age, the sanity rules for prices, the CSV reader, and the catalogue built into the binary.
+//! This crate holds money, resource amounts and quantities, instance types, offerings, prices and rates of interruption
+//! with source and age, the sanity rules for prices, the CSV reader, and the catalogue built into the binary.
 //!
 //! It must not know pods or clusters, decide anything, use a clock, or do I/O. It only parses bytes that it receives.
 

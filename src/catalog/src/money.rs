@@ -31,35 +31,35 @@ pub enum MoneyError {
 impl UsdPerHour {
     /// Zero dollars per hour.
     pub const ZERO: Self = Self(0);
-    /// Micro-dollars in one dollar.
+    /// The number of micro-dollars in one dollar.
     pub const MICROS_PER_USD: u64 = 1_000_000;
 
-    /// Creates it from whole micro-dollars per hour.
+    /// Creates an amount from whole micro-dollars per hour.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// The amount in whole micro-dollars per hour.
+    /// Returns the amount in whole micro-dollars per hour.
     pub const fn micros(self) -> u64 {
         self.0
     }
 
-    /// For output only (JSON numbers, metrics): the nearest `f64` in dollars per hour.
+    /// Returns the nearest `f64` in dollars per hour. For output only (JSON numbers, metrics).
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / Self::MICROS_PER_USD as f64
     }
 
-    /// `self * count`, saturating.
+    /// Returns `self * count`, saturating.
     pub const fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))
     }
 
-    /// `self - other`, or zero.
+    /// Returns `self - other`, or zero.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// `self - other`, or `None` if that would be negative.
+    /// Returns `self - other`, or `None` if that would be negative.
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(left) => Some(Self(left)),
@@ -88,7 +88,7 @@ impl Sum for UsdPerHour {
 }
 
 impl fmt::Display for UsdPerHour {
-    /// Dollars with as many decimals as the amount has, at least two: `1.006`, `55.04`, `0.10`.
+    /// Writes dollars with as many decimals as the amount has, at least two: `1.006`, `55.04`, `0.10`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, micros) = (self.0 / Self::MICROS_PER_USD, self.0 % Self::MICROS_PER_USD);
         let digits = format!("{micros:06}");

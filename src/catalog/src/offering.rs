@@ -29,11 +29,11 @@ impl Zone {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferingId {
-    /// Instance type.
+    /// The instance type.
     pub instance_type: InstanceTypeName,
-    /// Zone.
+    /// The zone.
     pub zone: Zone,
-    /// Capacity type.
+    /// The capacity type.
     pub capacity_type: CapacityType,
 }
 
@@ -65,21 +65,21 @@ pub struct Offering {
     pub price: Price,
     /// The number of available nodes; `None` if unknown, which counts as enough.
     pub available: Option<u32>,
-    /// The rate at which the cloud takes nodes back; `None` if unknown.
+    /// The rate at which the cloud interrupts its nodes; `None` if unknown.
     pub interruptions: Option<Interruptions>,
 }
 
 /// The source of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CatalogueOrigin {
-    /// File names, or `builtin`.
+    /// The file names, or `builtin`.
     pub source: String,
     /// The oldest date of its prices; `None` if none has a date.
     pub as_of: Option<Date>,
 }
 
 impl CatalogueOrigin {
-    /// The origin of these offerings, with the oldest date of their prices.
+    /// Returns the origin of these offerings, with the oldest date of their prices.
     pub fn of(source: impl Into<String>, offerings: &[Offering]) -> Self {
         let as_of = |offering: &Offering| match &offering.price {
             Price::Known(quote) => quote.as_of,
@@ -101,8 +101,8 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue of these types and offerings. Of two offerings with one id, the first counts. Offerings of types that
-    /// are not listed are dropped, because their resources are unknown.
+    /// Creates a catalogue of these types and offerings. If two offerings have one id, the first is kept. Offerings of
+    /// types that are not listed are dropped, because their resources are unknown.
     pub fn new(origin: CatalogueOrigin, types: Vec<InstanceType>, mut offerings: Vec<Offering>) -> Self {
         let types: BTreeMap<_, _> = types.into_iter().map(|kind| (kind.name.clone(), kind)).collect();
         offerings.retain(|offering| types.contains_key(&offering.id.instance_type));
@@ -111,37 +111,37 @@ impl Catalogue {
         Self { origin, types, offerings }
     }
 
-    /// Its source.
+    /// Returns its source.
     pub fn origin(&self) -> &CatalogueOrigin {
         &self.origin
     }
 
-    /// Instance types by name.
+    /// Returns the instance types by name.
     pub fn types(&self) -> &BTreeMap<InstanceTypeName, InstanceType> {
         &self.types
     }
 
-    /// Offerings, sorted by id.
+    /// Returns the offerings, sorted by id.
     pub fn offerings(&self) -> &[Offering] {
         &self.offerings
     }
 
-    /// The instance type of this name.
+    /// Returns the instance type of this name.
     pub fn instance_type(&self, name: &InstanceTypeName) -> Option<&InstanceType> {
         self.types.get(name)
     }
 
-    /// The offering with this id.
+    /// Returns the offering with this id.
     pub fn offering(&self, id: &OfferingId) -> Option<&Offering> {
         self.offerings.binary_search_by(|offering| offering.id.cmp(id)).ok().map(|at| &self.offerings[at])
     }
 
-    /// The number of offerings without a known price.
+    /// Returns the number of offerings without a known price.
     pub fn unknown_prices(&self) -> usize {
         self.offerings.iter().filter(|offering| offering.price.known().is_none()).count()
     }
 
-    /// The catalogue with only the offerings for which `keep` is true, and their types.
+    /// Returns the catalogue with only the offerings for which `keep` is true, and their types.
     pub fn filtered(&self, mut keep: impl FnMut(&InstanceType, &Offering) -> bool) -> Self {
         let offerings: Vec<_> = self
             .offerings
@@ -154,19 +154,19 @@ impl Catalogue {
         Self::new(self.origin.clone(), types, offerings)
     }
 
-    /// The same catalogue under another name.
+    /// Returns the same catalogue under another name.
     pub fn named(mut self, source: impl Into<String>) -> Self {
         self.origin.source = source.into();
         self
     }
 
-    /// The providers of its types.
+    /// Returns the providers of its types.
     pub fn providers(&self) -> BTreeSet<&ProviderName> {
         self.types.values().map(|kind| &kind.provider).collect()
     }
 
-    /// This catalogue, overridden by `other`. The types of `other`, with all their offerings, replace types of the same
-    /// name. The other types stay.
+    /// Returns this catalogue, overridden by `other`. The types of `other`, with all their offerings, replace types of
+    /// the same name. The other types stay.
     pub fn overlaid_with(mut self, other: Self) -> Self {
         self.offerings.retain(|offering| !other.types.contains_key(&offering.id.instance_type));
         self.offerings.extend(other.offerings);
@@ -176,7 +176,7 @@ impl Catalogue {
         Self::new(origin, self.types.into_values().collect(), self.offerings)
     }
 
-    /// The labels of a node bought from `offering`. Requirements and selectors match these.
+    /// Returns the labels of a node bought from `offering`. Requirements and selectors match these.
     pub fn node_labels(&self, offering: &Offering) -> BTreeMap<String, String> {
         labels_of(&self.types[&offering.id.instance_type], offering)
     }

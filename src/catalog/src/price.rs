@@ -19,18 +19,18 @@ pub struct Quote {
     pub usd_per_hour: UsdPerHour,
     /// The source.
     pub source: PriceSource,
-    /// The date of the price; `None` if the source does not say.
+    /// The date of the price; `None` if the source does not state it.
     pub as_of: Option<Date>,
 }
 
 impl Quote {
-    /// Whole days from the quote to `today`; `None` without a date, zero for a future date.
+    /// Returns the whole days from the quote to `today`; `None` without a date, zero for a future date.
     pub fn age_in_days(&self, today: Date) -> Option<u32> {
         age_in_days(self.as_of, today)
     }
 }
 
-/// Whole days since a date, if there is one; zero for a future date.
+/// Returns the whole days since a date, if there is one; zero for a future date.
 pub(crate) fn age_in_days(as_of: Option<Date>, today: Date) -> Option<u32> {
     Some(u32::try_from((today - as_of?).get_days().max(0)).unwrap_or(0))
 }
@@ -50,13 +50,13 @@ pub enum UnknownPrice {
     /// No source has a price.
     #[error("no source has a price for it")]
     Missing,
-    /// Quoted as zero or less.
+    /// The quote is zero or less.
     #[error("quarantined: quoted at {quoted}, and nothing is free")]
     NotPositive {
         /// The quote.
         quoted: String,
     },
-    /// A spot price at or above the on-demand price of the same type and region.
+    /// The spot price is not below the on-demand price of the same type and region.
     #[error("quarantined: spot at {spot} $/h is not below on-demand at {on_demand} $/h")]
     SpotNotBelowOnDemand {
         /// The spot quote.
@@ -64,7 +64,7 @@ pub enum UnknownPrice {
         /// The on-demand quote.
         on_demand: UsdPerHour,
     },
-    /// About ten times above or below other sizes of its family, per unit of size.
+    /// The price is about ten times above or below other sizes of its family, per unit of size.
     #[error(
         "quarantined: {quoted} $/h is off by about ten times or more; its size siblings suggest {expected} $/h"
     )]
@@ -82,7 +82,7 @@ pub enum UnknownPrice {
         /// The highest quote.
         higher: UsdPerHour,
     },
-    /// No currency, or one that is not US dollars.
+    /// The source states no currency, or one that is not US dollars.
     #[error("quarantined: the currency is `{currency}`, not USD")]
     NotUsd {
         /// The currency in the source; may be empty.
@@ -91,7 +91,7 @@ pub enum UnknownPrice {
 }
 
 impl Price {
-    /// The amount, if it is known.
+    /// Returns the amount, if it is known.
     pub fn known(&self) -> Option<UsdPerHour> {
         match self {
             Self::Known(quote) => Some(quote.usd_per_hour),

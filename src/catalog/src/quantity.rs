@@ -6,9 +6,9 @@ use std::fmt;
 
 use crate::resources::ResourceName;
 
-/// An exact amount: `digits * 10^exponent`, or that times a power of two, held as billionths.
+/// An exact amount, held as billionths: `digits * 10^exponent`, or that times a power of two.
 ///
-/// Kubernetes rounds anything finer than one billionth up, and so does this.
+/// Like Kubernetes, it rounds anything finer than one billionth up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quantity {
     nanos: i128,
@@ -17,10 +17,10 @@ pub struct Quantity {
 /// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// Not of the form of a quantity.
+    /// The text does not have the form of a quantity.
     #[error("`{0}` is no quantity; write a number with an optional suffix, such as 500m, 2, 1.5 or 16Gi")]
     Malformed(String),
-    /// A number with a suffix that does not exist.
+    /// The number has a suffix that does not exist.
     #[error("`{text}` has the unknown suffix `{suffix}`; use one of n u m k M G T P E Ki Mi Gi Ti Pi Ei")]
     UnknownSuffix {
         /// The text.
@@ -28,42 +28,42 @@ pub enum QuantityError {
         /// The suffix.
         suffix: String,
     },
-    /// More than 2^63 - 1 units.
+    /// The amount is more than 2^63 - 1 units.
     #[error("`{0}` is too large; a quantity is below 2^63")]
     TooLarge(String),
-    /// Below zero, which is invalid here.
+    /// The amount is below zero, which is invalid here.
     #[error("`{0}` is negative; an amount is zero or more")]
     Negative(String),
 }
 
 const NANO: i128 = 1_000_000_000;
-/// Kubernetes' ceiling: 2^63 - 1 units.
+/// The maximum of Kubernetes: 2^63 - 1 units.
 const MOST: i128 = (i64::MAX as i128) * NANO;
 
 impl Quantity {
-    /// Creates it from whole units.
+    /// Creates a quantity from whole units.
     pub fn units(units: i64) -> Self {
         Self { nanos: i128::from(units) * NANO }
     }
 
-    /// The amount in thousandths, rounded up (away from minus infinity).
+    /// Returns the amount in thousandths, rounded up (towards plus infinity).
     pub fn milli_ceil(self) -> i128 {
         ceil_div(self.nanos, NANO / 1000)
     }
 
-    /// The amount in whole units, rounded up.
+    /// Returns the amount in whole units, rounded up.
     pub fn units_ceil(self) -> i128 {
         ceil_div(self.nanos, NANO)
     }
 
-    /// Whether it is below zero.
+    /// Returns whether it is below zero.
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }
 }
 
 impl fmt::Display for Quantity {
-    /// The amount as a plain decimal.
+    /// Writes the amount as a plain decimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.nanos < 0 { "-" } else { "" };
         let (whole, fraction) = (self.nanos.abs() / NANO, self.nanos.abs() % NANO);
@@ -111,8 +111,8 @@ pub fn parse(text: &str) -> Result<Quantity, QuantityError> {
     Ok(Quantity { nanos: if negative { -nanos } else { nanos } })
 }
 
-/// A resource amount in the unit of [`crate::ResourceList`]: thousandths for `cpu`, whole units for all
-/// else, rounded up.
+/// Parses a resource amount in the unit of [`crate::ResourceList`]: thousandths for `cpu`, whole units for all others,
+/// rounded up.
 pub fn amount(resource: &str, text: &str) -> Result<u64, QuantityError> {
     let quantity = parse(text)?;
     if quantity.is_negative() {
@@ -152,7 +152,7 @@ impl Scale {
                 if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
                     return None;
                 }
-                // An exponent beyond this range is out of range anyway.
+                // A larger exponent is out of range anyway.
                 let size: i64 = digits.parse().unwrap_or(i64::MAX).min(1_000_000);
                 Self::Ten(if exponent.starts_with('-') { -size } else { size })
             }
@@ -160,7 +160,7 @@ impl Scale {
     }
 }
 
-/// `digits * 10^power * 2^shift`, rounded up; `None` when that is far out of range. `digits` has no leading zero.
+/// Returns `digits * 10^power * 2^shift`, rounded up; `None` when that is far out of range. `digits` has no leading zero.
 fn scaled(digits: &str, power: i64, shift: u32) -> Option<i128> {
     if power >= 0 {
         let mantissa: i128 = digits.parse().ok()?;

@@ -28,8 +28,8 @@ pub use row::{DEFAULT_EPHEMERAL_STORAGE_MIB, UNSPECIFIED_PROVIDER};
 /// # Errors
 ///
 /// All problems of all files, in the order of the files and their lines: a missing, unknown or repeated column, a row
-/// with too many or too few cells, a cell that cannot be read, an offering listed twice (in one file or in two), a
-/// file without rows.
+/// with too many or too few cells, an invalid cell, an offering listed twice (in one file or in two), a file without
+/// rows.
 pub fn read_csv(sources: &[(&str, &str)]) -> Result<Catalogue, CsvProblems> {
     let mut read = Read::default();
     for (name, text) in sources {
@@ -44,7 +44,7 @@ pub fn read_csv(sources: &[(&str, &str)]) -> Result<Catalogue, CsvProblems> {
     Ok(Catalogue::new(origin, read.types, read.offerings))
 }
 
-/// The content read so far.
+/// The data read so far.
 #[derive(Default)]
 struct Read<'a> {
     types: Vec<InstanceType>,
@@ -56,7 +56,7 @@ struct Read<'a> {
     listed: BTreeMap<InstanceTypeName, Listed<'a>>,
 }
 
-/// The first row of a type, with its content; `None` if that row had problems.
+/// The first row of an instance type, with the type that it describes; `None` if that row had problems.
 struct Listed<'a> {
     file: &'a str,
     line: u64,
@@ -148,7 +148,7 @@ impl<'a> Read<'a> {
         }
     }
 
-    /// The problem of a further row of a type. Such a row must list other offerings of the same machine.
+    /// Returns the problem of a further row of a type. Such a row must list other offerings of the same machine.
     fn against(
         &self,
         first: &Listed<'_>,

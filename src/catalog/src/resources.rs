@@ -12,33 +12,33 @@ use serde::{Deserialize, Serialize};
 pub struct ResourceName(String);
 
 impl ResourceName {
-    /// Processor time; amounts are in thousandths of a core.
+    /// Processor time, in thousandths of a core.
     pub const CPU: &'static str = "cpu";
-    /// Memory; amounts are in bytes.
+    /// Memory, in bytes.
     pub const MEMORY: &'static str = "memory";
-    /// Local scratch disk; amounts are in bytes.
+    /// Local scratch disk, in bytes.
     pub const EPHEMERAL_STORAGE: &'static str = "ephemeral-storage";
-    /// Pods on a node; amounts are a count.
+    /// The number of pods on a node.
     pub const PODS: &'static str = "pods";
-    /// Whole NVIDIA GPUs as the NVIDIA device plugin advertises them; amounts are a count.
+    /// The number of whole NVIDIA GPUs, as the NVIDIA device plugin advertises them.
     pub const NVIDIA_GPU: &'static str = "nvidia.com/gpu";
 
-    /// A resource by its Kubernetes name.
+    /// Creates a resource name from its Kubernetes name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
 
-    /// The Kubernetes name.
+    /// Returns the Kubernetes name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is `cpu`, the one resource counted in thousandths.
+    /// Returns whether this is `cpu`, the only resource counted in thousandths.
     pub fn is_cpu(&self) -> bool {
         self.0 == Self::CPU
     }
 
-    /// An amount of this resource as a Kubernetes quantity: `3920m` for CPU, a plain integer for all else.
+    /// Formats an amount of this resource as a Kubernetes quantity: `3920m` for CPU, a plain integer for all others.
     pub fn quantity(&self, amount: u64) -> String {
         if self.is_cpu() { format!("{amount}m") } else { amount.to_string() }
     }
@@ -62,8 +62,8 @@ impl fmt::Display for ResourceName {
     }
 }
 
-/// Amounts by resource. CPU is in thousandths of a core, everything else in its own whole unit (bytes, counts), which is
-/// how the kube-scheduler compares them. A resource that is not listed is zero; zero amounts are not stored.
+/// Amounts by resource. CPU is in thousandths of a core, every other resource in its own whole unit (bytes, counts), as
+/// the kube-scheduler compares them. A resource that is not listed is zero; zero amounts are not stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ResourceList(BTreeMap<ResourceName, u64>);
@@ -80,12 +80,12 @@ pub struct Shortage {
 }
 
 impl ResourceList {
-    /// No resources.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         Self(BTreeMap::new())
     }
 
-    /// The amount of one resource, zero when not listed.
+    /// Returns the amount of one resource, zero when not listed.
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
@@ -100,18 +100,18 @@ impl ResourceList {
         }
     }
 
-    /// The same list with one amount set; for building lists in one expression.
+    /// Returns the list with one amount set, for building lists in one expression.
     pub fn with(mut self, name: impl Into<ResourceName>, amount: u64) -> Self {
         self.set(name, amount);
         self
     }
 
-    /// Whether every amount is zero.
+    /// Returns whether every amount is zero.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The non-zero amounts, by name.
+    /// Iterates over the non-zero amounts, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&ResourceName, u64)> {
         self.0.iter().map(|(name, amount)| (name, *amount))
     }
@@ -137,7 +137,7 @@ impl ResourceList {
         }
     }
 
-    /// The larger of both lists, resource by resource.
+    /// Returns the larger amount of both lists for each resource.
     pub fn max(&self, other: &Self) -> Self {
         let mut larger = self.clone();
         for (name, amount) in other.iter() {
@@ -148,7 +148,7 @@ impl ResourceList {
         larger
     }
 
-    /// The first resource, by name, of which this list has more than `room`, if any.
+    /// Returns the first resource, by name, of which this list has more than `room`, if any.
     pub fn first_shortage(&self, room: &Self) -> Option<Shortage> {
         self.iter().find(|(name, wanted)| *wanted > room.get(name.as_str())).map(|(name, wanted)| Shortage {
             resource: name.clone(),
@@ -157,7 +157,7 @@ impl ResourceList {
         })
     }
 
-    /// Whether all of this list fits into `room`.
+    /// Returns whether this list fits into `room`.
     pub fn fits(&self, room: &Self) -> bool {
         self.first_shortage(room).is_none()
     }

@@ -26,7 +26,7 @@ pub struct Claim<'a> {
     pub currency: &'a str,
 }
 
-/// The price, or unknown if a rule about single prices rejects it.
+/// Returns the price, or unknown if a rule about single prices rejects it.
 pub fn admit(claim: Claim<'_>, source: PriceSource, as_of: Option<Date>) -> Price {
     match currency::check(claim).or_else(|| positive::check(claim)) {
         Some(reason) => Price::Unknown(reason),

@@ -11,7 +11,7 @@ use poolwright_solver::{Options, Solution, StopSignal, baseline, check, solve};
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-/// Seconds on a processor so far: on a shared machine more telling than the clock.
+/// Returns the processor seconds so far, which on a shared machine are more meaningful than wall clock.
 fn cpu() -> f64 {
     std::fs::read_to_string("/proc/self/schedstat")
         .ok()
@@ -25,7 +25,7 @@ struct Clock {
     start: Instant,
     limit: Option<Duration>,
     asked: Instant,
-    /// The longest time between two questions.
+    /// The longest time between two polls.
     silence: Duration,
 }
 

@@ -8,12 +8,12 @@ use crate::gpu::{Room, dims::Rows};
 use crate::problem::{GpuRequest, Problem};
 use crate::solution::Placement;
 
-/// Whether one pod fits one empty node.
+/// Returns whether one pod fits one empty node.
 fn fits(requests: &[u64], capacity: &[u64]) -> bool {
     requests.iter().zip(capacity).all(|(request, room)| request <= room)
 }
 
-/// What pods take and nodes offer, GPUs that are shared or cut included.
+/// The requests of pods and the capacities of nodes, including shared and partitioned GPUs.
 struct Sizes<'a> {
     problem: &'a Problem,
     /// By class.
@@ -21,9 +21,9 @@ struct Sizes<'a> {
     /// By candidate.
     capacity: Vec<Vec<u64>>,
     rooms: Vec<Option<Room>>,
-    /// Who keeps away from whom.
+    /// The conflicts between classes.
     parties: Parties,
-    /// By class: whether its pods keep away from each other.
+    /// By class: whether its pods exclude each other from a node.
     alone: Vec<bool>,
 }
 
@@ -56,30 +56,30 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// Whether pods on a node keep one more of `class` away.
+    /// Returns whether the node's pods, or its count of `class`, exclude one more pod of `class`.
     fn keeps_away(&self, node: &Open, class: u32) -> bool {
         let last = node.by_class.last().copied().filter(|(last, _)| *last == class);
         let at = class as usize;
         let most = if self.alone[at] { Some(1) } else { self.problem.classes[at].max_per_node };
         match last {
-            // Its like are there: nobody else came after them.
+            // Pods of the same class arrived last, so no other class came since.
             Some((_, count)) => most.is_some_and(|most| count >= most),
             None => node.kept_away.binary_search(&self.parties.of[at]).is_ok(),
         }
     }
 
-    /// Whether one pod fits one empty node.
+    /// Returns whether one pod fits one empty node.
     fn holds(&self, candidate: u32, class: usize) -> bool {
         let at = candidate as usize;
         fits(&self.requests[class], &self.capacity[at]) && self.serves(at, &[], class)
     }
 
-    /// Whether the GPUs hold one more pod beside `pods`.
+    /// Returns whether the GPUs hold one more pod beside `pods`.
     fn serves(&self, candidate: usize, pods: &[(u32, u32)], class: usize) -> bool {
         let wish = |class: usize| self.problem.classes[class].gpu;
         let Some(wanted) = wish(class) else { return true };
         let Some(room) = &self.rooms[candidate] else { return false };
-        // Elsewhere the sums decide, but for whether such a pod is served at all.
+        // With linear rows the sums decide, except whether such a pod is served at all.
         if !pods.is_empty() && room.is_linear() {
             return true;
         }
@@ -90,7 +90,7 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// The cost of one node per pod, each the cheapest that holds its pod.
+/// Returns the cost of one node per pod, each the cheapest that holds its pod.
 pub fn one_pod_per_node(problem: &Problem) -> UsdPerHour {
     let sizes = Sizes::new(problem);
     problem
@@ -109,17 +109,17 @@ pub fn one_pod_per_node(problem: &Problem) -> UsdPerHour {
         .sum()
 }
 
-/// A node not yet decided: what it must hold, and the candidates that still can.
+/// A node in progress: its pods, and the candidates that still hold them.
 struct Open {
     used: Vec<u64>,
-    /// Candidates as bits.
+    /// The candidates, as bits.
     possible: Vec<u64>,
-    /// Component-wise the most that any possible candidate holds.
+    /// The component-wise maximum capacity of the possible candidates.
     most: Vec<u64>,
     pods: u32,
-    /// In the order in which they came.
+    /// Pods by class, in order of arrival.
     by_class: Vec<(u32, u32)>,
-    /// Parties that its pods keep away, ascending.
+    /// The parties that its pods exclude, ascending.
     kept_away: Vec<u32>,
 }
 
@@ -132,17 +132,17 @@ pub struct Bought {
     pub pods: Vec<Placement>,
 }
 
-/// The cost of first fit: an autoscaler that packs without regard to prices.
+/// Returns the cost of first fit: an autoscaler that packs without regard to prices.
 ///
-/// It takes pods in the order of falling CPU, then memory. Each pod goes to the open node with the fewest pods for
-/// which some candidate still holds everything. An open node stands for all candidates that hold its pods, and
-/// becomes the cheapest of them at the end. This is the order and the rule of Karpenter's provisioner.
+/// It takes pods in descending order of CPU, then memory. Each pod goes to the open node with the fewest pods for which
+/// some candidate still holds everything. An open node stands for all candidates that hold its pods, and becomes the
+/// cheapest of them at the end. Karpenter's provisioner uses the same order and rule.
 pub fn first_fit(problem: &Problem) -> UsdPerHour {
     let bought = first_fit_nodes(problem);
     bought.iter().map(|node| problem.candidates[node.candidate as usize].price).sum()
 }
 
-/// The nodes of [`first_fit`] with their pods, in the order they were opened.
+/// Returns the nodes of [`first_fit`] with their pods, in the order they were opened.
 pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
     let dim = |name: &str| problem.resources.iter().position(|resource| resource.as_str() == name);
     let (cpu, memory) = (dim(ResourceName::CPU), dim(ResourceName::MEMORY));
@@ -154,7 +154,7 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
         (std::cmp::Reverse(amount(*class, cpu)), std::cmp::Reverse(amount(*class, memory)), *class)
     });
     let words = problem.candidates.len().div_ceil(64);
-    // Nodes by number of pods, oldest first among equals; a node moves up one level with each pod.
+    // The nodes by number of pods, oldest first among equals. A node moves up one level with each pod.
     let mut levels: Vec<Vec<usize>> = vec![Vec::new()];
     let mut nodes: Vec<Open> = Vec::new();
     for class in order {
@@ -171,7 +171,7 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
         if admitted.iter().all(|word| *word == 0) {
             continue;
         }
-        // What refused a pod of this class refuses the next one too: a node's room only shrinks.
+        // A node that refused a pod of this class refuses the next one too, since its room only shrinks.
         let mut refused = vec![false; nodes.len()];
         for _ in 0..wanted.count {
             let mut home = None;
@@ -247,19 +247,19 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
         .collect()
 }
 
-/// The set bits.
+/// Iterates over the set bits.
 fn members(set: &[u64]) -> impl Iterator<Item = usize> + '_ {
     set.iter().enumerate().flat_map(|(word, bits)| {
         (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
     })
 }
 
-/// The candidates that still hold the node with one more pod of `class`; `None` if there is none.
+/// Returns the candidates that still hold the node with one more pod of `class`; `None` if there are none.
 fn join(sizes: &Sizes<'_>, node: &Open, class: u32, admitted: &[u64]) -> Option<Vec<u64>> {
     if sizes.keeps_away(node, class) {
         return None;
     }
-    // Most answers are no, and these need no lists.
+    // Most pods do not fit, and this check needs no allocation.
     let requests = &sizes.requests[class as usize];
     let too_much = node
         .used

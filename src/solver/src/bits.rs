@@ -5,7 +5,7 @@
 pub struct BitSet(Vec<u64>);
 
 impl BitSet {
-    /// The empty subset of `0..size`.
+    /// Returns the empty subset of `0..size`.
     pub fn new(size: usize) -> Self {
         Self(vec![0; size.div_ceil(64)])
     }
@@ -15,22 +15,22 @@ impl BitSet {
         self.0[member / 64] |= 1 << (member % 64);
     }
 
-    /// Whether the set has `member`.
+    /// Returns whether the set has `member`.
     pub fn contains(&self, member: usize) -> bool {
         self.0[member / 64] >> (member % 64) & 1 == 1
     }
 
-    /// Whether the set has no member.
+    /// Returns whether the set has no member.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// Whether `other`, a set of the same size, has every member.
+    /// Returns whether `other`, a set of the same size, has every member.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).all(|(mine, theirs)| mine & !theirs == 0)
     }
 
-    /// Whether `other`, a set of the same size, has a common member.
+    /// Returns whether `other`, a set of the same size, has a common member.
     pub fn intersects(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).any(|(mine, theirs)| mine & theirs != 0)
     }

@@ -1,9 +1,9 @@
-//! Branching on the number of nodes of one kind. The relaxation buys a fraction of a dear node, so its bound is far
-//! below every plan with whole nodes.
+//! Branching on the number of nodes of one kind. The relaxation buys a fraction of an expensive node, so its bound is far
+//! below every integer plan.
 //!
-//! A branch is a smaller problem of the same form. *At most k nodes* is a ceiling. *At least k nodes* adds k paid
-//! nodes: existing nodes whose price is a constant. So each branch has a certificate of [`crate::dual_bound`]. The
-//! least bound of branches that cover all plans is a bound.
+//! A branch is a smaller problem of the same form. *At most k nodes* is a ceiling. *At least k nodes* adds k paid nodes:
+//! existing nodes whose price is a constant. So each branch has a certificate of [`crate::dual_bound`]. If the branches
+//! cover all plans, their lowest bound is a bound.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use crate::canonical::{Bin, Model, Origin, Pattern, UNLIMITED};
 use crate::column_generation::{Center, Relaxed};
 use crate::plan::Plan;
 
-/// How many nodes of some bins may be bought: `least` and `most`.
+/// The bounds on the number of nodes of some bins: `least` and `most`.
 pub(crate) type Ranges = BTreeMap<u32, (u64, u64)>;
 
-/// A problem with some counts of nodes restricted.
+/// A problem with restricted node counts.
 pub(crate) struct Branch {
-    /// The restricted problem; bins keep their indices, paid nodes follow.
+    /// The restricted problem. Bins keep their indices; paid nodes follow.
     pub model: Model,
-    /// What the paid nodes cost, in micro-dollars.
+    /// The cost of the paid nodes, in micro-dollars.
     pub sunk: u64,
-    /// The bins that the paid nodes are of, by position behind the original bins.
+    /// The original bins of the paid nodes, in the order in which they follow the original bins.
     paid: Vec<u32>,
 }
 
 impl Branch {
-    /// `None` when nothing that places `demand` satisfies the restriction.
+    /// Builds the branch. Returns `None` when no plan that places `demand` satisfies the restriction.
     pub fn new(model: &Model, demand: &[u64], ranges: &Ranges) -> Option<Self> {
         let mut branch = Self { model: model.clone(), sunk: 0, paid: Vec::new() };
         for (&index, &(least, most)) in ranges {
@@ -63,7 +63,7 @@ impl Branch {
                 branch.paid.push(index);
             }
         }
-        // What the plan leaves out needs no home.
+        // Classes that the plan leaves out need no bin.
         let possible = branch
             .model
             .classes
@@ -71,7 +71,7 @@ impl Branch {
             .zip(demand)
             .all(|(class, count)| *count == 0 || class.choice.is_some() || !class.bins.is_empty());
         let payable = branch.model.limits.iter().enumerate().all(|(row, left)| {
-            // A row that is overdrawn needs nodes that make room in it.
+            // An overdrawn row needs nodes that make room in it.
             let gives =
                 |bin: &Bin| bin.limit_use.iter().any(|(at, amount)| *at as usize == row && *amount < 0);
             *left >= 0 || branch.model.bins.iter().any(gives)
@@ -79,7 +79,7 @@ impl Branch {
         (possible && payable).then_some(branch)
     }
 
-    /// Contents of the original problem's bins as contents of this problem's.
+    /// Translates patterns of the original problem into patterns of this one.
     pub fn contents(&self, patterns: &[Pattern]) -> Vec<Pattern> {
         let bins = self.model.bins.len() - self.paid.len();
         let mut contents = Vec::with_capacity(patterns.len());
@@ -94,18 +94,18 @@ impl Branch {
         contents
     }
 
-    /// The bin of the original problem.
+    /// Returns the bin of the original problem.
     fn original(&self, bin: u32) -> u32 {
         let bins = self.model.bins.len() - self.paid.len();
         (bin as usize).checked_sub(bins).map_or(bin, |at| self.paid[at])
     }
 
-    /// A content in terms of the original problem.
+    /// Translates a pattern into the original problem.
     pub fn restored(&self, pattern: &Pattern) -> Pattern {
         Pattern { bin: self.original(pattern.bin), pods: pattern.pods.clone() }
     }
 
-    /// A plan in terms of the original problem.
+    /// Translates a plan into the original problem.
     pub fn plan(&self, plan: &Plan) -> Plan {
         let mut restored = Plan::default();
         for (pattern, count) in &plan.nodes {
@@ -114,26 +114,27 @@ impl Branch {
         restored
     }
 
-    /// Prices in terms of the original problem.
+    /// Translates the prices of a relaxation into the original problem.
     pub fn center(&self, relaxed: &Relaxed) -> Center {
         let bins = self.model.bins.len() - self.paid.len();
         (relaxed.pods.clone(), relaxed.bins[..bins].to_vec(), relaxed.limits.clone())
     }
 
-    /// Prices for this problem; nothing is known of what paid nodes are worth.
+    /// Translates prices into this problem. The scarcity price of paid nodes is unknown, so it starts at the price of
+    /// their bin.
     pub fn around(&self, center: &Center) -> Center {
         let mut bins = center.1.clone();
         bins.extend(self.paid.iter().map(|bin| self.model.bins[*bin as usize].price as f64));
         (center.0.clone(), bins, center.2.clone())
     }
 
-    /// The bin to branch on and how many whole nodes the relaxation buys of it beyond those paid for; `None` when all
-    /// counts are whole.
+    /// Returns the bin to branch on, and the number of whole nodes that the relaxation buys of it beyond the paid ones;
+    /// `None` when all counts are whole.
     pub fn choice(&self, relaxed: &Relaxed) -> Option<(u32, u64)> {
         let mut bought: BTreeMap<u32, f64> = BTreeMap::new();
         for (pattern, value) in &relaxed.columns {
             let bin = &self.model.bins[pattern.bin as usize];
-            // Covering a node in part is a mixture of it and its twin, which no branch on one of them leaves possible.
+            // A node covered in part is a fractional mixture of a bin and its twin. A branch on either would exclude it.
             let mixed = bin.covered.is_some() || self.model.commitments.iter().any(|one| one.covers(bin));
             if !bin.is_existing() && !mixed {
                 *bought.entry(pattern.bin).or_default() += value;

@@ -1,5 +1,5 @@
-//! Branch and price for one problem, in this order: a first plan, column generation with its dual bound, dives to
-//! whole nodes, then branching or large neighbourhood search. This file also decides when to stop.
+//! Branch and price for one problem, in this order: a first plan, column generation with its dual bound, dives to integer
+//! plans, then branching or large neighbourhood search. This file also decides when to stop.
 
 mod fixings;
 mod tree;
@@ -21,7 +21,7 @@ use crate::stop::StopSignal;
 use crate::warm::{self, Warm};
 use crate::{admit, exact, large_neighbourhood, resource_bound, shadow_prices, small_exact, verify};
 
-/// The first plan alone, with no bound.
+/// Returns the first plan, without a bound.
 pub(crate) fn greedy(problem: &Problem, options: &Options) -> Solution {
     let model = Model::with(problem, options.stages);
     let plan = admit::plan(&model);
@@ -33,7 +33,7 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
     begin(problem, options, None, signal, |_| ()).0
 }
 
-/// As [`solve`], with what an earlier solve left, and what this one leaves.
+/// Like [`solve`], with the memory of an earlier solve; also returns the memory of this one.
 pub(crate) fn solve_from(
     problem: &Problem,
     options: &Options,
@@ -86,7 +86,7 @@ fn begin<T>(
         run.price(&mut meter);
     }
     if run.bound == 0 && !run.is_least() && options.stages.has(SearchStage::ResourceBound) {
-        // Time was up before any relaxation: of contents nothing was priced.
+        // The solve stopped before any relaxation, so no pattern was priced.
         if let Some(certificate) = resource_bound::certificate(&model, &run.demand, options.lp()) {
             run.raise(run.proven(&model, &certificate), Proof::Truncated);
             meter.bound(run.bound);
@@ -113,46 +113,45 @@ fn begin<T>(
     (solution, left)
 }
 
-/// A solve under way.
+/// A solve in progress.
 struct Run<'a> {
     problem: &'a Problem,
     model: &'a Model,
     options: &'a Options,
-    /// What the plan places, counted where the count is kept: what the bound is for.
+    /// The pods that the plan places, by the class that keeps their count. The bound holds for them.
     totals: Vec<u64>,
-    /// The same by class; where there are choices, the most there can be.
+    /// The same by class; with open choices, the most pods that each class can have.
     demand: Vec<u64>,
-    /// Whether there are choices.
+    /// Whether there are open choices.
     open: bool,
     best: Plan,
     bound: u64,
-    /// What the bound rests on, however close the plan is to it.
+    /// The proof of the bound, however close the plan is to it.
     proof: Proof,
-    /// Of the prices known so far, those that prove most.
+    /// The known prices with the best bound.
     certificate: Option<Certificate>,
-    /// Whether to try small problems exactly first.
+    /// Whether to try the exact methods for small problems first.
     small: bool,
-    /// Contents and prices that an earlier solve left.
+    /// The patterns and prices of an earlier solve.
     memory: Option<(Vec<Pattern>, Center)>,
     /// The last relaxation.
     last: Option<Relaxed>,
 }
 
-/// Steps of a dive that goes to the end.
+/// The number of steps of a dive to the end.
 const DEEP: u32 = 60;
-/// Above this distance of objective and bound a relaxation is only good for a first plan.
+/// Above this gap a relaxation is only good for a first plan.
 const COARSE: f64 = 0.005;
-/// One part of so many of the work so far may go into verifying the best prices.
+/// The work budget for verifying the best prices is the work so far divided by this, plus [`VERIFYING_LEAST`].
 const VERIFYING: u64 = 8;
-/// And these units in any case: a few milliseconds.
+/// The constant part of that budget: a few milliseconds.
 const VERIFYING_LEAST: u64 = 10_000;
-/// Attempts at improvement in a row that find nothing.
+/// The number of improvement attempts without success in a row after which the search gives up.
 const FAILURES: u32 = 40;
-/// From which fraction a dive rounds up, and its steps.
+/// The fraction from which a dive rounds up, and its number of steps.
 type Dive = (f64, u32);
 
-/// Relative distance of objective and bound, rounds at most to get there, and which dives then: from which fraction they
-/// round up, and their steps.
+/// Stages of the relaxation: the gap to reach, the maximum number of rounds, and the dives that follow.
 const SCHEDULE: &[(f64, u32, &[Dive])] = &[
     (0.05, 8, &[]),
     (0.02, 12, &[]),
@@ -162,12 +161,13 @@ const SCHEDULE: &[(f64, u32, &[Dive])] = &[
     (0.0002, 300, &[(0.6, DEEP), (0.8, DEEP), (0.5, DEEP)]),
 ];
 
-/// A dive of one step costs little more than the greedy: there is one each time the distance fell to this part.
+/// A dive of one step costs little more than the greedy heuristic. One runs each time the gap has fallen to this fraction
+/// of the gap at the previous one.
 const GLIMPSE: f64 = 0.7;
-/// The distance at the first of them.
+/// The gap at the first one-step dive.
 const FIRST_GLIMPSE: f64 = 0.1;
 
-/// Up to this many pods, branching follows the first relaxation.
+/// Up to this many pods, branching follows as soon as the gap is below [`COARSE`].
 const BRANCH_AT_ONCE: u64 = 2_000;
 
 impl<'a> Run<'a> {
@@ -193,12 +193,12 @@ impl<'a> Run<'a> {
 }
 
 impl Run<'_> {
-    /// Whether a stage is on.
+    /// Returns whether a stage is enabled.
     fn has(&self, stage: SearchStage) -> bool {
         self.options.stages.has(stage)
     }
 
-    /// HiGHS takes seeds that fit 31 bits.
+    /// Returns the LP backend and a seed of 31 bits, as HiGHS requires.
     fn seed(&self) -> Seed {
         self.options.lp()
     }
@@ -208,12 +208,12 @@ impl Run<'_> {
         cost <= self.bound || (cost - self.bound) as f64 <= self.options.gap_target * self.bound as f64
     }
 
-    /// Whether nothing can be cheaper.
+    /// Returns whether the plan is proven optimal.
     fn is_least(&self) -> bool {
         self.best.cost(self.model) <= self.bound
     }
 
-    /// Takes `bound` if it proves more, or as much by a stronger `proof`.
+    /// Takes `bound` if it is higher, or if it is equal with a stronger `proof`.
     fn raise(&mut self, bound: u64, proof: Proof) {
         if bound > self.bound {
             (self.bound, self.proof) = (bound, proof);
@@ -222,7 +222,7 @@ impl Run<'_> {
         }
     }
 
-    /// Uses what an earlier solve left, where no pods are divided by choices.
+    /// Uses the memory of an earlier solve, where choices divide no pods.
     fn recall(&mut self, warm: Option<&Warm>, meter: &mut Meter<'_>) {
         let on = self.has(SearchStage::WarmStart) && !self.open;
         let Some(warm) = warm.filter(|_| on) else { return };
@@ -249,14 +249,14 @@ impl Run<'_> {
         true
     }
 
-    /// Whether `plan` places what it should, divided as choices allow.
+    /// Returns whether `plan` places the required pods, divided as choices allow.
     fn places(&self, plan: &Plan) -> bool {
         let placed = plan.placed(self.model);
         self.model.gathered(&placed) == self.totals
             && self.model.choices.iter().all(|choice| choice.allows(&self.totals, &placed))
     }
 
-    /// The bound that a certificate gives for a problem like `model`.
+    /// Returns the bound that a certificate gives for a problem like `model`.
     fn proven(&self, model: &Model, certificate: &Certificate) -> u64 {
         if self.open {
             certificate.open_bound(model, &self.totals)
@@ -277,12 +277,12 @@ impl Run<'_> {
         }
     }
 
-    /// Searches once more what the best prices known leave open.
+    /// Repeats, at the best known prices, searches that were cut off.
     fn verify(&mut self, pricer: &mut Pricer<'_>, meter: &mut Meter<'_>) {
         let Some(certificate) = self.certificate.clone().filter(|_| self.has(SearchStage::Verify)) else {
             return;
         };
-        // Where branches have proven more, these prices are history.
+        // Branching has proven more than these prices can.
         if self.proven(self.model, &certificate) < self.bound {
             return;
         }
@@ -291,7 +291,7 @@ impl Run<'_> {
         self.prove(better.as_ref(), meter);
     }
 
-    /// Prices for a plan that was proven without any.
+    /// Computes prices for a plan that was proven without any.
     fn price(&mut self, meter: &mut Meter<'_>) {
         if meter.stopped() || self.demand.iter().all(|count| *count == 0) {
             return;
@@ -337,7 +337,7 @@ impl Run<'_> {
         }
         let stock = Stock::full(self.model);
         let (known, center) = self.memory.take().unzip();
-        // The master needs one feasible combination, which the plan is, and reasonable prices from the start.
+        // The master needs one feasible combination, which the plan is, and moderate prices from the start.
         let mut start = known.unwrap_or_else(|| column_generation::plain_columns(self.model, &self.demand));
         start.extend(self.best.nodes.keys().cloned());
         let (demand, totals) = (self.demand.clone(), self.totals.clone());
@@ -405,7 +405,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gives up parts of the plan and plans them anew, until that has failed often.
+    /// Runs the large neighbourhood search until it failed [`FAILURES`] times in a row.
     fn improve(
         &mut self,
         pricer: &mut Pricer<'_>,
@@ -427,11 +427,12 @@ impl Run<'_> {
         }
     }
 
-    /// Tries all plans of a very small problem, guided by the prices of its relaxation; whether that settles it.
+    /// Enumerates all plans of a very small problem, pruned by the prices of its relaxation. Returns whether that settles
+    /// it.
     fn enumerate(&mut self, relaxed: &Relaxed, meter: &mut Meter<'_>) -> bool {
         let prices = Prices::new(self.model, &relaxed.pods, &relaxed.bins, &relaxed.limits);
         let best = self.best.cost(self.model);
-        // Where pods may be divided in several ways, the demand here is more than all of them.
+        // With open choices, this demand is more than any division needs.
         let settles = self.small && !self.open;
         let found =
             if settles { exact::search(self.model, &self.demand, &prices, best, meter) } else { None };
@@ -440,13 +441,13 @@ impl Run<'_> {
             self.offer(plan, meter);
         }
         if complete {
-            // Nothing is cheaper than the best plan.
+            // The enumeration was complete, so no plan is cheaper than the best one.
             self.raise(self.best.cost(self.model), Proof::Complete);
         }
         self.done()
     }
 
-    /// Plain demands to dive for.
+    /// Returns the plain demands to dive for.
     fn fixings(&self, relaxed: &Relaxed) -> Vec<Vec<u64>> {
         if self.open {
             fixings::fixings(self.model, &self.totals, relaxed, &self.best)

@@ -1,30 +1,30 @@
 //! Choices: groups of pods that are placed together, and the ways to divide their pods over the values of a topology.
 //!
-//! The canonical problem has one class per value for each such class of pods ([`crate::canonical`]). So a way to
-//! divide them, an *option*, is a plain demand over classes. This file lists options, finds the cheapest at given
-//! prices (exactly, also where there are too many to list), and tests whether a division is an option.
+//! The canonical problem has one class per value for each class of such a group ([`crate::canonical`]). So a way to
+//! divide the pods, an *option*, is a plain demand over classes. This file finds the cheapest option at given prices
+//! (exactly, even where options are too many to list), and tests whether a division is an option.
 
 use crate::flow::{Division, Row, Split};
 
 /// How the pods of a group may be divided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// All of them or none; each class has one cell.
+    /// All pods or none; each class has one cell.
     Whole,
-    /// All of them in one value, or none.
+    /// All pods in one value, or none.
     One,
-    /// Any number of them, evenly.
+    /// Any number of pods, evenly.
     Even(Even),
 }
 
-/// Counts by value that differ little.
+/// Even counts by value: their difference is bounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Even {
-    /// What the largest count may have more than the least.
+    /// The largest allowed difference between the highest and the lowest count.
     pub skew: u64,
-    /// Pods that run already, by value.
+    /// The pods that already run, by value.
     pub running: Vec<u64>,
-    /// Whether the least count is taken for zero.
+    /// Whether the lowest count is taken as zero.
     pub floor: bool,
 }
 
@@ -33,47 +33,47 @@ pub(crate) struct Even {
 pub(crate) struct Part {
     /// The class that keeps the part's count: the first cell.
     pub owner: u32,
-    /// By value, the class of the pods placed there; `None` where nothing holds one.
+    /// The class of the pods placed in each value; `None` where no node of the value holds one.
     pub cells: Vec<Option<u32>>,
 }
 
-/// A group.
+/// A gang or a spread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// How it may be divided.
+    /// The rule by which its pods may be divided.
     pub rule: Rule,
     /// Its classes.
     pub parts: Vec<Part>,
-    /// The problem's gang or spread, by the rule.
+    /// The index of the problem's gang or spread, depending on the rule.
     pub origin: u32,
 }
 
-/// What a group may at most have in each of its cells, by class of the model.
+/// The most pods that a group may have in each of its cells, by class of the model.
 pub(crate) type Caps<'a> = Option<&'a [u64]>;
 
 impl Choice {
-    /// Whether there is anything to choose.
+    /// Returns whether the group has more than one option.
     pub fn is_open(&self) -> bool {
         self.rule != Rule::Whole
     }
 
-    /// Whether the group is placed as a whole or not at all.
+    /// Returns whether the group is placed whole or not at all.
     pub fn is_gang(&self) -> bool {
         !matches!(self.rule, Rule::Even(_))
     }
 
-    /// How many pods each part has, by the counts of their owners.
+    /// Returns the number of pods of each part, from the counts of their owners.
     fn counts(&self, totals: &[u64]) -> Vec<u64> {
         self.parts.iter().map(|part| totals[part.owner as usize]).collect()
     }
 
-    /// All classes of the group.
+    /// Returns all classes of the group.
     pub fn cells(&self) -> impl Iterator<Item = u32> + '_ {
         self.parts.iter().flat_map(|part| part.cells.iter().flatten().copied())
     }
 
-    /// The cheapest way to divide exactly `totals` pods (by owner) when a pod of class `k` costs `prices[k]`, and its cost.
-    /// `None` when there is no way.
+    /// Returns the cheapest way to divide exactly `totals` pods (by owner), and its cost, when a pod of class `k` costs
+    /// `prices[k]`. Returns `None` when no division is possible.
     pub fn cheapest(&self, totals: &[u64], prices: &[u64], caps: Caps<'_>) -> Option<(u128, Split)> {
         let counts = self.counts(totals);
         match &self.rule {
@@ -87,7 +87,7 @@ impl Choice {
         }
     }
 
-    /// All pods in one value.
+    /// Returns the option with all pods in one value, and its cost.
     fn all_in(&self, value: usize, counts: &[u64], prices: &[u64], caps: Caps<'_>) -> Option<(u128, Split)> {
         let mut cost = 0u128;
         let mut split = Vec::new();
@@ -103,8 +103,8 @@ impl Choice {
         Some((cost, split))
     }
 
-    /// The most pods of each part, at most `totals`, that can be divided when cells hold at most `caps`: what a spread can
-    /// place. Gangs are not asked.
+    /// Returns a division with the most pods of each part, at most `totals`, when cells hold at most `caps`. This is what
+    /// a spread can place; it is not called for gangs.
     pub fn largest(&self, totals: &[u64], prices: &[u64], caps: Caps<'_>) -> Split {
         match &self.rule {
             Rule::Whole | Rule::One => self.cheapest(totals, prices, caps).map_or_else(Vec::new, |way| way.1),
@@ -112,7 +112,7 @@ impl Choice {
         }
     }
 
-    /// The most that any division of at most `totals` pods has in a cell.
+    /// Returns the most pods that any division of at most `totals` pods has in each cell.
     pub fn ceilings(&self, totals: &[u64]) -> Split {
         let counts = self.counts(totals);
         let sum = counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
@@ -130,8 +130,8 @@ impl Choice {
         ceilings
     }
 
-    /// Whether pods placed (by class of the model) are a division that the rule allows; gangs of `totals` pods must be
-    /// whole.
+    /// Returns whether the pods placed (by class of the model) are a division that the rule allows. Gangs of `totals`
+    /// pods must be whole.
     pub fn allows(&self, totals: &[u64], placed: &[u64]) -> bool {
         let at = |part: &Part, value: usize| part.cells[value].map_or(0, |cell| placed[cell as usize]);
         let values = self.parts.first().map_or(0, |part| part.cells.len());
@@ -157,11 +157,11 @@ impl Choice {
     }
 }
 
-/// What a division of one group is reckoned with.
+/// The input of a division of one group.
 struct Table {
-    /// Pods by part.
+    /// The number of pods, by part.
     counts: Vec<u64>,
-    /// By part.
+    /// The class, price and cap of each cell, by part and value.
     cells: Vec<Row>,
 }
 
@@ -186,13 +186,13 @@ impl Table {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The most pods that a value can have.
+    /// Returns the most pods that a value can have.
     fn most(&self, value: usize) -> u64 {
         self.cells.iter().filter_map(|row| row[value]).fold(0, |sum, cell| sum.saturating_add(cell.2))
     }
 
-    /// As many pods as possible with at least `lower` and at most `upper` in each value, as cheaply as possible. Says
-    /// whether every value has its least.
+    /// Places as many pods as possible with at least `lower` and at most `upper` in each value, at least cost. The result
+    /// says whether every value reaches its lower bound.
     fn divide(&self, lower: &[u64], upper: &[u64]) -> Division {
         match self.cells.as_slice() {
             [row] => divide_one(row, self.counts[0], lower, upper),
@@ -201,7 +201,7 @@ impl Table {
     }
 }
 
-/// One class alone: every value its least, then the cheapest values first.
+/// Divides one class: first the lower bound of every value, then the cheapest values.
 fn divide_one(row: &[Option<(u32, u64, u64)>], count: u64, lower: &[u64], upper: &[u64]) -> Division {
     let mut left = count;
     let mut met = true;
@@ -231,7 +231,7 @@ fn divide_one(row: &[Option<(u32, u64, u64)>], count: u64, lower: &[u64], upper:
     division
 }
 
-/// The first of `low..=high` for which `holds` is true, where it stays true; `high + 1` when it never is.
+/// Returns the first of `low..=high` for which the monotone `holds` is true; `high + 1` when there is none.
 fn first(low: u64, high: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut end) = (low, high + 1);
     while low < end {
@@ -246,8 +246,8 @@ fn first(low: u64, high: u64, holds: impl Fn(u64) -> bool) -> u64 {
 }
 
 impl Even {
-    /// Whether placing `counts` leaves the values even. Only values that get pods are asked: what runs unevenly already
-    /// is not the plan's doing.
+    /// Returns whether the values are even after placing `counts`. Only values that get pods are checked, since the plan
+    /// does not cause an existing imbalance.
     pub fn allows(&self, counts: &[u64]) -> bool {
         let after: Vec<u64> =
             self.running.iter().zip(counts).map(|(running, count)| running + count).collect();
@@ -255,14 +255,15 @@ impl Even {
         counts.iter().zip(&after).all(|(count, after)| *count == 0 || after - least <= self.skew)
     }
 
-    /// The least and the most of each value when every value has at least `level` pods in the end.
+    /// Returns the bounds on the new pods of each value when every value has at least `level` pods in the end.
     fn range(&self, level: u64) -> (Vec<u64>, Vec<u64>) {
         let lower = self.running.iter().map(|running| level.saturating_sub(*running)).collect();
         let top = level.saturating_add(self.skew);
         (lower, self.running.iter().map(|running| top.saturating_sub(*running)).collect())
     }
 
-    /// The highest level that every value reaches when value `v` holds `most(v)` pods more and there are `pods` pods.
+    /// Returns the highest level that every value can reach when value `v` takes at most `most(v)` more of the `pods`
+    /// pods.
     fn highest(&self, pods: u64, most: impl Fn(usize) -> u64, met: impl Fn(u64) -> bool) -> u64 {
         if self.floor {
             return 0;
@@ -272,7 +273,7 @@ impl Even {
         first(0, top, |level| !met(level)).saturating_sub(1)
     }
 
-    /// The most pods that a value has in a division of at most `pods` pods.
+    /// Returns the most pods that a value has in a division of at most `pods` pods.
     fn most(&self, value: usize, pods: u64) -> u64 {
         let others = |level: u64| -> u64 {
             let least = |other: usize| level.saturating_sub(self.running[other]);
@@ -284,7 +285,7 @@ impl Even {
         if self.floor {
             return upper(0).min(pods);
         }
-        // The most rises with the level, what is left for it falls: best where they meet.
+        // The upper bound rises with the level, and the pods left for this value fall: the best level is where they meet.
         let top = self.running.iter().copied().min().unwrap_or(0).saturating_add(pods);
         let meet = first(0, top, |level| upper(level).saturating_add(others(level)) >= pods);
         let at = |level: u64| upper(level).min(pods.saturating_sub(others(level)));
@@ -306,7 +307,7 @@ impl Even {
         if low > high || divide(low).pods < pods {
             return None;
         }
-        // Between two of these levels the ways to divide are a convex set, so the cost is convex in the level.
+        // Between two of these levels the divisions form a convex set, so the cost is convex in the level.
         let mut starts: Vec<u64> = self
             .running
             .iter()
@@ -351,7 +352,7 @@ mod tests {
 
     use super::*;
 
-    /// Cells numbered part by part; `holes` have none.
+    /// Numbers the cells part by part; cells in `holes` are `None`.
     fn choice(rule: Rule, parts: usize, values: usize, holes: &[bool]) -> Choice {
         let parts = (0..parts)
             .map(|part| {
@@ -367,7 +368,7 @@ mod tests {
         Choice { rule, parts, origin: 0 }
     }
 
-    /// Calls `each` with every way to put pods into cells.
+    /// Calls `each` with every placement of pods in cells.
     fn all(choice: &Choice, most: &[u64], each: &mut dyn FnMut(&[u64])) {
         fn go(cells: &[u32], most: &[u64], placed: &mut Vec<u64>, each: &mut dyn FnMut(&[u64])) {
             let Some((cell, rest)) = cells.split_first() else { return each(placed) };

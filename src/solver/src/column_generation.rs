@@ -1,5 +1,5 @@
-//! Column generation. The master gives prices, pricing finds contents that are worth more than they cost at these
-//! prices, and the contents become columns. This repeats until the master's objective and the certified bound meet.
+//! Column generation. The master gives prices (duals). Pricing finds patterns that are worth more than they cost at these
+//! prices, and adds them as columns. This repeats until the master's objective and the certified bound meet.
 
 use std::collections::BTreeSet;
 
@@ -17,20 +17,20 @@ use crate::plan::Stock;
 use crate::pricing::{Priced, Pricer};
 use crate::stages::SearchStage;
 
-/// When to stop.
+/// The stopping rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
-    /// Relative distance between objective and bound.
+    /// The relative gap between objective and bound to reach.
     pub gap: f64,
-    /// Rounds of pricing.
+    /// The number of pricing rounds.
     pub rounds: u32,
-    /// The first and the last step of effort in pricing.
+    /// The lowest and the highest level of effort in pricing, as indices into [`EFFORTS`].
     pub levels: (usize, usize),
-    /// Whether the bound is wanted, and not only columns: dives stop when no column is found.
+    /// Whether to prove a bound. Without it, as in dives, the rounds end when no column is found.
     pub prove: bool,
 }
 
-/// Ever harder searches of one bin.
+/// Search efforts per bin, each harder than the one before.
 pub(crate) const EFFORTS: [Effort; 6] = [
     Effort { bits: 9, nodes: 4_000 },
     Effort { bits: 9, nodes: 16_000 },
@@ -40,51 +40,52 @@ pub(crate) const EFFORTS: [Effort; 6] = [
     Effort { bits: 12, nodes: 500_000 },
 ];
 
-/// The search where only columns are wanted.
+/// The effort where only columns are wanted.
 const GLANCE: Effort = Effort { bits: 9, nodes: 1_000 };
 
-/// The part of the best known prices in those that are priced with.
+/// The weight of the best known prices in the smoothed prices.
 const SMOOTHING: f64 = 0.5;
 
-/// Contents of one bin that a round adds for their variety, beside the best ones.
+/// The most patterns per bin that a round adds for variety, beside the best ones.
 const SPREAD: usize = 8;
 
-/// Columns that a round should add at most, roughly.
+/// The approximate maximum number of columns that a round adds.
 const COLUMNS: usize = 250;
-/// Bins from which on a master starts with one column for each class, not three: it is what takes the time then.
+/// The number of bins above which a master starts with one column for each class, not three: with more, the master's
+/// solve dominates the time.
 const MANY_BINS: usize = 200;
 
-/// What the column generation leaves behind.
+/// The result of column generation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Relaxed {
-    /// Contents with their value in the last master.
+    /// The patterns with their value in the last master.
     pub columns: Vec<(Pattern, f64)>,
-    /// Options of choices with their value in the last master.
+    /// The options of choices with their value in the last master.
     pub options: Vec<(u32, Split, f64)>,
-    /// Prices of pods in micro-dollars, the ones of the best bound.
+    /// The pod prices of the best bound, in micro-dollars.
     pub pods: Vec<f64>,
-    /// Prices of scarce bins.
+    /// The prices of scarce bins.
     pub bins: Vec<f64>,
-    /// Prices of limits.
+    /// The prices of limits.
     pub limits: Vec<f64>,
     /// The master's objective in micro-dollars.
     pub objective: f64,
-    /// Pods the master leaves out.
+    /// The number of pods that the master leaves out.
     pub missing: f64,
     /// The best certified bound for the demand.
     pub bound: u64,
-    /// Its proof.
+    /// The proof of the bound.
     pub certificate: Option<Certificate>,
 }
 
 impl Relaxed {
-    /// Relative distance of objective and bound.
+    /// Returns the relative gap between objective and bound.
     pub fn gap(&self) -> f64 {
         (self.objective - self.bound as f64) / self.objective.max(1.0)
     }
 }
 
-/// Pairs (i, j) such that a pod of i takes any place of a pod of j; those that follow from others are left out.
+/// Returns the pairs (i, j) such that a pod of i can take any place of a pod of j, without pairs that follow from others.
 pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
     let n = model.classes.len();
     if !model.stages.has(SearchStage::Exchanges) {
@@ -99,7 +100,7 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
             set
         })
         .collect();
-    // Bins where rules or penalties have a say: of most pods there are none.
+    // The bins where flexibility or penalties matter. Most classes have none.
     let particular: Vec<Vec<&Bin>> = model
         .classes
         .iter()
@@ -139,7 +140,7 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
     let mut pairs = Vec::new();
     for (i, set) in above.iter().enumerate() {
         for (j, lower) in below.iter().enumerate() {
-            // Nothing in between.
+            // Only direct pairs: no class lies in between.
             if set.contains(j) && !set.intersects(lower) {
                 pairs.push((i as u32, j as u32));
             }
@@ -148,7 +149,8 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
     pairs
 }
 
-/// Contents of one class alone, on the bins where such a pod is cheapest: they keep prices within reason from the start.
+/// Returns patterns of one class alone, on the bins where such a pod is cheapest. They keep the prices moderate from the
+/// start.
 pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
     let mut columns = BTreeSet::new();
     let variety =
@@ -178,7 +180,7 @@ pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
     columns.into_iter().collect()
 }
 
-/// What a pod of `class` costs on the bin where it is cheapest.
+/// Returns the cost of a pod of `class` on the bin where it is cheapest.
 fn plain_price(model: &Model, class: usize) -> f64 {
     let bins = model.classes[class].bins.iter().map(|bin| &model.bins[*bin as usize]);
     let prices = bins.map(|bin| bin.price as f64 / bin.holds(class as u32).max(1) as f64);
@@ -189,43 +191,44 @@ fn mix(old: &[f64], new: &[f64], weight: f64) -> Vec<f64> {
     old.iter().zip(new).map(|(old, new)| weight * old + (1.0 - weight) * new).collect()
 }
 
-/// What to relax.
+/// The input of a relaxation.
 pub(crate) struct Task<'a> {
-    /// Pods by class.
+    /// The number of pods, by class.
     pub demand: &'a [u64],
-    /// What can be bought or used.
+    /// The nodes that can be bought or used.
     pub stock: &'a Stock,
-    /// Contents to start with; they must contain a feasible combination.
+    /// The initial patterns; they must contain a feasible combination.
     pub start: Vec<Pattern>,
     /// Pairs from [`exchanges`].
     pub exchanges: &'a [(u32, u32)],
-    /// Where the smoothing of prices starts.
+    /// The center of the price smoothing.
     pub center: Option<Center>,
-    /// Who solves the master, and what varies it.
+    /// The LP backend of the master, and its seed.
     pub seed: Seed,
-    /// For branches, which may be impossible: what leaving out a pod of each class costs, and the bound that is high enough.
+    /// For branches, which may be infeasible: the cost of leaving out a pod of each class, and the bound at which to
+    /// stop.
     pub cutoff: Option<(&'a [f64], u64)>,
-    /// Where there are choices: what is to be placed. `demand` is then what there can be at most of each class.
+    /// The demand where there are choices. `demand` then holds the most pods that each class can have.
     pub open: Option<Open<'a>>,
 }
 
-/// Prices of pods, scarce bins and limits.
+/// Prices of pods, scarce bins and limits: the center of the smoothing.
 pub(crate) type Center = (Vec<f64>, Vec<f64>, Vec<f64>);
 
-/// Why rounds of pricing ended.
+/// The reason why the pricing rounds ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Objective and bound meet, or the bound is high enough.
+    /// Objective and bound meet, or the bound reached the cutoff.
     Met,
-    /// As many rounds as were asked for.
+    /// The number of rounds is used up.
     Rounds,
-    /// Nothing more is found.
+    /// Pricing finds nothing more.
     Stuck,
-    /// Time to stop, or the master failed.
+    /// The solve must stop, or the master failed.
     Stopped,
 }
 
-/// A relaxation under way: it can be asked for more again and again.
+/// A relaxation in progress; [`Self::run`] continues it.
 pub(crate) struct Generation<'m, 't> {
     master: Master<'m>,
     demand: &'t [u64],
@@ -234,17 +237,17 @@ pub(crate) struct Generation<'m, 't> {
     center: Option<Center>,
     smoothing: f64,
     tolerance: f64,
-    /// The last solved master.
+    /// The solution of the last master.
     values: Option<Values>,
-    /// Whether no column was added since.
+    /// Whether no column was added since then.
     solved: bool,
-    /// Work units of the last solve.
+    /// The work units of the last master's solve.
     solving: u64,
     best: Relaxed,
 }
 
 impl<'m, 't> Generation<'m, 't> {
-    /// A master with the task's columns, not yet solved.
+    /// Creates a master with the task's columns, not yet solved.
     pub fn new(model: &'m Model, task: Task<'t>) -> Self {
         let Task { demand, stock, start, exchanges, center, seed, cutoff, open } = task;
         let (asked, plain) =
@@ -284,12 +287,12 @@ impl<'m, 't> Generation<'m, 't> {
         }
     }
 
-    /// The proof of the best bound so far.
+    /// Returns the proof of the best bound so far.
     pub fn certificate(&self) -> Option<&Certificate> {
         self.best.certificate.as_ref()
     }
 
-    /// What is known now; `None` before the first master is solved.
+    /// Returns the current result; `None` before the first master is solved.
     pub fn relaxed(&self) -> Option<Relaxed> {
         let values = self.values.as_ref()?;
         let valued = || self.master.columns.iter().zip(&values.columns);
@@ -310,10 +313,10 @@ impl<'m, 't> Generation<'m, 't> {
         (!columns.is_empty()).then(|| Relaxed { columns, options, missing, ..self.best.clone() })
     }
 
-    /// Rounds of pricing until `goal` is met.
+    /// Runs pricing rounds until `goal` is met.
     pub fn run(&mut self, pricer: &mut Pricer<'m>, goal: Goal, meter: &mut Meter<'_>) -> End {
         let model = pricer.model();
-        // Harder search for the bins whose bound is loose.
+        // Bins with a loose bound are searched harder.
         let mut levels: Vec<usize> =
             pricer.levels.iter().map(|level| (*level).clamp(goal.levels.0, goal.levels.1)).collect();
         for round in 0..=goal.rounds {
@@ -423,7 +426,7 @@ impl<'m, 't> Generation<'m, 't> {
             } else if loose.iter().all(|(_, bin)| levels[*bin] >= goal.levels.1) {
                 return End::Stuck;
             }
-            // The bins that hold the bound down are searched harder from now on.
+            // From now on, search the bins harder that hold the bound down.
             for (excess, bin) in loose {
                 if model.stages.has(SearchStage::Efforts) && (added == 0 || excess * 2.0 > open) {
                     levels[bin] = (levels[bin] + 1).min(goal.levels.1);
@@ -435,18 +438,18 @@ impl<'m, 't> Generation<'m, 't> {
     }
 }
 
-/// What the pricing proved of every bin.
+/// Returns the upper bounds that pricing proved for each bin.
 fn ceilings(all: &[Priced], charges: &[u64]) -> Vec<Ceiling> {
     let each = all.iter().zip(charges);
     each.map(|(priced, charge)| Ceiling::new(priced.upper, *charge, priced.known())).collect()
 }
 
-/// The contents that the master lacks: of each bin the best, and some more that hold what those do not.
+/// Returns the patterns that improve the master: the best of each bin, and some more for variety.
 fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> {
     let worth = |pods: &[(u32, u32)]| -> f64 {
         pods.iter().map(|(class, count)| values.pods[*class as usize] * f64::from(*count)).sum()
     };
-    // A master that grows too fast is slow: where many bins have something, each gives less.
+    // A master that grows too fast is slow: the more bins have new patterns, the fewer each adds.
     let sources = all.iter().filter(|priced| !priced.found.is_empty()).count().max(1);
     let quota = (COLUMNS / sources).clamp(1, SPREAD);
     let mut new = Vec::new();
@@ -470,7 +473,7 @@ fn worthwhile(model: &Model, values: &Values, all: Vec<Priced>) -> Vec<Pattern> 
     new
 }
 
-/// Runs column generation once. `None` when it was stopped before the first master was solved.
+/// Runs column generation once. Returns `None` when it was stopped before the first master was solved.
 pub(crate) fn run(
     pricer: &mut Pricer<'_>,
     task: Task<'_>,

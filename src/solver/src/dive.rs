@@ -1,5 +1,5 @@
-//! From the relaxation to whole nodes. A dive fixes the nodes that the master wants whole, prices the rest again, and
-//! repeats until nothing is left.
+//! A dive from the relaxation to an integer plan. It fixes the whole nodes of the master's solution, prices the rest
+//! again, and repeats until nothing is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +13,27 @@ use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
 use crate::stages::SearchStage;
 
-/// How a dive goes.
+/// The parameters of a dive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
-    /// Fractions from here on are rounded up.
+    /// The fraction from which values are rounded up.
     pub round_up: f64,
-    /// Steps at most, the greedy does the rest.
+    /// The maximum number of steps; the greedy heuristic places the rest.
     pub steps: u32,
-    /// One of so many fractions is rounded up in one step.
+    /// In one step, one of this many fractions is rounded up.
     pub part: usize,
-    /// Pricing of each residual.
+    /// The stopping rule of pricing for each residual.
     pub goal: Goal,
-    /// Who solves the masters, and what varies them.
+    /// The LP backend of the masters, and its seed.
     pub seed: Seed,
 }
 
-/// By what part contents may cost more than they are worth when a dive begins, and from one of its steps to the next. Few
-/// contents make small masters, and what is missing is priced.
+/// The relative reduced cost up to which patterns are kept, at the start of a dive and between its steps. Few patterns
+/// make small masters, and pricing adds what is missing.
 const POOL: f64 = 0.02;
 const STEP_POOL: f64 = 0.05;
 
-/// Contents that may serve again: used ones, and those that cost little more than they are worth.
+/// Returns the patterns to reuse: used ones, and those with a small reduced cost.
 pub(crate) fn pool(model: &Model, relaxed: &Relaxed, slack: f64) -> Vec<Pattern> {
     relaxed
         .columns
@@ -51,7 +51,7 @@ pub(crate) fn pool(model: &Model, relaxed: &Relaxed, slack: f64) -> Vec<Pattern>
         .collect()
 }
 
-/// Cuts contents down to what is left of the demand; empty and repeated ones are dropped.
+/// Reduces patterns to the remaining demand, and drops empty and repeated ones.
 fn clipped(patterns: &[Pattern], left: &[u64]) -> Vec<Pattern> {
     let clip = |pattern: &Pattern| {
         let pods: Vec<(u32, u32)> = pattern
@@ -67,7 +67,7 @@ fn clipped(patterns: &[Pattern], left: &[u64]) -> Vec<Pattern> {
     set.into_iter().collect()
 }
 
-/// For every class, the classes whose places its pods can take, through any number of exchanges.
+/// Returns, for every class, the classes whose places its pods can take, through any number of exchanges.
 fn reach(classes: usize, exchanges: &[(u32, u32)]) -> Vec<BitSet> {
     let mut above = vec![BitSet::new(classes); classes];
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); classes];
@@ -88,7 +88,7 @@ fn reach(classes: usize, exchanges: &[(u32, u32)]) -> Vec<BitSet> {
     above
 }
 
-/// Nodes to open, and who takes their places: the classes they were meant for first, then pods that fit such a place.
+/// Nodes to open, and places on them: first for their own classes, then for pods that can take such a place.
 struct Slots<'a> {
     nodes: Vec<(&'a Pattern, u64)>,
     places: Vec<u64>,
@@ -106,9 +106,9 @@ impl<'a> Slots<'a> {
         self.nodes.push((pattern, count));
     }
 
-    /// Adds the nodes to `plan` with real pods on them, taken from `left`. Nodes nobody needs are not opened.
+    /// Adds the nodes to `plan` with real pods on them, taken from `left`. Empty nodes are not opened.
     fn settle(mut self, plan: &mut Plan, left: &mut [u64], above: &[BitSet], prices: &[f64]) {
-        // Who sits in the places of a class, the last to be served first.
+        // The pods in the places of each class, the last to be assigned first.
         let mut guests: Vec<Vec<(u32, u64)>> = vec![Vec::new(); self.places.len()];
         for class in 0..self.places.len() {
             let own = self.places[class].min(left[class]);
@@ -172,7 +172,8 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Builds a plan for `demand` from the nodes of `base`; where there are none, from what the relaxation says. `None` when stopped, or when scarce nodes leave no way on.
+/// Builds a plan for `demand` around the nodes of `base`, or from the relaxation alone if `base` is empty. Returns `None`
+/// when stopped, or when scarce nodes leave no way to continue.
 pub(crate) fn dive(
     pricer: &mut Pricer<'_>,
     demand: &[u64],
@@ -195,14 +196,14 @@ pub(crate) fn dive(
             break;
         }
         let stock = Stock::after(model, &plan);
-        // A dive of one step fixes what the given relaxation says. Others solve it anew: the point found from scratch
-        // has fewer exchanges than the one at the end of many rounds, and whole nodes resemble it more.
+        // A dive of one step fixes the given relaxation. Others solve it again: a solution found from scratch has fewer
+        // exchanges than one after many rounds, and is closer to an integer plan.
         let mut again = None;
         if step > 0 || !fresh || style.steps > 1 {
             let mut columns = clipped(&patterns, &left);
             columns.extend(column_generation::plain_columns(model, &left));
             if scarce {
-                // The contents known so far may not be enough: a greedy completion makes the master feasible.
+                // The known patterns may be infeasible together. A greedy completion makes the master feasible.
                 let mut completed = plan.clone();
                 let missing = greedy::complete(model, &mut completed, left.clone(), &prices.0);
                 if missing.iter().any(|count| *count > 0) {
@@ -253,7 +254,7 @@ pub(crate) fn dive(
             }
         }
         fractions.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-        // A few at a time: each changes what the others are good for. A dive that ends here cannot wait.
+        // Round up a few at a time, since each changes the value of the others. A one-step dive rounds up all.
         let few = if style.steps > 1 { fractions.len() / style.part + 1 } else { fractions.len() };
         for (index, (fraction, pattern)) in fractions.iter().take(few).enumerate() {
             if *fraction < style.round_up && (index > 0 || !slots.nodes.is_empty()) {
@@ -269,7 +270,7 @@ pub(crate) fn dive(
             plan.fill(model, &mut left, &greedy::by_value(&relaxed.pods));
         }
         if left == before {
-            // Nothing could be fixed: the greedy completion ends it.
+            // Nothing could be fixed, so the greedy completion ends the dive.
             break;
         }
         if let Some(relaxed) = again {
@@ -284,7 +285,7 @@ pub(crate) fn dive(
     }
     plan.trim(model, demand);
     if !plan.is_payable(model) {
-        // Nodes that were to make room in a row for others turned out not to be needed.
+        // Nodes that should make room in a row for others were trimmed.
         plan.repair(model);
         let left = plan.missing(model, demand);
         let left = greedy::complete(model, &mut plan, left, &prices.0);

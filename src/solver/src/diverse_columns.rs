@@ -1,8 +1,8 @@
-//! More contents for the bins that hold the bound down.
+//! Additional patterns for the bins that hold the bound down.
 //!
-//! The best contents of one bin at given prices resemble each other, and the master needs variety. So after the best
-//! content the prices of its pods are lowered and the bin is priced again. A content that is worth more than it costs
-//! at lowered prices is so at the true ones.
+//! The best patterns of one bin at given prices resemble each other, and the master needs variety. So the prices of the
+//! pods in the best pattern are lowered and the bin is priced again. A pattern that is worth more than it costs at
+//! lowered prices is also worth more at the true ones.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,19 @@ use crate::knapsack::Effort;
 use crate::meter::Meter;
 use crate::pricing::{NOT_ASKED, Priced, Pricer, QUICK};
 
-/// Times that prices are lowered.
+/// The number of times that prices are lowered.
 const PASSES: usize = 2;
-/// What one of so many parts of a price is taken off.
+/// Prices are lowered by one part in this many.
 const PART: u64 = 25;
-/// Bins whose excess is at least this part of the largest take part.
+/// Bins take part if their excess is at least this fraction of the largest.
 const NEAR: f64 = 0.3;
-/// Work in the master, beside that in pricing, from which on rounds are dear and each should bring more.
+/// The work of the master, relative to that of pricing, above which rounds are expensive and each should add more.
 const DEAR: f64 = 0.3;
-/// A quick search: a descent along coarse tables.
+/// A quick search: one descent along coarse tables.
 const GLANCE: Effort = Effort { bits: 8, nodes: QUICK };
 
-/// Adds to what a round of pricing at `prices` found, if rounds are dear: the master took `solving` units of work.
+/// Adds patterns to those that a round of pricing at `prices` found, if rounds are expensive: the master took `solving`
+/// units of work.
 pub(crate) fn add(
     pricer: &mut Pricer<'_>,
     (prices, charges): (&[u64], &[u64]),
@@ -41,7 +42,7 @@ pub(crate) fn add(
     }
     let chosen: Vec<usize> = (0..all.len()).filter(|bin| excess(*bin) > most * NEAR).collect();
     let pricing: u64 = all.iter().map(|priced| priced.work).sum();
-    // A quick look at shared GPUs costs next to nothing beside a search of them.
+    // A quick search of shared GPUs costs almost nothing compared with a full one.
     let cheap = chosen.iter().any(|bin| model.bins[*bin].sharing.is_some());
     if !cheap && (solving as f64) < DEAR * pricing as f64 {
         return;

@@ -67,7 +67,7 @@ pub struct Placed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOut {
-    /// How many.
+    /// The number of pods.
     pub pods: u64,
     /// The solution's reason.
     pub reason: UnplacedReason,
@@ -214,7 +214,7 @@ fn left_out(problem: &Problem, solution: &Solution, class: u32) -> Vec<LeftOut> 
     .collect()
 }
 
-/// What is scarce among what the class's candidates use.
+/// Returns the scarce limits and stocks that the class's candidates use.
 fn scarce(problem: &Problem, solution: &Solution, class: u32) -> Vec<Scarce> {
     let Some(prices) = &solution.prices else { return Vec::new() };
     let candidates = &problem.classes[class as usize].candidates;
@@ -227,7 +227,7 @@ fn scarce(problem: &Problem, solution: &Solution, class: u32) -> Vec<Scarce> {
     let of_limits = problem.limits.iter().zip(&prices.limits).zip(touched);
     let limits =
         of_limits.filter(|((_, price), touched)| **price > 0 && *touched).map(|((limit, price), _)| {
-            // A hundredth of a cent for one: below that, a million says more.
+            // Below a hundredth of a cent per unit, the saving from a million units is more readable.
             let (saves, units) =
                 if *price >= 100 * 1_000_000 { (*price / 1_000_000, 1) } else { (*price, 1_000_000) };
             Scarce { name: limit.name.clone(), limit: true, saves: UsdPerHour::from_micros(saves), units }

@@ -4,23 +4,23 @@
 /// Pods by class, no zero counts.
 pub(crate) type Split = Vec<(u32, u64)>;
 
-/// One part's cells by value: class, price and the most; `None` where no pod can be.
+/// The cells of one part by value: class, price and maximum; `None` where no pod can be.
 pub(crate) type Row = Vec<Option<(u32, u64, u64)>>;
 
-/// Pods by value, and what they cost.
+/// A division of pods over classes, with its cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Division {
     /// Pods by class.
     pub split: Split,
-    /// How many pods there are.
+    /// The total number of pods.
     pub pods: u64,
-    /// What they cost together.
+    /// The total cost.
     pub cost: u128,
-    /// Whether every value has its least.
+    /// Whether every value reaches its lower bound.
     pub met: bool,
 }
 
-/// More than any sum of prices along a path.
+/// A number larger than any sum of prices along a path.
 const BIG: i128 = 1 << 100;
 
 struct Edge {
@@ -39,7 +39,7 @@ impl Network {
         Self { edges: Vec::new(), from: vec![Vec::new(); nodes] }
     }
 
-    /// Adds an edge and the one that takes its flow back; returns its position.
+    /// Adds an edge and its reverse edge. Returns the position of the edge.
     fn join(&mut self, from: usize, to: usize, room: u64, cost: i128) -> usize {
         let at = self.edges.len();
         self.edges.push(Edge { to, room, cost });
@@ -49,7 +49,7 @@ impl Network {
         at
     }
 
-    /// As much flow as possible at least cost.
+    /// Computes a maximum flow of minimum cost.
     fn fill(&mut self, source: usize, sink: usize) {
         loop {
             let mut distance: Vec<Option<i128>> = vec![None; self.from.len()];
@@ -88,8 +88,8 @@ impl Network {
     }
 }
 
-/// As many of `counts` pods (by part) as possible into `cells` (by part and value: class, price, the most), with at most
-/// `upper` and, as far as possible, at least `lower` pods in each value, as cheaply as possible.
+/// Places as many of `counts` pods (by part) as possible in `cells` (by part and value: class, price, maximum), at least
+/// cost, with at most `upper` and, as far as possible, at least `lower` pods in each value.
 pub(crate) fn divide(counts: &[u64], cells: &[Row], lower: &[u64], upper: &[u64]) -> Division {
     let (parts, values) = (counts.len(), lower.len());
     let (source, sink) = (parts + values, parts + values + 1);

@@ -1,6 +1,6 @@
-//! The cover greedy: it finds a plan within milliseconds.
+//! The greedy cover heuristic. It finds a plan within milliseconds.
 //!
-//! A pod's value is the least it can cost on a node. Each step opens the bin whose filling is worth most per dollar,
+//! The value of a pod is the least it can cost on a node. Each step opens the bin whose filling is worth most per dollar,
 //! as often as the demand allows. Free room on existing nodes comes first, since it costs nothing.
 
 mod fill;
@@ -10,28 +10,28 @@ use crate::canonical::{Model, Pattern, Row};
 use crate::plan::{Plan, Stock};
 use crate::stages::SearchStage;
 
-/// How pods are valued.
+/// The valuation of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// The cheapest node that holds the pod.
     Alone,
-    /// The pod's share of the node that holds many such pods at the least price each.
+    /// The pod's share of the price of the node that holds many such pods at the lowest price each.
     Share,
 }
 
-/// Which bins a greedy likes, beyond their prices.
+/// The preferences of a greedy run for bins, beyond their prices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taste {
-    /// How much a node that takes much of a scarce limit is disliked.
+    /// The weight of scarce limits in the price of a node.
     scarcity: u64,
-    /// Leaves nodes alone of which only a part may be of their kind: what then fits, fits in any case.
+    /// Whether to avoid nodes of the kind that a node share limits, so that the share holds in any case.
     unshared: bool,
-    /// Leaves commitments to the costing: without it what they cover is taken first.
+    /// Whether to leave commitments to the final costing. Without it, the nodes that they cover come first.
     uncovered: bool,
 }
 
 impl Taste {
-    /// All that can make a difference to `model`.
+    /// Returns the preferences that can make a difference for `model`.
     pub fn all(model: &Model) -> Vec<Self> {
         let has = |wanted: fn(&Row) -> bool| model.rows.iter().any(wanted);
         let mut tastes = vec![Self::default()];
@@ -60,11 +60,11 @@ impl Taste {
         self.uncovered && bin.covered.is_some() || self.unshared && part()
     }
 
-    /// What a node of `bin` is counted to cost.
+    /// Returns the price of a node of `bin` in the greedy comparison.
     fn price(self, model: &Model, bin: u32) -> f64 {
         let bin = &model.bins[bin as usize];
         if bin.covered.is_some() {
-            // Free, but the commitment is not endless: the less a node uses of it the better.
+            // Covered nodes are free, but the commitment is limited: the less a node uses of it, the better.
             let used = bin
                 .limit_use
                 .iter()
@@ -74,7 +74,7 @@ impl Taste {
         if self.scarcity == 0 {
             return bin.price as f64;
         }
-        // The scarcer a limit, the dearer a node that takes much of it.
+        // The scarcer a limit, the higher the price of a node that takes much of it.
         let shares: f64 = bin
             .limit_use
             .iter()
@@ -86,31 +86,31 @@ impl Taste {
     }
 }
 
-/// Places as many pods of `left` as `stock` allows by values given from outside, such as the duals of a relaxation.
-/// Returns what could not be placed.
+/// Places as many pods of `left` as `stock` allows, by given values such as the duals of a relaxation. Returns the pods
+/// left.
 pub(crate) fn complete(model: &Model, plan: &mut Plan, left: Vec<u64>, values: &[f64]) -> Vec<u64> {
     let stock = Stock::after(model, plan);
     extend(model, plan, left, stock, values, Taste::default())
 }
 
-/// Classes by falling value.
+/// Returns the classes by descending value.
 pub(crate) fn by_value(values: &[f64]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..values.len() as u32).collect();
     order.sort_by(|a, b| values[*b as usize].total_cmp(&values[*a as usize]).then(a.cmp(b)));
     order
 }
 
-/// What a pod of each class costs on the cheapest node that holds it.
+/// Returns the cost of a pod of each class on the cheapest node that holds it.
 pub(crate) fn alone(model: &Model, demand: &[u64]) -> Vec<f64> {
     values(model, demand, Value::Alone)
 }
 
-/// What a pod of each class costs on the cheapest node that is filled with its like.
+/// Returns the cost of a pod of each class on the cheapest node filled with such pods.
 pub(crate) fn share(model: &Model, demand: &[u64]) -> Vec<f64> {
     values(model, demand, Value::Share)
 }
 
-/// What each class is worth, in micro-dollars.
+/// Returns the value of a pod of each class, in micro-dollars.
 pub(crate) fn values(model: &Model, demand: &[u64], value: Value) -> Vec<f64> {
     let mut least = vec![f64::INFINITY; model.classes.len()];
     for bin in model.bins.iter().filter(|bin| !bin.is_existing() && bin.covered.is_none()) {
@@ -123,17 +123,17 @@ pub(crate) fn values(model: &Model, demand: &[u64], value: Value) -> Vec<f64> {
             least[class] = least[class].min(bin.price as f64 / share as f64 + penalty as f64);
         }
     }
-    // A class that only existing nodes hold, or that is free, still wants its place.
+    // A class that fits only existing nodes, or that costs nothing, must still be placed.
     least.into_iter().map(|least| if least.is_finite() { least.max(1.0) } else { 1.0 }).collect()
 }
 
-/// The bin's best filling when it was last filled.
+/// The best filling of a bin when it was last filled.
 struct Fill {
     pattern: Pattern,
     ratio: f64,
 }
 
-/// Opens bins for `left` until nothing more can be placed; returns what is left.
+/// Opens bins for `left` until nothing more can be placed. Returns the pods left.
 pub(crate) fn extend(
     model: &Model,
     plan: &mut Plan,
@@ -158,7 +158,7 @@ pub(crate) fn extend(
         }
         best
     };
-    // Rows that some nodes make room in: a bin that such a row closes may open again.
+    // Some nodes make room in these rows, so a bin that such a row closes may open again.
     let mut gives = vec![false; model.limits.len()];
     for (row, _) in model.bins.iter().flat_map(|bin| &bin.limit_use).filter(|(_, amount)| *amount < 0) {
         gives[*row as usize] = true;
@@ -176,7 +176,7 @@ pub(crate) fn extend(
             |bin| if opens(&stock, bin) && !taste.leaves_alone(model, bin) { fill(bin, &left) } else { None },
         )
         .collect();
-    // Without rows a bin that is bought closes no other.
+    // Without rows, buying a bin closes no other bin.
     let closes_itself = model.limits.is_empty();
     loop {
         if left.iter().all(|count| *count == 0) {
@@ -195,8 +195,8 @@ pub(crate) fn extend(
         let bin = index as u32;
         let Some(chosen) = &fills[index] else { return left };
         if chosen.pattern.copies(&left) == 0 {
-            // Fewer pods seldom fill a node better: what it was worth says how much it can be worth now, and only the
-            // bin that looks best is filled anew.
+            // Fewer pods seldom fill a node better. The old ratio is an estimate of the best ratio now, so only the most
+            // promising bin is filled again.
             fills[index] = fill(bin, &left);
             continue;
         }

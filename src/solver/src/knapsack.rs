@@ -1,5 +1,5 @@
-//! The exact best content of one node: a bounded knapsack over several resources, by branch and bound. Tables over
-//! (slots x weighted mix of the other resources) bound the completions.
+//! The exact best pattern of one node: a bounded knapsack over several resources, by branch and bound. Tables over (slots
+//! x weighted mix of the other resources) bound the completions.
 //!
 //! All arithmetic is in integers, so every upper bound is valid.
 
@@ -12,37 +12,39 @@ pub(crate) use self::table::{Item, Scratch};
 use crate::canonical::{Class, Content};
 use crate::meter::Pulse;
 
-/// Fixed-point one: a resource's whole capacity.
+/// The fixed-point one: the whole capacity of a resource.
 const ONE: u64 = 1 << 32;
-/// Largest number of slots (GPUs) a table has a row for.
+/// The maximum number of slots (GPUs) of a table.
 const MOST_SLOTS: u64 = 16;
 
-/// Tables hold whole numbers as `f32`, which processors add and compare four at a time. Below this they are exact; a sum
-/// that reaches it never rounds to less, and says nothing.
+/// Tables hold integers as `f32`, which processors add and compare four at a time. Below this value they are exact. A sum
+/// that reaches it never rounds to less, and gives no bound.
 const EXACT: f32 = (1u32 << 24) as f32;
-/// Binary logarithm of what a whole node's worth is scaled to: tables overshoot, because they round sizes down.
+/// The binary logarithm to which the worth of a whole node is scaled. The rest up to `EXACT` is for tables that
+/// overshoot, because they round sizes down.
 const VALUE_BITS: u32 = 22;
 
-/// What a node may be worth at most, in value units, for a search: a billion dollars an hour, and more than any.
+/// The highest worth of a node, in value units, that a search accepts: a billion dollars an hour, more than any real
+/// node.
 const LARGEST: u64 = 1 << 60;
-/// Cells of a table at most, while its resolution is not the least.
+/// The maximum number of cells of a table above the lowest resolution.
 const MOST_CELLS: u64 = 1 << 22;
-/// Binary logarithm of the least resolution.
+/// The binary logarithm of the lowest resolution.
 const LEAST_BITS: u32 = 7;
-/// Search nodes visited in one unit of work.
+/// The search nodes visited in one unit of work.
 const NODES_PER_UNIT: u64 = 8;
-/// Search nodes between two chances to stop.
+/// The search nodes between two stop checks.
 const TICK: u64 = 1 << 10;
-/// How much longer a search node takes, at most, where more than capacity binds the content.
+/// The maximum factor by which a search node takes longer with a guard.
 const RULED: u64 = 8;
 
-/// What binds a content beyond capacity, asked item by item. What is allowed has only allowed parts.
+/// Rules beyond capacity, checked item by item. Every subset of an allowed content must be allowed.
 pub(crate) trait Guard {
-    /// How many more of `class` may be added; at most `u64::MAX`.
+    /// Returns how many more of `class` may be added; `u64::MAX` for no limit.
     fn more(&self, class: u32) -> u64;
-    /// Adds some, as many as [`Self::more`] allows at most.
+    /// Adds some, at most as many as [`Self::more`] allows.
     fn add(&mut self, class: u32, count: u32);
-    /// Takes some off again.
+    /// Removes some.
     fn remove(&mut self, class: u32, count: u32);
 }
 
@@ -60,68 +62,68 @@ impl Guard for Content<'_> {
     }
 }
 
-/// How hard to try.
+/// The effort of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Binary logarithm of the tables' resolution.
+    /// The binary logarithm of the tables' resolution.
     pub bits: u32,
-    /// Search nodes.
+    /// The maximum number of search nodes.
     pub nodes: u64,
 }
 
 impl Effort {
-    /// The most work units that the search nodes come to; the tables come on top.
+    /// Returns the maximum work units for the search nodes, without the tables.
     pub fn units(&self) -> u64 {
         self.nodes / NODES_PER_UNIT
     }
 }
 
-/// What the search proved and found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// No content is worth more than this or the threshold, whichever is larger.
+    /// The upper bound: no pattern is worth more than this or the threshold, whichever is larger.
     pub upper: u64,
-    /// Contents worth more than the threshold, each worth more than the one before.
+    /// Patterns worth more than the threshold, in ascending order of worth.
     pub found: Vec<(u64, Vec<(u32, u32)>)>,
-    /// Contents that each hold a class no other holds; what they are worth is not said.
+    /// Patterns that each hold a class that no other holds; their worth is not computed.
     pub others: Vec<Vec<(u32, u32)>>,
-    /// Work units spent.
+    /// The work units spent.
     pub work: u64,
 }
 
 struct Search<'a, 'g, 'm, 'p, 'w> {
-    /// What binds the content, where more than capacity does.
+    /// The rules, where capacity alone does not decide.
     guard: Option<&'g mut dyn Guard>,
     pulse: &'m mut Pulse<'p, 'w>,
     items: &'a [Item],
-    /// Requests, item-major.
+    /// The requests, item-major.
     requests: Vec<&'a [u64]>,
     slot_weights: Vec<u64>,
     tables: Vec<Table>,
     shift: u32,
-    /// What a node is worth at the resource prices, and what the items `j..` can add to that.
+    /// The worth of a node at the resource prices, and the gain that items `j..` can add to it.
     whole: u64,
     gains: Vec<u64>,
     best: u64,
     open: u64,
     nodes: u64,
-    /// What [`TICK`] nodes count between two questions to the signal.
+    /// The work units that [`TICK`] nodes count between two polls of the signal.
     tick: u64,
     limit: u64,
     room: Vec<u64>,
     counts: Vec<u32>,
-    /// What every content has now, by class.
+    /// The head in the current pattern, by class.
     head: Option<u32>,
     found: Vec<(u64, Vec<(u32, u32)>)>,
 }
 
-/// A head as the search sees it.
+/// A head in the search.
 struct Head<'a> {
     item: &'a Item,
     request: &'a [u64],
-    /// What of each mix it leaves.
+    /// The rest of each mix beside it.
     mixes: [u64; 3],
-    /// No content with it is worth more.
+    /// The upper bound on patterns with it.
     bound: u64,
 }
 
@@ -202,7 +204,7 @@ impl Search<'_, '_, '_, '_, '_> {
         content
     }
 
-    /// One descent that follows the tables from what is on the node already; returns what it adds.
+    /// Makes one descent along the tables from the current pods, and returns the value that it adds.
     fn follow(&mut self, slots: u64, mixes: [u64; 3]) -> u64 {
         let (mut slots, mut mixes, mut value) = (slots, mixes, 0);
         for item in 0..self.items.len() {
@@ -230,14 +232,14 @@ impl Search<'_, '_, '_, '_, '_> {
         }
     }
 
-    /// A good content to start with.
+    /// Finds a good pattern to start with.
     fn dive(&mut self, slots: u64, mixes: [u64; 3]) {
         let value = self.follow(slots, mixes);
         self.note(value);
         self.clear();
     }
 
-    /// For every class that no content holds yet, one that does.
+    /// Returns a pattern for every class that no pattern holds yet.
     fn spread(&mut self, slots: u64, mixes: [u64; 3], held: &mut BTreeSet<u32>) -> Vec<Vec<(u32, u32)>> {
         held.extend(self.found.iter().flat_map(|(_, content)| content.iter().map(|(class, _)| *class)));
         let mut others = Vec::new();
@@ -259,7 +261,7 @@ impl Search<'_, '_, '_, '_, '_> {
         others
     }
 
-    /// All contents with one of `heads`, the most promising first.
+    /// Searches all patterns with one of `heads`, the most promising first.
     fn begin(&mut self, heads: &[Head<'_>], slots: u64) {
         for head in heads {
             if head.bound <= self.best {
@@ -294,7 +296,7 @@ impl Search<'_, '_, '_, '_, '_> {
         }
     }
 
-    /// `lost` is what the pods taken so far lack to what their resources are worth.
+    /// Searches from item `from` on. `lost` is the worth of the resources that the pods take so far, minus their own.
     fn descend(&mut self, from: usize, (value, lost): (u64, i64), slots: u64, mixes: [u64; 3]) {
         self.note(value);
         for item in from..self.items.len() {
@@ -326,12 +328,12 @@ impl Search<'_, '_, '_, '_, '_> {
     }
 }
 
-/// `floor(requests / capacity)` in fixed point; 0 capacity means the item requests none of it.
+/// Returns `floor(request / capacity)` in fixed point. Capacity 0 means that the item requests none.
 pub(crate) fn share(request: u64, capacity: u64) -> u64 {
     if capacity == 0 { 0 } else { (u128::from(request) * u128::from(ONE) / u128::from(capacity)) as u64 }
 }
 
-/// `floor(share * whole)`.
+/// Returns `floor(share * whole)`.
 pub(crate) fn of(share: u64, whole: u64) -> u64 {
     ((u128::from(share) * u128::from(whole)) >> 32) as u64
 }
@@ -340,10 +342,10 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Searches contents worth more than `threshold`.
+/// Searches patterns worth more than `threshold`.
 ///
-/// `prices` are what the whole of each resource is worth: they shape the tables, and the items' losses are at them; `most`
-/// is an upper bound on the value of any content.
+/// `prices` are the worth of the whole of each resource. They shape the tables, and the items' losses use them. `most` is
+/// an upper bound on the value of any pattern.
 pub(crate) fn solve(
     classes: &[Class],
     room: (&[u64], Option<&mut dyn Guard>),
@@ -356,8 +358,8 @@ pub(crate) fn solve(
     solve_with(classes, room, (&[], items), prices, bounds, effort, tools)
 }
 
-/// As [`solve`], where a content has at most one of `heads` beside its items: there can be many of them, they take no
-/// part in the tables. A head fits the empty node.
+/// Like [`solve`], where a pattern has at most one of `heads` beside its items. Heads can be many, since they are not in
+/// the tables. A head must fit the empty node.
 pub(crate) fn solve_with(
     classes: &[Class],
     (capacity, guard): (&[u64], Option<&mut dyn Guard>),
@@ -367,20 +369,20 @@ pub(crate) fn solve_with(
     effort: Effort,
     (scratch, held, pulse): (&mut Scratch, &mut BTreeSet<u32>, &mut Pulse<'_, '_>),
 ) -> Answer {
-    // No content is worth more than `most`, so that below this limit no sum of values overflows.
+    // No pattern is worth more than `most`, so below this limit no sum of values overflows.
     if most >= LARGEST {
         return Answer { upper: most, ..Answer::default() };
     }
     let dims = capacity.len();
     let request = |item: &Item| classes[item.class as usize].requests.as_slice();
-    // Slots: the resource that comes in few pieces and is worth most.
+    // Slots: the most valuable resource that comes in few pieces.
     let slot = (0..dims)
         .filter_map(|dim| {
             let unit = items.iter().fold(0, |unit, item| gcd(request(item)[dim], unit));
             (unit > 0 && capacity[dim] / unit <= MOST_SLOTS).then_some((prices[dim], dim, unit))
         })
         .max_by_key(|(price, dim, _)| (*price, std::cmp::Reverse(*dim)));
-    // Pods that take a slot decide most, and among them those that lose least.
+    // Pods that take a slot decide most; among them, those with the least loss come first.
     items.sort_by_key(|item| {
         (slot.is_some_and(|(_, dim, _)| request(item)[dim] == 0), item.loss.max(0), item.class)
     });
@@ -414,13 +416,13 @@ pub(crate) fn solve_with(
         }
     }
     if mixes.is_empty() {
-        // Slots alone decide.
+        // Only the slots matter.
         mixes.push(Vec::new());
     }
 
     let shift = (64 - most.leading_zeros()).saturating_sub(VALUE_BITS);
     let scaled: Vec<f32> = items.iter().map(|item| item.value.div_ceil(1 << shift) as f32).collect();
-    // Many items get coarser tables: what these lose, the search has to make good.
+    // Many items get coarser tables, which the search must compensate for.
     let rows = (items.len() as u64 + 1) * (slots + 1);
     let bits = (LEAST_BITS..effort.bits)
         .rev()
@@ -507,7 +509,7 @@ pub(crate) fn solve_with(
         work += others.len() as u64 * (1 + items.len() as u64 / 10);
     }
     work += search.nodes / NODES_PER_UNIT + 1;
-    // Rounded-up table values may exceed the caller's bound; the smaller of two bounds is one.
+    // Table values are rounded up and may exceed the caller's bound. The smaller of both is a bound.
     let upper = search.best.max(search.open.min(most));
     let found = std::mem::take(&mut search.found);
     scratch.0.extend(search.tables.into_iter().map(|table| table.cells));

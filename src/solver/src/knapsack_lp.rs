@@ -1,20 +1,21 @@
 //! Resource prices of one node: the dual of the knapsack's linear relaxation, by a small bounded simplex.
 //!
-//! The caller turns any non-negative result into a valid bound with integers, so rounding costs only tightness.
+//! The caller turns any non-negative result into a valid bound in integers, so rounding only costs tightness.
 
 /// One item of the relaxation.
 pub(crate) struct LpItem<'a> {
-    /// What one unit is worth.
+    /// The worth of one unit.
     pub value: f64,
-    /// At most this many.
+    /// The most units.
     pub most: f64,
-    /// Shares of the node, one per resource.
+    /// The shares of the node, one per resource.
     pub shares: &'a [f64],
 }
 
 const TOLERANCE: f64 = 1e-9;
 
-/// `max value.x`, `sum shares.x <= 1` per resource, `0 <= x <= most`; returns the price of all of each resource.
+/// Solves `max value.x`, `sum shares.x <= 1` per resource, `0 <= x <= most`. Returns the dual price of each whole
+/// resource.
 pub(crate) fn solve(items: &[LpItem<'_>], dims: usize) -> Vec<f64> {
     let n = items.len();
     let scale = items.iter().map(|item| item.value).fold(0.0, f64::max);

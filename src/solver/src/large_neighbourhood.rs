@@ -1,10 +1,10 @@
-//! Chooses the nodes of a plan to give up and plan again: nodes that hold less than they cost, and others at random,
-//! so that their pods can be combined differently.
+//! Chooses the nodes of a plan to remove and plan again: nodes whose pods are worth less than the node costs, and others
+//! at random, so that their pods can be combined differently.
 
 use crate::canonical::Model;
 use crate::plan::Plan;
 
-/// A well-mixed number (splitmix64).
+/// Returns a well-mixed number (splitmix64).
 fn mixed(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -12,8 +12,8 @@ fn mixed(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The part of `plan` that stays when nodes of about `share` of its cost are given up, at pods' `prices`. Nodes that cost
-/// nothing stay. `turn` varies the choice.
+/// Returns the part of `plan` that stays when nodes of about `share` of its cost are removed, at pods' `prices`. Nodes
+/// that cost nothing stay. `turn` varies the choice.
 pub(crate) fn kept(model: &Model, plan: &Plan, prices: &[f64], share: f64, turn: u64) -> Plan {
     let mut ranked: Vec<(f64, usize)> = Vec::new();
     let mut total = 0.0;
@@ -24,7 +24,7 @@ pub(crate) fn kept(model: &Model, plan: &Plan, prices: &[f64], share: f64, turn:
             pattern.pods.iter().map(|(class, pods)| prices[*class as usize] * f64::from(*pods)).sum();
         let waste = (cost - worth).max(0.0) / cost.max(1.0);
         let noise = mixed(turn ^ mixed(index as u64)) as f64 / u64::MAX as f64;
-        // What is wasted decides first; among nodes that waste little, chance.
+        // The waste decides first; among nodes with little waste, chance decides.
         ranked.push((waste * (0.5 + noise) + noise * 0.02, index));
     }
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));

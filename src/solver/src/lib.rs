@@ -1,5 +1,5 @@
 //! The optimisation. It chooses the nodes to buy for the pods at the lowest cost, and proves how far the plan can be from
-//! the lowest cost.
+//! the optimum.
 //!
 //! This crate holds [`Problem`] and [`Solution`], the greedy plan, column generation over patterns with its lower bound,
 //! the integer plan, the baselines for comparison, and the independent [`mod@check`]er.

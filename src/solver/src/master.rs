@@ -1,37 +1,37 @@
-//! The linear master over patterns: the meaning of its rows and columns. [`crate::lp`] solves it.
+//! The master LP over patterns: the meaning of its rows and columns. [`crate::lp`] solves it.
 
 use crate::canonical::{Model, Pattern, UNLIMITED};
 use crate::flow::Split;
 use crate::lp::{self, Ask, Lp, Seed};
 use crate::meter::Meter;
 
-/// What a column stands for.
+/// The meaning of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
-    /// A node with this content.
+    /// A node with this pattern.
     Node(Pattern),
-    /// A place for one pod of the second class taken by one of the first.
+    /// A pod of the first class that takes the place of one of the second.
     Exchange,
-    /// This much of a choice divided like this.
+    /// An option of a choice.
     Option(u32, Split),
-    /// A pod that is on no node: keeps the master of a branch feasible.
+    /// A pod that is left out. It keeps the master of a branch feasible.
     Missing,
 }
 
 /// Primal and dual values of a solved master.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Values {
-    /// Objective in micro-dollars.
+    /// The objective in micro-dollars.
     pub objective: f64,
     /// By column.
     pub columns: Vec<f64>,
-    /// What one more pod of each class costs.
+    /// The dual price of each class: the cost of one more pod.
     pub pods: Vec<f64>,
-    /// What one more node of each bin would save.
+    /// The dual price of each bin: the saving by one more node.
     pub bins: Vec<f64>,
-    /// What one more unit of each limit would save.
+    /// The dual price of each limit: the saving by one more unit.
     pub limits: Vec<f64>,
-    /// What each choice costs.
+    /// The dual price of each choice: the cost of its option.
     pub choices: Vec<f64>,
 }
 
@@ -39,24 +39,23 @@ pub(crate) struct Values {
 pub(crate) struct Master<'m> {
     model: &'m Model,
     lp: Box<dyn Lp>,
-    /// Rows by their number in the LP.
+    /// The row numbers in the LP.
     rows: Vec<Option<usize>>,
     bin_rows: Vec<Option<usize>>,
-    /// The same, with what the row is divided by.
+    /// The same, with the divisor of the row.
     limit_rows: Vec<Option<(usize, f64)>>,
     choice_rows: Vec<Option<usize>>,
-    /// All columns, in the order of the LP's.
+    /// All columns, in the order of the LP.
     pub columns: Vec<Column>,
 }
 
-/// What an exchange costs, in dollars: next to nothing, so that of equal points the one with few exchanges is found, which
-/// whole nodes resemble more.
+/// The cost of an exchange, in dollars: almost zero. Among equal points the LP then prefers one with few exchanges, which
+/// is closer to an integer plan.
 const EXCHANGE: f64 = 2e-5;
 
 impl<'m> Master<'m> {
-    /// Rows for `demand`, and for what `bins` and `limits` have left. `all_rows` gives classes without demand a row too,
-    /// so that exchanges can pass through them. One option is taken of each of
-    /// `choices`.
+    /// Creates rows for `demand`, and for the rest of `bins` and `limits`. With `all_rows`, classes without demand also
+    /// get a row, so that exchanges can pass through them. One option is taken of each choice marked in `choices`.
     pub fn new(
         model: &'m Model,
         demand: &[u64],
@@ -79,7 +78,7 @@ impl<'m> Master<'m> {
             .collect();
         let bin_rows =
             bins.iter().map(|count| (*count != UNLIMITED).then(|| add(Ask::AtMost(*count as f64)))).collect();
-        // Limits come in bytes as well as in nodes: each row is scaled to a right-hand side near one hundred.
+        // Some limits count bytes and some nodes, so each row is scaled to a right-hand side near one hundred.
         let mut most: Vec<Option<i128>> = vec![None; limits.len()];
         for (limit, amount) in model.bins.iter().flat_map(|bin| &bin.limit_use) {
             let slot = &mut most[*limit as usize];
@@ -90,7 +89,7 @@ impl<'m> Master<'m> {
             .enumerate()
             .map(|(limit, bound)| {
                 most[limit].map(|most| {
-                    // A row whose amounts have both signs may have nothing on its right-hand side.
+                    // A row whose amounts have both signs may have a right-hand side of zero.
                     let scale = (*bound as f64 / 100.0).max(most as f64 / 1_000.0).max(1e-3);
                     (add(Ask::AtMost(*bound as f64 / scale)), scale)
                 })
@@ -106,7 +105,7 @@ impl<'m> Master<'m> {
         }
     }
 
-    /// Adds a node. Pods of classes without demand are ignored by the rows.
+    /// Adds a node. Its pods of classes without a row are ignored.
     pub fn add_node(&mut self, pattern: Pattern) {
         let bin = &self.model.bins[pattern.bin as usize];
         let mut entries: Vec<(usize, f64)> = pattern
@@ -122,7 +121,7 @@ impl<'m> Master<'m> {
         self.add(Column::Node(pattern), cost, &entries);
     }
 
-    /// Adds a way to divide a choice: what it asks of its classes.
+    /// Adds an option of a choice, which demands pods of its classes.
     pub fn add_option(&mut self, choice: u32, split: Split) {
         let Some(row) = self.choice_rows.get(choice as usize).copied().flatten() else { return };
         let asks = split
@@ -132,14 +131,14 @@ impl<'m> Master<'m> {
         self.add(Column::Option(choice, split), 0.0, &entries);
     }
 
-    /// Lets a pod of `small` take a place meant for one of `large`.
+    /// Adds a column that lets a pod of `small` take the place of one of `large`.
     pub fn add_exchange(&mut self, small: u32, large: u32) {
         if let (Some(to), Some(from)) = (self.rows[small as usize], self.rows[large as usize]) {
             self.add(Column::Exchange, EXCHANGE, &[(to, 1.0), (from, -1.0)]);
         }
     }
 
-    /// Lets pods be left out at `costs` micro-dollars each, by class.
+    /// Adds columns that leave out pods at `costs` micro-dollars each, by class.
     pub fn add_missing(&mut self, costs: &[f64]) {
         for (class, cost) in costs.iter().enumerate() {
             if let Some(row) = self.rows[class] {
@@ -148,7 +147,7 @@ impl<'m> Master<'m> {
         }
     }
 
-    /// Solves to optimality; `None` when asked to stop, or when the LP fails.
+    /// Solves to optimality. Returns `None` when asked to stop, or when the LP fails.
     pub fn solve(&mut self, meter: &mut Meter<'_>) -> Option<Values> {
         let each = 20 + self.rows.len() as u64 / 10;
         let point = self.lp.solve(&mut |iterations| {

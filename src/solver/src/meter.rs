@@ -8,7 +8,7 @@ use poolwright_catalog::UsdPerHour;
 use crate::solution::Solution;
 use crate::stop::{Progress, StopSignal};
 
-/// One unit is about half a microsecond of one core of an ordinary machine.
+/// A work budget. One unit is about half a microsecond of one core of an ordinary machine.
 pub(crate) struct Meter<'a> {
     signal: &'a mut dyn StopSignal,
     left: u64,
@@ -18,21 +18,21 @@ pub(crate) struct Meter<'a> {
     progress: Progress,
 }
 
-/// Units between two questions to the signal.
+/// The units between two polls of the signal.
 const POLL: u64 = 1_000;
 
 impl<'a> Meter<'a> {
-    /// A budget of `units`.
+    /// Creates a meter with a budget of `units`.
     pub fn new(signal: &'a mut dyn StopSignal, units: u64) -> Self {
         Self { signal, left: units, spent: 0, since_poll: 0, asked: false, progress: Progress::default() }
     }
 
-    /// What the signal is told of the problem's size.
+    /// Sets the problem's size, for the progress.
     pub fn about(&mut self, classes: usize, candidates: usize) {
         (self.progress.classes, self.progress.candidates) = (classes, candidates);
     }
 
-    /// Spends `units`; `true` when it is time to stop.
+    /// Spends `units`. Returns `true` when the solve must stop.
     pub fn spend(&mut self, units: u64) -> bool {
         self.left = self.left.saturating_sub(units);
         self.spent += units;
@@ -41,7 +41,7 @@ impl<'a> Meter<'a> {
         self.stopped()
     }
 
-    /// Lets the signal be asked in the middle of work that is spent at its end; `true` when it asked to stop.
+    /// Polls the signal in the middle of work that is spent at its end. Returns `true` when the signal asked to stop.
     pub fn tick(&mut self, units: u64) -> bool {
         self.since_poll += units;
         if self.since_poll >= POLL && !self.asked {
@@ -51,47 +51,47 @@ impl<'a> Meter<'a> {
         self.asked
     }
 
-    /// Units spent so far.
+    /// Returns the units spent so far.
     pub fn spent(&self) -> u64 {
         self.spent
     }
 
-    /// Asks the signal now; `true` when it is time to stop.
+    /// Polls the signal now. Returns `true` when the solve must stop.
     pub fn poll(&mut self) -> bool {
         self.ask();
         self.stopped()
     }
 
-    /// Asks the signal now; `true` when it asked to stop.
+    /// Polls the signal now. Returns `true` when the signal asked to stop.
     pub fn ask(&mut self) -> bool {
         self.since_poll = POLL;
         self.tick(0)
     }
 
-    /// Whether it is time to stop.
+    /// Returns whether the solve must stop.
     pub fn stopped(&self) -> bool {
         self.asked || self.left == 0
     }
 
-    /// Whether the signal asked.
+    /// Returns whether the signal asked to stop.
     pub fn asked(&self) -> bool {
         self.asked
     }
 
-    /// Tells the signal of a better plan.
+    /// Reports a better plan to the signal.
     pub fn improved(&mut self, plan: &Solution) {
         self.progress.objective = plan.objective();
         self.signal.improved(plan);
         self.signal.progress(&self.progress);
     }
 
-    /// Tells the signal of a round of pricing.
+    /// Reports a round of pricing to the signal.
     pub fn round(&mut self) {
         self.progress.rounds += 1;
         self.signal.progress(&self.progress);
     }
 
-    /// Tells the signal of the bound in micro-dollars, if it rose.
+    /// Reports the bound in micro-dollars to the signal, if it rose.
     pub fn bound(&mut self, bound: u64) {
         let bound = UsdPerHour::from_micros(bound);
         if bound > self.progress.bound {
@@ -101,16 +101,16 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// What work on any thread asks: whether to stop. Only the thread that owns the signal can ask it; the others see a flag.
+/// The stop check for work on any thread. Only the thread that owns the signal can poll it; the others read a flag.
 pub(crate) enum Pulse<'p, 'w> {
-    /// The thread of the signal; raises the flag for the others.
+    /// The thread that owns the signal. It raises the flag for the others.
     Owner(&'p mut Meter<'w>, &'p AtomicBool),
-    /// Any other.
+    /// Any other thread.
     Helper(&'p AtomicBool),
 }
 
 impl Pulse<'_, '_> {
-    /// As [`Meter::tick`].
+    /// Like [`Meter::tick`].
     pub fn tick(&mut self, units: u64) -> bool {
         match self {
             Self::Owner(meter, flag) => {
@@ -124,7 +124,7 @@ impl Pulse<'_, '_> {
         }
     }
 
-    /// Whether the signal asked to stop.
+    /// Returns whether the signal asked to stop.
     pub fn asked(&self) -> bool {
         match self {
             Self::Owner(meter, _) => meter.asked(),

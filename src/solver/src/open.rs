@@ -1,5 +1,5 @@
-//! Choices in the relaxation. The master mixes options, the ways to divide a group, and prices find new options as
-//! they find new contents of nodes. Afterwards each choice gets one fixed option, and the rest is a plain demand.
+//! Choices in the relaxation. The master mixes options (ways to divide a group), and the prices generate new options as
+//! they generate new patterns. Afterwards each choice is fixed to one option, and the rest is a plain demand.
 
 use crate::canonical::Model;
 use crate::flow::Split;
@@ -7,19 +7,19 @@ use crate::master::Values;
 use crate::plan::Plan;
 use crate::units::UNITS;
 
-/// An option of a choice.
+/// A choice and one of its options.
 pub(crate) type Choosing = (u32, Split);
 
-/// What is asked of a relaxation that still has choices.
+/// The demand of a relaxation with open choices.
 #[derive(Clone, Copy)]
 pub(crate) struct Open<'a> {
-    /// Pods, counted where their count is kept.
+    /// The number of pods, by the class that keeps their count.
     pub totals: &'a [u64],
     /// Options to start with, such as those of a plan.
     pub known: &'a [Choosing],
 }
 
-/// Choices among `totals` that have something to choose.
+/// Returns the choices with pods in `totals` and more than one option.
 fn choices<'m>(
     model: &'m Model,
     totals: &'m [u64],
@@ -29,7 +29,7 @@ fn choices<'m>(
     })
 }
 
-/// The options that `plan` has taken.
+/// Returns the options that `plan` has taken.
 pub(crate) fn taken(model: &Model, plan: &Plan) -> Vec<Choosing> {
     let placed = plan.placed(model);
     choices(model, &model.gathered(&placed))
@@ -45,14 +45,14 @@ fn split(cells: impl Iterator<Item = u32>, placed: &[u64]) -> Split {
 }
 
 impl Open<'_> {
-    /// Which choices need a row.
+    /// Returns which choices need a row.
     pub fn asked(&self, model: &Model) -> Vec<bool> {
         let mut asked = vec![false; model.choices.len()];
         choices(model, self.totals).for_each(|(index, _)| asked[index as usize] = true);
         asked
     }
 
-    /// What the rows of classes ask for by themselves: nothing, where an option says it.
+    /// Returns the demand of the class rows themselves: 0 where an option sets it.
     pub fn plain(&self, model: &Model) -> Vec<u64> {
         let mut plain = self.totals.to_vec();
         for (_, choice) in choices(model, self.totals) {
@@ -63,7 +63,7 @@ impl Open<'_> {
         plain
     }
 
-    /// The cheapest option of each choice at `prices` in micro-dollars.
+    /// Returns the cheapest option of each choice at `prices` in micro-dollars.
     pub fn cheapest(&self, model: &Model, prices: &[f64]) -> Vec<Choosing> {
         let units = |price: &f64| (price.max(0.0) * UNITS as f64).min(1e17) as u64;
         let prices: Vec<u64> = prices.iter().map(units).collect();
@@ -73,7 +73,8 @@ impl Open<'_> {
         best.collect()
     }
 
-    /// Options that would lower the master's objective: the cheapest at its own prices and at those that are priced with.
+    /// Returns options that would lower the master's objective: the cheapest at the master's own prices and at the
+    /// smoothed prices.
     pub fn improving(&self, model: &Model, values: &Values, pods: &[f64]) -> Vec<Choosing> {
         let mut found = self.cheapest(model, &values.pods);
         found.extend(self.cheapest(model, pods));

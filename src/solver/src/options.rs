@@ -14,14 +14,14 @@ pub struct Options {
     pub seed: u64,
     /// The solver of the linear programs.
     pub backend: Backend,
-    /// The number of threads for pricing, at most 8; 0 for one per processor. The plan does not depend on it.
+    /// The number of threads for pricing; 0 for one per processor, at most 8. The plan does not depend on it.
     pub threads: usize,
     /// The stages of the search that are enabled: all of them, except in measurements.
     pub stages: Stages,
 }
 
 impl Default for Options {
-    /// A tenth of a percent, or about ten seconds of work.
+    /// Returns a gap of 0.1% and about ten seconds of work.
     fn default() -> Self {
         Self {
             gap_target: 0.001,
@@ -35,7 +35,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Which LP solves, and its seed.
+    /// Returns the LP backend and its seed.
     pub(crate) fn lp(&self) -> Seed {
         Seed { backend: self.backend, number: (self.seed % (1 << 31)) as i32 }
     }

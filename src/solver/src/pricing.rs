@@ -1,7 +1,8 @@
-//! Pricing: for every bin, the content that is worth most at given prices of pods, and a proven bound on that worth.
+//! Pricing: for every bin, the pattern that is worth most at given prices of pods, and a proven upper bound on that
+//! worth.
 //!
-//! A linear bound at resource prices settles most bins. Reduced costs and dominance cut down the items of the others
-//! before [`crate::knapsack`] searches them.
+//! A linear bound at resource prices settles most bins. Reduced costs and dominance remove items of the others before
+//! [`crate::knapsack`] searches them.
 
 mod fillings;
 mod lagrange;
@@ -17,72 +18,73 @@ use crate::knapsack_lp::{self, LpItem};
 use crate::meter::{Meter, Pulse};
 use crate::stages::SearchStage;
 
-/// Work units of a round below which further threads are not started.
+/// The work units of a round below which no further threads start.
 const WORTH_A_THREAD: u64 = 2_000;
-/// What waiting for other threads counts between two questions to the signal.
+/// The work units that one wait for other threads counts between two polls of the signal.
 const POLL_WAITING: u64 = 100;
 
-/// Search nodes up to which only a quick look is wanted.
+/// The search nodes up to which only a quick search is wanted.
 pub(crate) const QUICK: u64 = 200;
 
-/// What a bin counts on top of its work between two questions to the signal: work that is settled fast is not all counted.
+/// The work units that a bin counts between two polls, beyond its reported work: quickly settled bins do not report all
+/// of it.
 const BIN: u64 = 250;
 /// The same for one part of a bin.
 const PART: u64 = 100;
 /// The threshold of a bin that is not to be priced.
 pub(crate) const NOT_ASKED: u64 = u64::MAX;
 
-/// Below so many kinds of small pods the search needs no help.
+/// The number of small items below which large pods get no resource prices of their own.
 const SPLIT: usize = 4;
 
-/// What is known of one bin at one vector of prices.
+/// The pricing result of one bin at one price vector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Priced {
-    /// No content is worth more than this.
+    /// The upper bound: no pattern is worth more.
     pub upper: u64,
-    /// Contents worth more than the threshold, each worth more than the one before.
+    /// Patterns worth more than the threshold, in ascending order of worth.
     pub found: Vec<(u64, Vec<(u32, u32)>)>,
-    /// Contents that each hold a class no other holds.
+    /// Patterns that each hold a class that no other holds.
     pub others: Vec<Vec<(u32, u32)>>,
-    /// Where GPUs are shared, the resource prices beside what fits one GPU, if they are new.
+    /// New prices of the node's other resources where GPUs are shared.
     beside: Option<Vec<u64>>,
     /// Work units spent.
     pub work: u64,
 }
 
 impl Priced {
-    /// The best content that is known, in value units.
+    /// Returns the value of the best known pattern, in value units.
     pub fn known(&self) -> Option<u64> {
         self.found.last().map(|(value, _)| *value)
     }
 }
 
-/// Facts of a bin that no price changes.
+/// Data of a bin that do not depend on prices.
 struct Shares {
-    /// How many of each class one empty node holds, in the order of the bin's classes.
+    /// The number of pods of each class that one empty node holds, in the order of the bin's classes.
     holds: Vec<u64>,
-    /// Requests as fixed-point shares of the node, class-major, rounded down.
+    /// The requests as fixed-point shares of the node, class-major, rounded down.
     fixed: Vec<u64>,
-    /// The same as floating point.
+    /// The same in floating point.
     float: Vec<f64>,
-    /// Where GPUs are shared, the resource prices that served best last time, beside what fits one GPU.
+    /// The best prices of the node's other resources in the last round, where GPUs are shared.
     beside: Vec<u64>,
 }
 
-/// Prices bins; remembers between rounds what made the bounds tight.
+/// Prices bins, and remembers the prices that made the bounds tight.
 pub(crate) struct Pricer<'m> {
     model: &'m Model,
     shares: Vec<Shares>,
     /// One per thread.
     scratches: Vec<Scratch>,
-    /// Work of the last round: small rounds are not worth a thread.
+    /// The work of the last round: small rounds do not justify a thread.
     last: u64,
-    /// How hard each bin's search had to be; the caller's memory from one relaxation to the next.
+    /// The effort level that each bin's search needed; the caller keeps it from one relaxation to the next.
     pub levels: Vec<usize>,
 }
 
 impl<'m> Pricer<'m> {
-    /// For all bins of `model`, on so many threads; 0 for as many as there are processors, 8 at most.
+    /// Creates a pricer for all bins of `model` on `threads` threads; 0 for one per processor, at most 8.
     pub fn new(model: &'m Model, threads: usize) -> Self {
         let shares = model
             .bins
@@ -109,12 +111,12 @@ impl<'m> Pricer<'m> {
         Self { model, shares, scratches, last: 0, levels: vec![0; model.bins.len()] }
     }
 
-    /// The problem it prices for.
+    /// Returns the problem it prices for.
     pub fn model(&self) -> &'m Model {
         self.model
     }
 
-    /// Prices every bin; `tasks` are threshold and effort by bin. The answer does not depend on the number of threads.
+    /// Prices every bin. `tasks` holds threshold and effort by bin. The result does not depend on the number of threads.
     pub fn price_all(
         &mut self,
         pi: &[u64],
@@ -132,7 +134,7 @@ impl<'m> Pricer<'m> {
                 let bin = next.fetch_add(1, Ordering::Relaxed);
                 let Some((threshold, effort)) = tasks.get(bin) else { return done };
                 if pulse.asked() {
-                    // Nobody waits for the rest.
+                    // The solve stops, so the remaining bins get the trivial bound.
                     done.push((bin, Priced { upper: u64::MAX, ..Priced::default() }));
                     continue;
                 }
@@ -180,7 +182,7 @@ impl<'m> Pricer<'m> {
         all
     }
 
-    /// The linear bound of `bin` at resource prices `prices`.
+    /// Returns the linear bound of `bin` at resource prices `prices`.
     fn linear(&self, bin: usize, pi: &[u64], demand: &[u64], prices: &[u64]) -> u64 {
         let (shares, dims) = (&self.shares[bin], self.model.dims);
         let mut bound: u128 = prices.iter().map(|price| u128::from(*price)).sum();
@@ -199,7 +201,8 @@ impl<'m> Pricer<'m> {
         u64::try_from(bound).unwrap_or(u64::MAX)
     }
 
-    /// Contents of `bin` worth more than `threshold` when a pod of class `k` is worth `pi[k]` and there are `demand[k]`.
+    /// Finds patterns of `bin` worth more than `threshold` when a pod of class `k` is worth `pi[k]` and at most
+    /// `demand[k]` exist.
     fn price(
         &self,
         bin: usize,
@@ -263,8 +266,8 @@ impl<'m> Pricer<'m> {
                 work: work + answer.work,
             };
         }
-        // A pod that takes more than half of something changes which resource is scarce for the rest: each such pod, and
-        // none of them, has resource prices of its own.
+        // A pod that takes more than half of a resource changes which resource is scarce for the rest. So the search
+        // splits into one part for each such pod, and one without any, each with its own resource prices.
         let mut priced = Priced { upper: 0, work, ..Priced::default() };
         for first in (0..=large.len()).rev() {
             if pulse.tick(PART) {
@@ -315,7 +318,7 @@ impl<'m> Pricer<'m> {
                     .map(|chosen| chosen.class),
             );
             priced.others.extend(part.others.into_iter().map(with));
-            // Where nothing fits beside it, or nothing that is worth anything, it may do alone.
+            // Where no worthwhile pattern fits beside the pod, it may stand alone.
             let alone = (part.found.is_empty() && value > best).then(|| (0, Vec::new()));
             for (worth, content) in alone.into_iter().chain(part.found) {
                 let content = with(content);
@@ -328,7 +331,7 @@ impl<'m> Pricer<'m> {
         priced
     }
 
-    /// Classes that need no content of their own: none, unless that stage is off.
+    /// Returns the classes that need no pattern of their own: none, unless that stage is disabled.
     fn held(&self, bin: usize) -> BTreeSet<u32> {
         if self.model.stages.has(SearchStage::OtherContents) {
             return BTreeSet::new();
@@ -336,7 +339,7 @@ impl<'m> Pricer<'m> {
         self.model.bins[bin].classes.iter().copied().collect()
     }
 
-    /// The best content of `room`, as [`Self::price`] but without memory.
+    /// Finds the best pattern of `room`, like [`Self::price`] but without memory.
     fn part(
         &self,
         (room, mut content): (&[u64], Option<Content<'_>>),
@@ -407,7 +410,7 @@ impl<'m> Pricer<'m> {
         }
     }
 
-    /// The items that a content worth more than `threshold` can have.
+    /// Returns the items that a pattern worth more than `threshold` can have.
     fn core(
         &self,
         bin: usize,
@@ -438,7 +441,7 @@ impl<'m> Pricer<'m> {
                 .map(|(share, price)| knapsack::of(*share, *price))
                 .sum();
             if value < size {
-                // Each such pod lowers the bound by what it lacks.
+                // Each such pod lowers the bound by its reduced cost.
                 count = count.min((slack - 1) / (size - value));
                 if count == 0 {
                     continue;
@@ -450,7 +453,7 @@ impl<'m> Pricer<'m> {
                 holds,
             });
         }
-        // An item is not needed where another, of which there are always enough, takes no more and is worth no less.
+        // An item is dominated by another that never runs out, takes no more and is worth no less.
         let dominated = |index: usize| {
             let mine = &kept[index];
             kept.iter().enumerate().any(|(other, candidate)| {
@@ -479,7 +482,7 @@ mod tests {
     use super::*;
     use crate::testing::{candidate, class, problem};
 
-    /// Says stop whenever it is asked.
+    /// A signal that always asks to stop.
     struct Stop;
 
     impl crate::StopSignal for Stop {
@@ -488,7 +491,7 @@ mod tests {
         }
     }
 
-    /// The most valuable content, by trying all.
+    /// Returns the worth of the best pattern, by trying all.
     fn brute(model: &Model, pi: &[u64], demand: &[u64], room: &mut [u64], at: usize) -> u64 {
         let Some(class) = model.classes.get(at) else { return 0 };
         let mut best = brute(model, pi, demand, room, at + 1);

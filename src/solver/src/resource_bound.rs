@@ -1,29 +1,30 @@
-//! A bound from prices of resources alone, for solves that stop before the first relaxation. No node holds more of a
-//! resource than it has. The bound takes milliseconds for any number of pods. It is loose by the room that nodes must
-//! leave unused.
+//! A bound from prices of resources alone, for solves that stop before the first relaxation. It holds because no node
+//! provides more of a resource than its capacity. The bound takes milliseconds for any number of pods. It is loose by the
+//! room that nodes must leave unused.
 
 use crate::canonical::{Bin, Model};
 use crate::dual_bound::{Ceiling, Certificate, Prices};
 use crate::lp::{self, Ask, Seed};
 use crate::units::UNITS;
 
-/// Fixed-point one of the prices of resources.
+/// The fixed-point bits of the resource prices.
 const ONE: u32 = 40;
 
-/// Prices of pods by what they request, at the prices of resources that prove most for `demand`.
+/// Returns a certificate with pod prices derived from their requests, at the resource prices with the best bound for
+/// `demand`.
 pub(crate) fn certificate(model: &Model, demand: &[u64], seed: Seed) -> Option<Certificate> {
     let rates = rates(model, demand, seed)?;
     let worth = |amounts: &[u64]| -> u64 {
         let each = amounts.iter().zip(&rates).map(|(amount, rate)| u128::from(*amount) * rate);
         u64::try_from(each.fold(0, u128::saturating_add) >> ONE).unwrap_or(u64::MAX)
     };
-    // What pods are worth is rounded down each, so together they are worth no more than the room they take.
+    // The worth of each pod is rounded down, so together pods are worth no more than the room they take.
     let mut prices = Prices {
         pods: model.classes.iter().map(|class| worth(&class.requests).min(MOST)).collect(),
         bins: vec![0; model.bins.len()],
         limits: vec![0; model.limits.len()],
     };
-    // Of a resource that some node has without end a pod is worth nothing: no ceiling follows from it.
+    // If some node has an unlimited resource, the worth of the node is unbounded, so pods get price zero.
     let ceilings: Vec<Ceiling> = (0..model.bins.len())
         .map(|bin| Ceiling::new(worth(&model.bins[bin].capacity), prices.charge(model, bin), None))
         .collect();
@@ -33,11 +34,11 @@ pub(crate) fn certificate(model: &Model, demand: &[u64], seed: Seed) -> Option<C
     Some(Certificate::new(model, &prices, &ceilings))
 }
 
-/// The most a pod is taken to be worth, as with other prices.
+/// The maximum worth of a pod, as for other prices.
 const MOST: u64 = 100_000_000_000_000_000;
 
-/// Prices of one unit of each resource in value units, in fixed point: those of the linear program that covers what all
-/// pods request with parts of nodes.
+/// Returns the prices of one unit of each resource in value units, in fixed point: the duals of the linear program that
+/// covers the total requests with fractions of nodes.
 fn rates(model: &Model, demand: &[u64], seed: Seed) -> Option<Vec<u128>> {
     let mut wanted = vec![0u128; model.dims];
     for (class, count) in model.classes.iter().zip(demand) {
@@ -66,7 +67,7 @@ fn rates(model: &Model, demand: &[u64], seed: Seed) -> Option<Vec<u128>> {
     let point = program.solve(&mut |_| true)?;
     let mut rates = vec![0u128; model.dims];
     for (dim, dual) in rows.iter().zip(&point.duals) {
-        // `as` saturates: neither NaN nor infinity can come through.
+        // `as` saturates, so NaN and infinity cannot pass.
         let rate = dual.max(0.0) / wanted[*dim] as f64 * UNITS as f64 * (1u64 << ONE) as f64;
         rates[*dim] = rate.min(1e27) as u128;
     }

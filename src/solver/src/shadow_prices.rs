@@ -6,13 +6,13 @@ use crate::problem::Problem;
 use crate::solution::ShadowPrices;
 use crate::units::UNITS;
 
-/// Value units as whole micro-dollars, rounded half up.
+/// Rounds value units to whole micro-dollars, half up.
 fn micros(units: u64) -> u64 {
     (units + UNITS / 2) / UNITS
 }
 
-/// What one more of each thing would change. Classes without pods or without a node that holds them, limits that nobody
-/// takes of, and candidates that others stand in for have price 0.
+/// Returns the shadow prices of classes, limits and candidates. The price is 0 for classes without pods or without a node
+/// that holds them, for limits that no candidate uses, and for dominated candidates.
 pub(crate) fn prices(problem: &Problem, model: &Model, certificate: &Certificate) -> ShadowPrices {
     let mut classes: Vec<Option<u64>> = vec![None; problem.classes.len()];
     for (index, class) in model.classes.iter().enumerate() {
@@ -27,12 +27,12 @@ pub(crate) fn prices(problem: &Problem, model: &Model, certificate: &Certificate
     for (row, price) in model.rows.iter().zip(certificate.rows()) {
         match row {
             Row::Limit(limit) => {
-                // Per million units; fixed point and value units come off again.
+                // Per million units; without the fixed point and the value units.
                 let million = price.saturating_mul(1_000_000) >> LIMIT_ONE;
                 let units = u64::try_from(million).unwrap_or(u64::MAX - UNITS);
                 limits[*limit as usize] = micros(units.min(u64::MAX - UNITS));
             }
-            // One more node of it.
+            // Per node.
             Row::Stock(candidate) => {
                 let units = u64::try_from(*price >> LIMIT_ONE).unwrap_or(u64::MAX);
                 candidates[*candidate as usize] = micros(units.min(u64::MAX - UNITS));

@@ -1,8 +1,8 @@
 //! Exact solutions of very small problems with every rule: which pods to place, where, and at what least cost.
 //!
-//! A state is a multiset of placed pods. Each state keeps the ways to place it that no other way dominates by less
-//! cost or less use of what is scarce. Bins come one after the other, with their contents in a fixed order, so that
-//! the search meets each plan once.
+//! A state is a multiset of placed pods. Each state keeps the undominated ways to place it: no other way costs no more and
+//! uses no more of any scarce row. Bins come one after the other, with their patterns in a fixed order, so that the search
+//! finds each plan once.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use crate::canonical::{Content, Model, Origin, Pattern, Row, UNLIMITED};
 use crate::meter::Meter;
 use crate::plan::Plan;
 
-/// Multisets of pods at most.
+/// The maximum number of multisets of pods.
 const STATES: u64 = 1 << 14;
-/// Ways looked at and compared, at most; a look at a state without trying its ways is a sixteenth of one.
+/// The maximum number of ways tried and compared. Visiting a state without trying its ways counts as a sixteenth.
 const STEPS: u64 = 1 << 21;
-/// Pods in all, at most.
+/// The maximum number of pods.
 const PODS: u64 = 40;
 
-/// What is left out, what it costs, and the way.
+/// The pods left out, the cost, and the way.
 type Best = (Vec<(u128, u64)>, u64, usize);
 
 /// One way to place a state's pods.
 struct Way {
     cost: u64,
-    /// What is taken of each scarce row; then how many nodes there are of each candidate that a commitment can cover, since
-    /// that decides what is saved; and last how many of the bin at hand.
+    /// The use of each scarce row; then the number of nodes of each candidate that a commitment can cover, since this
+    /// decides the saving; and last the number of nodes of the current bin.
     uses: Vec<i128>,
-    /// The way it came from, and the content that was added to it.
+    /// The preceding way, and the pattern added to it.
     before: usize,
     content: usize,
 }
 
-/// A content of a bin.
+/// One pattern of a bin, with the state that its pods make up.
 struct Held {
     state: usize,
     cost: u64,
@@ -41,22 +41,22 @@ struct Held {
 struct Search<'a, 'm, 'w> {
     model: &'a Model,
     meter: &'m mut Meter<'w>,
-    /// Classes with pods, with how many there can be and what one is in the number of a state.
+    /// The classes with pods: class, maximum count, and the weight of one pod in the number of a state.
     classes: Vec<(u32, u64, usize)>,
-    /// Pods that are divided over several classes: how many there are, and those classes' positions in `classes`.
+    /// Pods that are divided over several classes: their total, and the positions of these classes in `classes`.
     divided: Vec<(u64, Vec<usize>)>,
-    /// Rows that can bind.
+    /// The rows that can bind.
     rows: Vec<u32>,
-    /// Candidates that commitments can cover.
+    /// The candidates that commitments can cover.
     covered: Vec<u32>,
     ways: Vec<Way>,
-    /// Undominated ways by state.
+    /// The undominated ways, by state.
     best: Vec<Vec<usize>>,
     contents: Vec<Held>,
     steps: u64,
 }
 
-/// The best admission for `totals` (by owner), and a plan for it that nothing undercuts; `None` when the problem is too
+/// Returns a plan with the best admission for `totals` (by owner), at the least cost; `None` when the problem is too
 /// large.
 pub(crate) fn solve(model: &Model, totals: &[u64], meter: &mut Meter<'_>) -> Option<Plan> {
     let most = model.most(totals);
@@ -80,7 +80,7 @@ pub(crate) fn solve(model: &Model, totals: &[u64], meter: &mut Meter<'_>) -> Opt
                 .filter(|(at, _)| at == row)
                 .map(|(_, amount)| *amount)
         };
-        // What commitments save is reckoned in the end.
+        // Savings by commitments are computed at the end, in `cost`.
         !matches!(model.rows[*row as usize], Row::Commitment(_))
             && amounts().max().unwrap_or(0).saturating_mul(i128::from(pods)) > model.limits[*row as usize]
     };
@@ -121,7 +121,7 @@ pub(crate) fn solve(model: &Model, totals: &[u64], meter: &mut Meter<'_>) -> Opt
 }
 
 impl Search<'_, '_, '_> {
-    /// Adds all that nodes of `bin` can hold to all ways; `None` when that is too much.
+    /// Extends all ways by all patterns of `bin`. Returns `None` when this exceeds the limits.
     fn bin(&mut self, bin: u32, pods: u64) -> Option<()> {
         let available = self.model.bins[bin as usize].available;
         let scarce = available != UNLIMITED && available < pods;
@@ -145,7 +145,7 @@ impl Search<'_, '_, '_> {
         ceilings.push(scarce.then_some(i128::from(available)));
         for index in first..self.contents.len() {
             let (delta, cost) = (self.contents[index].state, self.contents[index].cost);
-            // Ascending, so that the same content can come again.
+            // Ascending, so that the same pattern can be added again.
             self.steps += 1 + self.best.len() as u64 / 16;
             let before = self.steps;
             for state in 0..self.best.len() - delta {
@@ -153,7 +153,7 @@ impl Search<'_, '_, '_> {
                     continue;
                 }
                 for at in self.best[state].clone() {
-                    // Each is compared with those that are there.
+                    // Each new way is compared with the known ways of its state.
                     self.steps += 1 + self.best[state + delta].len() as u64;
                     if self.steps > STEPS {
                         return None;
@@ -177,7 +177,7 @@ impl Search<'_, '_, '_> {
             }
         }
         if scarce {
-            // How many nodes of this bin there are does not matter to the others.
+            // Later bins do not depend on the number of nodes of this bin.
             for state in 0..self.best.len() {
                 let ways = std::mem::take(&mut self.best[state]);
                 self.steps += (ways.len() * ways.len()) as u64 / 2;
@@ -200,14 +200,14 @@ impl Search<'_, '_, '_> {
         Some(())
     }
 
-    /// What may be taken of a row at any time; `None` where other nodes may still make room.
+    /// Returns the most that any way may use of a row; `None` where other nodes can still make room.
     fn ceiling(&self, row: u32) -> Option<i128> {
         let gives = |uses: &Vec<(u32, i128)>| uses.iter().any(|(at, amount)| *at == row && *amount < 0);
         let never = self.model.bins.iter().all(|bin| !gives(&bin.limit_use));
         never.then(|| self.model.limits[row as usize])
     }
 
-    /// All contents of `bin` from class position `at` on.
+    /// Adds all patterns of `bin` from class position `at` on to `contents`.
     fn enumerate(&mut self, bin: u32, content: &mut Content<'_>, at: usize, state: usize) -> Option<()> {
         let Some(&(class, most, unit)) = self.classes.get(at) else { return Some(()) };
         self.enumerate(bin, content, at + 1, state)?;
@@ -227,7 +227,7 @@ impl Search<'_, '_, '_> {
         (self.contents.len() <= 1 << 16).then_some(())
     }
 
-    /// Whether `delta` can be added to `state`.
+    /// Returns whether `delta` can be added to `state`.
     fn within(&self, state: usize, delta: usize) -> bool {
         let count = |state: usize, (_, most, unit): &(u32, u64, usize)| state / unit % (*most as usize + 1);
         let both = |class: &(u32, u64, usize)| count(state, class) + count(delta, class);
@@ -251,7 +251,7 @@ impl Search<'_, '_, '_> {
         self.ways.push(way);
     }
 
-    /// The best state, and the cheapest way there.
+    /// Returns the cheapest way to the best state.
     fn choose(&self, totals: &[u64]) -> Option<usize> {
         let model = self.model;
         let mut best: Option<Best> = None;
@@ -283,7 +283,7 @@ impl Search<'_, '_, '_> {
         best.map(|best| best.2)
     }
 
-    /// What a way costs less what commitments cover.
+    /// Returns the cost of a way after the savings by commitments.
     fn cost(&self, way: usize) -> u64 {
         let way = &self.ways[way];
         let counts = &way.uses[self.rows.len()..];
@@ -304,8 +304,8 @@ impl Search<'_, '_, '_> {
     }
 }
 
-/// Whether `a` costs no more and takes no more than `b` of `rows` rows and of the bin at hand, and has as many of all nodes
-/// that commitments can cover.
+/// Returns whether `a` costs no more than `b`, uses no more of the first `rows` rows and of the current bin, and has
+/// equal counts of all nodes that commitments can cover.
 fn dominates(a: &Way, b: &Way, rows: usize) -> bool {
     let last = a.uses.len() - 1;
     a.cost <= b.cost

@@ -7,14 +7,14 @@ mod step;
 
 pub use step::{Move, MoveTarget, Step};
 
-/// Pods of one class on one node: (index into [`crate::Problem::classes`], how many).
+/// Pods of one class on one node: (index into [`crate::Problem::classes`], count).
 pub type Placement = (u32, u32);
 
 /// A feasible plan, its cost, and a bound on the cost of any plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Solution {
-    /// Nodes to buy, grouped by equal content; sorted.
+    /// The nodes to buy, grouped by equal pods; sorted.
     pub new_nodes: Vec<NewNodes>,
     /// Pods to place on existing nodes, sorted by node.
     pub on_existing: Vec<ExistingUse>,
@@ -32,10 +32,9 @@ pub struct Solution {
     /// The proof of the bound, see [`Proof`].
     #[serde(default)]
     pub proof: Proof,
-    /// Why the solver stopped.
+    /// The reason why the solver stopped.
     pub stopped: Stopped,
-    /// How much the plan uses of each commitment, by index, see [`crate::problem::Commitment`]. Empty where the
-    /// problem has none.
+    /// The use of each commitment, by index, see [`crate::problem::Commitment`]. Empty where the problem has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commitment_use: Vec<UsdPerHour>,
     /// Existing nodes to remove, ascending.
@@ -69,10 +68,11 @@ pub struct Charges {
 pub enum Proof {
     /// The bound is the objective: no plan that places the same pods has a lower one.
     Exact,
-    /// The plan may not be optimal, but no search behind the bound was cut short. For every kind of node the search
-    /// found the best content, or proved that none is worth the node's price. More pricing would not raise the bound.
+    /// The plan may not be optimal, but no search behind the bound was cut short. For every kind of node the search found
+    /// the best pattern, or proved that none is worth the node's price. More pricing would not raise the bound.
     Complete,
-    /// A search for the best content was cut short, and the bound uses a looser ceiling. More work might raise it.
+    /// A search for the best pattern was cut short, and the bound uses a looser upper bound on it. More work might raise
+    /// it.
     #[default]
     Truncated,
 }
@@ -97,9 +97,9 @@ pub struct NewNodes {
     pub candidate: u32,
     /// The pods of each node, ascending by class.
     pub pods: Vec<Placement>,
-    /// How many nodes.
+    /// The number of nodes.
     pub count: u32,
-    /// The content of each GPU, one entry per GPU. Empty unless the candidate has [`crate::problem::Gpus`].
+    /// The layout of each GPU, one entry per GPU. Empty unless the candidate has [`crate::problem::Gpus`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuLayout>,
 }
@@ -151,9 +151,9 @@ pub struct ExistingUse {
 pub struct Unplaced {
     /// Index into [`crate::Problem::classes`].
     pub class: u32,
-    /// How many.
+    /// The number of pods.
     pub count: u32,
-    /// Why.
+    /// The reason.
     pub reason: UnplacedReason,
 }
 
@@ -193,7 +193,8 @@ pub enum Stopped {
     Asked,
 }
 
-/// The largest possible distance of a cost to the optimum: `(cost - bound) / bound`; zero if nothing is bought. For output only.
+/// Returns `(cost - bound) / bound`, the largest possible relative distance of a cost to the optimum: 0 if the cost is
+/// not above the bound, 1 if only the bound is zero. For output only.
 pub fn gap(cost: UsdPerHour, bound: UsdPerHour) -> f64 {
     let (cost, bound) = (cost.micros(), bound.micros());
     if cost <= bound {
@@ -206,22 +207,22 @@ pub fn gap(cost: UsdPerHour, bound: UsdPerHour) -> f64 {
 }
 
 impl Solution {
-    /// The objective that the solver minimises: the money to pay plus the charges.
+    /// Returns the objective that the solver minimises: the money to pay plus the charges.
     pub fn objective(&self) -> UsdPerHour {
         self.cost + self.charges.risk + self.charges.preferences + self.charges.disruption
     }
 
-    /// See [`gap`].
+    /// Returns the [`gap`] of the objective.
     pub fn gap(&self) -> f64 {
         gap(self.objective(), self.bound)
     }
 
-    /// The number of pods that are left out.
+    /// Returns the number of pods that are left out.
     pub fn unplaced_pods(&self) -> u64 {
         self.unplaced.iter().map(|left| u64::from(left.count)).sum()
     }
 
-    /// The number of nodes to buy.
+    /// Returns the number of nodes to buy.
     pub fn nodes(&self) -> u64 {
         self.new_nodes.iter().map(|group| u64::from(group.count)).sum()
     }

@@ -7,7 +7,7 @@ use crate::stop::StopSignal;
 use crate::warm::Warm;
 use crate::{branch_and_price, moves};
 
-/// Finds the cover greedy's plan within milliseconds, without a bound.
+/// Returns the plan of the greedy heuristic within milliseconds, without a bound.
 ///
 /// # Errors
 /// [`ProblemError`] when `problem` is malformed.
@@ -37,13 +37,13 @@ pub fn solve(
     Ok(branch_and_price::solve(problem, options, signal))
 }
 
-/// Like [`solve`], but starts from the memory of an earlier solve of a similar problem, and returns the memory of this one.
-/// `Warm::default()` is an empty memory.
+/// Like [`solve`], but starts from the memory of an earlier solve of a similar problem, and also returns the memory of
+/// this one. `Warm::default()` is an empty memory.
 ///
 /// The solution then depends on `warm` too. Problems with removable nodes neither use nor return a memory.
 ///
 /// # Errors
-/// [`ProblemError`] if `problem` is malformed.
+/// [`ProblemError`] when `problem` is malformed.
 pub fn solve_from(
     problem: &Problem,
     options: &Options,

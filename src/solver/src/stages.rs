@@ -1,22 +1,22 @@
 //! The stages of the search. A measurement can disable single stages to find their effect.
 //!
-//! Every set of stages gives a correct solve. Fewer stages give a more expensive plan, a looser bound or a longer search. Only
-//! `make bench-ablation` uses this, no flag of the product.
+//! The solve is correct with any set of stages. Fewer stages give a more expensive plan, a looser bound or a longer
+//! search. Only `make bench-ablation` disables stages; the product has no flag for it.
 
 /// Declares the stages with their names, in the order of a solve.
 macro_rules! stages {
     ($($(#[$doc:meta])* $stage:ident = $name:literal,)*) => {
-        /// One part of the search that can be turned off.
+        /// One part of the search that can be disabled.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum SearchStage {
             $($(#[$doc])* $stage,)*
         }
 
         impl SearchStage {
-            /// All of them, in the order of a solve.
+            /// All stages, in the order of a solve.
             pub const ALL: &'static [Self] = &[$(Self::$stage,)*];
 
-            /// Its name in tables.
+            /// Returns the stage's name in tables.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -28,95 +28,96 @@ macro_rules! stages {
 }
 
 stages! {
-    /// Candidates that a cheaper and larger one replaces are dropped.
+    /// Drops candidates that a cheaper and larger candidate replaces.
     Dominance = "candidate dominance",
-    /// The greedy also values a pod by the cheapest node that holds it.
+    /// Lets the greedy heuristic also value a pod by the cheapest node that holds it.
     GreedyAlone = "greedy: pods valued alone",
-    /// The greedy also runs with scarce limits made dear, shared nodes left alone, and commitments left to the costing.
+    /// Runs the greedy heuristic also with scarce limits priced high, without nodes that a node share limits, and without
+    /// regard to commitments.
     GreedyTastes = "greedy: tastes",
-    /// The greedy fills a node in several orders.
+    /// Lets the greedy heuristic fill a node in several orders.
     GreedyOrders = "greedy: several orders",
-    /// First fit by pod count.
+    /// Inserts each pod into the open node with the fewest pods (first fit).
     InsertFirstFit = "insertion: first fit",
-    /// Insertion at the least rise in price, pods that keep apart first.
+    /// Inserts pods at the least increase in price, first the pods of which a node holds only one.
     InsertApart = "insertion: apart first",
-    /// Insertion at the least rise in price, dear pods first.
+    /// Inserts pods at the least increase in price, expensive pods first.
     InsertDearest = "insertion: dearest first",
-    /// Gangs and single pods that were left out are offered the remaining room.
+    /// Offers the remaining room to gangs and single pods that were left out.
     OfferAgain = "admission: offer again",
-    /// Exact admission and placement of up to 40 pods.
+    /// Solves the admission and placement of up to 40 pods exactly.
     SmallExact = "small: exact admission",
-    /// Admission by the prices of a relaxation.
+    /// Admits pods by the prices of a relaxation.
     AdmitByPrices = "admission by prices",
-    /// What an earlier solve left: contents and prices.
+    /// Starts from the patterns and prices of an earlier solve.
     WarmStart = "warm start",
-    /// Dynamic program over multisets of pods.
+    /// Solves small problems by a dynamic program over multisets of pods.
     ExactProgram = "exact: dynamic program",
-    /// Enumeration of plans, cut off at the prices of the relaxation.
+    /// Enumerates the plans of very small problems, pruned by the prices of the relaxation.
     ExactSearch = "exact: enumeration",
-    /// Start columns of one class on three kinds of nodes, not one.
+    /// Starts with columns of one class on three kinds of nodes, not one.
     StartColumns = "columns: three to start",
-    /// Columns that let a pod take the place of a larger one.
+    /// Adds columns that let a pod take the place of a larger one.
     Exchanges = "columns: exchanges",
-    /// Up to four contents of a node kind each round, not only the best.
+    /// Adds up to four patterns of a node kind in each round, not only the best.
     SeveralBest = "columns: several best",
-    /// Contents for classes that no other content of the round holds.
+    /// Adds patterns for classes that no other pattern of the round holds.
     OtherContents = "columns: neglected classes",
-    /// Node kinds that hold the bound down are priced again at lowered prices.
+    /// Prices the node kinds that hold the bound down again, at lowered prices.
     Variety = "columns: variety",
-    /// Dual smoothing around the prices of the best bound.
+    /// Smooths the duals around the prices of the best bound.
     Smoothing = "dual smoothing",
-    /// Pricing looks for contents that pay by a margin first.
+    /// Lets pricing first look for patterns that pay by a margin.
     Tolerance = "pricing: falling margin",
-    /// Loose node kinds are searched harder from round to round.
+    /// Increases the effort for node kinds with a loose bound from round to round.
     Efforts = "pricing: rising effort",
-    /// Pods that another pod dominates at the current prices leave the search.
+    /// Drops pods from pricing that another pod dominates at the current prices.
     ItemDominance = "pricing: pod dominance",
-    /// Each pod of more than half a node has resource prices of its own.
+    /// Gives each pod of more than half a node its own resource prices.
     LargePods = "pricing: large pods apart",
-    /// Shared GPUs are priced by fillings of single GPUs.
+    /// Prices shared GPUs by fillings of single GPUs.
     SharedGpus = "pricing: shared GPUs",
-    /// Contents of two fillings, before any search.
+    /// Combines two fillings into a pattern before any search.
     TwoFillings = "pricing: two fillings",
-    /// Shared GPUs: each large pod has prices of its own.
+    /// Gives each large pod on shared GPUs its own prices.
     LargeShared = "pricing: large pods on shared GPUs",
-    /// Dives of one step while the relaxation converges.
+    /// Dives by one step while the relaxation converges.
     Glimpses = "dives: one step",
-    /// Dives to the end that round up from 0.6.
+    /// Dives to the end, rounding up from 0.6.
     DeepDives = "dives: to the end",
-    /// Further dives that round up from 0.8 and from 0.5.
+    /// Dives again, rounding up from 0.8 and from 0.5.
     MoreDives = "dives: other roundings",
-    /// A few fractions are rounded up in one step of a dive, not one.
+    /// Rounds up several fractions in one step of a dive, not one.
     DiveSteps = "dives: several at a time",
     /// Dives with single choices of zones or gangs switched.
     Switches = "dives: switched choices",
-    /// Pods take surplus places and free room of a plan's nodes.
+    /// Moves pods into surplus places and free room of the plan's nodes.
     Fill = "plan: free room filled",
-    /// Each node becomes the cheapest that holds its pods.
+    /// Replaces each node by the cheapest that holds its pods.
     Downgrade = "plan: cheapest node",
-    /// Large neighbourhood search: parts of the plan are given up and planned anew.
+    /// Large neighbourhood search: removes parts of the plan and plans them again.
     Improve = "large neighbourhood search",
-    /// Branching on counts of nodes.
+    /// Branches on node counts.
     Branching = "branching",
-    /// Ceilings that cut searches left loose are searched once more.
+    /// Repeats searches that were cut off and left the bound loose.
     Verify = "bound: verified at the end",
-    /// A bound from prices of resources where there was no time for a relaxation.
+    /// Derives a bound from resource prices when there was no time for a relaxation.
     ResourceBound = "bound: resources alone",
-    /// Prices of pods where the plan was proven without any.
+    /// Computes pod prices when the plan was proven optimal without any.
     PriceProven = "prices for proven plans",
-    /// Every combination of a few removable nodes.
+    /// Tries every combination of a few removable nodes.
     Subsets = "moves: all combinations",
-    /// A first choice of nodes at rough prices.
+    /// Chooses the nodes to remove first at rough prices.
     RoughMoves = "moves: rough first choice",
-    /// Prices of a relaxation for the choice of nodes.
+    /// Chooses the nodes to remove at the prices of a relaxation.
     FineMoves = "moves: relaxed prices",
-    /// Nodes that are likely to go are given no guests at first.
+    /// Places no pods at first on nodes that are likely to be removed.
     ShutLikely = "moves: likely leavers shut",
-    /// The bound weighs evictions and nodes where they are limited.
+    /// Prices evictions and nodes in the bound where they are limited.
     MoveWeights = "moves: weighted bound",
-    /// The bound lowers prices where there is much free room.
+    /// Scales prices down in the bound where there is much free room.
     MoveScales = "moves: scaled bound",
-    /// The engine decides about free room where there are at most 24 nodes.
+    /// Leaves free room to the main solver when there are at most 24 nodes.
     FewNodes = "moves: few nodes to the engine",
 }
 

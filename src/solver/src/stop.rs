@@ -1,4 +1,5 @@
-//! The caller's control over a running solve: it can stop the solve, and it receives its progress. Only the caller has a clock.
+//! The caller's control over a running solve: the caller can stop it and follow its progress. Only the caller has a
+//! clock.
 
 use poolwright_catalog::UsdPerHour;
 
@@ -6,13 +7,13 @@ use crate::solution::Solution;
 
 /// The caller's callbacks during a solve. The solver calls them between units of work.
 pub trait StopSignal {
-    /// Whether to stop. The solver asks at least every few milliseconds, and returns its best plan on `true`.
+    /// Returns whether to stop. The solver asks at least every few milliseconds, and returns its best plan on `true`.
     fn should_stop(&mut self) -> bool;
-    /// Hears of every better feasible plan.
+    /// Receives every better feasible plan.
     fn improved(&mut self, _plan: &Solution) {}
-    /// Hears of a lower objective, a higher bound, and every round of pricing.
+    /// Receives the progress after each lower objective, each higher bound, and each round of pricing.
     fn progress(&mut self, _progress: &Progress) {}
-    /// Hears of work units when the solver spends them.
+    /// Receives the work units that the solver has just spent.
     fn spent(&mut self, _units: u64) {}
 }
 

@@ -4,14 +4,14 @@ use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use crate::problem::{Candidate, PodClass, Problem};
 
-/// A problem over CPU, memory and GPUs.
+/// Creates a problem over CPU, memory and GPUs.
 pub(crate) fn problem(classes: Vec<PodClass>, candidates: Vec<Candidate>) -> Problem {
     let resources =
         [ResourceName::CPU, ResourceName::MEMORY, ResourceName::NVIDIA_GPU].map(ResourceName::new).to_vec();
     Problem { resources, classes, candidates, ..Problem::default() }
 }
 
-/// `count` pods that may use `candidates`.
+/// Creates a class of `count` pods that may use `candidates`.
 pub(crate) fn class(name: &str, requests: [u64; 3], count: u32, candidates: &[u32]) -> PodClass {
     PodClass {
         name: name.to_owned(),
@@ -22,7 +22,7 @@ pub(crate) fn class(name: &str, requests: [u64; 3], count: u32, candidates: &[u3
     }
 }
 
-/// A candidate at `price` micro-dollars per hour.
+/// Creates a candidate at `price` micro-dollars per hour.
 pub(crate) fn candidate(name: &str, price: u64, capacity: [u64; 3]) -> Candidate {
     Candidate {
         name: name.to_owned(),

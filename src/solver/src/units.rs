@@ -1,4 +1,4 @@
 //! Value units: the integers for prices inside the solver.
 
-/// Value units in one micro-dollar. Prices of pods and worths of contents are whole numbers of these.
+/// The value units in one micro-dollar. Pod prices and the worth of patterns are whole numbers of these.
 pub(crate) const UNITS: u64 = 1 << 10;

@@ -1,18 +1,19 @@
-//! Verification of the best prices. The bins whose ceiling a search left loose are searched once more, as hard as the
-//! budget allows. That can only raise the bound. Where nothing stays loose, the pricing behind the bound is complete.
+//! Verification of the best prices. Bins whose search was cut off with a loose upper bound are searched once more, as
+//! hard as the budget allows. This can only raise the lower bound. If no bin stays loose, the pricing behind the bound is
+//! complete.
 
 use crate::column_generation::EFFORTS;
 use crate::dual_bound::{Ceiling, Certificate};
 use crate::meter::Meter;
 use crate::pricing::{NOT_ASKED, Pricer};
 
-/// Bins that are searched between two looks at what is left of the budget.
+/// The number of bins that are searched before the budget is checked again.
 const CHUNK: usize = 16;
-/// How often bins that stay loose are searched again, harder.
+/// The number of times that loose bins are searched again, harder.
 const PASSES: usize = 3;
 
-/// `certificate` with loose ceilings lowered, until `budget` units are spent, roughly, or the meter says stop; `None` where
-/// none is. `demand` is what the contents were bounded with.
+/// Tightens the loose upper bounds of `certificate`, until about `budget` units are spent or the meter stops. Returns
+/// `None` if nothing improved. `demand` is the demand that pricing used.
 pub(crate) fn verify(
     pricer: &mut Pricer<'_>,
     certificate: &Certificate,
@@ -27,10 +28,10 @@ pub(crate) fn verify(
     let mut tried = vec![0; ceilings.len()];
     let mut spent = 0;
     let mut better = false;
-    // A bin that is settled leaves more of the budget to those that are not.
+    // Each settled bin leaves more of the budget to the others.
     for _ in 0..PASSES {
         let mut loose: Vec<usize> = (0..ceilings.len()).filter(|bin| !ceilings[*bin].settled).collect();
-        // What is furthest above its charge holds the bound down most.
+        // The bins furthest above their charge hold the bound down most.
         let excess = |bin: usize| ceilings[bin].upper as f64 / charges[bin].max(1) as f64;
         loose.sort_by(|a, b| excess(*b).total_cmp(&excess(*a)).then(a.cmp(b)));
         for chunk in loose.chunks(CHUNK) {
@@ -112,7 +113,7 @@ mod tests {
             if let Some((_, least)) = exact::solve(&model, &demand, &mut meter) {
                 prop_assert!(whole.bound(&model, &demand) <= least);
             }
-            // Without work to spend nothing changes.
+            // Without work to spend, nothing changes.
             prop_assert!(verify(&mut pricer, &cut, &demand, 0, &mut meter).is_none());
         }
     }

@@ -1,8 +1,8 @@
 //! The memory of a solve for the next solve of a similar problem.
 //!
-//! It keeps contents of nodes and prices of pods by the names of candidates and classes, so that they survive when pods, classes
-//! and candidates come and go. Entries that no longer fit are dropped. A wrong memory costs time, never correctness: the next
-//! solve tests every content again, and proves its bound from the new problem alone.
+//! It keeps patterns and pod prices by the names of candidates and classes, so that they survive when pods, classes and
+//! candidates come and go. Entries that no longer fit are dropped. A wrong memory costs time, never correctness: the next
+//! solve tests every pattern again, and proves its bound from the new problem alone.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,29 @@ use crate::greedy;
 use crate::plan::{Plan, Stock};
 use crate::problem::Problem;
 
-/// Contents of nodes and prices of pods from an earlier solve, see [`crate::solve_from`].
+/// Patterns and pod prices from an earlier solve, see [`crate::solve_from`].
 #[derive(Clone, Debug, Default)]
 pub struct Warm {
     contents: Vec<Kept>,
     prices: BTreeMap<String, f64>,
 }
 
-/// One content.
+/// One pattern.
 #[derive(Clone, Debug)]
 struct Kept {
     candidate: String,
     covered: bool,
     pods: Vec<(String, u32)>,
-    /// How many nodes of the plan held it.
+    /// The number of the plan's nodes with this pattern.
     count: u64,
 }
 
-/// Contents that cost up to so much more than they are worth are kept.
+/// Patterns are kept whose relative reduced cost is at most this.
 const SLACK: f64 = 0.001;
 
 impl Warm {
-    /// What `plan` and the last relaxation know. Pods of choices are left out: their prices are those of one division.
+    /// Stores the patterns and prices of `plan` and the last relaxation. It leaves out pods of choices, whose prices
+    /// belong to one division.
     pub(crate) fn of(problem: &Problem, model: &Model, plan: &Plan, relaxed: Option<&Relaxed>) -> Self {
         let class = |index: u32| {
             let class = &model.classes[index as usize];
@@ -71,7 +72,7 @@ impl Warm {
         Self { contents, prices }
     }
 
-    /// The contents that this problem's nodes can hold, with the number of nodes that did, and prices of its classes.
+    /// Returns the patterns that this problem's nodes can hold, with their node counts, and the prices of its classes.
     pub(crate) fn recall(&self, problem: &Problem, model: &Model) -> (BTreeMap<Pattern, u64>, Vec<f64>) {
         let mut classes: BTreeMap<&str, u32> = BTreeMap::new();
         for (index, class) in model.classes.iter().enumerate().filter(|(_, class)| class.choice.is_none()) {
@@ -96,7 +97,7 @@ impl Warm {
             let Some(&bin) = bins.get(&(kept.candidate.as_str(), kept.covered)) else { continue };
             let mut pods: BTreeMap<u32, u32> = BTreeMap::new();
             for (name, count) in &kept.pods {
-                // A class that is gone leaves its place empty.
+                // A pattern stays without pods of classes that no longer exist.
                 if let Some(&class) = classes.get(name.as_str()) {
                     let slot = pods.entry(class).or_default();
                     *slot = slot.saturating_add(*count);
@@ -118,7 +119,7 @@ impl Warm {
     }
 }
 
-/// The remembered nodes, as far as `demand` still fills them, and more for the rest.
+/// Returns a plan with the remembered nodes, as far as `demand` still fills them, and further nodes for the rest.
 pub(crate) fn plan(model: &Model, demand: &[u64], known: &BTreeMap<Pattern, u64>, prices: &[f64]) -> Plan {
     let mut plan = Plan::default();
     let mut left = demand.to_vec();
@@ -139,7 +140,7 @@ pub(crate) fn plan(model: &Model, demand: &[u64], known: &BTreeMap<Pattern, u64>
             partial.push((pattern, *count - opened));
         }
     }
-    // A node that lost some of its pods is kept where the rest is still worth most of it.
+    // A node that lost some of its pods stays if the rest is worth most of its price.
     for (pattern, count) in partial {
         for _ in 0..count {
             let pods: Vec<(u32, u32)> = pattern

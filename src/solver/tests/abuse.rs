@@ -1,4 +1,4 @@
-//! Numbers at the edges of what can be said: an answer or a typed error, never a panic, and no work beyond what was given.
+//! Extreme numbers: the solver returns a plan or a typed error, never panics, and stays within its work budget.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::Removal;
@@ -63,7 +63,8 @@ fn prices_ten_orders_of_magnitude_apart_are_planned_to_the_micro_dollar() {
         ..Problem::default()
     };
     let solution = answered(&problem, 5_000_000);
-    // Twenty-nine of CPU in nodes of eight with threes and twos: four nodes beside the two dear pods' own, which hold more.
+    // The small pods need 29 CPUs, which takes at most four nodes of eight; the nodes of the two large pods have room
+    // left too.
     assert_eq!(solution.bound, solution.objective());
     assert!(solution.cost.micros() >= 666_666 && solution.cost.micros() <= 666_670, "{}", solution.cost);
 }
@@ -140,14 +141,14 @@ fn two_thousand_classes_of_one_pod_each_are_planned_within_the_work_given() {
     assert!(signal.work <= work + work / 10, "{} spent of {work}", signal.work);
 }
 
-/// Counts how much work was done, and how often it was asked.
+/// A signal that counts the work done and the polls.
 #[derive(Default)]
 struct Spent {
     work: u64,
     asked: u64,
-    /// Stops when asked for the so-manieth time.
+    /// The number of polls after which it asks to stop.
     patience: Option<u64>,
-    /// Plans found after it had said stop.
+    /// The number of plans reported after it asked to stop.
     after: u64,
 }
 
@@ -180,7 +181,7 @@ fn a_solve_that_is_told_to_stop_is_not_asked_again_and_its_plan_is_whole() {
         let mut signal = Spent { patience: Some(patience), ..Spent::default() };
         let solution = solve(&problem, &Options::default(), &mut signal).expect("well-formed");
         assert_eq!(check(&problem, &solution), Ok(()));
-        // Each part of the work that is under way may ask for itself, no more.
+        // Each part of the work in progress may poll once more.
         assert!(signal.asked <= patience + 20, "asked {} times with patience for {patience}", signal.asked);
         assert!(signal.after <= 1, "{} plans after it was told to stop", signal.after);
     }
@@ -196,7 +197,7 @@ fn counts_near_all_of_thirty_two_bits_are_planned_or_refused_by_name() {
     };
     let solution = answered(&problem, 2_000_000);
     assert_eq!(solution.nodes(), (2 * u64::from(u32::MAX) - 1).div_ceil(1_000));
-    // Each on a node of its own, this is more money than there are numbers for.
+    // With each pod on its own node, the cost would exceed the largest number.
     problem.candidates[0].price = UsdPerHour::from_micros(10_000_000_000);
     let refused = solve(&problem, &Options::default(), &mut NeverStop);
     assert!(

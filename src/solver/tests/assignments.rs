@@ -18,7 +18,7 @@ fn problems(mix: Mix) -> impl Strategy<Value = Problem> {
         .prop_map(move |bytes| generate::problem(&mut Bytes::new(&bytes), &mix))
 }
 
-/// `MIX=gangs,gpus` for these rules alone.
+/// Returns the rules to mix; `MIX=gangs,gpus` selects these rules alone.
 fn mix() -> Mix {
     let Ok(rules) = std::env::var("MIX") else { return Mix::LANDED };
     let on = |rule: &str| rules.split(',').any(|named| named == rule || named == "all");
@@ -40,7 +40,7 @@ fn mix() -> Mix {
     }
 }
 
-/// A verdict, and whether the plan places as much as can be placed.
+/// Returns a verdict, and whether the plan places as many pods as possible.
 fn judge(problem: &Problem, backend: Backend) -> Result<(Verdict, bool), String> {
     let solution = solved(problem, backend);
     let placed = reference::placed(problem, &solution);
@@ -48,7 +48,7 @@ fn judge(problem: &Problem, backend: Backend) -> Result<(Verdict, bool), String>
     Ok((verdict, reference::worth(problem, &placed) == reference::optimum(problem).0))
 }
 
-/// A problem that was once answered wrongly.
+/// Checks a problem that the solver once solved incorrectly.
 fn once_wrong(text: &str) {
     let problem: Problem = serde_json::from_str(text).expect("a problem");
     for backend in BACKENDS {

@@ -1,4 +1,4 @@
-//! The corpus of the fuzz target, once: what it reached stays reached by ordinary tests.
+//! Runs the corpus of the fuzz target once, so that ordinary tests cover the code that it reached.
 
 use std::path::Path;
 

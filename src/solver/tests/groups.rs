@@ -1,4 +1,4 @@
-//! Gangs, spreads and admission against a search that tries everything: every pod on every node it may use, or on none.
+//! Gangs, spreads and admission, compared with a search that tries every pod on every node it may use, or on none.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{Gang, Spread, Topology};
@@ -105,10 +105,10 @@ fn problems() -> impl Strategy<Value = Problem> {
         })
 }
 
-/// What is left out by falling priority: worth, then pods; then the cost.
+/// The value and number of the pods left out, by descending priority; then the cost.
 type Key = (Vec<(u64, u64)>, u64);
 
-/// Where each pod is: `(class, zone)`.
+/// Returns whether the rules allow pods at these places: `(class, zone)`.
 fn allowed(problem: &Problem, pods: &[(u32, Option<u32>)]) -> bool {
     let of = |classes: &[u32]| -> Vec<Option<u32>> {
         pods.iter().filter(|(class, _)| classes.contains(class)).map(|(_, zone)| *zone).collect()
@@ -157,20 +157,20 @@ fn key(problem: &Problem, placed: &[u32], cost: u64) -> Key {
 }
 
 struct Node {
-    /// `Err` for the existing one.
+    /// `Err` for the existing node.
     candidate: Result<usize, ()>,
     room: u64,
     zone: Option<u32>,
 }
 
-/// Tries everything; keeps the best key of all plans, and the least cost by what is placed.
+/// An exhaustive search. It keeps the best key of all plans, and the lowest cost for given placed pods.
 struct Everything<'a> {
     problem: &'a Problem,
     pods: Vec<u32>,
     nodes: Vec<Node>,
     on: Vec<(u32, Option<u32>)>,
     best: Option<Key>,
-    /// What the plan in question places, and the least cost of that.
+    /// The pods that the checked plan places, and the lowest cost of placing them.
     like: Vec<u32>,
     least: Option<u64>,
 }
@@ -236,7 +236,7 @@ impl Everything<'_> {
     }
 }
 
-/// Pods of a plan with their zones.
+/// Returns the pods of a plan with their zones.
 fn pods(problem: &Problem, solution: &Solution) -> Vec<(u32, Option<u32>)> {
     let mut pods = Vec::new();
     let mut put = |placed: &[(u32, u32)], domains: &[(u32, u32)], copies: u32| {

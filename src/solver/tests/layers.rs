@@ -1,10 +1,10 @@
-//! The solver's files in the order of its data: each file uses those of its own folder and of earlier layers, never those
-//! of later ones. Code imports from the file that defines, so `crate::Name` does not hide an arrow either.
+//! The layers of the solver's files: each file uses only files of its own folder and of earlier layers. Code imports from
+//! the defining file, so `crate::Name` does not hide a dependency either.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Files and folders of `src`, from the problem up to the entry.
+/// The files and folders of `src`, from the problem up to the entry points.
 const LAYERS: &[&[&str]] = &[
     &["bits", "flow", "lp", "knapsack_lp", "problem", "solution", "stages", "units"],
     &["check", "choice", "gpu", "options", "stop"],
@@ -41,14 +41,14 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a file says outside comments and its tests.
+/// Returns the code of a file without comments and tests.
 fn code(path: &Path) -> String {
     let text = std::fs::read_to_string(path).expect("a source file");
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// First names after `crate::`, those in braces too.
+/// Returns the first names after `crate::`, including those in braces.
 fn used(code: &str) -> Vec<String> {
     let name = |text: &str| -> String {
         text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()

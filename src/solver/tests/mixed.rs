@@ -1,4 +1,4 @@
-//! Random problems of all rules mixed: what is answered passes the checker.
+//! Random problems with all rules mixed: every plan passes the checker.
 
 #[path = "common/random_problem.rs"]
 mod random_problem;
@@ -9,7 +9,7 @@ use poolwright_solver::{
 };
 use random_problem::{Shape, problem, rule};
 
-/// Seeds tried for each shape.
+/// The number of seeds for each shape.
 const SEEDS: u64 = 2_000;
 
 fn seeds(shape: Shape) -> impl Iterator<Item = (u64, Problem)> {
@@ -69,7 +69,7 @@ fn leaving_everything_as_it_is_is_always_a_plan() {
     }
 }
 
-/// The sentences of all violations of greedy and final plan, if any.
+/// Returns the messages of all violations of the greedy plan and the final plan.
 fn faults(problem: &Problem) -> Vec<String> {
     let mut faults = Vec::new();
     let first = greedy(problem).expect("a well-formed problem");
@@ -92,7 +92,7 @@ fn faults(problem: &Problem) -> Vec<String> {
     faults
 }
 
-/// Problems of `rules` in two sizes are answered, and the answers are right.
+/// Checks the plans for problems of `rules` in two sizes.
 fn answers_pass(rules: u32) {
     let small = Shape { rules, ..Shape::SMALL };
     let medium = Shape { pods: 60, classes: 12, candidates: 10, existing: 5, rules };

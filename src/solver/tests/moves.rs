@@ -1,4 +1,4 @@
-//! Keep or move: replacements of every shape, and that every state on the way is one the cluster can be left in.
+//! Consolidation: replacements of every kind, and the feasibility of every intermediate state.
 
 #[path = "common/random_problem.rs"]
 mod random_problem;
@@ -26,7 +26,7 @@ fn class(name: &str, requests: [u64; 2]) -> PodClass {
     PodClass { name: name.into(), requests: requests.to_vec(), ..PodClass::default() }
 }
 
-/// A node with pods, by class, of which the rest of `capacity` is free.
+/// Creates a node with pods, by class; the rest of `capacity` is free.
 fn node(problem: &Problem, price: &str, capacity: [u64; 2], pods: &[(u32, u32)]) -> ExistingNode {
     let mut free = capacity.to_vec();
     for (class, count) in pods {
@@ -38,7 +38,7 @@ fn node(problem: &Problem, price: &str, capacity: [u64; 2], pods: &[(u32, u32)])
     ExistingNode { free, removal: Some(removal), ..ExistingNode::default() }
 }
 
-/// Pods of one GPU, or of none, and nodes to buy for them.
+/// Creates a problem with pods of one GPU or none, and nodes to buy for them.
 fn g5() -> Problem {
     let mut problem = Problem {
         resources: [ResourceName::CPU, ResourceName::NVIDIA_GPU].map(ResourceName::new).to_vec(),
@@ -55,7 +55,7 @@ fn g5() -> Problem {
     problem
 }
 
-/// Gives the problem these nodes, which every pod may use.
+/// Adds these nodes to the problem; every pod may use them.
 fn with(mut problem: Problem, nodes: Vec<ExistingNode>) -> Problem {
     for class in &mut problem.classes {
         class.existing = (0..nodes.len() as u32).collect();
@@ -64,7 +64,7 @@ fn with(mut problem: Problem, nodes: Vec<ExistingNode>) -> Problem {
     problem
 }
 
-/// What is on a node at some moment.
+/// The pods on each node at some moment.
 #[derive(Clone, Default)]
 struct State {
     pods: BTreeMap<MoveTarget, BTreeMap<u32, u32>>,
@@ -73,7 +73,7 @@ struct State {
 }
 
 impl State {
-    /// Nothing has moved.
+    /// Returns the initial state.
     fn first(problem: &Problem) -> Self {
         let mut state = Self::default();
         for (index, node) in problem.existing.iter().enumerate() {
@@ -83,7 +83,7 @@ impl State {
         state
     }
 
-    /// No node is overfull, and every pod is where it may be.
+    /// Asserts that no node is overfull, and that every pod is on a node it may use.
     fn assert_feasible(&self, problem: &Problem, solution: &Solution) {
         for (node, pods) in &self.pods {
             let room: Vec<u64> = match node {
@@ -139,7 +139,7 @@ impl State {
         }
     }
 
-    /// What is paid now for the nodes that were there and those the steps launched.
+    /// Returns the current cost of the existing nodes and of those that the steps launched.
     fn paid(&self, problem: &Problem, solution: &Solution) -> i128 {
         let kept: i128 = (0..problem.existing.len() as u32)
             .filter(|node| !self.gone.contains(node))
@@ -158,7 +158,7 @@ impl State {
     }
 }
 
-/// Walks through the steps and asserts that each state is feasible and each figure true. Commitments aside.
+/// Walks through the steps, and asserts that each state is feasible and each figure is correct. Ignores commitments.
 fn assert_walkable(problem: &Problem, solution: &Solution) {
     let mut state = State::first(problem);
     let mut removed = Vec::new();
@@ -180,7 +180,7 @@ fn assert_walkable(problem: &Problem, solution: &Solution) {
             *left -= one.count;
             *state.pods.entry(one.to).or_default().entry(one.class).or_default() += one.count;
             moved += one.count;
-            // In the middle of a step too.
+            // This also holds in the middle of a step.
             state.assert_feasible(problem, solution);
         }
         assert_eq!(moved, step.evictions);
@@ -199,7 +199,7 @@ fn assert_walkable(problem: &Problem, solution: &Solution) {
     assert_eq!(removed, solution.removed);
     assert!(problem.disruption.evictions.is_none_or(|most| evictions <= most));
     assert!(problem.disruption.nodes.is_none_or(|most| removed.len() as u32 <= most));
-    // The end is the plan: what the steps did not place are the pods that waited.
+    // The end is the plan: the pods that the steps did not place are the waiting ones.
     let mut waited: BTreeMap<u32, i64> = BTreeMap::new();
     for (index, node) in problem.existing.iter().enumerate() {
         for (class, count) in node.removal.iter().flat_map(|removal| removal.pods.iter()) {
@@ -276,7 +276,7 @@ fn a_node_whose_pods_fit_on_another_goes() {
     let big = node(&g5, "5.672", [47810, 4], &[(0, 3)]);
     let small = node(&g5, "1.006", [3920, 1], &[(0, 1)]);
     let mut problem = with(g5, vec![big, small]);
-    // Nothing cheaper can be bought.
+    // No cheaper node can be bought.
     problem.candidates.remove(0);
     problem.classes[0].candidates = vec![0];
     problem.classes[1].candidates = vec![0, 1];
@@ -386,7 +386,7 @@ fn pods_that_may_not_meet_do_not_meet_on_the_way() {
     problem.classes[0].candidates = vec![0];
     problem.classes[1].candidates = vec![];
     let solution = solved(&problem);
-    // The pod without a GPU may go nowhere: the other node holds what it may not meet.
+    // The pod without a GPU has no other node, since the pod on the other node conflicts with it.
     assert_eq!((solution.removed.as_slice(), solution.cost.to_string().as_str()), ([0].as_slice(), "10.006"));
 }
 

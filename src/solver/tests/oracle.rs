@@ -1,6 +1,6 @@
-//! All rules mixed, in problems of a dozen pods, against an integer program that says the whole model.
+//! All rules mixed, in problems of a dozen pods, compared with an integer program of the whole model.
 //!
-//! `CASES=5000 SEED=1` for more, or for one: `CASES=1 SEED=77`.
+//! `CASES=5000 SEED=1` runs more cases; `CASES=1 SEED=77` runs one.
 
 use poolwright_solver::{Backend, Problem, Proof, greedy};
 
@@ -20,8 +20,8 @@ use ilp::Unsolved;
 use random_problem::{Random, Shape};
 use verdict::{BACKENDS, Verdict, json, number, replayed, solved};
 
-/// The problem of a seed. Of most random ones little can be placed: half of the seeds stand for the one of several of which
-/// the greedy places most.
+/// Returns the problem of a seed. Most random problems leave out most pods, so half of the seeds select, from several
+/// draws, the one for which the greedy heuristic places most.
 fn problem(seed: u64, pods: u32) -> Problem {
     if seed % 4 < 2 {
         return drawn(seed, pods);
@@ -34,14 +34,14 @@ fn problem(seed: u64, pods: u32) -> Problem {
     draws.max_by_key(placed).expect("there are several")
 }
 
-/// Of two generators in turn, since what one never makes the other may.
+/// Draws from two generators in turn, since each can produce problems that the other cannot.
 fn drawn(seed: u64, pods: u32) -> Problem {
     if !seed.is_multiple_of(2) {
         return random_problem::problem(seed, &Shape { pods, classes: 5, ..Shape::SMALL });
     }
     let mut random = Random::new(seed);
     let mut mix = Mix { pods, sizes: (5, 4, 2), ..Mix::LANDED };
-    // With every rule at once little can be placed, and rules hide each other: in most problems only some may be.
+    // With every rule at once few pods can be placed, and rules hide each other. So most problems allow only some rules.
     let often = [15, 50, 100][random.within(0, 2) as usize];
     if often < 100 {
         let rules = [
@@ -67,30 +67,30 @@ fn drawn(seed: u64, pods: u32) -> Problem {
     generate::problem(&mut Bytes::new(&bytes), &mix)
 }
 
-/// So many seeds in a row, as the environment has it.
+/// Returns the seeds to test, as the environment sets them.
 fn seeds(usual: u32) -> std::ops::Range<u64> {
     let first = u64::from(number("SEED", 0));
     first..first + u64::from(number("CASES", usual))
 }
 
-/// What an integer program says of a plan.
+/// The judgement of a plan by an integer program.
 #[derive(Debug)]
 struct Judged {
     verdict: Verdict,
-    /// Every ceiling behind the bound is exact.
+    /// Whether the proof is exact.
     exact: bool,
-    /// Pods that wait and are placed.
+    /// The number of waiting pods that are placed.
     placed: u32,
-    /// All pods are placed.
+    /// Whether all pods are placed.
     whole: bool,
-    /// No plan places more.
+    /// Whether no plan places more.
     most: bool,
-    /// Nor one that places as much for less.
+    /// Whether, in addition, no plan places as much for less.
     least: bool,
 }
 
-/// A plan that the checker accepts and that is cheaper than an integer program's is an integer program's error: where HiGHS
-/// disagrees, it is asked again without presolve. What both say is said.
+/// Judges a plan. A plan that passes the checker and is cheaper than the integer program's shows an error of the integer
+/// program. So when HiGHS disagrees, it solves again without presolve, and that result counts.
 fn judge(
     problem: &Problem,
     engine: Backend,
@@ -134,11 +134,11 @@ fn judge_by(
     Ok(Ok(judged))
 }
 
-/// What came of many problems.
+/// The totals of many problems.
 #[derive(Debug, Default)]
 struct Count {
     cases: u32,
-    /// Pods that wait, and those of them that are placed.
+    /// The number of waiting pods, and how many of them are placed.
     waiting: u32,
     placed: u32,
     whole: u32,
@@ -147,13 +147,13 @@ struct Count {
     optimal: u32,
     proven: u32,
     exact: u32,
-    /// The integer program was not solved.
+    /// The number of integer programs that were not solved.
     unsolved: u32,
     wrong: u32,
 }
 
 impl Count {
-    /// Judges plans for a problem; what is wrong is printed so that it can be replayed.
+    /// Judges plans for a problem. It prints wrong ones so that they can be replayed.
     fn add(&mut self, named: &str, problem: &Problem, oracle: ilp::Backend) {
         for engine in BACKENDS {
             self.cases += 1;
@@ -185,7 +185,7 @@ impl Count {
     }
 }
 
-/// Beyond so many variables microlp is not asked.
+/// The number of variables above which microlp is not used.
 const SMALL: usize = 300;
 
 #[test]
@@ -196,7 +196,7 @@ fn a_plan_for_a_dozen_pods_costs_what_an_integer_program_of_all_rules_proves() {
     }
     println!("{count:?}");
     assert_eq!(count.wrong, 0, "seeds and problems are printed above");
-    // One in thousands is met where tolerances and a micro-dollar do.
+    // About one case in thousands falls where tolerances and one micro-dollar meet.
     assert!(count.unsolved * 100 <= count.cases, "{count:?}");
 }
 

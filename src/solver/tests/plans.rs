@@ -1,4 +1,4 @@
-//! Plans people would check by hand, and the real trace.
+//! Plans that people would check by hand, and the real trace.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn candidate(name: &str, price: &str, capacity: [u64; 2]) -> Candidate {
     }
 }
 
-/// g5.xlarge and g5.12xlarge.
+/// Creates a problem with g5.xlarge and g5.12xlarge.
 fn g5(pods: u32) -> Problem {
     Problem {
         resources: resources(),
@@ -116,7 +116,7 @@ fn what_is_sold_out_and_what_fits_nowhere_have_different_reasons() {
     assert_eq!(reasons, [(0, 1, UnplacedReason::NoMoreAvailable), (1, 1, UnplacedReason::NothingFits)]);
 }
 
-/// Thirty pods of ten kinds: too many for exhaustive search, small enough that people look at every node.
+/// Thirty pods of ten kinds: too many for exhaustive search, but few enough to inspect every node.
 #[test]
 fn thirty_mixed_pods_are_planned_within_a_few_percent_of_the_proof() {
     let mut problem = g5(0);
@@ -144,7 +144,7 @@ fn trace() -> Problem {
     )
 }
 
-/// Remembers what it was told.
+/// A signal that records its calls.
 #[derive(Default)]
 struct Record {
     costs: Vec<UsdPerHour>,
@@ -170,7 +170,8 @@ fn the_real_trace_is_solved_to_two_percent_proven() {
     assert_eq!(check(&problem, &solution), Ok(()));
     assert_eq!(solution.unplaced_pods(), 0);
     assert!(solution.gap() <= 0.02, "gap {}", solution.gap());
-    // Others have certified 8,106.3 and found 8,125; a bound above every known cost or a cost below it is a bug.
+    // Others have certified 8,106.3 and found 8,125. A bound above every known cost, or a cost below every known bound,
+    // is a bug.
     assert!(solution.bound.as_f64() <= 8_125.0 && solution.cost.as_f64() >= 8_106.0);
     assert!(record.costs.windows(2).all(|pair| pair[0] > pair[1]), "each plan told of is better");
     // A price-blind first fit costs over 60 % more.
@@ -198,7 +199,7 @@ fn a_solve_that_is_stopped_at_once_still_places_every_pod() {
     let solution = solve(&problem, &Options::default(), &mut record).expect("a well-formed problem");
     assert_eq!(check(&problem, &solution), Ok(()));
     assert_eq!(solution.unplaced_pods(), 0);
-    // The greedy plan is within 12 % of the best bound known.
+    // The greedy plan is within 12 % of the best known bound.
     assert!(solution.cost.as_f64() <= 1.12 * 8_110.3, "{}", solution.cost);
 }
 
@@ -209,7 +210,7 @@ fn what_a_solve_left_helps_the_next_and_never_makes_it_wrong() {
     let (first, warm) =
         solve_from(&problem, &options, &Warm::default(), &mut NeverStop).expect("a well-formed problem");
     assert_eq!(check(&problem, &first), Ok(()));
-    // A class goes, another grows, candidates are renumbered and one is gone.
+    // One class disappears, another grows, and one candidate disappears.
     problem.classes[0].count = 0;
     problem.classes[1].count += 20;
     let gone = problem.candidates.len() as u32 - 1;

@@ -1,4 +1,4 @@
-//! What a solution says about its bound.
+//! The proof that a solution states for its bound.
 
 use std::path::Path;
 

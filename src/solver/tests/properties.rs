@@ -1,4 +1,4 @@
-//! What must hold between the answers to two problems that differ in one thing.
+//! Relations between the plans for two problems that differ in one respect.
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::{NeverStop, Options, Problem, Solution, check, solve};
@@ -29,7 +29,7 @@ fn proven(solution: &Solution) -> bool {
     solution.objective() == solution.bound
 }
 
-/// How much of each class is left out: plans are compared only where both leave out the same.
+/// Returns the pods left out of each class. Plans are compared only if both leave out the same pods.
 fn left(solution: &Solution, classes: usize) -> Vec<u64> {
     let mut left = vec![0; classes];
     for entry in &solution.unplaced {
@@ -38,13 +38,13 @@ fn left(solution: &Solution, classes: usize) -> Vec<u64> {
     left
 }
 
-/// Without rules that make more choice a burden: with minValues another candidate can only help as well, and with node
-/// shares an empty candidate does not count.
+/// Returns the rules under which another candidate never raises the optimum: all but stock, limits and node shares.
+/// Flexibility (minValues) stays, since another candidate can only help there.
 fn plentiful() -> Mix {
     Mix { scarce: false, shares: false, ..Mix::LANDED }
 }
 
-/// Rotates a list by one; `map` says where each index went.
+/// Rotates a list by one, and returns a map from old to new indices.
 fn rotated<T>(list: &mut [T]) -> impl Fn(u32) -> u32 + use<T> {
     let size = list.len() as u32;
     if size > 0 {
@@ -60,7 +60,7 @@ fn mapped(indices: &mut [u32], map: impl Fn(u32) -> u32) {
     indices.sort_unstable();
 }
 
-/// The same problem, with its classes and its candidates in another order.
+/// Returns the same problem with its classes and its candidates in another order.
 fn permuted(problem: &Problem) -> Problem {
     let mut other = problem.clone();
     let class = rotated(&mut other.classes);
@@ -92,7 +92,7 @@ fn permuted(problem: &Problem) -> Problem {
     other
 }
 
-/// The same problem, with a class of several pods in two entries.
+/// Returns the same problem with a class of several pods in two entries.
 fn split(problem: &Problem) -> Option<Problem> {
     let grouped = |class: u32| {
         let gangs = problem.gangs.iter().flat_map(|gang| &gang.classes);
@@ -102,7 +102,7 @@ fn split(problem: &Problem) -> Option<Problem> {
         let running = running.flat_map(|removal| removal.pods.iter().map(|(class, _)| class));
         gangs.chain(spreads).chain(conflicts).chain(running).any(|member| *member == class)
     };
-    // Classes with rules over their own pods on a node are not the same when there are two of them.
+    // A class with rules over its own pods on a node is not equal to two such classes.
     let at = problem.classes.iter().enumerate().position(|(index, class)| {
         class.count > 1 && class.max_per_node.is_none() && class.ports.is_empty() && !grouped(index as u32)
     })?;
@@ -114,7 +114,7 @@ fn split(problem: &Problem) -> Option<Problem> {
     Some(other)
 }
 
-/// The same problem, with all money times `factor`.
+/// Returns the same problem with all money times `factor`.
 fn dearer(problem: &Problem, factor: u64) -> Problem {
     let times = |money: &mut UsdPerHour| *money = UsdPerHour::from_micros(money.micros() * factor);
     let mut other = problem.clone();
@@ -135,7 +135,7 @@ fn dearer(problem: &Problem, factor: u64) -> Problem {
     other
 }
 
-/// `PROPTEST_CASES` for more.
+/// Returns the number of cases; `PROPTEST_CASES` sets it.
 fn cases(usual: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
 }
@@ -208,9 +208,9 @@ proptest! {
 
     #[test]
     fn all_money_times_seven_is_all_costs_times_seven(problem in problems(Mix { commitments: false, ..Mix::LANDED })) {
-        // Money is a limit as well: scaled, it would be another one.
+        // One limit is in money and would have to scale too.
         prop_assume!(problem.limits.len() < 2);
-        // Risks are rounded to the micro-dollar: these are not.
+        // Risks are rounded to the micro-dollar; the risks in these problems are whole.
         let other = dearer(&problem, 7);
         let (one, two) = (solved(&problem), solved(&other));
         let classes = problem.classes.len();

@@ -1,4 +1,4 @@
-//! Random small problems against an exhaustive search.
+//! Random small problems, compared with an exhaustive search.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::{
@@ -95,7 +95,7 @@ struct Used {
     kind: Result<u32, u32>,
 }
 
-/// The least cost of placing `pods` (class indices, ascending), by trying everything.
+/// An exhaustive search for the lowest cost of placing `pods` (class indices, ascending).
 struct Exhaustive<'a> {
     problem: &'a Problem,
     pods: Vec<u32>,
@@ -175,7 +175,7 @@ impl Exhaustive<'_> {
     }
 }
 
-/// The least cost of placing what `solution` places.
+/// Returns the lowest cost of placing the pods that `solution` places.
 fn optimum(problem: &Problem, solution: &Solution) -> Option<u64> {
     let mut counts: Vec<u32> = problem.classes.iter().map(|class| class.count).collect();
     for left in &solution.unplaced {

@@ -1,5 +1,5 @@
-//! Random small problems with rules over pods and nodes, against an exhaustive search that knows every rule by its own
-//! words: conflicts, host ports, penalties, flexibility, shares of nodes, commitments.
+//! Random small problems with rules over pods and nodes, compared with an exhaustive search that implements every rule on
+//! its own: conflicts, host ports, penalties, flexibility, node shares, commitments.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{Commitment, Flexibility, NodeShare, Topology, risk};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 const PODS: u32 = 6;
 
-/// Which rules a random problem has.
+/// The rules of a random problem.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rules {
     content: bool,
@@ -30,7 +30,7 @@ fn micros(value: u64) -> UsdPerHour {
     UsdPerHour::from_micros(value * 10_000)
 }
 
-/// A problem from plain numbers: each list is as long as the problem needs, what is beyond is not used.
+/// Builds a problem from plain numbers. Lists are long enough for any problem; surplus entries are ignored.
 fn problems(rules: Rules) -> impl Strategy<Value = Problem> {
     let class = (
         (1..=6u64, 0..=6u64, 0..=2u64),
@@ -162,7 +162,7 @@ struct Used {
     kind: Result<usize, usize>,
 }
 
-/// The least objective of placing `pods` (class indices, ascending), by trying everything.
+/// An exhaustive search for the lowest objective of placing `pods` (class indices, ascending).
 struct Exhaustive<'a> {
     problem: &'a Problem,
     pods: Vec<u32>,
@@ -171,7 +171,7 @@ struct Exhaustive<'a> {
 }
 
 impl Exhaustive<'_> {
-    /// Whether the pods fit a node with `room` and may be together, other nodes aside.
+    /// Returns whether the pods fit a node with `room` and may be together, regardless of other nodes.
     fn together(&self, room: &[u64], pods: &[u32]) -> bool {
         let problem = self.problem;
         let class = |pod: u32| &problem.classes[pod as usize];
@@ -252,7 +252,7 @@ impl Exhaustive<'_> {
         }
     }
 
-    /// What the nodes cost; `None` if they may not be bought together.
+    /// Returns the objective of the nodes; `None` if they may not be bought together.
     fn objective(&self) -> Option<u64> {
         let problem = self.problem;
         let mut bought = vec![0u64; problem.candidates.len()];
@@ -311,7 +311,7 @@ impl Exhaustive<'_> {
     }
 }
 
-/// The least objective of placing what `solution` places.
+/// Returns the lowest objective of placing the pods that `solution` places.
 fn optimum(problem: &Problem, solution: &Solution) -> Option<u64> {
     let mut counts: Vec<u32> = problem.classes.iter().map(|class| class.count).collect();
     for left in &solution.unplaced {
@@ -325,7 +325,7 @@ fn optimum(problem: &Problem, solution: &Solution) -> Option<u64> {
     search.best
 }
 
-/// Solves, verifies, and compares with the optimum.
+/// Solves, checks, and compares with the optimum.
 fn verify(problem: &Problem) {
     let options = Options { gap_target: 0.0, work: 2_000_000, ..Options::default() };
     let solution = solve(problem, &options, &mut NeverStop).expect("a well-formed problem");

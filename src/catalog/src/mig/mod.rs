@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum MigGeometry {
-    /// Seven compute slices over eight memory slices: A100, H100, H200, B200 and their kin.
+    /// Seven compute slices over eight memory slices: A100, H100, H200, B200 and similar GPUs.
     Seven,
     /// Four compute slices over four memory slices: A30.
     Four,
@@ -19,7 +19,7 @@ pub enum MigGeometry {
     FourOfTwelve,
 }
 
-/// A kind of GPU instance, by its compute slices; the number of gigabytes in its full name depends on the GPU.
+/// A profile of GPU instances, by its compute slices. The number of gigabytes in its full name depends on the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MigProfile {
     /// One compute slice.
@@ -31,10 +31,10 @@ pub enum MigProfile {
     /// Two compute slices.
     #[serde(rename = "2g")]
     G2,
-    /// Three compute slices; takes half of the memory.
+    /// Three compute slices with half of the memory.
     #[serde(rename = "3g")]
     G3,
-    /// Four compute slices: half of the memory of a GPU with seven, all of one with four.
+    /// Four compute slices, with half of the memory of a GPU with seven, or all of a GPU with four.
     #[serde(rename = "4g")]
     G4,
     /// All of a GPU with seven compute slices.
@@ -45,9 +45,9 @@ pub enum MigProfile {
 /// The possible placements of a profile's instances on a GPU, in memory slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placements {
-    /// Compute slices of one instance.
+    /// The compute slices of one instance.
     pub compute: u8,
-    /// Memory slices of one instance.
+    /// The memory slices of one instance.
     pub size: u8,
     /// The memory slices at which an instance may start.
     pub starts: &'static [u8],
@@ -61,24 +61,25 @@ impl MigProfile {
 }
 
 impl MigGeometry {
-    /// The profiles of the family, the smallest first.
+    /// Returns the profiles of the family, the smallest first.
     pub fn profiles(self) -> impl Iterator<Item = MigProfile> {
         MigProfile::ALL.into_iter().filter(move |profile| self.placements(*profile).is_some())
     }
 
-    /// The smallest profile with at least this share (thousandths) of the GPU's compute slices; `None` above a whole GPU.
+    /// Returns the smallest profile with at least this share (thousandths) of the GPU's compute slices; `None` above a
+    /// whole GPU.
     pub fn smallest(self, milli: u32) -> Option<MigProfile> {
         self.profiles().find(|profile| self.computes(*profile, milli))
     }
 
-    /// Whether an instance of the profile has at least this share (thousandths) of the GPU's compute slices.
+    /// Returns whether an instance of the profile has at least this share (thousandths) of the GPU's compute slices.
     pub fn computes(self, profile: MigProfile, milli: u32) -> bool {
         self.placements(profile).is_some_and(|placements| {
             u64::from(milli) * u64::from(self.compute_slices()) <= u64::from(placements.compute) * 1000
         })
     }
 
-    /// Memory slices of the whole GPU: the axis of the placements.
+    /// Returns the memory slices of the whole GPU: the axis of the placements.
     pub fn memory_slices(self) -> u8 {
         match self {
             Self::Seven => 8,
@@ -87,7 +88,7 @@ impl MigGeometry {
         }
     }
 
-    /// Compute slices of the whole GPU.
+    /// Returns the compute slices of the whole GPU.
     pub fn compute_slices(self) -> u8 {
         match self {
             Self::Seven => 7,
@@ -95,7 +96,7 @@ impl MigGeometry {
         }
     }
 
-    /// The placement table of the MIG user guide; `None` for a profile that is not in the family.
+    /// Returns the placements by the table of the MIG user guide; `None` for a profile that is not in the family.
     pub fn placements(self, profile: MigProfile) -> Option<Placements> {
         let of = |compute, size, starts, most| Some(Placements { compute, size, starts, most });
         match (self, profile) {

@@ -7,15 +7,15 @@
 use super::{MigGeometry, MigProfile};
 use crate::instance::Gpu;
 
-/// One kind of instance of a GPU model.
+/// A profile of a GPU model, with its name and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MigInstanceKind {
     /// The profile.
     pub profile: MigProfile,
     /// Its full name: `1g.10gb`.
     pub name: &'static str,
-    /// The memory for a pod in one instance, in MiB. NVIDIA publishes it for A100, H100, H200, A30 and RTX PRO 6000. For others it is nine
-    /// tenths of the memory slices, which is less than any measured value.
+    /// The memory for a pod in one instance, in MiB. NVIDIA publishes it for A100, H100, H200, A30 and RTX PRO 6000. For
+    /// others it is nine tenths of the memory slices, which is less than any measured value.
     pub memory_mib: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct MigModel {
     pub kinds: &'static [MigInstanceKind],
 }
 
-/// One board: the model's names in catalogues, the least memory of its GPUs in MiB, and its instances.
+/// One board: the model's names in catalogues, the minimum memory of its GPUs in MiB, and its instances.
 struct Board {
     models: &'static [&'static str],
     memory_mib: u64,
@@ -72,7 +72,8 @@ macro_rules! four {
     };
 }
 
-/// Boards of one model are neighbours, the largest first. The board of a GPU is the first one that needs no more memory than the GPU has.
+/// Boards of one model are neighbours, the largest first. The board of a GPU is the first one that needs no more memory
+/// than the GPU has.
 const BOARDS: [Board; 13] = [
     seven!(
         ["a100", "a100-80gb"],
@@ -196,9 +197,9 @@ const BOARDS: [Board; 13] = [
 ];
 
 impl MigModel {
-    /// Finds the model by its name in a catalogue (lower case with dashes) and the memory of one GPU in MiB. `None` if the GPU
-    /// cannot be partitioned, or nobody published its placements. If the memory is unknown, this returns the smallest board of the
-    /// name, so that no pod gets a promise of memory that does not exist.
+    /// Finds the model by its name in a catalogue (lower case with dashes) and the memory of one GPU in MiB. Returns
+    /// `None` if the GPU cannot be partitioned, or NVIDIA published no placements for it. If the memory is unknown, this
+    /// returns the smallest board of the name, so that no pod is promised memory that does not exist.
     pub fn named(model: &str, memory_mib: Option<u64>) -> Option<&'static Self> {
         BOARDS
             .iter()
@@ -207,28 +208,29 @@ impl MigModel {
             .map(|board| &board.model)
     }
 
-    /// The model of an instance type's GPUs.
+    /// Returns the model of an instance type's GPUs.
     pub fn of(gpu: &Gpu) -> Option<&'static Self> {
         Self::named(gpu.model.as_str(), gpu.memory_mib)
     }
 
-    /// The instance of a profile.
+    /// Returns the instance kind of a profile.
     pub fn kind(&self, profile: MigProfile) -> Option<&'static MigInstanceKind> {
         self.kinds.iter().find(|kind| kind.profile == profile)
     }
 
-    /// An instance by its full name: `1g.10gb`.
+    /// Returns the profile of an instance by its full name: `1g.10gb`.
     pub fn profile(&self, name: &str) -> Option<MigProfile> {
         self.kinds.iter().find(|kind| kind.name == name).map(|kind| kind.profile)
     }
 
-    /// The resource that a pod requests to get one: `nvidia.com/mig-1g.10gb` (strategy `mixed` of the device plugin).
+    /// Returns the resource that a pod requests to get one: `nvidia.com/mig-1g.10gb` (strategy `mixed` of the device
+    /// plugin).
     pub fn resource(&self, profile: MigProfile) -> Option<String> {
         self.kind(profile).map(|kind| format!("nvidia.com/mig-{}", kind.name))
     }
 
-    /// The smallest instance with at least this share (thousandths) of the compute slices and this much memory; `None` if
-    /// even the whole GPU has less.
+    /// Returns the profile of the smallest instance with at least this share (thousandths) of the compute slices and this
+    /// much memory; `None` if even the whole GPU has less.
     pub fn smallest(&self, milli: u32, memory_mib: u64) -> Option<MigProfile> {
         self.kinds
             .iter()

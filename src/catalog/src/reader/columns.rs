@@ -30,11 +30,11 @@ pub(super) const INTERRUPTIONS_SOURCE: &str = "interruptions_source";
 pub(super) const INTERRUPTIONS_AS_OF: &str = "interruptions_as_of";
 pub(super) const EPHEMERAL_STORAGE: &str = "ephemeral_storage_mib";
 
-/// The columns every catalogue has.
+/// The required columns of a catalogue.
 pub const REQUIRED: [&str; 9] =
     [INSTANCE_TYPE, ARCH, CPU, MEMORY, PODS, GPU_MODEL, GPU_COUNT, GPU_MEMORY, ON_DEMAND];
 
-/// The columns a catalogue may have.
+/// The optional columns of a catalogue.
 pub const OPTIONAL: [&str; 16] = [
     PROVIDER,
     REGION,
@@ -61,8 +61,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The columns of a header and its problems. The rows below an invalid header are read anyway, so that
-    /// their problems are listed too. `Err` if the header names no column at all.
+    /// Returns the columns of a header and its problems. The rows below an invalid header are read anyway, so that their
+    /// problems are listed too. Returns `Err` if the header names no column at all.
     pub(super) fn of_header(
         file: &str,
         line: u64,
@@ -110,12 +110,12 @@ impl Columns {
         Ok((Self { names }, problems))
     }
 
-    /// The number of cells in a row.
+    /// Returns the number of cells in a row.
     pub(super) fn count(&self) -> usize {
         self.names.len()
     }
 
-    /// The position of this column, if the file has it.
+    /// Returns the position of this column, if the file has it.
     pub(super) fn index(&self, column: &str) -> Option<usize> {
         self.names.iter().position(|name| *name == Some(column))
     }

@@ -14,8 +14,8 @@ impl<'t> LineNumbers<'t> {
         Self { text, offset: 0, line: 1 }
     }
 
-    /// The line of the first byte at or after `begin` that is not a line ending. A CSV reader reports a record's position
-    /// before the blank lines that precede it. Offsets must not decrease from one call to the next.
+    /// Returns the line of the first byte at or after `begin` that is not a line ending. A CSV reader reports a record's
+    /// position before the blank lines that precede it. Offsets must not decrease from one call to the next.
     pub fn at(&mut self, begin: usize) -> u64 {
         let bytes = self.text.as_bytes();
         let mut begin = begin.min(bytes.len());

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// One problem. Prints as `file:line:column: cause; remedy`.
+/// One problem, which prints as `file:line:column: cause; remedy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvProblem {
     /// The name of the file, as the caller gave it.
     pub file: String,
-    /// The line, counted from 1; the first line of a row that spans several.
+    /// The line, counted from 1: the first line of a row that spans several.
     pub line: u64,
     /// The name of the column, if one cell or column is wrong.
     pub column: Option<String>,
@@ -45,7 +45,7 @@ impl fmt::Display for CsvProblem {
 
 impl std::error::Error for CsvProblem {}
 
-/// All problems of a set of CSV files; never empty. Prints one line for each.
+/// All problems of a set of CSV files; never empty. It prints one line for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvProblems(Vec<CsvProblem>);
 
@@ -54,12 +54,12 @@ impl CsvProblems {
         Self(problems)
     }
 
-    /// The problems, by file and line.
+    /// Iterates over the problems, by file and line.
     pub fn iter(&self) -> std::slice::Iter<'_, CsvProblem> {
         self.0.iter()
     }
 
-    /// The number of problems.
+    /// Returns the number of problems.
     #[expect(clippy::len_without_is_empty, reason = "there is always at least one")]
     pub fn len(&self) -> usize {
         self.0.len()

@@ -14,10 +14,10 @@ use crate::price::{Price, PriceSource, UnknownPrice};
 use crate::resources::{ResourceList, ResourceName};
 use crate::sanity::{self, Claim};
 
-/// The default local disk of a node: 17 GiB, the allocatable part of a 20 GiB root disk, which is
-/// the size on AWS unless the image has another (Karpenter's figure for every type in its instance type
-/// reference, release 1.14). Too little is better than too much: a pod that requests more stays pending with a reason, but
-/// with too much, Poolwright would buy a node that the pod does not fit.
+/// The default local disk of a node: 17 GiB, the allocatable part of a 20 GiB root disk, which is the size on AWS unless
+/// the image has another (Karpenter's figure for every type in its instance type reference, release 1.14). A value that
+/// is too low is safer: a pod that requests more stays pending with a reason. With a value that is too high, Poolwright
+/// would buy a node that the pod does not fit.
 pub const DEFAULT_EPHEMERAL_STORAGE_MIB: u64 = 17 * 1024;
 
 /// The provider of a type if the catalogue names none.
@@ -27,7 +27,7 @@ pub const UNSPECIFIED_PROVIDER: &str = "unspecified";
 const MOST: u64 = i64::MAX as u64;
 const MOST_MIB: u64 = MOST >> 20;
 
-/// One interruption per minute: a higher rate cannot be real.
+/// One interruption per minute; a higher rate cannot be real.
 const MOST_INTERRUPTIONS: u32 = 60_000_000;
 
 const LABEL_REMEDY: &str = "it becomes a node label: write at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit";
@@ -54,18 +54,18 @@ impl<'r, 'f> RowReader<'r, 'f> {
         self.problems.push(CsvProblem::of_column(self.file, self.line, column, cause, remedy));
     }
 
-    /// The name of the type, if the row has one, even if other cells are wrong.
+    /// Returns the name of the type, if the row has one, even if other cells are wrong.
     pub(super) fn instance_type(&self) -> Option<InstanceTypeName> {
         let name = self.cell(column::INSTANCE_TYPE);
         (self.is_whole() && !name.is_empty()).then(|| InstanceTypeName::from(name))
     }
 
-    /// Whether the row is about only one zone or one capacity type.
+    /// Returns whether the row is about only one zone or one capacity type.
     pub(super) fn is_split(&self) -> bool {
         !self.cell(column::ZONE).is_empty() || !self.cell(column::CAPACITY_TYPE).is_empty()
     }
 
-    /// The type and its offerings; `None` when there are problems.
+    /// Returns the type and its offerings; `None` when there are problems.
     pub(super) fn read(&mut self) -> Option<(InstanceType, Vec<Offering>)> {
         if !self.is_whole() {
             let cause =
@@ -117,7 +117,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         self.record.len() == self.columns.count()
     }
 
-    /// The text of a cell; empty if the file does not have the column.
+    /// Returns the text of a cell; empty if the file does not have the column.
     fn cell(&self, column: &str) -> &'r str {
         self.columns.index(column).and_then(|index| self.record.get(index)).unwrap_or("")
     }
@@ -173,8 +173,8 @@ impl<'r, 'f> RowReader<'r, 'f> {
         }
     }
 
-    /// The GPUs. A model without whole GPUs (a slice of a GPU, or another vendor's) is no `nvidia.com/gpu` for the
-    /// scheduler, so it does not count.
+    /// Returns the GPUs. A model without whole GPUs (a slice of a GPU, or another vendor's GPU) is no `nvidia.com/gpu`
+    /// for the scheduler, so it does not count.
     fn gpu(&mut self) -> Option<Gpu> {
         let (model, memory) = (self.cell(column::GPU_MODEL), self.cell(column::GPU_MEMORY));
         let count = match self.cell(column::GPU_COUNT) {
@@ -193,7 +193,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         })
     }
 
-    /// The one capacity type that the row is about; `None` for both.
+    /// Returns the only capacity type that the row is about; `None` for both.
     fn sold_as(&mut self) -> Option<CapacityType> {
         match self.cell(column::CAPACITY_TYPE) {
             "" => None,
@@ -218,7 +218,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         Some(Interruptions { per_million_hours, source: PriceSource::from(source), as_of })
     }
 
-    /// Interruptions in a million node-hours.
+    /// Returns the interruptions in a million node-hours.
     fn interruption_rate(&mut self) -> Option<u32> {
         let text = self.cell(column::INTERRUPTIONS);
         if text.is_empty() {
@@ -241,7 +241,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         }
     }
 
-    /// The zones; the region's name if none is listed, and [`Zone::ANY`] without a region. Empty after a problem.
+    /// Returns the zones; the region's name if none is listed, and [`Zone::ANY`] without a region. Empty after a problem.
     fn zones(&mut self) -> Vec<Zone> {
         let region = match self.cell(column::REGION) {
             "" => Zone::ANY,
@@ -271,7 +271,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         zones
     }
 
-    /// A price with its source and date; `None` if the cell is empty or invalid.
+    /// Returns a price with its source and date; `None` if the cell is empty or invalid.
     fn price(&mut self, column: &str, source: &str, as_of: &str) -> Option<Price> {
         // A spot price without its own source or date has those of the on-demand price.
         let source = [self.cell(source), self.cell(column::PRICE_SOURCE), self.file]
@@ -327,7 +327,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         date.ok()
     }
 
-    /// A whole number between `least` and `most`.
+    /// Returns a whole number between `least` and `most`.
     fn number(&mut self, column: &str, least: u64, most: u64) -> Option<u64> {
         let text = self.cell(column);
         let digits = text.strip_prefix('-').unwrap_or(text);
@@ -358,7 +358,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         None
     }
 
-    /// A cell that becomes the value of a node label and may not be empty.
+    /// Returns a cell that becomes the value of a node label and may not be empty.
     fn label_value(&mut self, column: &str) -> Option<&'r str> {
         let text = self.cell(column);
         if text.is_empty() {

@@ -335,7 +335,7 @@ fn the_bench_catalogue_is_read_whole_and_nothing_in_it_is_in_quarantine() {
     );
 }
 
-/// The cells of a valid row.
+/// Generates the cells of a valid row.
 fn sound_row() -> impl Strategy<Value = Vec<String>> {
     let gpu = prop_oneof![
         Just((String::new(), "0".to_owned(), String::new())),

@@ -3,7 +3,7 @@
 use super::Claim;
 use crate::price::UnknownPrice;
 
-/// Amounts in other currencies are not converted, because that needs an exchange rate.
+/// Rejects other currencies. They are not converted, because that needs an exchange rate.
 pub(super) fn check(claim: Claim<'_>) -> Option<UnknownPrice> {
     let is_usd = claim.currency.trim().eq_ignore_ascii_case("USD");
     (!is_usd).then(|| UnknownPrice::NotUsd { currency: claim.currency.trim().to_owned() })

@@ -4,7 +4,7 @@ use super::Claim;
 use crate::money::UsdPerHour;
 use crate::price::UnknownPrice;
 
-/// Sources write zero for "not sold by the hour" or "unknown".
+/// Rejects zero, which sources write for "not sold by the hour" or "unknown".
 pub(super) fn check(claim: Claim<'_>) -> Option<UnknownPrice> {
     (claim.amount == UsdPerHour::ZERO).then(|| UnknownPrice::NotPositive { quoted: claim.text.to_owned() })
 }

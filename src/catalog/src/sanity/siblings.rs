@@ -1,7 +1,7 @@
 //! Rule: a price is not about ten times above or below the other sizes of its family (a misplaced decimal point).
 //!
-//! Siblings are the types of one provider, family and GPU model, in one zone and capacity type. At least two other sizes need a
-//! price, because of two contradicting prices either may be wrong.
+//! Siblings are the types of one provider, family and GPU model, in one zone and capacity type. At least two other sizes
+//! must have a price: if only two prices contradict each other, either may be wrong.
 //!
 //! Prices are compared per unit of two resources: cores and GPUs, or cores and MiB without GPUs. No single unit suffices:
 //! `g5.16xlarge` has one GPU and 64 cores, `g5.48xlarge` eight GPUs and 192 cores; burstable types have the same two cores with
@@ -19,13 +19,13 @@ use crate::offering::Offering;
 use crate::price::UnknownPrice;
 use crate::resources::ResourceName;
 
-/// The number of other sizes that need a price.
+/// The number of other sizes that must have a price.
 const OTHERS_NEEDED: usize = 2;
 /// The limit in tenths: ten times, minus a margin for rounding and for prices that are not quite linear.
 const FACTOR_TENTHS: u128 = 95;
-/// The least deviation by the other unit, in tenths.
+/// The minimum deviation by the other unit, in tenths.
 const AGREE_TENTHS: u128 = 20;
-/// Prices per unit are in these parts of a micro-dollar.
+/// The parts of a micro-dollar in which prices per unit are computed.
 const SCALE: u128 = 1_000_000;
 
 struct Member {
@@ -35,7 +35,7 @@ struct Member {
     units: [u128; 2],
 }
 
-/// The wrong prices, with the prices that their siblings suggest.
+/// Returns the wrong prices, with the prices that their siblings suggest.
 pub(super) fn check(types: &[InstanceType], offerings: &[Offering]) -> Vec<(usize, UnknownPrice)> {
     let by_name: BTreeMap<_, _> = types.iter().map(|kind| (&kind.name, kind)).collect();
     let mut groups: BTreeMap<_, Vec<Member>> = BTreeMap::new();
@@ -112,7 +112,7 @@ fn judge(members: &[Member], found: &mut Vec<(usize, UnknownPrice)>) {
     }
 }
 
-/// The price of each member per unit, with the median of the others.
+/// Returns the price of each member per unit, with the median of the others.
 fn standings(members: &[Member], unit: usize) -> Vec<Standing> {
     let per_unit =
         |which: usize| u128::from(members[which].price.micros()) * SCALE / members[which].units[unit];

@@ -1,5 +1,5 @@
-//! Problems on which a stage can show what it pays: the bench's lists, and sets of random problems for the stages that
-//! only small, scarce, divided or removable things need.
+//! Problems on which a stage can show its effect: the bench's lists, and sets of random problems for stages that only
+//! matter for small, scarce, divided or removable nodes and pods.
 
 use std::path::{Path, PathBuf};
 
@@ -12,17 +12,17 @@ use crate::common::random_problem::{self, Random, Shape, rule};
 pub struct Case {
     /// Its id.
     pub name: &'static str,
-    /// In words.
+    /// The description.
     pub what: &'static str,
-    /// Work units for each problem.
+    /// The work units for each problem.
     pub work: u64,
-    /// Whether the solve starts from what a solve of a slightly different problem left.
+    /// Whether the solve starts from the memory of a solve of a slightly different problem.
     pub warm: bool,
-    /// The problems of a seed. A list has the same for each.
+    /// Returns the problems of a seed. A list is the same for every seed.
     pub problems: fn(u64) -> Vec<Problem>,
 }
 
-/// All cases, in the order they are run.
+/// Returns all cases, in the order they run.
 pub fn all() -> Vec<Case> {
     let case = |name, what, work, problems| Case { name, what, work, warm: false, problems };
     vec![
@@ -118,7 +118,7 @@ fn removal(shape: Shape) -> Shape {
     Shape { rules: rule::REMOVAL | rule::EXISTING | rule::STOCK | rule::CONFLICTS | rule::CEILINGS, ..shape }
 }
 
-/// So many problems of this shape that have pods, from a seed on.
+/// Returns `count` problems of this shape that have pods, from a seed on.
 fn random(seed: u64, count: usize, shape: &Shape) -> Vec<Problem> {
     let wanted = |problem: &Problem| {
         let removable = problem.existing.iter().any(|node| node.removal.is_some());
@@ -145,7 +145,7 @@ fn openb(name: &str, most: usize) -> Problem {
     common::problem(&trace(name), &types(), most)
 }
 
-/// The pods of the `most` largest classes alone.
+/// Returns the problem with only the pods of the `most` largest classes.
 fn most_frequent(mut problem: Problem, most: usize) -> Problem {
     let mut classes = std::mem::take(&mut problem.classes);
     classes.sort_by_key(|class| std::cmp::Reverse(class.count));
@@ -154,7 +154,7 @@ fn most_frequent(mut problem: Problem, most: usize) -> Problem {
     problem
 }
 
-/// Three random classes of an openb list with a few pods each: what a few deployments ask for at once.
+/// Creates problems with three random classes of an openb list with a few pods each, like a few deployments at once.
 fn replicas(seed: u64, count: u64) -> Vec<Problem> {
     let lists = ["gpuspec33", "default", "multigpu50"].map(|name| openb(name, usize::MAX));
     let problem = |number: u64| {

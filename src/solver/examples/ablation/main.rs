@@ -1,10 +1,11 @@
-//! `make bench-ablation`: what each stage of the search pays. One stage is off at a time, and each answer is held against
-//! the one of the whole search on the same problem, in the same process, with the same work budget.
+//! `make bench-ablation`: the effect of each stage of the search. One stage is disabled at a time, and each solution is
+//! compared with that of the whole search on the same problem, in the same process, with the same work budget.
 //!
-//! `ablation [CASE...] [--runs N] [--stage NAME]...` prints one line for each stage that changes something on a case, with how
-//! many solves got worse and better by it (`-2+1`), and the cost after a quarter of the work. Run `n`
-//! has seed `n` for the search and for random problems. Work units and gaps do not depend on the machine; time is time on a
-//! processor of a solve with one thread, as a ratio to the whole search. The independent checker sees every answer.
+//! `ablation [CASE...] [--runs N] [--stage NAME]...` prints one line for each stage that changes something on a case,
+//! with the number of solves that got worse and better by it (`-2+1`), and the cost after a quarter of the work. Run `n`
+//! has seed `n` for the search and for random problems. Work units and gaps do not depend on the machine. Time is
+//! processor time of a solve with one thread, relative to the whole search. The independent checker checks every
+//! solution.
 
 mod cases;
 
@@ -20,13 +21,13 @@ use poolwright_solver::{
 
 use cases::Case;
 
-/// How far a solve had come after how much work.
+/// The progress of a solve by work.
 #[derive(Default)]
 struct Heard {
-    /// Work until the gap was a tenth of a percent at most.
+    /// The work until the gap was at most 0.1 %.
     close: Option<u64>,
     work: u64,
-    /// The objective after a quarter of the work, and how many pods were left out.
+    /// The objective after a quarter of the work, and the number of pods left out then.
     quarter: (f64, u64),
     budget: u64,
 }
@@ -53,7 +54,7 @@ impl StopSignal for Heard {
     }
 }
 
-/// One answer, as the table needs it.
+/// One solution, as the table needs it.
 struct Answer {
     objective: f64,
     bound: f64,
@@ -61,17 +62,17 @@ struct Answer {
     quarter: Option<f64>,
     exact: bool,
     priced: bool,
-    /// By falling priority: pods left out, and their value.
+    /// By descending priority: the pods left out, and their value.
     left_out: Vec<(u64, u64)>,
     evictions: u64,
-    /// What is saved on the way, on average over all evictions.
+    /// The saving during the steps, averaged over all evictions.
     early: f64,
     work: u64,
     close: u64,
     seconds: f64,
 }
 
-/// Seconds of this thread on a processor.
+/// Returns the processor seconds of this thread.
 fn processor() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
@@ -130,19 +131,19 @@ fn run(case: &Case, seed: u64, stages: Stages, problems: &[(Problem, Option<Warm
     each.collect()
 }
 
-/// What a case's answers come to, each held against the one of the whole search.
+/// The totals of a case, each compared with the whole search.
 #[derive(Default)]
 struct Line {
-    /// Problems whose pods are left out in a worse way, or in a better one.
+    /// The number of problems whose left-out pods are worse, or better.
     worse: usize,
     better: usize,
-    /// Solves that place the same for more money, or for less.
+    /// The number of solves that place the same pods for more money, or for less.
     dearer: usize,
     cheaper: usize,
-    /// Solves that place the same with a lower bound, or with a higher one.
+    /// The number of solves that place the same pods with a lower bound, or with a higher one.
     looser: usize,
     tighter: usize,
-    /// Sums over problems that place the same.
+    /// The sums over problems that place the same pods.
     objective: [f64; 2],
     bound: [f64; 2],
     quarter: [f64; 2],
@@ -188,7 +189,7 @@ impl Line {
         }
     }
 
-    /// Whether anything but time differs.
+    /// Returns whether anything but time differs.
     fn differs(&self) -> bool {
         let same = |pair: [f64; 2]| (pair[0] - pair[1]).abs() < 1e-9;
         self.worse + self.better > 0
@@ -218,7 +219,7 @@ impl Line {
             signed(above(self.bound[1], self.bound[0])),
             format!("-{}+{}", self.looser, self.tighter),
             gap(self.bound[1]),
-            // What the plan is above the bound of the whole search.
+            // The gap between the plan and the bound of the whole search.
             gap(self.bound[0]),
             format!("-{}+{}", self.worse, self.better),
             ratio(self.work),

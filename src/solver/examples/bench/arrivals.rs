@@ -1,5 +1,5 @@
-//! One more pod on a solved state: what is planned stays, the pod takes free room or the cheapest node that holds it, as the
-//! controller does it between two full solves.
+//! One more pod on a solved state: planned nodes stay, and the pod takes free room or the cheapest node that holds it, as
+//! the controller does between two full solves.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::clock::Clock;
 use crate::common::random_problem::Random;
 use crate::report::Row;
 
-/// How many pods arrive.
+/// The number of arriving pods.
 const ARRIVALS: usize = 200;
 
-/// A planned node: its candidate and what is free on it.
+/// A planned node: its candidate and its free room.
 struct Node {
     candidate: u32,
     free: Vec<u64>,
@@ -40,7 +40,7 @@ fn take(free: &mut [u64], class: &PodClass, count: u32) {
     }
 }
 
-/// The problem that the arrival of one pod of a class asks: all nodes are there, all candidates may be bought.
+/// Returns the problem for the arrival of one pod of a class: all planned nodes exist, and all candidates may be bought.
 fn arrival(problem: &Problem, nodes: &[Node], class: usize) -> Problem {
     let class = &problem.classes[class];
     let admitted = |node: &Node| class.candidates.binary_search(&node.candidate).is_ok();
@@ -63,7 +63,7 @@ fn arrival(problem: &Problem, nodes: &[Node], class: usize) -> Problem {
     }
 }
 
-/// One run.
+/// Runs the case once.
 pub fn run() -> Row {
     let mut problem = openb("gpuspec33");
     let mut nodes = nodes(&problem);
@@ -94,7 +94,7 @@ pub fn run() -> Row {
         problem.classes[class].count += 1;
     }
     times.sort_by(f64::total_cmp);
-    // What a plan for all pods at once would cost at least.
+    // A lower bound for all pods planned at once.
     let anew = measured(&problem, 5.0, false);
     let cost = cost as f64 / 1e6;
     Row {

@@ -16,15 +16,15 @@ use crate::report::Row;
 pub struct Case {
     /// Its id.
     pub name: &'static str,
-    /// In words.
+    /// The description.
     pub what: &'static str,
-    /// One run.
+    /// Runs the case once.
     pub run: fn() -> Row,
-    /// What it should reach.
+    /// The goals.
     pub goals: Vec<Goal>,
 }
 
-/// A figure that should not be above a number.
+/// An upper limit for a figure.
 pub struct Goal {
     what: &'static str,
     most: f64,
@@ -32,12 +32,12 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Whether `row` reaches it.
+    /// Returns whether `row` reaches it.
     pub fn reached(&self, row: &Row) -> bool {
         (self.of)(row) <= self.most
     }
 
-    /// In words.
+    /// Returns the result in words.
     pub fn line(&self, row: &Row) -> String {
         let word = if self.reached(row) { "goal reached" } else { "goal MISSED" };
         format!("{word}: {} is {:.4}, at most {}", self.what, (self.of)(row), self.most)
@@ -48,7 +48,7 @@ fn goal(what: &'static str, most: f64, of: fn(&Row) -> f64) -> Goal {
     Goal { what, most, of }
 }
 
-/// All cases, in the order they are run.
+/// Returns all cases, in the order they run.
 pub fn all() -> Vec<Case> {
     let greedy =
         || goal("greedy above the bound, in %", 12.0, |row| (row.other("greedy") / row.bound - 1.0) * 100.0);
@@ -158,7 +158,7 @@ pub fn all() -> Vec<Case> {
     ]
 }
 
-/// A file of the fixtures.
+/// Returns the path of a fixture.
 fn fixture(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(path)
 }
@@ -185,7 +185,8 @@ fn list_of(name: &str, seconds: f64) -> Row {
     measured(&openb(name), seconds, true)
 }
 
-/// What our re-implementation of Karpenter's consolidation ends at, $/h, with 976 evictions, one command every 15 seconds.
+/// The final cost of our re-implementation of Karpenter's consolidation, in $/h, with 976 evictions, one command every 15
+/// seconds.
 const KARPENTER_FIX_POINT: f64 = 12_503.0;
 
 fn consolidation() -> Row {
@@ -236,14 +237,14 @@ pub fn measured(problem: &Problem, seconds: f64, first_fit: bool) -> Row {
     row
 }
 
-/// Ends the run when the checker refuses the plan: figures of a wrong plan mean nothing.
+/// Aborts the run when the checker rejects the plan, since its figures would mean nothing.
 fn accepted(problem: &Problem, solution: &Solution) {
     if let Err(violations) = check(problem, solution) {
         panic!("{} violations, the first: {}", violations.len(), violations[0]);
     }
 }
 
-/// The figures of a solve.
+/// Returns the figures of a solve.
 pub fn row(solution: &Solution, clock: &Clock) -> Row {
     let seconds = clock.elapsed().as_secs_f64();
     let mut gaps = clock.gaps.clone();

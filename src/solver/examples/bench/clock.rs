@@ -1,38 +1,38 @@
-//! A signal with a deadline that remembers how cost and bound came together.
+//! A signal with a deadline that records how cost and bound converge.
 
 use std::time::{Duration, Instant};
 
 use poolwright_solver::{Progress, Solution, StopSignal, gap};
 
-/// What the calling thread has had of a processor.
+/// Returns the processor time of the calling thread.
 fn processor() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split(' ').next().and_then(|text| text.parse().ok());
     nanos.map_or(Duration::ZERO, Duration::from_nanos)
 }
 
-/// Stops at a deadline, or as soon as the plan is good enough, and notes every change.
+/// A signal that stops at a deadline, and records every change.
 pub struct Clock {
     start: Instant,
     limit: Duration,
-    /// When something last became better: (seconds, gap).
+    /// The time and value of each improvement of the gap: (seconds, gap).
     pub gaps: Vec<(f64, f64)>,
-    /// When the first plan was there.
+    /// The time of the first plan.
     pub first: Option<Duration>,
     asked: Instant,
     spent: Duration,
-    /// The longest time between two questions whether to stop, the time before the first and after the last included.
+    /// The longest time between two polls, including the time before the first and after the last.
     pub silence: Duration,
-    /// The same in time of the asking thread on a processor: what it would be on a machine with nothing else to do.
+    /// The same in processor time of the polling thread: the value on an otherwise idle machine.
     pub busy: Duration,
-    /// The last news.
+    /// The last progress.
     pub last: Progress,
-    /// Work units spent.
+    /// The work units spent.
     pub work: u64,
 }
 
 impl Clock {
-    /// From now on.
+    /// Starts the clock.
     pub fn new(limit: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -49,12 +49,12 @@ impl Clock {
         }
     }
 
-    /// Since the start.
+    /// Returns the time since the start.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// Ends a silence.
+    /// Records a poll, which ends a silence.
     pub fn heard(&mut self) {
         let spent = processor();
         let busy = spent.saturating_sub(self.spent);

@@ -1,7 +1,7 @@
-//! `make bench`: the solver's figures, case by case, each in a process of its own, medians of several runs.
+//! `make bench`: the solver's figures, case by case, each in its own process, as medians of several runs.
 //!
-//! `bench [CASE...] [--runs N] [--json FILE]` runs the cases named, or all. Time is wall clock in the process, after the input
-//! is read. A gap is to the certified bound of the same run. Goals that are missed are said so; they never fail the run.
+//! `bench [CASE...] [--runs N] [--json FILE]` runs the named cases, or all. Time is wall clock in the process, after the
+//! input is read. A gap refers to the certified bound of the same run. Missed goals are reported, but never fail the run.
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 
@@ -26,7 +26,7 @@ fn main() {
         match argument.as_str() {
             "--runs" => runs = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(runs),
             "--json" => json = arguments.next(),
-            // One run of one case, for the process that runs them all.
+            // Runs one case once, for the parent process.
             "--once" => {
                 let name = arguments.next().unwrap_or_default();
                 let Some(case) = cases::all().into_iter().find(|case| case.name == name) else {

@@ -1,4 +1,4 @@
-//! Rows of figures, their medians, and how they are printed.
+//! Rows of figures, their medians, and their output.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,58 +7,58 @@ use crate::cases::Case;
 /// The figures of one run, or medians of several.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
-    /// Which case.
+    /// The name of the case.
     pub case: String,
-    /// $/h.
+    /// The cost in $/h.
     pub cost: f64,
-    /// $/h, certified.
+    /// The certified bound in $/h.
     pub bound: f64,
-    /// (cost - bound) / bound at the end.
+    /// `(cost - bound) / bound` at the end.
     pub gap: f64,
-    /// Seconds until the first plan was there.
+    /// The seconds until the first plan.
     pub first: f64,
-    /// Seconds of the whole solve.
+    /// The seconds of the whole solve.
     pub seconds: f64,
-    /// (gap, seconds until it was proven); absent where it never was.
+    /// (gap, seconds until it was proven); `None` if it never was.
     pub until: Vec<(f64, Option<f64>)>,
-    /// Gap at the times that goals speak of: (seconds, gap).
+    /// The gap at the times of the goals: (seconds, gap).
     pub at: Vec<(f64, f64)>,
-    /// Nodes bought.
+    /// The number of bought nodes.
     pub nodes: f64,
-    /// Pod classes after merging.
+    /// The number of pod classes after merging.
     pub classes: f64,
-    /// Kinds of nodes after dominance.
+    /// The number of candidates after dominance.
     pub candidates: f64,
-    /// Rounds of pricing.
+    /// The number of pricing rounds.
     pub rounds: f64,
-    /// Millions of work units.
+    /// The millions of work units.
     pub work: f64,
-    /// The longest silence between two questions whether to stop, in seconds.
+    /// The longest time between two polls, in seconds.
     pub silence: f64,
-    /// The same in time of its thread on a processor.
+    /// The same in processor time of its thread.
     pub busy: f64,
-    /// The process' peak memory.
+    /// The process's peak memory.
     pub peak_mib: f64,
-    /// What simpler ways cost: name and $/h.
+    /// The cost of simpler methods: name and $/h.
     pub others: Vec<(String, f64)>,
-    /// Other figures of the case: name and number.
+    /// Other figures of the case: name and value.
     pub extra: Vec<(String, f64)>,
-    /// Of one run: pods moved, and $/h then.
+    /// The frontier of one run: moved pods, and the cost in $/h then.
     pub frontier: Vec<(u64, f64)>,
 }
 
 impl Row {
-    /// One of the extra figures.
+    /// Returns one of the extra figures.
     pub fn extra(&self, name: &str) -> f64 {
         self.extra.iter().find(|(known, _)| known == name).map_or(f64::NAN, |(_, value)| *value)
     }
 
-    /// What a simpler way costs.
+    /// Returns the cost of a simpler method.
     pub fn other(&self, name: &str) -> f64 {
         self.others.iter().find(|(known, _)| known == name).map_or(f64::NAN, |(_, value)| *value)
     }
 
-    /// The gap that was proven `seconds` after the start.
+    /// Returns the gap that was proven `seconds` after the start.
     pub fn gap_at(&self, seconds: f64) -> f64 {
         self.at.iter().find(|(at, _)| (at - seconds).abs() < 1e-9).map_or(f64::NAN, |(_, gap)| *gap)
     }
@@ -69,7 +69,7 @@ fn middle(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The median of each figure.
+/// Returns the median of each figure.
 pub fn median(rows: &[Row]) -> Row {
     let of = |get: &dyn Fn(&Row) -> f64| middle(rows.iter().map(get).collect());
     let first = &rows[0];
@@ -89,7 +89,7 @@ pub fn median(rows: &[Row]) -> Row {
         seconds: of(&|row| row.seconds),
         until: (0..first.until.len())
             .map(|at| {
-                // A run that never came there counts as endless.
+                // A run that never reached the gap counts as infinite.
                 let seconds = of(&|row: &Row| row.until[at].1.unwrap_or(f64::INFINITY));
                 (first.until[at].0, seconds.is_finite().then_some(seconds))
             })
@@ -109,7 +109,7 @@ pub fn median(rows: &[Row]) -> Row {
     }
 }
 
-/// One case, in a few lines.
+/// Prints one case, in a few lines.
 pub fn print(case: &Case, row: &Row, runs: usize) {
     println!("\n{} - {} (median of {runs})", case.name, case.what);
     if row.bound > 0.0 {
@@ -164,7 +164,7 @@ pub fn print(case: &Case, row: &Row, runs: usize) {
     }
 }
 
-/// Goals reached and missed.
+/// Prints the reached and the missed goals.
 pub fn summary(cases: &[Case], rows: &[Row]) {
     let (mut reached, mut missed) = (0, Vec::new());
     for row in rows {
@@ -182,7 +182,7 @@ pub fn summary(cases: &[Case], rows: &[Row]) {
     }
 }
 
-/// Peak resident memory of this process in MiB, as Linux counts it.
+/// Returns the peak resident memory of this process in MiB, as Linux counts it.
 pub fn peak_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

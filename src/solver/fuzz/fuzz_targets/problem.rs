@@ -1,4 +1,4 @@
-//! Any bytes: a problem that is refused, or one whose plan holds what it promises.
+//! Any bytes: the problem is rejected, or its plan satisfies the invariants.
 
 #![no_main]
 

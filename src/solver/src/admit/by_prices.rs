@@ -1,9 +1,9 @@
-//! Admission by prices. Where many pods are left out, a relaxation knows what the scarce things are worth. No greedy
-//! knows that.
+//! Admission by prices. Where many pods are left out, the prices of a relaxation show which resources are scarce. No
+//! greedy heuristic finds them.
 //!
-//! The relaxation decides one priority after the other. Leaving out a pod costs far more than any node, in proportion
-//! to the pod's value. Placed pods of higher priorities stay placed. The plan takes the nodes that the relaxation
-//! wants whole. The relaxation's prices guide the rest.
+//! The relaxation decides one priority after the other. Leaving out a pod costs far more than any node, in proportion to
+//! the pod's value. Placed pods of higher priorities stay placed. The plan takes the relaxation's whole nodes. The
+//! relaxation's prices guide the rest.
 
 use super::{Attempt, levels};
 use crate::canonical::Model;
@@ -15,7 +15,7 @@ use crate::open::{self, Open};
 use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
 
-/// A plan that leaves out less than `best`, if one is found.
+/// Returns a plan that is better than `best`, if it finds one.
 pub(crate) fn improve(model: &Model, best: &Plan, seed: Seed, meter: &mut Meter<'_>) -> Option<Plan> {
     let totals = model.totals();
     let (level_of, levels) = levels(model);
@@ -63,7 +63,8 @@ pub(crate) fn improve(model: &Model, best: &Plan, seed: Seed, meter: &mut Meter<
     current.compare(best, model).is_lt().then_some(current)
 }
 
-/// What leaving out a pod of each class costs, in micro-dollars: of the level in question by its worth, of those above more.
+/// Returns the cost of leaving out a pod of each class, in micro-dollars: in proportion to its value for the level in
+/// question, more for the other levels.
 fn leaving_out(model: &Model, base: &[f64], asked: impl Fn(usize) -> bool) -> Vec<f64> {
     let dearest = base.iter().copied().fold(1.0, f64::max);
     let values = || (0..base.len()).filter(|class| asked(*class)).map(|class| model.classes[class].value);
@@ -104,7 +105,8 @@ fn relaxed(
 }
 
 impl Attempt<'_> {
-    /// Nodes that `relaxed` wants whole, or at least to the part `from`; then the rest of `asked`, then the lower levels.
+    /// Takes the nodes of `relaxed`, rounding up from the fraction `from`; then adds the rest of `asked`, then the lower
+    /// levels.
     fn round(&self, relaxed: &Relaxed, asked: &[u64], from: f64, level: i32) -> Plan {
         let model = self.model;
         let mut plan = Plan::default();
@@ -123,7 +125,7 @@ impl Attempt<'_> {
             for class in choice.cells() {
                 target[class as usize] = 0;
             }
-            // Gangs in part make room for whole ones.
+            // Remove incomplete gangs, which makes room for complete ones.
             for (class, count) in choice.largest(asked, &prices, Some(&placed)) {
                 target[class as usize] = count;
             }

@@ -1,8 +1,8 @@
-//! Plans pod by pod: inserts each pod into a node whose kind is not decided yet. An open node stands for all kinds of
-//! node that hold its pods. The plan buys it as the cheapest of them.
+//! Plans pod by pod: inserts each pod into a node whose type is not decided yet. An open node stands for all node types
+//! that hold its pods. The plan buys the cheapest of them.
 //!
-//! Insertion is quick where many classes have few pods each and the cover greedy has too much choice. It also
-//! guarantees that no plan costs more than first fit.
+//! Insertion is quick where many classes have few pods each and the greedy cover has too many options. It also guarantees
+//! that no plan costs more than first fit.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -10,32 +10,34 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use crate::canonical::{Model, Origin, Pattern};
 use crate::plan::Plan;
 
-/// Which node a pod joins.
+/// The rule that selects the node for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// Of those that may hold it, the one with fewest pods: what [`crate::baseline::first_fit`] does.
+    /// The node with the fewest pods, like [`crate::baseline::first_fit`].
     FewestPods,
-    /// The one whose price rises least, a new one at its own price among them; of equals the one that it leaves fullest.
+    /// The node whose price rises least, where a new node counts with its full price; among equals the node with the
+    /// least waste.
     LeastPrice,
 }
 
-/// In which order pods come.
+/// The order of the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// By requests, the first resource first, the largest first.
+    /// By requests: the first resource first, the largest first.
     Requests,
-    /// The dearest to place alone first, and before all others those that keep away from their like: each wants its own node.
+    /// Pods that exclude each other from a node first, since each needs its own node; then the largest share of a node
+    /// first.
     Apart,
-    /// The dearest first.
+    /// The most expensive pods on a node of their own first.
     Worth,
 }
 
-/// Of more pods than this, one after the other takes too long.
+/// The number of pods above which insertion takes too long.
 const MOST_PODS: u64 = 100_000;
 
-/// Plans the pods that `plan` has on nodes to buy anew; what it has on existing nodes stays there. `None` where more than
-/// capacity and conflicts decides what a node holds or costs, of more
-/// than [`MOST_PODS`], and where the nodes come to cost as much as those of `plan`.
+/// Replans the pods that `plan` has on new nodes; pods on existing nodes stay there. Returns `None` if rules other than
+/// capacity and conflicts, or penalties, apply to a bin; if there are more than [`MOST_PODS`] pods; or if the nodes come
+/// to cost as much as those of `plan`.
 pub(super) fn planned_anew(model: &Model, plan: &Plan, rule: Rule, order: Order) -> Option<Plan> {
     let simple = |bin: &&crate::canonical::Bin| {
         bin.rules.flexible.is_empty()
@@ -61,12 +63,12 @@ pub(super) fn planned_anew(model: &Model, plan: &Plan, rule: Rule, order: Order)
     if demand.iter().fold(0u64, |sum, count| sum.saturating_add(*count)) > MOST_PODS {
         return None;
     }
-    // What commitments pay is only known in the end.
+    // The savings by commitments are only known at the end.
     let ceiling = if model.commitments.is_empty() { plan.cost(model) } else { u64::MAX };
     let mut insertion = Insertion::new(model, rule);
     for class in insertion.order(order, &demand) {
         insertion.insert(class, demand[class as usize])?;
-        // Nodes never become cheaper again.
+        // The cost of the nodes never falls again.
         if insertion.cost >= ceiling {
             return None;
         }
@@ -75,52 +77,52 @@ pub(super) fn planned_anew(model: &Model, plan: &Plan, rule: Rule, order: Order)
     Some(kept)
 }
 
-/// A set of bins by number in [`Insertion::bins`].
+/// A set of bins, by index in [`Insertion::bins`].
 type Words = Vec<u64>;
 
-/// Nodes that are not decided yet.
+/// A plan in progress, whose node types are not decided yet.
 struct Insertion<'m> {
     model: &'m Model,
     rule: Rule,
     dims: usize,
-    /// Bins to buy by rising price.
+    /// The bins to buy, by ascending price.
     bins: Vec<u32>,
-    /// Their room, one after the other.
+    /// Their capacity, one bin after the other.
     capacity: Vec<u64>,
     prices: Vec<u64>,
-    /// By class, what one pod takes, one after the other.
+    /// The requests of one pod of each class, one class after the other.
     requests: Vec<u64>,
-    /// What one unit of each resource is of the largest bin.
+    /// The share of one unit of each resource in the largest bin.
     scales: Vec<f64>,
-    /// Different sets of bins, of classes and of what several of them have in common.
+    /// The distinct sets of bins: of classes, and intersections of several.
     sets: Vec<Words>,
     /// By class: its set.
     homes: Vec<u32>,
-    /// By two sets: the set they have in common, where that was asked.
+    /// By two sets: their intersection, once computed.
     common: Vec<Vec<u32>>,
-    /// What the nodes cost by now.
+    /// The cost of the nodes so far.
     cost: u64,
-    /// By node: what its pods take.
+    /// By node: the sum of its pods' requests.
     used: Vec<u64>,
-    /// By node: index into `bins`, the cheapest that holds its pods.
+    /// By node: the index into `bins` of the cheapest bin that holds its pods.
     at: Vec<usize>,
-    /// By node: the set of bins that all its classes can use.
+    /// By node: the set of bins that admit all its classes.
     admitted: Vec<u32>,
-    /// By node: parties that are kept away, as bits.
+    /// By node: excluded parties, as bits.
     kept_away: Vec<Words>,
-    /// By node, in the order in which they came.
+    /// By node: its pods, in order of arrival.
     pods: Vec<Vec<(u32, u32)>>,
     counts: Vec<u64>,
-    /// Nodes by how many pods they have, for the rule that asks.
+    /// The nodes by number of pods, for [`Rule::FewestPods`].
     by_count: BTreeSet<(u64, usize)>,
-    /// Where to begin looking at nodes.
+    /// The node at which the next examination starts.
     turn: usize,
 }
 
-/// So many nodes are looked at for the pods of a class, others each time: looking at all would take a time that grows with
-/// the square of the pods.
+/// The maximum number of nodes examined for the pods of a class; each class examines others. Examining all would take
+/// time quadratic in the number of pods.
 const LOOK: usize = 1_024;
-/// No set in common was looked for yet.
+/// The intersection is not computed yet.
 const UNKNOWN: u32 = u32::MAX;
 
 impl<'m> Insertion<'m> {
@@ -176,7 +178,7 @@ impl<'m> Insertion<'m> {
         }
     }
 
-    /// Classes with demand, those that come first first.
+    /// Returns the classes with demand, in insertion order.
     fn order(&self, order: Order, demand: &[u64]) -> Vec<u32> {
         let classes = (0..self.model.classes.len() as u32).filter(|class| demand[*class as usize] > 0);
         let size = |class: u32| self.model.classes[class as usize].requests.as_slice();
@@ -205,8 +207,8 @@ impl<'m> Insertion<'m> {
         &self.requests[class as usize * self.dims..][..self.dims]
     }
 
-    /// The cheapest bin of a set, from the one at `from` on, that holds as much of each resource as `used` says; `None` is more
-    /// than can be counted.
+    /// Returns the cheapest bin of a set, from index `from` on, that holds `used` of each resource. `None` from `used`
+    /// means an amount that exceeds every bin.
     fn cheapest(&self, set: u32, from: usize, used: impl Fn(usize) -> Option<u64>) -> Option<usize> {
         let set = &self.sets[set as usize];
         let (mut word, mut mask) = (from / 64, u64::MAX << (from % 64));
@@ -225,7 +227,7 @@ impl<'m> Insertion<'m> {
         None
     }
 
-    /// The set of bins in two sets.
+    /// Returns the intersection of two sets of bins.
     fn both(&mut self, one: u32, other: u32) -> u32 {
         if one == other {
             return one;
@@ -247,7 +249,8 @@ impl<'m> Insertion<'m> {
         self.common[one as usize][other as usize]
     }
 
-    /// Where one more pod of a class makes a node end: its set of bins and the cheapest of them; `None` if it may not come.
+    /// Returns the node's set of bins and the cheapest of them after one more pod of a class; `None` if the pod may not
+    /// join.
     fn joined(&mut self, node: usize, class: u32) -> Option<(u32, usize)> {
         let wanted = &self.model.classes[class as usize];
         match self.pods[node].last() {
@@ -269,7 +272,7 @@ impl<'m> Insertion<'m> {
         Some((set, self.cheapest(set, self.at[node], |dim| used[dim].checked_add(requests[dim]))?))
     }
 
-    /// How much a node leaves unused as the bin at `at`, with one more pod of `class`.
+    /// Returns how much a node leaves unused as the bin at `at`, with one more pod of `class`.
     fn waste(&self, node: usize, class: u32, at: usize) -> f64 {
         let used = &self.used[node * self.dims..][..self.dims];
         let room = &self.capacity[at * self.dims..][..self.dims];
@@ -277,8 +280,8 @@ impl<'m> Insertion<'m> {
         each.map(|(((room, used), request), scale)| (room - used - request) as f64 * scale).sum()
     }
 
-    /// How much a node's price rises by one more pod of a class, and what it then leaves unused: the less the better. `None`
-    /// if the pod may not come.
+    /// Returns the increase in a node's price by one more pod of a class, and the node's waste then: less is better.
+    /// Returns `None` if the pod may not join.
     fn rank(&mut self, node: usize, class: u32) -> Option<(u64, u64)> {
         let (_, at) = self.joined(node, class)?;
         let waste = (self.waste(node, class, at) * 1e12) as u64;
@@ -324,7 +327,7 @@ impl<'m> Insertion<'m> {
         node
     }
 
-    /// Finds a node for each of so many pods of a class; `None` where no node to buy holds one.
+    /// Finds a node for each of `count` pods of a class. Returns `None` where no bin to buy holds one.
     fn insert(&mut self, class: u32, count: u64) -> Option<()> {
         let requests = self.requests(class);
         let alone = self.prices[self.cheapest(self.homes[class as usize], 0, |dim| Some(requests[dim]))?];
@@ -336,8 +339,8 @@ impl<'m> Insertion<'m> {
     }
 
     fn insert_where_fewest_are(&mut self, class: u32, count: u64) {
-        // What refused one pod of a class refuses the next: so have all nodes before this one, but for those that were opened
-        // meanwhile.
+        // A node that refused one pod of a class refuses the next. So all nodes before `from` refuse, except those opened
+        // since then.
         let mut from = (0, 0);
         let mut opened: BTreeSet<(u64, usize)> = BTreeSet::new();
         for _ in 0..count {
@@ -441,7 +444,7 @@ mod tests {
         for made in [mixed(false), mixed(true)] {
             let model = Model::new(&made);
             let first = admit::plan(&model);
-            // Each pod alone: every other plan is cheaper.
+            // With each pod alone, every other plan is cheaper.
             let alone = alone(&model, &first);
             for rule in [Rule::FewestPods, Rule::LeastPrice] {
                 for order in [Order::Requests, Order::Apart, Order::Worth] {

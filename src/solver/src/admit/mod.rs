@@ -1,11 +1,11 @@
-//! Admission decides which pods are placed when there is no room for all. Higher priorities come first. Within a
-//! priority the more valuable pods come first, then the larger number of pods, then the cheaper plan. A gang is
-//! placed whole or not at all. A spread stays even.
+//! Admission decides which pods are placed when there is no room for all. Higher priorities come first. Within a priority
+//! the more valuable pods come first, then the larger number of pods, then the cheaper plan. A gang is placed whole or
+//! not at all. A spread stays even.
 //!
-//! An exhaustive search decides small problems ([`crate::small_exact`]). For others, several cover greedies compete.
-//! [`insertion`] then plans the new nodes of the best one again, priority by priority. Incomplete gangs give their
-//! room back, and a spread that cannot place pods in one value does not place them in the others. Where time allows,
-//! the prices of a relaxation decide better ([`by_prices`]).
+//! An exact search decides small problems ([`crate::small_exact`]). For others, the best of several greedy covers is
+//! taken. [`insertion`] then replans its new nodes, pod by pod. Incomplete gangs give their room back, and a spread that
+//! cannot place pods in one value does not place them in the others. Where time allows, the prices of a relaxation decide
+//! better ([`by_prices`]).
 
 mod by_prices;
 mod insertion;
@@ -21,12 +21,12 @@ use crate::stages::SearchStage;
 
 pub(crate) use by_prices::improve;
 
-/// The best of several cover greedies. Places every pod if any of them does.
+/// Returns the best of several greedy covers. It places every pod if any of them does.
 pub(crate) fn plan(model: &Model) -> Plan {
     plan_until(model, &mut || false)
 }
 
-/// As [`plan`], or the best of the first few of them when `stop` says so: there is a plan in any case.
+/// Like [`plan`], or the best of the first few plans when `stop` returns true. It always returns a plan.
 pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan {
     let totals = model.totals();
     let most = model.demand();
@@ -68,17 +68,18 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan 
     best
 }
 
-/// How the pods of the best cover are planned once more, pod by pod. The first is first fit: no plan is dearer.
+/// The ways in which the pods of the best cover are planned again, pod by pod. The first is first fit, so that no plan
+/// costs more than first fit.
 const INSERTIONS: &[(SearchStage, Rule, Order)] = &[
     (SearchStage::InsertFirstFit, Rule::FewestPods, Order::Requests),
     (SearchStage::InsertApart, Rule::LeastPrice, Order::Apart),
     (SearchStage::InsertDearest, Rule::LeastPrice, Order::Worth),
 ];
-/// So many of them even when time is up.
+/// The number of these that run even when time is up.
 const INSERTIONS_AT_LEAST: usize = 2;
 
-/// The priority that each class is placed with, and all of them, the highest first. A group is placed with the first of its
-/// classes.
+/// Returns the priority with which each class is placed, and all priorities, highest first. A group is placed with the
+/// highest priority of its classes.
 fn levels(model: &Model) -> (Vec<i32>, Vec<i32>) {
     let mut level_of: Vec<i32> = model.classes.iter().map(|class| class.priority).collect();
     for choice in &model.choices {
@@ -101,18 +102,18 @@ struct Attempt<'a> {
     taste: Taste,
 }
 
-/// What is known not to work.
+/// The divisions already known to fail.
 #[derive(Clone)]
 struct Tried {
     /// The most pods of each class.
     caps: Vec<u64>,
-    /// Gangs that are left out.
+    /// The gangs that are left out.
     out: BTreeSet<usize>,
 }
 
-/// How often groups that do not fit are divided anew, before they are cut down to what fits.
+/// The number of times that groups that do not fit are divided again, before they are reduced to the pods that fit.
 const ROUNDS: usize = 12;
-/// Gangs that are offered room once more in the end.
+/// The maximum number of gangs that get a second offer of room.
 const AGAIN: usize = 64;
 
 impl Attempt<'_> {
@@ -136,20 +137,20 @@ impl Attempt<'_> {
         vec![self.by_priority(), worth.by_priority()]
     }
 
-    /// Whether all pods are placed.
+    /// Returns whether all pods are placed.
     fn complete(&self, plan: &Plan) -> bool {
         self.model.gathered(&plan.placed(self.model)) == self.totals
     }
 
-    /// Free room first, then new nodes. Returns what is left.
+    /// Fills free room first, then new nodes. Returns the pods left.
     fn place(&self, plan: &mut Plan, mut left: Vec<u64>) -> Vec<u64> {
         plan.fill(self.model, &mut left, &greedy::by_value(self.values));
         let stock = Stock::after(self.model, plan);
         greedy::extend(self.model, plan, left, stock, self.values, self.taste)
     }
 
-    /// A demand by class for `totals`: every choice at its cheapest within what was tried. Gangs for which there is no
-    /// way any more are out.
+    /// Returns a demand by class for `totals`: every choice in its cheapest division that did not fail. Gangs without a
+    /// division left are left out.
     fn demand(&self, totals: &[u64], tried: &mut Tried) -> Vec<u64> {
         let mut demand = totals.to_vec();
         let prices: Vec<u64> = self.values.iter().map(|value| *value as u64).collect();
@@ -176,12 +177,12 @@ impl Attempt<'_> {
         demand
     }
 
-    /// Highest priority first; each level may use the room that the levels above left.
+    /// Places the highest priority first; each level may use the room that the levels above left.
     fn by_priority(&self) -> Plan {
         self.from(Plan::default(), None)
     }
 
-    /// Adds the levels below `above`, or all, to `plan`.
+    /// Adds the levels below `above`, or all levels, to `plan`.
     fn from(&self, mut plan: Plan, above: Option<i32>) -> Plan {
         let model = self.model;
         let (level_of, levels) = levels(model);
@@ -199,14 +200,14 @@ impl Attempt<'_> {
         plan
     }
 
-    /// Whether gangs are whole, spreads even, and nobody is placed twice.
+    /// Returns whether gangs are whole, spreads are even, and no pod is placed twice.
     fn is_allowed(&self, plan: &Plan) -> bool {
         let placed = plan.placed(self.model);
         self.model.gathered(&placed).iter().zip(self.totals).all(|(placed, wanted)| placed <= wanted)
             && self.model.choices.iter().all(|choice| choice.allows(self.totals, &placed))
     }
 
-    /// Adds what can be placed of `totals`; `kept` is placed already.
+    /// Places as many pods of `totals` as possible; `kept` are placed already.
     fn level(&self, plan: &mut Plan, totals: &[u64], kept: &[u64]) {
         let model = self.model;
         let mut tried = Tried { caps: vec![u64::MAX; totals.len()], out: BTreeSet::new() };
@@ -235,14 +236,14 @@ impl Attempt<'_> {
             if gangs.is_empty() && !changed || round + 1 == ROUNDS {
                 break;
             }
-            // The gangs that are worth least for what they take make room first, half of them at a time.
+            // The gangs with the lowest value per cost make room first, half of them at a time.
             gangs.sort_by(|a, b| {
                 let worth = |index: &usize| self.density(&model.choices[*index], totals);
                 worth(a).total_cmp(&worth(b)).then(b.cmp(a))
             });
             for &index in &gangs[..gangs.len().div_ceil(2)] {
                 let choice = &model.choices[index];
-                // In another value first, if it has one.
+                // Try another value first, if the gang has one.
                 for class in choice.cells().filter(|class| demand[*class as usize] > 0) {
                     tried.caps[class as usize] = 0;
                 }
@@ -250,13 +251,13 @@ impl Attempt<'_> {
         }
         self.repair(plan, kept);
         if !plan.is_payable(model) {
-            // What made room for others went with a gang.
+            // Removing a gang also removed nodes that made room in a row.
             *plan = base;
         }
         self.again(plan, totals);
     }
 
-    /// What a gang's pods are worth for what they cost.
+    /// Returns the value of a gang's pods per cost.
     fn density(&self, choice: &Choice, totals: &[u64]) -> f64 {
         let (mut worth, mut cost) = (0.0, 0.0);
         for part in &choice.parts {
@@ -267,8 +268,8 @@ impl Attempt<'_> {
         worth / cost.max(1e-9)
     }
 
-    /// Takes incomplete gangs off the plan, and of spreads what makes them uneven. The room is offered to plain classes of
-    /// the plan's own level by [`Self::again`].
+    /// Removes incomplete gangs, and pods that make spreads uneven. [`Self::again`] offers the room to gangs and plain
+    /// classes of the plan's own level.
     fn repair(&self, plan: &mut Plan, kept: &[u64]) {
         let model = self.model;
         let placed = plan.placed(model);
@@ -293,7 +294,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Offers the room that is left to plain classes and to whole gangs once more.
+    /// Offers the remaining room to whole gangs and then to plain classes once more.
     fn again(&self, plan: &mut Plan, totals: &[u64]) {
         let model = self.model;
         if !model.stages.has(SearchStage::OfferAgain) {

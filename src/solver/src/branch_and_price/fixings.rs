@@ -9,11 +9,11 @@ use crate::flow::Split;
 use crate::plan::Plan;
 use crate::stages::SearchStage;
 
-/// Other options that are tried after the ones the relaxation likes best.
+/// The number of demands with one choice switched.
 const SWITCHES: usize = 6;
 
-/// Plain demands to dive for: every choice as the relaxation likes it best, as `best` has it, then with single choices
-/// switched to what the relaxation likes next.
+/// Returns the plain demands to dive for: every choice at its highest value in the relaxation; every choice as in `best`;
+/// then single choices switched to their second option in the relaxation.
 pub(super) fn fixings(model: &Model, totals: &[u64], relaxed: &Relaxed, best: &Plan) -> Vec<Vec<u64>> {
     let mut options: BTreeMap<u32, Vec<(f64, &Split)>> = BTreeMap::new();
     for (choice, split, value) in relaxed.options.iter().filter(|(.., value)| *value > 1e-6) {

@@ -42,7 +42,7 @@ fn problems() -> impl Strategy<Value = Problem> {
     )
 }
 
-/// With the pods of the first class, or the first two, divided over zones.
+/// Divides the pods of the first class, or of the first two, over zones.
 fn divided(mut problem: Problem, kind: u8, running: u32) -> Problem {
     problem.topologies =
         vec![Topology { name: "zone".into(), values: vec!["a".into(), "b".into(), "c".into()] }];
@@ -94,7 +94,7 @@ fn a_branch_without_the_only_home_of_pods_that_are_left_out_is_possible() {
     assert!(run.bound <= 80_000, "bound {}", run.bound);
 }
 
-/// Without ceilings, which the exact search ignores.
+/// Removes ceilings, which the exact search ignores.
 fn plentiful(mut problem: Problem) -> Problem {
     for candidate in &mut problem.candidates {
         candidate.max_nodes = None;
@@ -103,7 +103,7 @@ fn plentiful(mut problem: Problem) -> Problem {
     problem
 }
 
-/// A search to the end, however small the problem is.
+/// Runs the search to the end, however small the problem is.
 fn searched<'a>(
     (problem, model): (&'a Problem, &'a Model),
     options: &'a Options,
@@ -128,7 +128,7 @@ proptest! {
         let (exact, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
         let cost = run.best.cost(&model);
         prop_assert!(least <= cost, "found {cost}, which is less than the least {least}");
-        // Where scarcity binds, `least` ignores it and is itself only a bound.
+        // Where scarcity binds, `least` ignores it and is only a bound.
         if exact.cost(&model) == least {
             prop_assert!(run.bound <= least, "bound {} above the optimum {least}", run.bound);
         }

@@ -1,4 +1,4 @@
-//! The branching tree: it closes the gap that dives leave.
+//! The branch-and-bound tree, which closes the gap that dives leave.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +14,15 @@ use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
 use crate::solution::Proof;
 
-/// A part of the plans: those whose counts of nodes are in `ranges`.
+/// A node of the tree: the plans whose node counts are in `ranges`.
 #[derive(Clone)]
 struct Leaf {
     ranges: Ranges,
-    /// The bin to branch on, and the whole nodes of it beyond the least.
+    /// The bin to branch on, and the number of whole nodes of it beyond the lower bound.
     choice: Option<(u32, u64)>,
     columns: Vec<Pattern>,
     center: Center,
-    /// What its bound rests on.
+    /// The proof of its bound.
     proof: Proof,
 }
 
@@ -41,7 +41,7 @@ impl Leaf {
 }
 
 impl Run<'_> {
-    /// Branches on counts of nodes, the branch with the least bound first, until the gap is closed.
+    /// Branches on node counts, the branch with the lowest bound first, until the gap is closed.
     pub(super) fn branch(&mut self, root: Relaxed, exchanges: &[(u32, u32)], meter: &mut Meter<'_>) {
         let ranges = Ranges::new();
         let Some(whole) = Branch::new(self.model, &self.demand, &ranges) else { return };
@@ -49,7 +49,7 @@ impl Run<'_> {
         leaves.insert((self.bound, 0), Leaf::new(ranges, &whole, &root, self.proof));
         let mut made = 0;
         while let Some((key, leaf)) = leaves.pop_first() {
-            // All plans are in this leaf or in one whose bound is not lower.
+            // Every plan is in this leaf or in one whose bound is not lower.
             self.raise(key.0, leaf.proof);
             let Some((bin, least)) = leaf.choice else { return };
             if self.done() || meter.stopped() {
@@ -68,11 +68,11 @@ impl Run<'_> {
                 leaves.insert((bound, made), next);
             }
         }
-        // Every branch was impossible, so nothing undercuts the plan at hand.
+        // Every branch was infeasible, so no plan is cheaper than the current one.
         self.raise(self.best.cost(self.model), Proof::Complete);
     }
 
-    /// The bound of a branch, and what its own branches start from.
+    /// Returns the bound of a branch, and the leaf for its own branches.
     fn explore(
         &mut self,
         branch: &Branch,
@@ -89,7 +89,8 @@ impl Run<'_> {
         let mut columns = branch.contents(&parent.columns);
         let mut relaxed = None;
         let taken = open::taken(self.model, &self.best);
-        // Moderate prices for pods left out make steadier duals; pods that are still left out get prohibitive ones.
+        // Moderate prices for pods left out keep the duals stable. If pods are still left out, the second round prices
+        // them prohibitively.
         for factor in [4.0, 1_000.0] {
             let missing: Vec<f64> =
                 greedy::alone(self.model, &self.demand).iter().map(|price| price * factor).collect();

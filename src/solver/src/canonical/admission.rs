@@ -1,17 +1,17 @@
-//! Which classes each candidate and each existing node admits.
+//! Admission of classes to candidates and existing nodes.
 
 use super::build::Build;
 use super::fits;
 use crate::bits::BitSet;
 
-/// Who admits whom, capacity and flexibility of single pods included.
+/// The admitted classes of each node, after capacity and flexibility checks of single pods.
 pub(super) struct Admission {
     /// By candidate, sets of positions in `wanted`.
     pub candidates: Vec<BitSet>,
     pub existing: Vec<BitSet>,
-    /// By position: the flexibility that kept the class from a candidate that holds it.
+    /// By position: the flexibility rule that excludes the class from a candidate that holds it.
     pub inflexible: Vec<Option<u32>>,
-    /// By position: whether nodes hold such a pod whatever their value of the group's topology.
+    /// By position: whether some node holds such a pod, regardless of its value of the group's topology.
     pub elsewhere: Vec<bool>,
 }
 

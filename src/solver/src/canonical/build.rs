@@ -16,13 +16,13 @@ use crate::problem::{GpuRequest, GpuState, Problem, risk};
 use crate::solution::UnplacedReason;
 use crate::stages::{SearchStage, Stages};
 
-/// The problem's classes that no bin holds, with their counts and why.
+/// The problem's classes that no bin holds, with their counts and the reason.
 type Homeless = Vec<(u32, u64, UnplacedReason)>;
 
 /// A class and the group it is placed with.
 type Keyed = (Class, Option<Key>);
 
-/// What pods of one merged class share.
+/// The key by which classes are merged.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     requests: Vec<u64>,
@@ -30,20 +30,20 @@ struct Kind {
     homes: u32,
     priority: i32,
     value: u64,
-    /// The group that it is placed with.
+    /// The group it is placed with.
     group: Option<Key>,
-    /// With the class it belongs to: it counts pods of that class alone.
+    /// The ceiling per node, with the class it applies to. It counts pods of that class alone.
     ceiling: Option<(u32, usize)>,
-    /// The number of the set of the problem's classes that pods may not meet, itself included where pods may not meet
-    /// their like.
+    /// The number of its set of conflicting classes of the problem. The set contains the class itself if its pods exclude
+    /// each other from a node.
     conflicts: u32,
-    /// By home; empty when all are zero.
+    /// By bin; empty when all are zero.
     penalties: Vec<u64>,
     alternatives: Vec<u32>,
     gpu: Option<GpuRequest>,
 }
 
-/// What one pod of the class is counted to cost on a candidate besides the node.
+/// Returns the cost of one pod of the class on a candidate besides the node.
 pub(crate) fn penalty(problem: &Problem, class: usize, candidate: u32) -> u64 {
     let (class, offer) = (&problem.classes[class], &problem.candidates[candidate as usize]);
     let disliked = class.preferences.binary_search_by_key(&candidate, |(index, _)| *index);
@@ -51,7 +51,7 @@ pub(crate) fn penalty(problem: &Problem, class: usize, candidate: u32) -> u64 {
     risk(class.at_risk, offer.interruptions).micros().saturating_add(disliked)
 }
 
-/// The problem's classes that share no node with `class`, itself included where its pods have host ports.
+/// Returns the conflicting classes of each of the problem's classes; a class with host ports conflicts with itself.
 pub(crate) fn conflicts(problem: &Problem) -> Vec<Vec<u32>> {
     let mut sets: Vec<Vec<u32>> = vec![Vec::new(); problem.classes.len()];
     for (i, j) in &problem.conflicts {
@@ -77,22 +77,22 @@ pub(crate) fn conflicts(problem: &Problem) -> Vec<Vec<u32>> {
     sets
 }
 
-/// A problem on its way to becoming a model.
+/// The intermediate state between a problem and its model.
 pub(super) struct Build<'a> {
     pub(super) problem: &'a Problem,
-    /// Resources that some pod requests.
+    /// The resources that some pod requests.
     pub(super) dims: Vec<usize>,
-    /// Classes with pods; one that is divided over the values of a topology, once for each value.
+    /// The classes with pods. A class that is divided over the values of a topology appears once for each value.
     pub(super) wanted: Vec<usize>,
     pub(super) groups: Groups,
     pub(super) rows: Rows,
     pub(super) flexible: Vec<Flexible>,
     pub(super) alternatives: Vec<Alternative>,
-    /// By candidate: the flexibility it must have, as indices into `flexible`.
+    /// By candidate: the flexibility rules that apply to it, as indices into `flexible`.
     pub(super) must_flex: Vec<Vec<u32>>,
-    /// GPUs that are shared or cut, by candidate and by existing node.
+    /// Shared or partitioned GPUs, by candidate and by existing node.
     pub(super) rooms: [Vec<Option<Room>>; 2],
-    /// What they add to the resources.
+    /// The rows that GPUs add to the resources.
     pub(super) gpu_rows: gpu::dims::Rows,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Build<'a> {
         self.dims.iter().map(|&dim| vector[dim]).collect()
     }
 
-    /// What one pod takes, of GPUs too.
+    /// Returns the requests of one pod, including GPUs.
     fn requests(&self, class: usize) -> Vec<u64> {
         let class = &self.problem.classes[class];
         let mut requests = self.project(&class.requests);
@@ -145,21 +145,21 @@ impl<'a> Build<'a> {
         requests
     }
 
-    /// What a node to buy offers, of GPUs too.
+    /// Returns the capacity of a new node, including GPUs.
     fn capacity(&self, candidate: usize) -> Vec<u64> {
         let mut capacity = self.project(&self.problem.candidates[candidate].capacity);
         capacity.extend(self.gpu_rows.capacity(self.rooms[0][candidate].as_ref()));
         capacity
     }
 
-    /// What is free on a node that is there, of GPUs too.
+    /// Returns the free room of an existing node, including GPUs.
     fn free(&self, node: usize) -> Vec<u64> {
         let mut free = self.project(&self.problem.existing[node].free);
         free.extend(self.gpu_rows.capacity(self.rooms[1][node].as_ref()));
         free
     }
 
-    /// What must be asked of the GPUs of nodes that admit `classes`.
+    /// Returns `room` if nodes that admit `classes` need a GPU rule beyond the linear rows.
     fn ruling(&self, room: Option<&Room>, classes: &BitSet) -> Option<Room> {
         let asked = |(position, &class): (usize, &usize)| {
             classes.contains(position) && self.problem.classes[class].gpu.is_some()
@@ -167,12 +167,12 @@ impl<'a> Build<'a> {
         room.filter(|room| !room.is_linear() && self.wanted.iter().enumerate().any(asked)).cloned()
     }
 
-    /// Whether one pod's wish for GPUs can be met by the GPUs alone.
+    /// Returns whether the GPUs alone can serve one pod of the class.
     pub(super) fn serves(room: Option<&Room>, class: &crate::problem::PodClass) -> bool {
         class.gpu.is_none_or(|request| room.is_some_and(|room| room.holds(&[(request, 1)])))
     }
 
-    /// What a node can hold of each resource if its content must fit alternatives of many values too.
+    /// Returns a node's capacity for pods that must also fit alternatives of many values.
     fn flexible_capacity(&self, candidate: usize) -> Vec<u64> {
         let mut capacity = self.capacity(candidate);
         for rule in &self.must_flex[candidate] {
@@ -210,7 +210,7 @@ impl<'a> Build<'a> {
                 });
                 values.entry(candidate.domains[at].1).or_default().push(number);
             }
-            // Large nodes first: they answer most questions.
+            // Large nodes first: they settle most checks.
             let size = |number: &u32| -> u32 {
                 self.alternatives[*number as usize]
                     .capacity
@@ -224,7 +224,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Alternatives that hold a pod of the class, ascending.
+    /// Returns the alternatives that hold a pod of the class, ascending.
     pub(super) fn alternatives(&self, class: usize) -> Vec<u32> {
         let class = &self.problem.classes[class];
         (0..self.alternatives.len() as u32)
@@ -237,7 +237,8 @@ impl<'a> Build<'a> {
             .collect()
     }
 
-    /// What can be said of two candidates at a glance: `a` costs no more than `b`, and holds no less.
+    /// Returns whether candidate `a` costs no more than `b` and holds no less. This is a quick check before
+    /// [`Self::dominates`].
     fn is_cheaper_and_larger(&self, a: usize, b: usize) -> bool {
         let (one, other) = (&self.problem.candidates[a], &self.problem.candidates[b]);
         one.price <= other.price
@@ -245,7 +246,7 @@ impl<'a> Build<'a> {
             && self.dims.iter().all(|&dim| one.capacity[dim] >= other.capacity[dim])
     }
 
-    /// `a` can replace `b` wherever `b` is bought, `classes` (those that `b` admits) being what is on it.
+    /// Returns whether `a` can replace `b` wherever `b` is bought, for pods of `classes` (those that `b` admits).
     fn dominates(&self, a: usize, b: usize, classes: &BitSet) -> bool {
         let (one, other) = (&self.problem.candidates[a], &self.problem.candidates[b]);
         if !self.is_cheaper_and_larger(a, b) || !Room::covers_new(one.gpus.as_ref(), other.gpus.as_ref()) {
@@ -273,7 +274,7 @@ impl<'a> Build<'a> {
     }
 }
 
-/// What existing nodes of one bin have in common: who is admitted, free room, GPUs.
+/// The grouping key of existing nodes: admitted classes, free room, GPUs.
 type Like<'a> = (BitSet, Vec<u64>, &'a [GpuState]);
 
 impl Model {
@@ -283,7 +284,7 @@ impl Model {
         Self::with(problem, Stages::default())
     }
 
-    /// Builds the canonical problem for a search with these stages. `problem` must be valid.
+    /// Builds the canonical problem for a search with `stages`. `problem` must be valid.
     pub fn with(problem: &Problem, stages: Stages) -> Self {
         let build = Build::new(problem);
         let admission = Admission::new(&build);
@@ -347,7 +348,7 @@ impl Model {
 }
 
 impl Build<'_> {
-    /// The bins without their classes, and the positions in `wanted` that each admits.
+    /// Returns the bins without their classes, and the positions in `wanted` that each admits.
     fn bins(&self, admission: &Admission, dominance: bool) -> (Vec<Bin>, Vec<BitSet>) {
         let admitted = &admission.candidates;
         let candidates: Vec<usize> =
@@ -359,7 +360,7 @@ impl Build<'_> {
                     && self.is_cheaper_and_larger(a, b)
                     && admitted[b].is_subset(&admitted[a])
                     && self.dominates(a, b, &admitted[b])
-                    // Of two that dominate each other the first stays.
+                    // If two candidates dominate each other, the first stays.
                     && (a < b
                         || !(admitted[a].is_subset(&admitted[b]) && self.dominates(b, a, &admitted[a])))
             })
@@ -431,7 +432,7 @@ impl Build<'_> {
         (bins, admits)
     }
 
-    /// Merged classes, and those that no bin holds.
+    /// Returns the merged classes, the choices, and the classes that no bin holds.
     fn classes(
         &self,
         admission: &Admission,
@@ -454,7 +455,7 @@ impl Build<'_> {
             })
             .collect();
         let mut merged: BTreeMap<Kind, Vec<(u32, u64)>> = BTreeMap::new();
-        // Sets are long and few: kinds compare their numbers.
+        // Sets are long but few, so kinds compare their numbers.
         let mut sets = Sets::default();
         for (position, &index) in self.wanted.iter().enumerate() {
             if dropped[position] {
@@ -467,7 +468,7 @@ impl Build<'_> {
                 let each = homes.iter().map(|&bin| fit_count(&bins[bin as usize].capacity, &requests));
                 each.max().unwrap_or(0).min(u64::from(class.count))
             };
-            // A ceiling that cannot bind is none; one that can makes the class its own.
+            // A ceiling that cannot bind is dropped. One that can bind keeps the class separate.
             let ceiling =
                 class.max_per_node.filter(|&ceiling| class.ports.is_empty() && u64::from(ceiling) < most());
             let mut penalties: Vec<u64> = Vec::new();
@@ -516,7 +517,7 @@ impl Build<'_> {
                 ((class, kind.group), conflicts)
             })
             .collect();
-        // The classes of one value after the other, for classes that are divided.
+        // Keep the classes of one divided class together, in the order of the values.
         classes.sort_by_key(|((class, key), _)| (class.members[0].0, key.map(|key| key.2)));
         let mut place: Vec<Vec<u32>> = vec![Vec::new(); self.problem.classes.len()];
         for (index, ((class, _), _)) in classes.iter().enumerate() {
@@ -529,7 +530,7 @@ impl Build<'_> {
             .iter()
             .enumerate()
             .map(|(index, (_, conflicts))| {
-                // Classes that have no bin in common never meet.
+                // Classes without a common bin never meet.
                 let mut others: Vec<u32> = conflicts
                     .iter()
                     .flat_map(|other| place[*other as usize].iter().copied())

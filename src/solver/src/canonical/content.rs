@@ -1,14 +1,14 @@
-//! The rules about pods on one node. Only this file answers how many more pods of a class a node can take: greedy
+//! The rules about pods on one node. Only this file decides how many more pods of a class a node can take: greedy
 //! filling, repairs, the exact search and pricing all ask here.
 
 use super::{Bin, Flexible, Model, Pattern, UNLIMITED, fit_count};
 use crate::gpu::Room;
 use crate::problem::GpuRequest;
 
-/// The content of one node, growing or shrinking.
+/// The pods on one node, while they are added and removed.
 ///
-/// Rules are monotone: what is asked of a content holds for every part of it. So it is enough to ask [`Self::more`]
-/// before each [`Self::add`], in any order of classes.
+/// Rules are monotone: if they allow a content, they allow every subset. So it is enough to check [`Self::more`] before
+/// each [`Self::add`], in any order of classes.
 #[derive(Clone, Debug)]
 pub(crate) struct Content<'m> {
     model: &'m Model,
@@ -16,23 +16,23 @@ pub(crate) struct Content<'m> {
     room: Vec<u64>,
     /// Pods by class, ascending; no zero counts.
     pods: Vec<(u32, u32)>,
-    /// What they want of GPUs, ascending; no zero counts.
+    /// The GPU requests of the pods, ascending; no zero counts.
     wishes: Vec<(GpuRequest, u64)>,
 }
 
 impl<'m> Content<'m> {
-    /// An empty node.
+    /// Creates an empty node.
     pub fn empty(model: &'m Model, bin: u32) -> Self {
         let bin = &model.bins[bin as usize];
         Self { model, bin, room: bin.capacity.clone(), pods: Vec::new(), wishes: Vec::new() }
     }
 
-    /// An empty node of a bin that has rules; `None` where capacity and ceilings are all there is.
+    /// Creates an empty node of a bin with rules; `None` where only capacity and `per_node` apply.
     pub fn ruled(model: &'m Model, bin: u32) -> Option<Self> {
         (!model.bins[bin as usize].rules.none()).then(|| Self::empty(model, bin))
     }
 
-    /// A node with the pods of `pattern`, which must be allowed there.
+    /// Creates a node with the pods of `pattern`, which the rules must allow.
     pub fn of(model: &'m Model, pattern: &Pattern) -> Self {
         let bin = &model.bins[pattern.bin as usize];
         let mut content =
@@ -43,7 +43,7 @@ impl<'m> Content<'m> {
         content
     }
 
-    /// Whether a node of `bin` may have exactly `pods`.
+    /// Returns whether a node of `bin` may have exactly `pods`.
     pub fn allows(model: &Model, bin: u32, pods: &[(u32, u32)]) -> bool {
         let mut content = Content::empty(model, bin);
         pods.iter().all(|(class, count)| {
@@ -55,22 +55,22 @@ impl<'m> Content<'m> {
         })
     }
 
-    /// Its pods by class, ascending.
+    /// Returns its pods by class, ascending.
     pub fn pods(&self) -> &[(u32, u32)] {
         &self.pods
     }
 
-    /// Its pods by class, ascending.
+    /// Returns its pods by class, ascending.
     pub fn into_pods(self) -> Vec<(u32, u32)> {
         self.pods
     }
 
-    /// Whether less is left of some resource than `least`: no pod that requests at least that much fits.
+    /// Returns whether some resource has less room than `least`, so that no pod with at least these requests fits.
     pub fn has_less_than(&self, least: &[u64]) -> bool {
         self.room.iter().zip(least).any(|(room, least)| room < least)
     }
 
-    /// How many more pods of `class`, which must be one of the bin's, can be added; demand aside.
+    /// Returns how many more pods of `class`, which must be one of the bin's, can be added, regardless of demand.
     pub fn more(&self, class: u32) -> u64 {
         let wanted = &self.model.classes[class as usize];
         let mut most = fit_count(&self.room, &wanted.requests);
@@ -98,11 +98,11 @@ impl<'m> Content<'m> {
         most
     }
 
-    /// How many more pods of `class`, at most `most`, fit these GPUs.
+    /// Returns how many more pods of `class`, at most `most`, fit these GPUs.
     fn gpus(&self, room: &Room, class: u32, most: u64) -> u64 {
         match self.model.classes[class as usize].gpu {
             Some(request) => room.more(&self.wishes, request, most),
-            // What is there may be more than other nodes' GPUs hold.
+            // The pods on this node may exceed the GPUs of an alternative.
             None => {
                 if room.holds(&self.wishes) {
                     most
@@ -113,7 +113,7 @@ impl<'m> Content<'m> {
         }
     }
 
-    /// How many more pods of `class`, but no more than `ceiling`, fit alternatives of enough values.
+    /// Returns how many more pods of `class`, at most `ceiling`, fit alternatives of enough values.
     fn flexible(&self, rule: &Flexible, class: u32, ceiling: u64) -> u64 {
         let fits = |number: u32| {
             let admits =
@@ -147,7 +147,7 @@ impl<'m> Content<'m> {
             }
             enough += usize::from(most >= ceiling);
             if enough > last {
-                // No more than that is asked for, and the largest values come first.
+                // Enough values reach the ceiling, so the rest need not be checked.
                 return ceiling;
             }
             each.push(most);
@@ -156,7 +156,7 @@ impl<'m> Content<'m> {
         each.get(last).copied().unwrap_or(0)
     }
 
-    /// Notes what pods that come or go want of GPUs.
+    /// Updates the GPU requests by pods that are added or removed.
     fn wish(&mut self, class: u32, count: i64) {
         let Some(request) = self.model.classes[class as usize].gpu else { return };
         match self.wishes.binary_search_by_key(&request, |(request, _)| *request) {
@@ -186,7 +186,7 @@ impl<'m> Content<'m> {
         }
     }
 
-    /// Takes pods off again.
+    /// Removes pods.
     pub fn remove(&mut self, class: u32, count: u32) {
         for (room, request) in self.room.iter_mut().zip(&self.model.classes[class as usize].requests) {
             *room += request * u64::from(count);

@@ -7,23 +7,23 @@ use crate::gpu::Room;
 pub(crate) struct Alternative {
     /// Index into the problem's candidates.
     pub candidate: u32,
-    /// Room on one node.
+    /// The capacity of one node.
     pub capacity: Vec<u64>,
-    /// Its GPUs, where `capacity` does not tell what fits them.
+    /// Its GPUs, where `capacity` alone does not decide what fits.
     pub gpus: Option<Room>,
 }
 
-/// The content of a node must fit alternatives of many values of a topology; one per flexibility of the problem.
+/// A flexibility rule of the problem: the pods of a node must also fit alternatives of several values of a topology.
 #[derive(Clone, Debug)]
 pub(crate) struct Flexible {
-    /// Of how many values.
+    /// The required number of values.
     pub at_least: usize,
-    /// Indices into [`super::Model::alternatives`], by value, values with large nodes first.
+    /// Indices into [`super::Model::alternatives`], by value; values with large nodes come first.
     pub values: Vec<Vec<u32>>,
 }
 
 impl Flexible {
-    /// How many values have one of `alternatives` (ascending).
+    /// Returns the number of values with at least one of `alternatives` (ascending).
     pub fn values_with(&self, alternatives: &[u32]) -> usize {
         let has = |value: &&Vec<u32>| value.iter().any(|one| alternatives.binary_search(one).is_ok());
         self.values.iter().filter(has).count()

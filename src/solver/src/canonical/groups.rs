@@ -8,8 +8,8 @@ use crate::choice::{Choice, Even, Part, Rule};
 use crate::problem::Problem;
 use crate::solution::UnplacedReason;
 
-/// Group, class of the problem, and place among the group's values. Gangs that are not divided have zeros for the last
-/// two: equal pods of theirs are merged.
+/// Group, class of the problem, and position among the group's values. Undivided gangs have zeros for the last two, so
+/// that their equal pods are merged.
 pub(super) type Key = (u32, u32, u32);
 
 /// A gang or a spread.
@@ -30,7 +30,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The groups, and the classes with pods: those that are divided once for each value.
+    /// Returns the groups, and the classes with pods; divided classes appear once for each value.
     pub fn new(problem: &Problem) -> (Self, Vec<usize>) {
         let mut made = Self { groups: Vec::new(), keys: Vec::new() };
         let mut of: Vec<Option<u32>> = vec![None; problem.classes.len()];
@@ -82,7 +82,7 @@ impl Groups {
                 made.keys.push(Some((group, index as u32, value as u32)));
             }
             if made.groups[group as usize].values.is_empty() {
-                // Somewhere to say that it has no home.
+                // Keep one position, to report that the class fits nowhere.
                 wanted.push(index);
                 made.keys.push(Some((group, index as u32, 0)));
             }
@@ -90,12 +90,12 @@ impl Groups {
         (made, wanted)
     }
 
-    /// The group of a position.
+    /// Returns the group of a position.
     pub fn key(&self, position: usize) -> Option<Key> {
         self.keys[position]
     }
 
-    /// Whether a node with these values is one for the pods of `position`.
+    /// Returns whether a node with these values may hold pods of `position`.
     pub fn admits(&self, position: usize, domains: &[(u32, u32)]) -> bool {
         let Some((group, _, at)) = self.keys[position] else { return true };
         let group = &self.groups[group as usize];
@@ -104,8 +104,8 @@ impl Groups {
         domains.iter().any(|(index, has)| *index == topology && Some(has) == value)
     }
 
-    /// Which positions have no place in the model, given which have a home; and the classes of the problem that are
-    /// left without one although nodes hold them, with the reason.
+    /// Returns which positions are dropped, given the bins of each, and the problem's classes left without a position, with
+    /// the reason where the group is the reason.
     pub fn settle(
         &self,
         wanted: &[usize],
@@ -137,7 +137,7 @@ impl Groups {
                 }
                 continue;
             }
-            // A value in which one of them has no home is none for the others.
+            // A value without a bin for one class of the gang is useless for the others.
             let bare: BTreeSet<u32> = positions
                 .iter()
                 .filter(|position| dropped[**position])
@@ -159,7 +159,7 @@ impl Groups {
         (dropped, homeless)
     }
 
-    /// The groups that are left as choices; `classes` (with their keys) learn which is theirs and who keeps their count.
+    /// Returns the remaining groups as choices, and sets `choice` and `owner` of their classes (given with their keys).
     pub fn choices(&self, classes: &mut [(Class, Option<Key>)]) -> Vec<Choice> {
         let mut choices = Vec::new();
         for (index, group) in self.groups.iter().enumerate() {
@@ -185,7 +185,7 @@ impl Groups {
     }
 }
 
-/// Values that some node has.
+/// Returns the values that some node has.
 fn present(problem: &Problem, topology: u32) -> Vec<u32> {
     let candidates = problem.candidates.iter().map(|candidate| &candidate.domains);
     let all = candidates.chain(problem.existing.iter().map(|node| &node.domains)).flatten();

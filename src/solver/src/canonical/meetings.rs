@@ -1,20 +1,20 @@
-//! Finds the classes that could be on one node.
+//! Finds the classes that can meet on one node.
 
 use std::collections::BTreeMap;
 
 use crate::bits::BitSet;
 
-/// Which classes have a bin in common. Few sets of bins differ, and pairs of classes are many: each pair of sets is compared
-/// once.
+/// The pairs of classes with a common bin. Distinct sets of bins are few and pairs of classes are many, so each pair of
+/// sets is compared once.
 pub(super) struct Meetings {
     /// By class: the number of its set of bins.
     sets: Vec<usize>,
-    /// By number: the sets with a bin in common.
+    /// By number: the sets that share a bin with it.
     common: Vec<BitSet>,
 }
 
 impl Meetings {
-    /// `homes` are the bins of each class, all below `bins`.
+    /// Compares the bins of each class, `homes`, all below `bins`.
     pub fn new<'a>(homes: impl Iterator<Item = &'a [u32]>, bins: usize) -> Self {
         let mut known: BTreeMap<&'a [u32], usize> = BTreeMap::new();
         let mut members: Vec<BitSet> = Vec::new();
@@ -38,7 +38,7 @@ impl Meetings {
         Self { sets, common }
     }
 
-    /// Whether two classes have a bin in common.
+    /// Returns whether two classes have a common bin.
     pub fn meet(&self, one: usize, other: usize) -> bool {
         self.common[self.sets[one]].contains(self.sets[other])
     }

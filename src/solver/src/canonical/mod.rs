@@ -1,5 +1,5 @@
-//! The problem as the algorithms see it. Equal classes are merged, candidates that cannot matter are dropped, and equal
-//! existing nodes are counted together. [`crate::plan`] maps plans back.
+//! The problem as the algorithms see it. Equal classes are merged, dominated candidates are dropped, and equal existing
+//! nodes are counted together. [`crate::plan`] maps plans back.
 //!
 //! Every rule of the problem becomes one of these:
 //! - **capacity**: `dims` linear resources, [`Class::requests`] against [`Bin::capacity`];
@@ -7,12 +7,12 @@
 //!   content is allowed. Bounds may ignore these rules, since that relaxes the problem;
 //! - **penalties**: a cost of a pod on some bins besides the node's price, [`Bin::penalties`];
 //! - **rows**: sums over nodes with a ceiling, [`Bin::limit_use`] against [`Model::limits`]. Amounts have a sign: a node
-//!   may also make room for others, as on-demand nodes do where only a part may be spot. [`Model::rows`] says what a
-//!   row stands for;
-//! - **twins**: a node that a commitment can cover is two bins, one at its price and a free one that takes of the
+//!   may also make room for others, as on-demand nodes do where only a part may be spot. [`Model::rows`] holds the meaning
+//!   of each row;
+//! - **twins**: a node that a commitment can cover is two bins, one at its price and a free one that uses the
 //!   commitment's row. A mixture of both is a node covered in part;
 //! - **choices**: pods that are divided over the values of a topology are one class for each value, and
-//!   [`Model::choices`] says which counts go together ([`crate::choice`]).
+//!   [`Model::choices`] holds the counts that are allowed together ([`crate::choice`]).
 
 mod admission;
 mod build;
@@ -40,23 +40,23 @@ pub(crate) use pattern::Pattern;
 pub(crate) use rows::{Covering, Row};
 pub(crate) use sets::Parties;
 
-/// No ceiling on a count.
+/// The value of a count without a ceiling.
 pub(crate) const UNLIMITED: u64 = u64::MAX;
 
-/// Pods that are interchangeable to the solver; one or more classes of the problem.
+/// Pods that are interchangeable for the solver, from one or more classes of the problem.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Class {
-    /// What one pod takes.
+    /// The requests of one pod.
     pub requests: Vec<u64>,
-    /// How many pods there are; of a class that a choice divides, how many there can be at most.
+    /// The number of pods; for a class that a choice divides, the most pods it can have.
     pub demand: u64,
-    /// At most this many on one node; `u32::MAX` when only capacity bounds it.
+    /// The most such pods on one node; `u32::MAX` when only capacity limits it.
     pub per_node: u32,
-    /// Higher is placed first when not all can be placed.
+    /// The priority. Higher priorities are placed first when not all pods can be placed.
     pub priority: i32,
-    /// What running one pod is worth, when not all of one priority can be placed.
+    /// The value of running one pod, when not all pods of one priority can be placed.
     pub value: u64,
-    /// The choice it is part of.
+    /// The choice that the class is part of.
     pub choice: Option<u32>,
     /// The class that keeps the count of the pods: itself, unless they are divided over several classes.
     pub owner: u32,
@@ -64,18 +64,18 @@ pub(crate) struct Class {
     pub members: Vec<(u32, u64)>,
     /// Bins that hold at least one such pod, ascending.
     pub bins: Vec<u32>,
-    /// Classes whose pods may not share a node with one of these, ascending. Pods that may not meet their like have
-    /// `per_node` 1 instead.
+    /// Classes whose pods may not share a node with one of these, ascending. Pods that exclude each other from a node
+    /// have `per_node` 1 instead.
     pub conflicts: Vec<u32>,
-    /// Those that keep away from the same others: index into [`Model::apart`].
+    /// The party: classes with the same conflicts. Index into [`Model::apart`].
     pub party: u32,
-    /// Indices into [`Model::alternatives`] that hold such a pod, ascending.
+    /// The [`Model::alternatives`] that hold such a pod, as ascending indices.
     pub alternatives: Vec<u32>,
-    /// What one pod wants of shared or cut GPUs.
+    /// The request for shared or partitioned GPUs.
     pub gpu: Option<GpuRequest>,
 }
 
-/// Where a bin comes from.
+/// The origin of a bin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A candidate of the problem.
@@ -84,106 +84,105 @@ pub(crate) enum Origin {
     Existing(Vec<u32>),
 }
 
-/// What binds the content of a node beyond capacity and ceilings of single classes. Nothing, for most bins: then
-/// [`fit_count`] is all there is to ask.
+/// The rules about pods on one node beyond capacity and `per_node`. Most bins have none: then [`fit_count`] decides
+/// alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// Some of its classes may not meet.
+    /// Whether some of its classes conflict.
     pub conflicts: bool,
-    /// Indices into [`Model::flexible`]: the content must fit other nodes too.
+    /// The flexibility rules, as indices into [`Model::flexible`]: the pods must fit other nodes too.
     pub flexible: Vec<u32>,
-    /// GPUs that are shared or cut, where `dims` do not tell what fits them.
+    /// Shared or partitioned GPUs, where `dims` alone do not decide what fits.
     pub gpus: Option<Room>,
 }
 
 impl Rules {
-    /// Whether there are none.
+    /// Returns whether there are no rules.
     pub fn none(&self) -> bool {
         !self.conflicts && self.flexible.is_empty() && self.gpus.is_none()
     }
 }
 
-/// A kind of node: to buy, or there already.
+/// A node type to buy, or a group of equal existing nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Bin {
-    /// Room on one node.
+    /// The capacity of one node.
     pub capacity: Vec<u64>,
     /// Price of one node in micro-dollars; 0 for existing nodes and for nodes that a commitment covers.
     pub price: u64,
-    /// The same whether or not a commitment covers it.
+    /// The price without regard to commitments.
     pub list_price: u64,
-    /// How many there can be.
+    /// The maximum number of nodes.
     pub available: u64,
-    /// What one node takes of each row, or gives to it: (row, amount), ascending, no zeros.
+    /// The amount that one node takes of each row, or gives to it: (row, amount), ascending, no zeros.
     pub limit_use: Vec<(u32, i128)>,
-    /// Classes of which at least one pod fits, ascending.
+    /// The classes of which at least one pod fits, ascending.
     pub classes: Vec<u32>,
-    /// How many pods of each of `classes` one empty node holds, demand aside.
+    /// The number of pods of each of `classes` that one empty node holds, regardless of demand.
     pub holds: Vec<u64>,
-    /// What one pod of each of `classes` is counted to cost per hour besides the node, in micro-dollars; empty where
-    /// nothing is.
+    /// The hourly cost of one pod of each of `classes` besides the node, in micro-dollars; empty if all are zero.
     pub penalties: Vec<u64>,
-    /// How many GPUs it has, when all are shared and untouched.
+    /// The number of its GPUs, when all are shared and unused.
     pub sharing: Option<u64>,
-    /// What else binds its content.
+    /// The other rules about its pods.
     pub rules: Rules,
     /// The commitment that covers it, for a twin.
     pub covered: Option<u32>,
-    /// What it stands for.
+    /// The candidate or the existing nodes it stands for.
     pub origin: Origin,
 }
 
 /// The canonical problem.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    /// Number of resources that some pod requests, and of the rows that shared and cut GPUs add to them.
+    /// The number of resources that some pod requests, and of the rows that shared and partitioned GPUs add.
     pub dims: usize,
     /// By dimension: whether it is a row that sums up what fits shared GPUs.
     pub packed: Vec<bool>,
     /// Whether the GPUs of every node are of one kind.
     pub uniform: bool,
-    /// Merged classes that fit somewhere.
+    /// The merged classes that fit some bin.
     pub classes: Vec<Class>,
-    /// By party: the parties whose classes may not share a node with one of its own, ascending. Its own is among them where
-    /// two of its classes may not meet; each class with itself is what `per_node` says.
+    /// By party: the parties whose classes may not share a node with one of its own, ascending. It contains itself where
+    /// two of its classes conflict; conflicts within one class are in `per_node`.
     pub apart: Vec<Vec<u32>>,
-    /// Existing bins first, then those to buy; candidates in the problem's order, each followed by its twin.
+    /// Existing bins first, then those to buy: candidates in the problem's order, each followed by its twin.
     pub bins: Vec<Bin>,
-    /// What each row has: the problem's limits first, then shares, commitments, and stock that twins have in common.
+    /// The ceiling of each row: the problem's limits first, then node shares, commitments, and stock that twins share.
     pub limits: Vec<i128>,
-    /// What each row stands for.
+    /// The meaning of each row.
     pub rows: Vec<Row>,
-    /// The flexibility that some bins must have.
+    /// The flexibility that some bins require.
     pub flexible: Vec<Flexible>,
-    /// Candidates that the nodes of flexible bins could also be, dropped ones included.
+    /// The candidates that nodes of flexible bins could also be, including dropped ones.
     pub alternatives: Vec<Alternative>,
-    /// What commitments cover, by index of the problem's.
+    /// The coverage of each commitment, by the problem's index.
     pub commitments: Vec<Covering>,
     /// Pods that are placed together: gangs and spreads.
     pub choices: Vec<Choice>,
-    /// The problem's classes that no bin holds, with their counts and why.
+    /// The problem's classes that no bin holds, with their counts and the reason.
     pub homeless: Vec<(u32, u64, UnplacedReason)>,
-    /// The parts of the search that are on.
+    /// The enabled stages of the search.
     pub stages: Stages,
 }
 
 impl Bin {
-    /// Whether using it is free.
+    /// Returns whether it stands for existing nodes, which cost nothing.
     pub fn is_existing(&self) -> bool {
         matches!(self.origin, Origin::Existing(_))
     }
 
-    /// Where `class` is among its classes.
+    /// Returns the position of `class` among its classes.
     pub fn position(&self, class: u32) -> Option<usize> {
         self.classes.binary_search(&class).ok()
     }
 
-    /// How many pods of `class` one empty node holds, demand aside.
+    /// Returns the number of pods of `class` that one empty node holds, regardless of demand.
     pub fn holds(&self, class: u32) -> u64 {
         self.position(class).map_or(0, |position| self.holds[position])
     }
 
-    /// What one pod of `class` costs besides, in micro-dollars.
+    /// Returns the cost of one pod of `class` besides the node, in micro-dollars.
     pub fn penalty(&self, class: u32) -> u64 {
         if self.penalties.is_empty() {
             return 0;
@@ -191,15 +190,15 @@ impl Bin {
         self.position(class).map_or(0, |position| self.penalties[position])
     }
 
-    /// What a pod of the class at `position` adds to a node here when it is worth `price`: its penalty is taken off.
-    /// Both in value units.
+    /// Returns the value of a pod of the class at `position` here when it is worth `price`: the price minus the penalty.
+    /// Both are in value units.
     pub fn value(&self, position: usize, price: u64) -> u64 {
         self.penalties
             .get(position)
             .map_or(price, |penalty| price.saturating_sub(penalty.saturating_mul(UNITS)))
     }
 
-    /// What a node with `pods` costs by `price` and penalties, in micro-dollars.
+    /// Returns the price of a node with `pods`, including penalties, in micro-dollars.
     pub fn cost(&self, pods: &[(u32, u32)]) -> u64 {
         if self.penalties.is_empty() {
             return self.price;
@@ -211,13 +210,13 @@ impl Bin {
 }
 
 impl Class {
-    /// Whether such a pod can take the place of a larger one whatever else is on the node.
+    /// Returns whether such a pod can replace a larger one regardless of the other pods on the node.
     pub fn is_plain(&self) -> bool {
         self.per_node == u32::MAX && self.conflicts.is_empty()
     }
 }
 
-/// How often `requests` fits into `room`; `UNLIMITED` for a pod that requests nothing.
+/// Returns how often `requests` fits into `room`; `UNLIMITED` for a pod without requests.
 pub(crate) fn fit_count(room: &[u64], requests: &[u64]) -> u64 {
     room.iter()
         .zip(requests)
@@ -226,7 +225,7 @@ pub(crate) fn fit_count(room: &[u64], requests: &[u64]) -> u64 {
         .unwrap_or(UNLIMITED)
 }
 
-/// Whether `requests` fits into `room` at least once.
+/// Returns whether `requests` fits into `room` at least once.
 pub(crate) fn fits(room: &[u64], requests: &[u64]) -> bool {
     room.iter().zip(requests).all(|(room, request)| request <= room)
 }
@@ -236,18 +235,18 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl Model {
-    /// Whether pods of two different classes may not share a node.
+    /// Returns whether pods of two different classes may not share a node.
     pub fn keep_apart(&self, one: u32, other: u32) -> bool {
         let (one, other) = (&self.classes[one as usize], &self.classes[other as usize]);
         self.apart[one.party as usize].binary_search(&other.party).is_ok()
     }
 
-    /// Demand of every class.
+    /// Returns the demand of every class.
     pub fn demand(&self) -> Vec<u64> {
         self.classes.iter().map(|class| class.demand).collect()
     }
 
-    /// All pods, by the class that keeps their count.
+    /// Returns the number of all pods, by the class that keeps their count.
     pub fn totals(&self) -> Vec<u64> {
         let count = |(index, class): (usize, &Class)| {
             if class.owner as usize == index { class.members.iter().map(|(_, count)| count).sum() } else { 0 }
@@ -255,7 +254,7 @@ impl Model {
         self.classes.iter().enumerate().map(count).collect()
     }
 
-    /// Pods by class, counted where their count is kept.
+    /// Sums pods by class into the classes that keep their count.
     pub fn gathered(&self, placed: &[u64]) -> Vec<u64> {
         let mut totals = vec![0; placed.len()];
         for (class, count) in self.classes.iter().zip(placed) {
@@ -264,7 +263,7 @@ impl Model {
         totals
     }
 
-    /// The most pods that a plan for `totals` has of each class, however choices are made.
+    /// Returns the most pods that a plan for `totals` has of each class, in any division.
     pub fn most(&self, totals: &[u64]) -> Vec<u64> {
         let mut most = totals.to_vec();
         for choice in self.choices.iter().filter(|choice| choice.is_open()) {
@@ -275,14 +274,14 @@ impl Model {
         most
     }
 
-    /// Whether a plan for `totals` leaves anything to choose.
+    /// Returns whether a plan for `totals` has open choices.
     pub fn is_open(&self, totals: &[u64]) -> bool {
         let any = |choice: &Choice| choice.parts.iter().any(|part| totals[part.owner as usize] > 0);
         self.choices.iter().any(|choice| choice.is_open() && any(choice))
     }
 
-    /// What every cost is a multiple of, in micro-dollars: the common divisor of prices and penalties. A commitment can
-    /// cover any part of a price.
+    /// Returns the common divisor of all prices and penalties, in micro-dollars, of which every cost is a multiple. It is
+    /// 1 with commitments, which can cover any part of a price.
     pub fn step(&self) -> u64 {
         if !self.commitments.is_empty() {
             return 1;
@@ -291,7 +290,7 @@ impl Model {
         amounts.fold(0, |step, amount| gcd(*amount, step))
     }
 
-    /// Whether a pod of `small` may stand in the place of one of `large` in `bin`, as far as rules go: requests aside.
+    /// Returns whether a pod of `small` may replace one of `large` in `bin` by the rules, regardless of requests.
     pub fn replaces(&self, small: u32, large: u32, bin: &Bin) -> bool {
         let (small, large) = (&self.classes[small as usize], &self.classes[large as usize]);
         small.is_plain()

@@ -2,7 +2,7 @@
 
 use super::Model;
 
-/// One node's content.
+/// The pods of one node of a bin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pattern {
     /// Index into [`Model::bins`].
@@ -12,7 +12,7 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// What is left free on the node.
+    /// Returns the free room on the node.
     pub fn room(&self, model: &Model) -> Vec<u64> {
         let mut room = model.bins[self.bin as usize].capacity.clone();
         for (class, count) in &self.pods {
@@ -23,7 +23,7 @@ impl Pattern {
         room
     }
 
-    /// How many such nodes `left` pods fill.
+    /// Returns the number of such nodes that `left` pods fill.
     pub fn copies(&self, left: &[u64]) -> u64 {
         self.pods.iter().map(|(class, count)| left[*class as usize] / u64::from(*count)).min().unwrap_or(0)
     }

@@ -7,36 +7,36 @@ use poolwright_catalog::UsdPerHour;
 use super::{Bin, Origin};
 use crate::problem::Problem;
 
-/// What a row stands for.
+/// The meaning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Row {
     /// A limit of the problem.
     Limit(u32),
     /// A share of nodes of the problem.
     Share(u32),
-    /// What is left of a commitment of the problem.
+    /// The rest of a commitment of the problem.
     Commitment(u32),
-    /// How many nodes of a candidate there are, where a twin takes of them too.
+    /// The available nodes of a candidate, where its twin uses them too.
     Stock(u32),
 }
 
-/// What a commitment covers.
+/// The nodes that a commitment covers, and its rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Covering {
-    /// What is left of it, in micro-dollars.
+    /// The rest of the commitment, in micro-dollars.
     pub left: u64,
     /// (candidate of the problem, rate, price), the best discount first.
     pub rates: Vec<(u32, u64, u64)>,
 }
 
 impl Covering {
-    /// Whether it covers nodes of `bin`.
+    /// Returns whether it covers nodes of `bin`.
     pub fn covers(&self, bin: &Bin) -> bool {
         matches!(bin.origin, Origin::Candidate(candidate) if self.rates.iter().any(|(covered, ..)| *covered == candidate))
     }
 
-    /// What the nodes in `bought` (by candidate) save, and what they use of the commitment. The last node may be covered
-    /// in part; what it saves is rounded down.
+    /// Returns the saving on the nodes in `bought` (by candidate), and their use of the commitment. The last node may be
+    /// covered in part; its saving is rounded down.
     pub fn saving(&self, bought: &BTreeMap<u32, u64>) -> (u64, u64) {
         let (mut left, mut saved) = (self.left, 0u64);
         for (candidate, rate, price) in &self.rates {
@@ -54,17 +54,17 @@ impl Covering {
     }
 }
 
-/// What one node takes of each row, or gives to it: (row, amount), ascending.
+/// The amount that one node takes of each row, or gives to it: (row, amount), ascending.
 type Uses = Vec<(u32, i128)>;
 
 /// All rows of a problem.
 pub(super) struct Rows {
     pub limits: Vec<i128>,
-    /// What each stands for.
+    /// The meaning of each row.
     pub kinds: Vec<Row>,
-    /// What one node of each candidate takes.
+    /// The uses of one node of each candidate.
     pub uses: Vec<Uses>,
-    /// The commitment that covers a candidate, and what a node takes when it is covered.
+    /// The commitment that covers a candidate, and the uses of a covered node.
     pub twins: Vec<Option<(u32, Uses)>>,
     pub commitments: Vec<Covering>,
 }
@@ -86,7 +86,7 @@ impl Rows {
             commitments: Vec::new(),
         };
         for (index, share) in problem.node_shares.iter().enumerate() {
-            // part <= permille/1000 x of, in thousandths; a fraction of a node that counts as one adds 999.
+            // part <= permille/1000 x of, in thousandths. Rounding up a fraction of a node adds 999.
             let row = made.row(Row::Share(index as u32), if share.round_up { 999 } else { 0 });
             let permille = i128::from(share.at_most_permille);
             for candidate in &share.of {
@@ -116,7 +116,7 @@ impl Rows {
             left,
             rates: rates.iter().map(|(at, rate)| (*at, rate.micros(), price(*at))).collect(),
         };
-        // The most saved per dollar of the commitment first: price / rate, falling.
+        // The highest saving per dollar of the commitment first: price / rate, descending.
         covering.rates.sort_by(|(first, rate, price), (second, other_rate, other_price)| {
             let (one, other) =
                 (u128::from(*price) * u128::from(*other_rate), u128::from(*other_price) * u128::from(*rate));

@@ -1,9 +1,9 @@
-//! Numbers for sets that many classes share, so that comparing two sets is comparing two numbers. Classes that
-//! conflict with the same others form one party, so that few pairs answer for many.
+//! Numbers for sets that many classes share, so that equal sets have equal numbers. Classes with the same conflicts form
+//! one party, so that few pairs of parties stand for many pairs of classes.
 
 use std::collections::BTreeMap;
 
-/// Sets, each under a number of its own.
+/// Numbered sets.
 #[derive(Default)]
 pub(super) struct Sets<'a> {
     known: BTreeMap<&'a [u32], u32>,
@@ -11,7 +11,7 @@ pub(super) struct Sets<'a> {
 }
 
 impl<'a> Sets<'a> {
-    /// The number of a set, which is ascending.
+    /// Returns the number of an ascending set.
     pub fn number(&mut self, set: &'a [u32]) -> u32 {
         let next = self.all.len() as u32;
         let at = *self.known.entry(set).or_insert(next);
@@ -21,26 +21,26 @@ impl<'a> Sets<'a> {
         at
     }
 
-    /// The set with this number.
+    /// Returns the set with this number.
     pub fn of(&self, number: u32) -> &'a [u32] {
         self.all[number as usize]
     }
 }
 
-/// Classes that keep away from the same others.
+/// Groups of classes with the same conflicts.
 pub(crate) struct Parties {
-    /// By class.
+    /// The party of each class.
     pub of: Vec<u32>,
-    /// By party: the parties whose classes may not be on a node with one of its own, ascending; its own among them where its
-    /// classes keep away from each other.
+    /// By party: the parties whose classes may not share a node with one of its own, ascending. It contains itself where
+    /// its classes conflict with each other.
     pub apart: Vec<Vec<u32>>,
 }
 
 impl Parties {
-    /// From the classes that each class keeps away from, ascending. Whether it keeps away from itself is not asked.
+    /// Builds the parties from the ascending conflicts of each class. They say nothing about a class and itself.
     ///
-    /// Classes are of one party when they have the same conflicts, themselves aside: either all pairs of them conflict or
-    /// none.
+    /// Classes belong to one party when they have the same conflicts, apart from themselves: either all pairs of them
+    /// conflict or none.
     pub fn new(conflicts: &[&[u32]]) -> Self {
         let with_itself: Vec<Vec<u32>> = (0..)
             .zip(conflicts)

@@ -4,7 +4,7 @@ use super::violation::Violation;
 use crate::problem::Problem;
 use crate::solution::Solution;
 
-/// How many nodes of each candidate are bought.
+/// Returns the number of bought nodes of each candidate.
 pub(super) fn bought(problem: &Problem, solution: &Solution) -> Vec<u64> {
     let mut bought = vec![0u64; problem.candidates.len()];
     for group in &solution.new_nodes {

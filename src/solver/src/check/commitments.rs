@@ -1,8 +1,8 @@
-//! What nodes cost after commitments, by the rule in the documentation of [`crate::problem::Commitment`].
+//! The cost of nodes after commitments, by the rule in the documentation of [`crate::problem::Commitment`].
 
 use crate::problem::{Commitment, Problem};
 
-/// What is paid for `bought` nodes of each candidate, in micro-dollars, and what is used of each commitment.
+/// Returns the cost of `bought` nodes of each candidate, in micro-dollars, and the use of each commitment.
 pub(crate) fn paid(problem: &Problem, bought: &[u64]) -> (u128, Vec<u64>) {
     let price = |candidate: usize| u128::from(problem.candidates[candidate].price.micros());
     let mut total: u128 =
@@ -16,7 +16,7 @@ pub(crate) fn paid(problem: &Problem, bought: &[u64]) -> (u128, Vec<u64>) {
     (total, used)
 }
 
-/// What one commitment saves on `bought` nodes, in micro-dollars, and what is used of it.
+/// Returns the saving by one commitment on `bought` nodes, in micro-dollars, and the use of it.
 fn covered(problem: &Problem, commitment: &Commitment, bought: &[u64]) -> (u128, u64) {
     let mut covers: Vec<(u128, u128, u128)> = commitment
         .rates

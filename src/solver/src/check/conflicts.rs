@@ -24,7 +24,7 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
         for (class, _) in node.pods {
             for partner in &partners[*class as usize] {
                 let new = count_of(node.pods, *partner) > 0;
-                // A pair of two new ones is met twice, and named once.
+                // A pair of two new classes appears twice, and is reported once.
                 if (new && class < partner) || (!new && count_of(node.staying, *partner) > 0) {
                     conflict(*class, *partner, violations);
                 }

@@ -1,5 +1,5 @@
-//! Rule: the cost is the price of the bought nodes less what commitments cover, plus the price of the removable nodes
-//! that stay. The bound is not above the objective.
+//! Rule: the cost is the price of the bought nodes minus the part covered by commitments, plus the price of the removable
+//! nodes that stay. The bound is not above the objective.
 
 use poolwright_catalog::UsdPerHour;
 
@@ -8,7 +8,7 @@ use super::{availability, commitments};
 use crate::problem::Problem;
 use crate::solution::Solution;
 
-/// As money, which ends at its largest amount.
+/// Converts to money, capped at its largest amount.
 pub(super) fn usd(micros: u128) -> UsdPerHour {
     UsdPerHour::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }

@@ -1,4 +1,4 @@
-//! Rule: a node that must be replaceable could be of as many other types as the rule asks.
+//! Rule: a node that must be replaceable could be of as many other types as the rule requires.
 
 use super::packing;
 use super::view::NodeRef;
@@ -28,7 +28,7 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
     }
 }
 
-/// Of how many values of the rule's topology such a node could be; no more are counted than are asked for.
+/// Returns how many values of the rule's topology such a node could have, counted up to the required number.
 fn could_be(problem: &Problem, rule: &Flexibility, nodes: &NewNodes) -> u32 {
     let takes: Vec<u128> = (0..problem.resources.len())
         .map(|dim| {

@@ -40,7 +40,7 @@ fn together(problem: &Problem, solution: &Solution, of: &[Option<usize>], violat
         let gang = of[class as usize]?;
         problem.gangs[gang].within.map(|topology| (gang, topology))
     };
-    // By gang: the first value met.
+    // By gang: the first value found.
     let mut at: Vec<Option<u32>> = vec![None; problem.gangs.len()];
     let mut meet = |gang: usize, topology: u32, met: u32, violations: &mut Vec<Violation>| {
         let first = *at[gang].get_or_insert(met);
@@ -67,7 +67,7 @@ fn together(problem: &Problem, solution: &Solution, of: &[Option<usize>], violat
             }
         }
     }
-    // Who joins a gang joins those of it that stay.
+    // Placed pods of a gang must join its staying pods.
     for (domains, pods) in staying(problem, solution) {
         for (gang, topology) in pods.iter().filter_map(|(class, _)| within(*class)) {
             if let Some(met) = value(domains, topology)

@@ -1,6 +1,6 @@
-//! Rule: every pod that wants shared or cut GPUs has its place on single GPUs. Shares add up within one GPU. MIG
-//! instances start where the table allows it and overlap neither each other nor those in use. A whole GPU is empty
-//! otherwise.
+//! Rule: every pod that requests shared or partitioned GPUs has its place on single GPUs. Shares add up within one GPU.
+//! MIG instances start where the table allows it and overlap neither each other nor those in use. A GPU that is given
+//! whole has nothing else on it.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
         let mut faults = Vec::new();
         if node.layout.len() == there {
             for (gpu, layout) in node.layout.iter().enumerate() {
-                // All GPUs of a node to buy are in one state.
+                // All GPUs of a new node are in one state.
                 one(problem, gpu, &states[gpu.min(states.len() - 1)], layout, &mut faults);
             }
             if there > 0 {
@@ -53,7 +53,7 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
     }
 }
 
-/// What is on one GPU is possible there.
+/// Checks that the layout of one GPU is possible there.
 fn one(problem: &Problem, gpu: usize, state: &GpuState, layout: &GpuLayout, faults: &mut Vec<GpuFault>) {
     match (layout, state) {
         (GpuLayout::Idle, _) => {}
@@ -163,7 +163,7 @@ fn cut(
     }
 }
 
-/// The layouts hold what the node's pods take, no less and no more.
+/// Checks that the layouts hold exactly the requests of the node's pods.
 fn equal(problem: &Problem, node: &NodeView<'_>, faults: &mut Vec<GpuFault>) {
     let mut laid: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for (class, count) in node.pods {

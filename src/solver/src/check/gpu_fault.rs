@@ -7,41 +7,41 @@ use poolwright_catalog::MigProfile;
 /// A fault in the layout of a node's GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuFault {
-    /// Pods want shared or cut GPUs, but the node has none.
+    /// Pods request shared or partitioned GPUs, but the node has none.
     NoGpus {
         /// The class's name.
         class: String,
     },
     /// The layout has another number of GPUs than the node.
     WrongNumber {
-        /// How many GPUs the layout has.
+        /// The number of GPUs in the layout.
         laid: usize,
-        /// How many GPUs the node has.
+        /// The number of GPUs of the node.
         there: usize,
     },
     /// A pod cannot use a GPU in this way.
     WrongUse {
-        /// Which GPU.
+        /// The number of the GPU.
         gpu: usize,
         /// The class's name.
         class: String,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
     /// The pods take more of a GPU than is free.
     TooMuch {
-        /// Which GPU.
+        /// The number of the GPU.
         gpu: usize,
-        /// Thousandths or memory.
+        /// The unit: thousandths or MiB.
         what: &'static str,
-        /// What its pods take.
+        /// The sum of the pods' requests.
         used: u128,
-        /// What is free.
+        /// The free amount.
         free: u64,
     },
     /// An instance of this profile cannot start there.
     NoPlace {
-        /// Which GPU.
+        /// The number of the GPU.
         gpu: usize,
         /// The profile.
         profile: MigProfile,
@@ -50,23 +50,23 @@ pub enum GpuFault {
     },
     /// An instance overlaps another.
     Overlap {
-        /// Which GPU.
+        /// The number of the GPU.
         gpu: usize,
         /// The first memory slice of the new one.
         start: u8,
     },
     /// The instances need more compute slices, or are more of a profile, than a GPU has.
     TooManyInstances {
-        /// Which GPU.
+        /// The number of the GPU.
         gpu: usize,
     },
     /// The layouts give a class more or less than its pods take.
     Unequal {
         /// The class's name.
         class: String,
-        /// Whole GPUs, shares or instances laid out for it.
+        /// The whole GPUs, shares or instances laid out for it.
         laid: u64,
-        /// What its pods take.
+        /// The requests of its pods.
         wanted: u64,
     },
 }
@@ -101,7 +101,7 @@ impl fmt::Display for GpuFault {
     }
 }
 
-/// What a profile is called in resource names.
+/// Returns the name of a profile in resource names.
 fn name(profile: MigProfile) -> &'static str {
     match profile {
         MigProfile::G1 => "1g",

@@ -1,5 +1,5 @@
 //! The independent checker. It runs before every launch, so it is linear in the plan. It shares only the types of the
-//! problem and the answer, and the catalogue's table of MIG placements, with the solver. Each rule has one file,
+//! problem and the solution, and the catalogue's table of MIG placements, with the solver. Each rule has one file,
 //! which restates the rule from the documentation of [`crate::problem`].
 
 mod admission;
@@ -51,7 +51,7 @@ pub fn check(problem: &Problem, solution: &Solution) -> Result<(), Vec<Violation
     let mut violations = Vec::new();
     shape::check(problem, solution, &mut violations);
     if !violations.is_empty() {
-        // The other rules follow the indices.
+        // The other rules need valid indices.
         return Err(violations);
     }
     for rule in [
@@ -78,7 +78,7 @@ pub fn check(problem: &Problem, solution: &Solution) -> Result<(), Vec<Violation
     if violations.is_empty() { Ok(()) } else { Err(violations) }
 }
 
-/// Whether the problem is well-formed and every index of the solution exists.
+/// Returns whether the problem is well-formed and every index of the solution exists.
 pub(crate) fn well_shaped(problem: &Problem, solution: &Solution) -> bool {
     let mut violations = Vec::new();
     if problem.validate().is_ok() {

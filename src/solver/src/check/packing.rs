@@ -1,13 +1,13 @@
-//! Whether the pods of one node fit the GPUs of another kind of node. Only flexibility needs this, since a plan
-//! states its own layouts. The search tries the usual order first and gives up after a fixed number of steps. Giving
-//! up counts as no.
+//! Checks whether the pods of one node fit the GPUs of another kind of node. Of the rules only flexibility needs this,
+//! since a plan states its own layouts. The search tries the usual order first and gives up after a fixed number of
+//! steps. Giving up counts as no.
 
 use poolwright_catalog::{MigGeometry, MigProfile};
 
 use crate::problem::{GPU_UNITS, GpuMode, GpuRequest, Gpus, Problem};
 use crate::solution::Placement;
 
-/// Steps of one search.
+/// The maximum number of steps of one search.
 const STEPS: u32 = 20_000;
 
 pub(crate) fn packs(problem: &Problem, pods: &[Placement], gpus: Option<&Gpus>) -> bool {
@@ -15,7 +15,7 @@ pub(crate) fn packs(problem: &Problem, pods: &[Placement], gpus: Option<&Gpus>) 
     let mut shares: Vec<(u32, u64)> = Vec::new();
     let mut instances: Vec<MigProfile> = Vec::new();
     let mut any = false;
-    // No node has more pieces than this: shares of a unit on 64 GPUs.
+    // No node has more pieces: one unit each on 64 GPUs.
     let most = 64 * u64::from(GPU_UNITS);
     for (class, count) in pods {
         let Some(request) = problem.classes[*class as usize].gpu else { continue };
@@ -66,7 +66,7 @@ pub(crate) fn packs(problem: &Problem, pods: &[Placement], gpus: Option<&Gpus>) 
     }
 }
 
-/// Shares on GPUs, depth first; equal items in the order of their GPUs.
+/// A depth-first search for shares on GPUs. Equal items follow the order of the GPUs.
 struct Shares<'a> {
     items: &'a [(u32, u64)],
     room: Vec<(u32, u64)>,
@@ -97,8 +97,8 @@ impl Shares<'_> {
     }
 }
 
-/// Instances on empty GPUs, large before small, depth first; equal items in the order of their GPUs. The last possible
-/// start is tried first: it leaves the left half, where more can start, to others.
+/// A depth-first search for instances on empty GPUs, large before small. Equal items follow the order of the GPUs. The
+/// last possible start is tried first, which keeps the left half, with more possible starts, for others.
 struct Instances<'a> {
     items: &'a [MigProfile],
     geometry: MigGeometry,

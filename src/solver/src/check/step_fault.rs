@@ -11,9 +11,9 @@ use super::view::NodeRef;
 pub enum StepFault {
     /// The plan removes nodes without steps, or has steps and removes no node.
     Uncalled {
-        /// How many nodes are removed.
+        /// The number of removed nodes.
         removed: usize,
-        /// How many steps there are.
+        /// The number of steps.
         steps: usize,
     },
     /// The steps launch more nodes than the plan buys.
@@ -22,9 +22,9 @@ pub enum StepFault {
         step: usize,
         /// The group.
         node: NodeRef,
-        /// How many are launched up to here.
+        /// The number of nodes launched so far.
         launched: u64,
-        /// How many are bought.
+        /// The number of bought nodes.
         bought: u32,
     },
     /// Pods move to a node before it is launched.
@@ -33,7 +33,7 @@ pub enum StepFault {
         step: usize,
         /// The group.
         node: NodeRef,
-        /// Which of the group.
+        /// The number of the node within the group.
         number: u32,
     },
     /// A step moves pods from, or removes, a node that the plan keeps.
@@ -67,9 +67,9 @@ pub enum StepFault {
         node: NodeRef,
         /// The class's name.
         class: String,
-        /// How many have come up to here.
+        /// The number of pods moved there so far.
         moved: u64,
-        /// How many the plan has there.
+        /// The number of pods planned there.
         planned: u32,
     },
     /// A step removes a node that has pods.
@@ -78,32 +78,32 @@ pub enum StepFault {
         step: usize,
         /// The node's name.
         node: String,
-        /// How many are left.
+        /// The number of remaining pods.
         left: u64,
     },
     /// The steps remove a node twice, or never.
     Times {
         /// The node's name.
         node: String,
-        /// How often.
+        /// The number of times.
         times: u32,
     },
     /// The stated saving is wrong.
     Saving {
         /// The step.
         step: usize,
-        /// What it says.
+        /// The stated saving.
         said: Option<UsdPerHour>,
-        /// What it is.
+        /// The actual saving.
         saved: Option<UsdPerHour>,
     },
     /// The stated number of moved pods is wrong.
     Evictions {
         /// The step.
         step: usize,
-        /// What it says.
+        /// The stated number.
         said: u32,
-        /// How many it moves.
+        /// The actual number.
         moved: u64,
     },
 }

@@ -1,6 +1,6 @@
 //! Rule: the steps lead from the current cluster to the plan. Nodes launch before pods move to them. Pods move from
-//! removed nodes only. No node ever holds pods that the plan does not have there, so the way breaks no rule about one
-//! node that the plan keeps. Nodes go when they are empty. Each step saves what it says.
+//! removed nodes only. No node ever holds pods that the plan does not have there, so the steps break no rule about single
+//! nodes that the plan keeps. Nodes are removed when they are empty. Each step saves the stated amount.
 
 use std::collections::BTreeMap;
 
@@ -40,15 +40,15 @@ struct Way<'a> {
     solution: &'a Solution,
     /// By group of new nodes.
     launched: Vec<u64>,
-    /// Pods still on removed nodes, by node and class.
+    /// The pods still on removed nodes, by node and class.
     there: BTreeMap<(u32, u32), u64>,
-    /// Pods that have come, by target and class.
+    /// The pods that arrived, by target and class.
     come: BTreeMap<(MoveTarget, u32), u64>,
-    /// How often each existing node was removed.
+    /// The number of times that each existing node was removed.
     gone: Vec<u32>,
-    /// Bought nodes that are there, by candidate.
+    /// The bought nodes that run, by candidate.
     bought: Vec<u64>,
-    /// What they cost.
+    /// The cost of the bought nodes that run.
     paid: u128,
     faults: Vec<StepFault>,
 }
@@ -65,7 +65,7 @@ impl<'a> Way<'a> {
                     .map(|(class, count)| ((*node, *class), u64::from(*count)))
             })
             .collect();
-        // What no step launches is there from the beginning.
+        // Nodes that no step launches run from the start.
         let mut bought = availability::bought(problem, solution);
         for (group, count) in solution.steps.iter().flat_map(|step| &step.launch) {
             let of = &mut bought[solution.new_nodes[*group as usize].candidate as usize];
@@ -174,7 +174,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// What the removed nodes cost.
+    /// Removes nodes, and returns their price.
     fn remove(&mut self, step: usize, taken: &Step) -> u128 {
         let mut saved = 0;
         for node in &taken.remove {

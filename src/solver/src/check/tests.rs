@@ -35,12 +35,12 @@ fn good() -> (Problem, Solution) {
     (problem, solution)
 }
 
-/// The sentences for the good plan after `spoil`.
+/// Returns the messages for the good plan after `spoil`.
 fn sentences(spoil: impl FnOnce(&mut Problem, &mut Solution)) -> Vec<String> {
     spoilt(good(), spoil)
 }
 
-/// The sentences for a plan that passes, after `spoil`.
+/// Returns the messages for a plan that passes, after `spoil`.
 fn spoilt(
     (mut problem, mut solution): (Problem, Solution),
     spoil: impl FnOnce(&mut Problem, &mut Solution),

@@ -28,41 +28,41 @@ impl fmt::Display for NodeRef {
     }
 }
 
-/// One kind of node of the plan with what each such node offers and holds.
+/// One group of equal nodes of the plan, with the room and the pods of each.
 pub(super) struct NodeView<'a> {
     pub reference: NodeRef,
     pub room: &'a [u64],
-    /// What the plan places on each of these nodes.
+    /// The pods that the plan places on each of these nodes.
     pub pods: &'a [Placement],
-    /// Pods that ran on a removable node and stay; `room` is without what they take.
+    /// The pods that run on a removable node and stay; `room` excludes their requests.
     pub staying: &'a [Placement],
     pub layout: &'a [GpuLayout],
     pub domains: &'a [(u32, u32)],
-    /// Candidate or existing index.
+    /// The index of the candidate or existing node.
     pub index: u32,
     pub existing: bool,
-    /// How many such nodes.
+    /// The number of such nodes.
     pub count: u32,
 }
 
 impl NodeView<'_> {
-    /// The value that these nodes have of a topology.
+    /// Returns the value that these nodes have of a topology.
     pub fn value(&self, topology: u32) -> Option<u32> {
         value(self.domains, topology)
     }
 }
 
-/// The value of a topology among a node's.
+/// Returns the value of a topology among a node's domains.
 pub(crate) fn value(domains: &[(u32, u32)], topology: u32) -> Option<u32> {
     domains.binary_search_by_key(&topology, |(of, _)| *of).ok().map(|at| domains[at].1)
 }
 
-/// The name of a topology's value.
+/// Returns the name of a topology's value.
 pub(super) fn value_name(problem: &Problem, topology: u32, value: u32) -> String {
     problem.topologies[topology as usize].values[value as usize].clone()
 }
 
-/// Every group of bought nodes and every used existing node.
+/// Returns every group of bought nodes and every used existing node.
 pub(super) fn nodes<'a>(problem: &'a Problem, solution: &'a Solution) -> impl Iterator<Item = NodeView<'a>> {
     let new = solution.new_nodes.iter().enumerate().map(|(group, nodes)| {
         let candidate = &problem.candidates[nodes.candidate as usize];
@@ -95,7 +95,7 @@ pub(super) fn nodes<'a>(problem: &'a Problem, solution: &'a Solution) -> impl It
     new.chain(existing)
 }
 
-/// The pods that ran on removable nodes and stay: the nodes' domains, and the pods.
+/// Returns the domains and the pods of removable nodes that stay.
 pub(super) fn staying<'a>(
     problem: &'a Problem,
     solution: &'a Solution,
@@ -107,7 +107,7 @@ pub(super) fn staying<'a>(
     })
 }
 
-/// How many of `class` are among `pods`, which ascend by class.
+/// Returns the number of pods of `class` in `pods`, which ascend by class.
 pub(super) fn count_of(pods: &[Placement], class: u32) -> u32 {
     pods.binary_search_by_key(&class, |(of, _)| *of).map_or(0, |at| pods[at].1)
 }

@@ -6,7 +6,7 @@ use super::gpu_fault::GpuFault;
 use super::step_fault::StepFault;
 use super::view::NodeRef;
 
-/// A violation of a plan. Each is a bug of the solver, and no node may be bought by such a plan.
+/// A violation of a plan. Each is a bug of the solver, and no node may be bought by a plan with one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// The problem is malformed, so no plan can be checked against it.
@@ -32,7 +32,7 @@ pub enum Violation {
         /// The entry.
         position: usize,
     },
-    /// A group of nodes, a node's content or a count is empty.
+    /// A group of nodes, a node's pod list or a count is empty.
     #[error("{list} entry {position} is empty: nothing may be bought or left out for zero pods")]
     Empty {
         /// The list of the plan.
@@ -59,9 +59,9 @@ pub enum Violation {
         node: NodeRef,
         /// The resource.
         resource: ResourceName,
-        /// What the pods take.
+        /// The sum of the pods' requests.
         used: u128,
-        /// What there is.
+        /// The room on the node.
         room: u64,
     },
     /// A node has more pods of a class than the class allows.
@@ -71,9 +71,9 @@ pub enum Violation {
         node: NodeRef,
         /// The class's name.
         class: String,
-        /// How many.
+        /// The number of pods.
         count: u32,
-        /// How many may be.
+        /// The maximum number.
         ceiling: u32,
     },
     /// The plan buys more nodes of a candidate than there are.
@@ -81,9 +81,9 @@ pub enum Violation {
     TooManyNodes {
         /// The candidate's name.
         candidate: String,
-        /// How many are bought.
+        /// The number of bought nodes.
         count: u64,
-        /// How many can be.
+        /// The number of available nodes.
         available: u32,
     },
     /// The plan exceeds a limit.
@@ -91,9 +91,9 @@ pub enum Violation {
     OverLimit {
         /// The limit's name.
         limit: String,
-        /// What the plan takes.
+        /// The use by the plan.
         used: u128,
-        /// What is left.
+        /// The rest of the limit.
         bound: u64,
     },
     /// The placed and the left-out pods do not add up to the demand.
@@ -101,19 +101,19 @@ pub enum Violation {
     WrongCount {
         /// The class's name.
         class: String,
-        /// How many there are: waiting pods and pods of removed nodes.
+        /// The number of pods: waiting pods and pods of removed nodes.
         wanted: u64,
-        /// How many the plan places.
+        /// The number of pods that the plan places.
         placed: u64,
-        /// How many it says it leaves out.
+        /// The number of pods that the plan states as left out.
         unplaced: u64,
     },
     /// The cost is not the sum of the prices.
     #[error("the plan says it costs {said} USD/h, but its nodes cost {sum} USD/h")]
     WrongCost {
-        /// What the plan says.
+        /// The stated cost.
         said: UsdPerHour,
-        /// What its nodes cost.
+        /// The sum of the prices.
         sum: UsdPerHour,
     },
     /// The lower bound is above the cost.
@@ -131,7 +131,7 @@ pub enum Violation {
         list: &'static str,
         /// Its length.
         got: usize,
-        /// What it should be.
+        /// The length it must have.
         want: usize,
     },
     /// The plan leaves out pods because of a group that they are not in.
@@ -169,11 +169,11 @@ pub enum Violation {
     OverShare {
         /// The share's name.
         share: String,
-        /// Nodes of the part.
+        /// The number of nodes of the part.
         part: u64,
-        /// Nodes in all.
+        /// The number of all nodes.
         of: u64,
-        /// How many the part may be.
+        /// The maximum for the part.
         most: u64,
     },
     /// A node is not replaceable by as many other types as it must be.
@@ -187,9 +187,9 @@ pub enum Violation {
         flexibility: String,
         /// The topology's name.
         topology: String,
-        /// How many values.
+        /// The number of values.
         values: u32,
-        /// How many there must be.
+        /// The required number.
         at_least: u32,
     },
     /// The stated use of a commitment is wrong.
@@ -199,19 +199,19 @@ pub enum Violation {
     WrongCommitmentUse {
         /// The commitment's name.
         commitment: String,
-        /// What the plan says.
+        /// The stated use.
         said: UsdPerHour,
-        /// What its nodes use.
+        /// The actual use.
         used: UsdPerHour,
     },
     /// A stated charge is wrong.
     #[error("the plan says it is charged {said} USD/h for {what}, but it is {sum} USD/h")]
     WrongCharge {
-        /// Which.
+        /// The charge.
         what: &'static str,
-        /// What the plan says.
+        /// The stated charge.
         said: UsdPerHour,
-        /// What it is.
+        /// The actual charge.
         sum: UsdPerHour,
     },
     /// A gang is placed in part.
@@ -221,9 +221,9 @@ pub enum Violation {
     GangInPart {
         /// The gang's name.
         gang: String,
-        /// Its pods that are left out.
+        /// The number of its pods that are left out.
         unplaced: u64,
-        /// Its pods that wait.
+        /// The number of its waiting pods.
         waiting: u64,
     },
     /// A gang is in two domains.
@@ -267,11 +267,11 @@ pub enum Violation {
         spread: String,
         /// The value with too many.
         value: String,
-        /// How many.
+        /// The number of pods.
         count: u64,
-        /// The least count that matters.
+        /// The lowest count that matters.
         least: u64,
-        /// By how much they may differ.
+        /// The allowed difference.
         skew: u32,
     },
     /// The layout of a node's GPUs is wrong.
@@ -279,7 +279,7 @@ pub enum Violation {
     Gpu {
         /// The node.
         node: NodeRef,
-        /// What is wrong.
+        /// The fault.
         fault: GpuFault,
     },
     /// The plan removes a node that is not removable.
@@ -299,9 +299,9 @@ pub enum Violation {
     OverBudget {
         /// Evictions or nodes removed.
         what: &'static str,
-        /// How many.
+        /// The number in the plan.
         used: u64,
-        /// How many may be.
+        /// The allowed number.
         budget: u32,
     },
     /// The plan leaves out running pods.
@@ -311,9 +311,9 @@ pub enum Violation {
     RunningLeftOut {
         /// The class's name.
         class: String,
-        /// How many are left out.
+        /// The number of pods left out.
         unplaced: u64,
-        /// How many wait.
+        /// The number of waiting pods.
         waiting: u32,
     },
     /// A step is impossible, or the steps do not lead to the plan.

@@ -5,18 +5,19 @@ use crate::canonical::{Model, Pattern};
 use crate::meter::Meter;
 use crate::plan::Plan;
 
-/// Multisets of pods at most.
+/// The maximum number of multisets of pods.
 const STATES: u64 = 1 << 14;
-/// Steps (multiset, content) at most.
+/// The maximum number of steps (multiset, bin).
 const STEPS: u64 = 1 << 22;
 
-/// The cheapest plan for `demand` and its cost, which nothing undercuts; `None` when the problem is too large.
+/// Returns the cheapest plan for `demand` and its cost, which is a lower bound. Returns `None` when the problem is too
+/// large, or when commitments cover nodes.
 ///
-/// `None` too where commitments cover nodes. Ceilings on bought nodes, and all rows, are ignored while searching. The cost
-/// is then a valid bound, and the plan is given only if it respects them.
+/// The search ignores ceilings on bought nodes and all rows. The cost is a valid bound in any case. The plan is empty if
+/// it does not respect them.
 pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Option<(Plan, u64)> {
     if !model.commitments.is_empty() {
-        // What a node costs depends on the others.
+        // The cost of a node depends on the other nodes.
         return None;
     }
     let sets = Multisets::new(demand, STATES)?;
@@ -24,7 +25,7 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
     if states as u64 * model.bins.len() as u64 > STEPS {
         return None;
     }
-    // Contents by the first kind in them, with the cheapest bin to buy for each.
+    // The multisets that fit a node, by the first class in them, with the cheapest bin to buy for each.
     let mut contents: Vec<Vec<(usize, u64, u32)>> = vec![Vec::new(); sets.kinds()];
     let mut on_existing: Vec<(u32, Vec<usize>)> = Vec::new();
     let mut buyable: Vec<u32> =
@@ -61,7 +62,7 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
         return None;
     }
 
-    // By buying alone: the node that holds the first kind's first pod, then the rest.
+    // First without existing nodes: the node that holds the first pod, then the rest.
     let mut least: Vec<u64> = vec![u64::MAX; states];
     let mut choice: Vec<(usize, u32)> = vec![(0, 0); states];
     least[0] = 0;
@@ -80,7 +81,7 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
             }
         }
     }
-    // Then each existing node may take something first.
+    // Then each existing node may take some pods first.
     let mut taken: Vec<Vec<usize>> = Vec::new();
     for (_, held) in &on_existing {
         if meter.spend((held.len() * states) as u64 / 200 + 1) {
@@ -117,7 +118,7 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
         state -= bought;
     }
     if !plan.is_payable(model) {
-        // The bound holds; the plan does not.
+        // The bound holds, but the plan exceeds a ceiling or a row.
         return Some((Plan::default(), cost));
     }
     Some((plan, cost))

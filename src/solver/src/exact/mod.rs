@@ -1,8 +1,8 @@
 //! Exact solutions of very small problems.
 //!
 //! [`solve`] is dynamic programming over multisets of pods. It ignores ceilings, so with scarce nodes it gives only a
-//! bound. [`search`] tries plans one node at a time and honours every rule. The same dynamic program bounds the rest,
-//! with the prices of a relaxation in place of the ceilings.
+//! bound. [`search`] tries plans one node at a time and obeys every rule. A dynamic program of the same kind bounds the
+//! rest, with the prices of a relaxation in place of the ceilings.
 
 mod dynamic;
 mod multiset;

@@ -2,16 +2,16 @@
 
 use crate::canonical::{Content, Model};
 
-/// All multisets of the pods of a demand. Number 0 is empty, the last is all; differences of numbers are differences of
-/// multisets.
+/// All multisets of the pods of a demand. Number 0 is the empty one, the last is the whole demand. The difference of two
+/// numbers is the number of the difference.
 pub(super) struct Multisets {
-    /// Classes with demand, with the number of the multiset of one of their pods.
+    /// The classes with demand, each with the number of the multiset of one of its pods.
     classes: Vec<(u32, usize)>,
-    /// How many pods of each of `classes`.
+    /// The number of pods of each of `classes`.
     counts: Vec<u64>,
-    /// How many multisets.
+    /// The number of multisets.
     pub states: usize,
-    /// Counts side by side, each with a spare bit above it.
+    /// The counts side by side, each with a spare bit above it.
     packed: Vec<u64>,
     spare: u64,
     /// The first of `classes` with a pod in it.
@@ -19,7 +19,7 @@ pub(super) struct Multisets {
 }
 
 impl Multisets {
-    /// `None` when there are more than `most`, which is 2^14 at most.
+    /// Numbers the multisets. Returns `None` when there are more than `most`, which is at most 2^14.
     pub fn new(demand: &[u64], most: u64) -> Option<Self> {
         let mut states: u64 = 1;
         let (mut classes, mut counts) = (Vec::new(), Vec::new());
@@ -31,7 +31,7 @@ impl Multisets {
                 .and_then(|each| states.checked_mul(each))
                 .filter(|states| *states <= most)?;
         }
-        // At most 14 classes with 28 bits in all, and as many spare ones.
+        // At most 14 classes with 28 bits in all, and as many spare bits.
         let (mut shifts, mut spare, mut at) = (Vec::new(), 0u64, 0);
         for count in &counts {
             shifts.push(at);
@@ -56,27 +56,27 @@ impl Multisets {
         Some(made)
     }
 
-    /// How many kinds of pods.
+    /// Returns the number of classes with pods.
     pub fn kinds(&self) -> usize {
         self.classes.len()
     }
 
-    /// How many pods of the class at position `at` are in `state`.
+    /// Returns the number of pods of the class at position `at` in `state`.
     fn count(&self, state: usize, at: usize) -> u64 {
         (state / self.classes[at].1) as u64 % (self.counts[at] + 1)
     }
 
-    /// Whether all of `part` is in `whole`.
+    /// Returns whether `part` is a subset of `whole`.
     pub fn within(&self, part: usize, whole: usize) -> bool {
         ((self.packed[whole] | self.spare) - self.packed[part]) & self.spare == self.spare
     }
 
-    /// The first kind with a pod in `state`, which must not be empty.
+    /// Returns the first class position with a pod in `state`, which must not be empty.
     pub fn lowest(&self, state: usize) -> usize {
         usize::from(self.lowest[state])
     }
 
-    /// The pods of `state` by class, ascending.
+    /// Returns the pods of `state` by class, ascending.
     pub fn pods(&self, state: usize) -> Vec<(u32, u32)> {
         (0..self.classes.len())
             .map(|at| (self.classes[at].0, self.count(state, at) as u32))
@@ -84,11 +84,11 @@ impl Multisets {
             .collect()
     }
 
-    /// Whether a node of `bin` may hold exactly `pods`.
+    /// Returns whether a node of `bin` may hold exactly `pods`.
     pub fn fits(model: &Model, bin: u32, pods: &[(u32, u32)]) -> bool {
         let node = &model.bins[bin as usize];
         let holds = |(class, count): &(u32, u32)| node.holds(*class) >= u64::from(*count);
-        // Each alone first: that settles most without going through the node.
+        // Each class alone first, which settles most cases quickly.
         pods.iter().all(holds) && Content::allows(model, bin, pods)
     }
 }

@@ -1,8 +1,8 @@
-//! Tries plans one node at a time, honours every rule, and cuts where the rest cannot be cheap enough.
+//! Enumerates plans one node at a time, obeys every rule, and prunes where the rest cannot be cheap enough.
 //!
-//! A Lagrangian bounds the rest. Every node pays the prices of the rows and of the scarce nodes that it takes, and
-//! the total of what is available is paid back once. A node that a commitment may cover pays the lesser price of its
-//! two twins: a node covered in part is a mixture of both and pays no less.
+//! A Lagrangian relaxation bounds the rest. Every node pays the prices of the rows and of the scarce nodes that it takes,
+//! and the total of the available amounts is paid back once. A node that a commitment may cover pays the lower price of
+//! its two twins: a node covered in part is a mixture of both and pays no less.
 
 use super::multiset::Multisets;
 use crate::canonical::{Model, Pattern, UNLIMITED};
@@ -11,37 +11,37 @@ use crate::meter::Meter;
 use crate::plan::{Plan, Stock};
 use crate::units::UNITS;
 
-/// Multisets of pods at most.
+/// The maximum number of multisets of pods.
 const STATES: u64 = 1 << 12;
-/// Nodes with a content at most.
+/// The maximum number of pairs of a node and its pods.
 const OPTIONS: usize = 1 << 14;
-/// Nodes of the search tree at most.
+/// The maximum number of nodes of the search tree.
 const NODES: u64 = 400_000;
 
-/// A node with a content.
+/// A node with its pods.
 struct Choice {
     content: usize,
     bin: u32,
-    /// What it pays, in value units.
+    /// The Lagrangian cost, in value units.
     charge: u64,
 }
 
 struct Search<'a, 'm> {
     model: &'a Model,
     sets: &'a Multisets,
-    /// By the first kind in the content.
+    /// By the first class among the pods.
     choices: Vec<Vec<Choice>>,
-    /// What each multiset pays at least.
+    /// The least Lagrangian cost of each multiset.
     least: Vec<u64>,
-    /// What is paid back, in value units.
+    /// The constant that is paid back, in value units.
     paid: i128,
-    /// All costs are multiples of this.
+    /// The common divisor of all costs.
     step: u64,
-    /// What a plan must cost less than, in micro-dollars.
+    /// The cost that a plan must undercut, in micro-dollars.
     best: u64,
     found: Option<Plan>,
     stock: Stock,
-    /// Rows that some nodes make room in: only a whole plan can be asked about them.
+    /// The rows that some nodes make room in. Only complete plans can be checked against them.
     gives: Vec<bool>,
     chosen: Vec<(u32, usize)>,
     nodes: u64,
@@ -49,7 +49,7 @@ struct Search<'a, 'm> {
 }
 
 impl Search<'_, '_> {
-    /// Whether a plan that pays so much in all can still cost less than the best.
+    /// Returns whether a plan with a total Lagrangian cost of `pays` can still cost less than the best.
     fn promises(&self, pays: u64) -> bool {
         let units = i128::from(pays) - self.paid;
         let below = i128::from(self.best) - i128::from(self.step);
@@ -64,14 +64,14 @@ impl Search<'_, '_> {
             })
     }
 
-    /// Tries all ways to place `state` after nodes that pay `paying`; `false` when it gave up.
+    /// Tries all ways to place `state` after nodes that pay `paying`. Returns `false` when it gave up.
     fn descend(&mut self, state: usize, paying: u64, from: (usize, usize)) -> bool {
         if state == 0 {
             self.note();
             return true;
         }
         let kind = self.sets.lowest(state);
-        // Nodes whose first pods are of one kind come in the order of the list.
+        // Nodes with the same first class follow the order of the list, so that no set of nodes is tried twice.
         let first = if from.0 == kind { from.1 } else { 0 };
         for at in first..self.choices[kind].len() {
             let Choice { content, bin, charge } = self.choices[kind][at];
@@ -115,8 +115,8 @@ impl Search<'_, '_> {
     }
 }
 
-/// The cheapest plan for `demand` that costs less than `best`, if there is one, and whether all plans were tried; `None`
-/// when the problem is too large. Any `prices` will do; good ones make it fast.
+/// Returns the cheapest plan for `demand` that costs less than `best`, if one exists, and whether the enumeration is
+/// complete. Returns `None` when the problem is too large. The result is valid for any `prices`; good ones make it fast.
 pub(crate) fn search(
     model: &Model,
     demand: &[u64],
@@ -136,7 +136,7 @@ pub(crate) fn search(
             return None;
         }
         let pods = sets.pods(state);
-        // Of nodes that nothing makes scarce, the cheapest will do.
+        // Among nodes without scarcity, the cheapest suffices.
         let mut plain: Option<(u64, u32)> = None;
         for (index, bin) in model.bins.iter().enumerate() {
             if bin.covered.is_some() || !Multisets::fits(model, index as u32, &pods) {
@@ -189,7 +189,7 @@ pub(crate) fn search(
         gives[*row as usize] = true;
     }
     for kind in &mut choices {
-        // The cheapest beginning of a whole plan first.
+        // The lowest bound on a complete plan first.
         kind.sort_by_key(|choice| {
             let rest = least[sets.states - 1 - choice.content];
             (rest.saturating_add(choice.charge), choice.content, choice.bin)

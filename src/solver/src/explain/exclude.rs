@@ -19,9 +19,9 @@ pub enum Why {
     DoesNotFit {
         /// The scarcest resource.
         resource: ResourceName,
-        /// What one pod takes of it.
+        /// The request of one pod.
         wants: u64,
-        /// What an empty node has of it.
+        /// The capacity of an empty node.
         has: u64,
     },
     /// Its GPUs do not suit the pod.
@@ -64,7 +64,7 @@ pub enum GpuWhy {
     TooFew,
 }
 
-/// For every candidate: why the class cannot use it, if so.
+/// Returns, for every candidate, the rule that excludes it for the class, if any.
 pub(super) fn exclusions(problem: &Problem, solution: &Solution, class: u32) -> Vec<Option<Why>> {
     let mut bought = vec![0u64; problem.candidates.len()];
     for group in &solution.new_nodes {
@@ -93,7 +93,7 @@ pub(super) fn exclusions(problem: &Problem, solution: &Solution, class: u32) -> 
     whys
 }
 
-/// For one pod on an empty node, whatever the plan.
+/// Returns the rule that excludes one pod on an empty node, regardless of the plan.
 fn alone(problem: &Problem, class: u32, index: u32) -> Option<Why> {
     let of = &problem.classes[class as usize];
     let candidate = &problem.candidates[index as usize];
@@ -151,12 +151,12 @@ fn alone(problem: &Problem, class: u32, index: u32) -> Option<Why> {
     None
 }
 
-/// The resource of which a pod takes most beyond what an empty node has, in proportion.
+/// Returns the resource that a pod exceeds most on an empty node, in proportion.
 fn shortest(class: &PodClass, candidate: &Candidate) -> Option<(usize, (u64, u64))> {
     let pairs = class.requests.iter().copied().zip(candidate.capacity.iter().copied()).enumerate();
     pairs.filter(|(_, (wants, has))| wants > has).max_by(|(_, a), (_, b)| {
         let parts = |(wants, _): (u64, u64), (_, has): (u64, u64)| u128::from(wants) * u128::from(has);
-        // a.wants / a.has against b.wants / b.has; nothing at all is shortest.
+        // Compares a.wants / a.has with b.wants / b.has; a capacity of zero is the worst.
         (parts(*a, *b), b.1).cmp(&(parts(*b, *a), a.1))
     })
 }
@@ -181,7 +181,7 @@ fn gpus(problem: &Problem, class: u32, candidate: &Candidate) -> Option<GpuWhy> 
     (!packs(problem, &[(class, 1)], Some(gpus))).then_some(GpuWhy::TooFew)
 }
 
-/// For one more node than the plan has.
+/// Returns the rule that excludes one more node beside the plan's nodes.
 fn in_plan(problem: &Problem, index: u32, bought: u64, spent: &[u128]) -> Option<Why> {
     let candidate = &problem.candidates[index as usize];
     if let Some(most) = candidate.max_nodes
@@ -196,12 +196,12 @@ fn in_plan(problem: &Problem, index: u32, bought: u64, spent: &[u128]) -> Option
     reached.map(|(limit, _)| Why::LimitReached(problem.limits[*limit as usize].name.clone()))
 }
 
-/// Whether a candidate can stand in for another whatever is on it.
+/// Dominance between candidates, regardless of the pods on them.
 struct Dominance<'a> {
     problem: &'a Problem,
-    /// By candidate: which classes may use it, 64 to a word.
+    /// By candidate: the classes that may use it, 64 to a word.
     users: Vec<Vec<u64>>,
-    /// By candidate: in a commitment or a node share, where one node more or less of it matters to others.
+    /// By candidate: whether it is in a commitment or a node share, where its node count matters to other nodes.
     entangled: Vec<bool>,
     preferences: bool,
     domains: bool,
@@ -232,7 +232,7 @@ impl<'a> Dominance<'a> {
         }
     }
 
-    /// The cheapest candidate among `open` that dominates `index`.
+    /// Returns the cheapest candidate among `open` that dominates `index`.
     fn better(&mut self, index: u32, open: &[u32]) -> Option<u32> {
         let dominates = open.iter().copied().filter(|other| self.dominates(*other, index));
         dominates.min_by_key(|other| (self.problem.candidates[*other as usize].price, *other))
@@ -257,7 +257,7 @@ impl<'a> Dominance<'a> {
             && better.limit_use.iter().all(|(limit, amount)| *amount <= use_of(worse, *limit))
             && self.users[index as usize].iter().zip(&self.users[by as usize]).all(|(a, b)| a & !b == 0)
             && (!self.preferences || self.preferred(by, index));
-        // Of two equal ones the first stays.
+        // Of two equal candidates, the first stays.
         let equal = |a: u32, b: u32| {
             let (x, y) = (&self.problem.candidates[a as usize], &self.problem.candidates[b as usize]);
             x.price == y.price
@@ -271,7 +271,7 @@ impl<'a> Dominance<'a> {
         at_least && (by < index || !equal(by, index))
     }
 
-    /// No user of `index` minds `by` more.
+    /// Returns whether the preferences of every user of `index` cost no more on `by`.
     fn preferred(&self, by: u32, index: u32) -> bool {
         let cost = |class: &PodClass, candidate: u32| {
             let at = class.preferences.binary_search_by_key(&candidate, |(of, _)| *of);

@@ -7,7 +7,7 @@ const fn usd(micros: u64) -> UsdPerHour {
     UsdPerHour::from_micros(micros)
 }
 
-/// Four trainers on two `large`, a web pod beside each; two trainers are left out.
+/// Four trainers on two `large`, with a web pod on each; two trainers are left out.
 fn case() -> (Problem, Solution) {
     let mut problem = problem(
         vec![
@@ -107,7 +107,7 @@ fn risk_preferences_and_commitments_change_what_an_alternative_costs() {
     let (left, rates) = (usd(90_000), vec![(4, usd(180_000))]);
     problem.commitments = vec![Commitment { name: "plan".into(), left, rates }];
     solution.commitment_use = vec![usd(0)];
-    // Half of the node is paid already.
+    // The commitment covers half of the node.
     let explanation = explain(&problem, &solution, 0).unwrap();
     assert_eq!(more_of(&explanation, "small"), 225_000 - 440_000);
     assert!(explanation.to_string().contains("  small would cost $0.215/h less\n"));

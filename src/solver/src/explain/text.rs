@@ -10,12 +10,12 @@ use super::{Basis, Excluded, Explanation, Scarce};
 use crate::problem::Problem;
 use crate::solution::UnplacedReason;
 
-/// Alternatives named one by one.
+/// The number of alternatives named one by one.
 const ALTERNATIVES: usize = 5;
-/// Candidates named for one rule.
+/// The number of candidates named for one rule.
 const NAMES: usize = 3;
 
-/// A reason for leaving pods out, in words.
+/// Returns a reason for leaving pods out, in words.
 pub(super) fn reason(problem: &Problem, reason: UnplacedReason) -> String {
     match reason {
         UnplacedReason::NothingFits => "no candidate, even empty, holds one such pod".to_owned(),
@@ -48,7 +48,7 @@ fn pods(count: u64) -> String {
     if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") }
 }
 
-/// Money that may be negative: `$0.12/h more`.
+/// Formats an amount that may be negative: `$0.12/h more`.
 fn more(micros: i64) -> String {
     let amount = UsdPerHour::from_micros(micros.unsigned_abs());
     if micros < 0 { format!("${amount}/h less") } else { format!("${amount}/h more") }
@@ -150,7 +150,7 @@ impl Explanation {
     }
 }
 
-/// What is said once for all candidates that a rule excludes, in the order of [`Why`].
+/// Returns the text for all candidates that a rule excludes, in the order of [`Why`].
 fn group(why: &Why) -> (u8, String) {
     match why {
         Why::NotAllowed => (0, "not allowed for these pods".to_owned()),
@@ -169,7 +169,7 @@ fn group(why: &Why) -> (u8, String) {
     }
 }
 
-/// For candidates that are too small: how large the largest is.
+/// Returns the largest capacity among candidates that are too small.
 fn most(of: &[&Excluded]) -> String {
     let largest = of
         .iter()

@@ -1,10 +1,10 @@
-//! What a node of another candidate would cost more.
+//! The extra cost of a node of another candidate.
 
 use crate::check::{packs, paid};
 use crate::problem::{Candidate, PodClass, Problem};
 use crate::solution::{Placement, ShadowPrices, Solution};
 
-/// For each of `open`, what it would cost more than what is used, in micro-dollars per hour.
+/// Returns the extra cost of each of `open` compared with the used candidates, in micro-dollars per hour.
 pub(super) fn more(
     problem: &Problem,
     solution: &Solution,
@@ -25,14 +25,14 @@ fn clamp(micros: i128) -> i64 {
     i64::try_from(micros).unwrap_or(if micros < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// Risk and preferences of one pod on a candidate.
+/// Returns the risk and preference cost of one pod on a candidate.
 fn penalty(class: &PodClass, index: u32, candidate: &Candidate) -> i128 {
     let risk = crate::problem::risk(class.at_risk, candidate.interruptions).micros();
     let at = class.preferences.binary_search_by_key(&index, |(of, _)| *of);
     i128::from(risk) + i128::from(at.map_or(0, |at| class.preferences[at].1.micros()))
 }
 
-/// What one pod costs if its node holds only its like.
+/// Returns the cost of one pod if its node holds only pods of its class.
 fn alone(problem: &Problem, class: u32, index: u32) -> i64 {
     let candidate = &problem.candidates[index as usize];
     let of = &problem.classes[class as usize];
@@ -42,7 +42,7 @@ fn alone(problem: &Problem, class: u32, index: u32) -> i64 {
     clamp(each + penalty(of, index, candidate))
 }
 
-/// Pods at their shadow prices.
+/// The cost of nodes and the worth of pods at the shadow prices.
 struct Market<'a> {
     problem: &'a Problem,
     solution: &'a Solution,
@@ -67,7 +67,8 @@ impl<'a> Market<'a> {
         Self { problem, solution, prices, bought, paid, partners }
     }
 
-    /// What a node costs before its pods: its price after commitments, and its part of what is scarce.
+    /// Returns the cost of a node without its pods: its price after commitments, and the value of the scarce limits and
+    /// stock that it uses.
     fn node_cost(&self, index: u32) -> i128 {
         let candidate = &self.problem.candidates[index as usize];
         let covered = self
@@ -91,17 +92,17 @@ impl<'a> Market<'a> {
         price + limits / 1_000_000 + i128::from(self.prices.candidates[index as usize])
     }
 
-    /// What one pod saves on such a node.
+    /// Returns the saving by one pod on such a node.
     fn worth(&self, class: u32, index: u32) -> i128 {
         let candidate = &self.problem.candidates[index as usize];
         let price = i128::from(self.prices.classes[class as usize]);
         price - penalty(&self.problem.classes[class as usize], index, candidate)
     }
 
-    /// What a node with a pod of the class and the best content found for it costs beyond the worth of its pods.
+    /// Returns the cost of a node beyond the worth of its pods: one pod of the class and the best others found.
     fn more(&self, class: u32, index: u32) -> i64 {
         let candidate = &self.problem.candidates[index as usize];
-        // One that cannot be left out, then others by worth for the room they take.
+        // One pod of the class must be on the node; others follow in descending order of worth per room.
         let mut others: Vec<(u128, u32)> = (0..self.problem.classes.len() as u32)
             .filter(|other| self.problem.classes[*other as usize].candidates.binary_search(&index).is_ok())
             .filter_map(|other| {
@@ -112,7 +113,7 @@ impl<'a> Market<'a> {
             .collect();
         others.sort_unstable_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
         let filled = self.fill(class, index, others.iter().map(|(_, other)| (*other, u32::MAX)));
-        // What is beside the class in the plan is a good guess as well.
+        // The pods beside the class in the plan are a good guess too.
         let in_plan =
             self.solution.new_nodes.iter().filter(|group| group.pods.iter().any(|(of, _)| *of == class));
         let copied = in_plan.map(|group| self.fill(class, index, group.pods.iter().copied()));
@@ -120,7 +121,7 @@ impl<'a> Market<'a> {
         clamp(self.node_cost(index) - best)
     }
 
-    /// The worth of one pod of the class, and of as many of the others, in their order, as fit beside it.
+    /// Returns the worth of one pod of the class, and of as many of the others, in their order, as fit beside it.
     fn fill(&self, class: u32, index: u32, others: impl Iterator<Item = Placement>) -> i128 {
         let mut node = Node::new(self.problem, &self.problem.candidates[index as usize]);
         node.add(class, 1);
@@ -132,7 +133,7 @@ impl<'a> Market<'a> {
             if worth <= 0 || !allowed || meets {
                 continue;
             }
-            // No more than there are; of the class itself one is there.
+            // No more pods than exist; the node already has one of the class itself.
             let there = self.problem.classes[other as usize].count.saturating_sub(node.count(other));
             total += worth * i128::from(node.add(other, most.min(there)));
         }
@@ -140,7 +141,8 @@ impl<'a> Market<'a> {
     }
 }
 
-/// The largest part of an empty node that one pod takes, in 2^20ths; `None` where it does not fit.
+/// Returns the sum over all resources of the fractions of an empty node that one pod takes, in 2^20ths; `None` where it
+/// does not fit.
 fn room(class: &PodClass, candidate: &Candidate) -> Option<u128> {
     let mut sum = 0;
     for (wants, has) in class.requests.iter().zip(&candidate.capacity) {
@@ -154,7 +156,7 @@ fn room(class: &PodClass, candidate: &Candidate) -> Option<u128> {
     Some(sum)
 }
 
-/// A node that is filled.
+/// A node while it is filled.
 struct Node<'a> {
     problem: &'a Problem,
     candidate: &'a Candidate,
@@ -172,7 +174,7 @@ impl<'a> Node<'a> {
         self.pods.iter().find(|(of, _)| *of == class).map_or(0, |(_, count)| *count)
     }
 
-    /// Adds at most `most` pods and says how many.
+    /// Adds at most `most` pods, and returns how many.
     fn add(&mut self, class: u32, most: u32) -> u32 {
         let of = &self.problem.classes[class as usize];
         let held = self.count(class);
@@ -186,7 +188,7 @@ impl<'a> Node<'a> {
             most = if of.ports.iter().any(|port| self.ports.contains(port)) { 0 } else { most.min(1) };
         }
         let mut count = most as u32;
-        // On GPUs, half as many until they fit: exact enough for a guess that is a possible node.
+        // On GPUs, halve the number until they fit: this gives a possible node, which suffices for an estimate.
         while count > 0 && of.gpu.is_some() && !self.lays_out(class, held + count) {
             count /= 2;
         }

@@ -1,8 +1,8 @@
-//! Linear rows that every content of a node's GPUs keeps, as dimensions beside the problem's resources.
+//! Linear rows that every set of pods on a node's GPUs satisfies, as dimensions beside the problem's resources.
 //!
-//! For empty GPUs that are cut, the rows decide alone: they are the closed form of [`super::mig`] for the seven-slice
-//! family with the placement of the 3g projected out. For shared GPUs the rows say that sums of units and memory fit
-//! and, by dual feasible functions, that pods which are large beside a GPU do not share one.
+//! For empty partitioned GPUs, the rows alone decide: they are the closed form of [`super::mig`] for the seven-slice
+//! family with the placement of the 3g projected out. For shared GPUs the rows state that sums of units and memory fit
+//! and, by dual feasible functions, that large pods do not share a GPU.
 
 use poolwright_catalog::{MigGeometry, MigProfile};
 
@@ -10,28 +10,28 @@ use super::share::{MOST_ROWS, large};
 use super::{Room, mig, share};
 use crate::problem::{GPU_UNITS, GpuRequest};
 
-/// One row: what each wish weighs in it.
+/// A row, with its weight for each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Row {
     /// Units of shared GPUs.
     Units,
-    /// Memory of shared GPUs; a whole GPU weighs the least that one has.
+    /// The memory of shared GPUs. A whole GPU weighs the least memory of any shared GPU.
     Memory(u64),
-    /// Fekete and Schepers' dual feasible function number k of the units: it is superadditive, so that what is free on a GPU
-    /// in use may be put through it too.
+    /// The dual feasible function number k of Fekete and Schepers, applied to units. It is superadditive, so it also
+    /// applies to the free units of a GPU in use.
     Large(u64),
-    /// A weight by profile, and for a whole GPU.
+    /// A weight by profile, and the weight of a whole GPU.
     Slices(mig::Counts, u64),
 }
 
-/// The seven-slice family: compute slices, memory slices, 2g beside halves, what must be on the left half.
+/// The seven-slice family: compute slices, memory slices, 2g beside halves, instances that need the left half.
 const SEVEN: [Row; 4] = [
     Row::Slices([1, 1, 2, 3, 4, 7], 7),
     Row::Slices([1, 2, 2, 4, 4, 8], 8),
     Row::Slices([0, 0, 1, 1, 2, 3], 3),
     Row::Slices([0, 0, 0, 0, 1, 1], 1),
 ];
-/// The families of four slices.
+/// The four-slice families.
 const FOUR: Row = Row::Slices([1, 0, 2, 0, 4, 0], 4);
 
 impl Row {
@@ -51,7 +51,7 @@ impl Row {
         }
     }
 
-    /// The most that any content of one GPU weighs.
+    /// Returns the highest weight of pods on one shared GPU.
     fn of_shared(self, gpu: &share::Gpu) -> u64 {
         match self {
             Self::Units => gpu.units.into(),
@@ -67,7 +67,7 @@ impl Row {
         }
     }
 
-    /// The most that any content of one GPU weighs.
+    /// Returns the highest weight of instances on one MIG GPU.
     fn of_mig(self, gpu: &mig::Gpu) -> u64 {
         let whole = if gpu.whole { self.weight(GpuRequest::Whole(1)) } else { 0 };
         match self {
@@ -81,12 +81,12 @@ impl Row {
     }
 }
 
-/// The rows that can matter to a problem.
+/// The rows that can bind in a problem.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rows(Vec<Row>);
 
 impl Rows {
-    /// For so many pods with these wishes on nodes with these GPUs.
+    /// Chooses the rows for these pods by request, on nodes with these GPUs.
     pub fn new(requests: &[(GpuRequest, u64)], rooms: &[&Room]) -> Self {
         let mut rows = Vec::new();
         let wants = |wanted: MigProfile| {
@@ -129,22 +129,22 @@ impl Rows {
         Self(rows)
     }
 
-    /// How many.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Which of them tell sums over a node where [`crate::pricing`] knows what fits one GPU.
+    /// Returns which rows are sums over a node, where [`crate::pricing`] knows what fits one GPU.
     pub fn packed(&self) -> impl Iterator<Item = bool> {
         self.0.iter().map(|row| !matches!(row, Row::Memory(_)))
     }
 
-    /// What one pod takes of each.
+    /// Returns the weights of one pod.
     pub fn request(&self, request: Option<GpuRequest>) -> Vec<u64> {
         self.0.iter().map(|row| request.map_or(0, |request| row.weight(request))).collect()
     }
 
-    /// What a node offers of each.
+    /// Returns the capacities of a node.
     pub fn capacity(&self, room: Option<&Room>) -> Vec<u64> {
         self.0
             .iter()
@@ -158,8 +158,8 @@ impl Rows {
     }
 }
 
-/// The two functions by which the pods fill most GPUs, and the one that tells pods above half a GPU, where any of them
-/// says more than the sum of units.
+/// Returns the two functions by which the pods fill most GPUs, and the one for pods above half a GPU, as far as they are
+/// stronger than the sum of units.
 fn large_rows(requests: &[(GpuRequest, u64)]) -> Vec<Row> {
     let shares = |k: u64| -> Vec<(u64, u64, u64)> {
         let of = |(request, count): &(GpuRequest, u64)| match request {
@@ -175,7 +175,7 @@ fn large_rows(requests: &[(GpuRequest, u64)]) -> Vec<Row> {
         .map(|k| {
             let sum: u128 =
                 shares(k).iter().map(|(large, _, count)| u128::from(*large) * u128::from(*count)).sum();
-            // In thousandths of the GPUs they fill; the counts are of one problem, so that rounding is alike.
+            // In thousandths of the GPUs that they fill. All sums use the same counts, so rounding does not matter.
             (sum / u128::from(k), k)
         })
         .collect();
@@ -216,7 +216,7 @@ mod tests {
             let room = Room::of_existing(&states);
             let rows = Rows::new(&content, &[&room]);
             let mut content = content;
-            // The largest part that fits.
+            // Reduces the pods to those that fit.
             for at in 0..content.len() {
                 let (request, pods) = content[at];
                 content[at].1 = room.more(&content[..at], request, pods);

@@ -1,4 +1,4 @@
-//! Writes down what is on each GPU of a node, given the pods of the node.
+//! Computes the layout of each GPU of a node, given the pods of the node.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{Load, Room, STEPS_TO_WRITE, Slot, mig, share};
 use crate::problem::GpuRequest;
 use crate::solution::{GpuLayout, MigInstance};
 
-/// Hands out pods' claims class by class, in ascending order.
+/// A queue of pods' claims, class by class in ascending order.
 struct Queue(Vec<(u32, u64)>);
 
 impl Queue {
@@ -23,8 +23,8 @@ impl Queue {
     }
 }
 
-/// One entry per GPU of the node; `None` when the pods do not fit. `content` is by class of the problem, ascending: what
-/// one pod wants, and how many pods. Always the same for the same question.
+/// Returns one entry per GPU of the node; `None` when the pods do not fit. `content` is by class of the problem,
+/// ascending: the request of one pod, and the number of pods. The result is deterministic.
 pub(crate) fn layout(room: &Room, content: &[(u32, GpuRequest, u32)]) -> Option<Vec<GpuLayout>> {
     let load = Load::new(content.iter().map(|(_, request, pods)| (*request, u64::from(*pods))));
     let from_shared = room.split(&load, STEPS_TO_WRITE)?;

@@ -1,9 +1,9 @@
-//! Which GPU instances fit the GPUs of a node, and where they go.
+//! Fit and layout of MIG instances on the GPUs of a node.
 //!
-//! On empty GPUs of the seven-slice family a closed form decides. A 4g takes the left half. A 3g takes a half, and
-//! the right one as long as it can, since the slots on the right are worth less (NVIDIA's MIG user guide, "MIG Device
-//! Names and Profiles", has the placements). Instances in use cannot move, so a search goes through the largest
-//! contents of such GPUs one by one.
+//! On empty GPUs of the seven-slice family a closed form decides. A 4g takes the left half. A 3g takes a half, preferably
+//! the right one, since the slots on the right are worth less (NVIDIA's MIG user guide, "MIG Device Names and Profiles",
+//! has the placements). Instances in use cannot move, so for such GPUs a search goes through their maximal sets of
+//! instances.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ const G3: usize = 3;
 const G4: usize = 4;
 const G7: usize = 5;
 
-/// States that the search over occupied GPUs keeps at most; what it drops counts as not fitting.
+/// The maximum number of states of the search over occupied GPUs. Dropped states count as not fitting.
 const MOST_STATES: usize = 4096;
 
-/// Place of a profile in [`Counts`].
+/// Returns the position of a profile in [`Counts`].
 pub(crate) fn index(profile: MigProfile) -> usize {
     match profile {
         MigProfile::G1 => G1,
@@ -34,19 +34,19 @@ pub(crate) fn index(profile: MigProfile) -> usize {
     }
 }
 
-/// One GPU as it is before anything is placed.
+/// One GPU before anything is placed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Gpu {
     pub geometry: MigGeometry,
-    /// Whether one pod may have it whole.
+    /// Whether one pod may have the whole GPU.
     pub whole: bool,
-    /// Memory slices in use.
+    /// The memory slices in use.
     used: u16,
-    /// The largest contents: no instance can be added to any.
+    /// The maximal sets of instances, to which no instance can be added.
     options: Vec<Counts>,
 }
 
-/// What goes on one GPU.
+/// The layout of one GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Placed {
     #[default]
@@ -57,7 +57,7 @@ pub(crate) enum Placed {
 }
 
 impl Gpu {
-    /// With instances in use; `mixed` when it may also stay whole.
+    /// Creates a GPU with instances in use. `mixed` means that it may also stay whole.
     pub fn new(geometry: MigGeometry, mixed: bool, in_use: &[(MigProfile, u8)]) -> Self {
         let used = in_use.iter().fold(0, |used, (profile, start)| used | mask(geometry, *profile, *start));
         let mut options = Vec::new();
@@ -69,12 +69,12 @@ impl Gpu {
         Self { geometry, whole: mixed && in_use.is_empty(), used, options }
     }
 
-    /// The largest contents.
+    /// Returns the maximal sets of instances.
     pub fn options(&self) -> &[Counts] {
         &self.options
     }
 
-    /// Whether nothing is in use.
+    /// Returns whether no slice is in use.
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
@@ -84,12 +84,12 @@ fn covers(a: &Counts, b: &Counts) -> bool {
     a.iter().zip(b).all(|(a, b)| a >= b)
 }
 
-/// The memory slices of an instance; none of a profile that the family lacks.
+/// Returns the memory slices of an instance; none for a profile that the family lacks.
 fn mask(geometry: MigGeometry, profile: MigProfile, start: u8) -> u16 {
     geometry.placements(profile).map_or(0, |placements| ((1 << placements.size) - 1) << start)
 }
 
-/// All contents of the free slices from `start` on.
+/// Collects all sets of instances on the free slices from `start` on.
 fn contents(geometry: MigGeometry, used: u16, start: u8, counts: &mut Counts, all: &mut Vec<Counts>) {
     if start >= geometry.memory_slices() {
         all.push(*counts);
@@ -107,18 +107,18 @@ fn contents(geometry: MigGeometry, used: u16, start: u8, counts: &mut Counts, al
     contents(geometry, used, start + 1, counts, all);
 }
 
-/// What halves and slots of empty GPUs hold, after whole GPUs, 7g, 4g and 3g are placed.
+/// The halves of empty GPUs, after whole GPUs, 7g, 4g and 3g are placed.
 struct Slots {
-    /// GPUs that are cut.
+    /// The number of GPUs that are partitioned further.
     cut: u64,
-    /// 3g on right halves; the others are on left halves.
+    /// The number of 3g on right halves; the others are on left halves.
     right: u64,
-    /// 3g on left halves.
+    /// The number of 3g on left halves.
     left: u64,
 }
 
 impl Slots {
-    /// Of the seven-slice family; `None` when halves do not suffice.
+    /// Places the large instances of the seven-slice family. Returns `None` when the halves do not suffice.
     fn new(gpus: u64, counts: &Counts, whole: u64) -> Option<Self> {
         let cut = gpus.checked_sub(counts[G7].checked_add(whole)?)?;
         let right = counts[G3].min(cut);
@@ -127,7 +127,7 @@ impl Slots {
     }
 }
 
-/// Whether so many instances, and whole GPUs besides, fit `gpus` empty ones.
+/// Returns whether these instances, and `whole` GPUs besides, fit `gpus` empty ones.
 pub(crate) fn fits_empty(geometry: MigGeometry, gpus: u64, counts: &Counts, whole: u64) -> bool {
     if counts.iter().any(|count| *count > gpus * 8) {
         return false;
@@ -136,7 +136,8 @@ pub(crate) fn fits_empty(geometry: MigGeometry, gpus: u64, counts: &Counts, whol
         MigGeometry::Seven => {
             let Some(slots) = Slots::new(gpus, counts, whole) else { return false };
             let (left, right) = (slots.cut - counts[G4] - slots.left, slots.cut - slots.right);
-            // Pairs of slices hold a 2g, a double or two 1g; the last two of a right half a double or one 1g.
+            // A pair of slices holds a 2g, a double or two 1g. The last two slices of a right half hold a double or one
+            // 1g.
             let (pairs, ends) = (2 * left + right, right);
             let doubles_in_pairs = counts[DOUBLE].saturating_sub(ends);
             let doubles_at_ends = counts[DOUBLE] - doubles_in_pairs;
@@ -152,7 +153,7 @@ pub(crate) fn fits_empty(geometry: MigGeometry, gpus: u64, counts: &Counts, whol
     }
 }
 
-/// Whether so many instances, and whole GPUs besides, fit these GPUs.
+/// Returns whether these instances, and `whole` GPUs besides, fit these GPUs.
 pub(crate) fn holds(gpus: &[Gpu], counts: &Counts, whole: u64) -> bool {
     match gpus {
         [] => whole == 0 && counts.iter().all(|count| *count == 0),
@@ -163,21 +164,21 @@ pub(crate) fn holds(gpus: &[Gpu], counts: &Counts, whole: u64) -> bool {
     }
 }
 
-/// What is still to be placed.
+/// The instances and whole GPUs still to be placed.
 type Need = (Counts, u64);
 
-/// Which content each GPU that is not among the last equal empty ones gets, and what is left for those.
+/// The set of instances for each GPU except the last equal empty ones, and the rest for those.
 struct Choice {
-    /// (GPU, what it gets, whether whole).
+    /// (GPU, its instances, whether it is given whole).
     chosen: Vec<(usize, Counts, bool)>,
     /// The equal empty GPUs.
     rest: Vec<usize>,
-    /// What they get.
+    /// The needs placed on them.
     need: Need,
 }
 
-/// Takes the GPUs one by one, the occupied first, keeping all smallest needs; the last equal empty ones are left to the
-/// closed form.
+/// Assigns the GPUs one by one, the occupied first, and keeps all minimal needs. The closed form decides the last equal
+/// empty GPUs.
 fn choose(gpus: &[Gpu], counts: &Counts, whole: u64) -> Option<Choice> {
     let mut order: Vec<usize> = (0..gpus.len()).collect();
     let alike = |gpu: &Gpu| gpus.iter().filter(|other| *other == gpu).count();
@@ -195,7 +196,7 @@ fn choose(gpus: &[Gpu], counts: &Counts, whole: u64) -> Option<Choice> {
             (*whole == 0 || gpu.whole) && fits_empty(gpu.geometry, rest.len() as u64, counts, *whole)
         }
     };
-    // By layer: the need, the state it came from, and the option taken (past the last: the GPU whole).
+    // By layer: the need, the preceding state, and the chosen option (past the last one: the whole GPU).
     let mut layers: Vec<Vec<(Need, usize, usize)>> = vec![vec![((*counts, whole), 0, 0)]];
     for at in &order {
         let gpu = &gpus[*at];
@@ -235,7 +236,7 @@ fn choose(gpus: &[Gpu], counts: &Counts, whole: u64) -> Option<Choice> {
     Some(Choice { chosen, rest, need })
 }
 
-/// Where they go, one entry per GPU; `None` when they do not fit. Always the same for the same question.
+/// Returns the layout, one entry per GPU; `None` when the instances do not fit. The result is deterministic.
 pub(crate) fn place(gpus: &[Gpu], counts: &Counts, whole: u64) -> Option<Vec<Placed>> {
     let choice = choose(gpus, counts, whole)?;
     let mut placed = vec![Placed::Nothing; gpus.len()];
@@ -251,8 +252,8 @@ pub(crate) fn place(gpus: &[Gpu], counts: &Counts, whole: u64) -> Option<Vec<Pla
     Some(placed)
 }
 
-/// Positions on one GPU that may be in use in part: large instances first, 3g and doubles high, the others low, so that what
-/// stays free is of most use.
+/// Chooses the positions on one GPU that may be partly in use: large instances first, 3g and doubles high, the others
+/// low, so that the free slices stay useful.
 fn arrange(gpu: &Gpu, counts: &Counts) -> Option<Placed> {
     fn put(
         geometry: MigGeometry,
@@ -297,7 +298,8 @@ fn instances(mut placed: Vec<(MigProfile, u8)>) -> Placed {
     if placed.is_empty() { Placed::Nothing } else { Placed::Instances(placed) }
 }
 
-/// Positions on empty GPUs, as [`fits_empty`] counts them: whole ones first, then the cut ones from the first on.
+/// Chooses the positions on empty GPUs, as [`fits_empty`] counts them: whole GPUs first, then the partitioned ones in
+/// order.
 fn spread(geometry: MigGeometry, gpus: usize, counts: &Counts, whole: u64) -> Option<Vec<Placed>> {
     if !fits_empty(geometry, gpus as u64, counts, whole) {
         return None;
@@ -343,7 +345,8 @@ mod tests {
 
     const FAMILIES: [MigGeometry; 3] = [MigGeometry::Seven, MigGeometry::Four, MigGeometry::FourOfTwelve];
 
-    /// Every content of one GPU with some slices in use, by trying every instance at every start: as the table reads.
+    /// Returns every set of instances on one GPU with some slices in use, by trying every instance at every start of the
+    /// table.
     fn contents_of_one(geometry: MigGeometry, used: u16) -> BTreeSet<Counts> {
         let mut known: BTreeSet<(u16, Counts)> = BTreeSet::from([(used, [0; 6])]);
         let mut open = vec![(used, [0; 6])];
@@ -374,12 +377,12 @@ mod tests {
             .collect()
     }
 
-    /// Contents with the GPUs that are given whole.
+    /// Adds the GPUs that are given whole.
     fn with_whole(contents: BTreeSet<Counts>, whole: bool) -> BTreeSet<(Counts, u64)> {
         contents.into_iter().map(|counts| (counts, 0)).chain(whole.then_some(([0; 6], 1))).collect()
     }
 
-    /// Every vector of counts up to one above the most that can be, and whole GPUs likewise.
+    /// Returns every vector of counts up to one above the maximum, with whole GPUs likewise.
     fn box_of(feasible: &BTreeSet<(Counts, u64)>) -> Vec<(Counts, u64)> {
         let mut all = vec![([0; 6], 0)];
         let most_whole = feasible.iter().map(|(_, whole)| whole + 1).max().unwrap_or(0);
@@ -456,13 +459,13 @@ mod tests {
         let gpu = Gpu::new(MigGeometry::Seven, false, &[]);
         let placed = place(std::slice::from_ref(&gpu), &[0, 0, 0, 1, 0, 0], 0);
         assert_eq!(placed, Some(vec![Placed::Instances(vec![(MigProfile::G3, 4)])]));
-        // Where one sits low already, a slice is lost.
+        // A 3g at the low position costs a slice.
         let low = Gpu::new(MigGeometry::Seven, false, &[(MigProfile::G3, 0)]);
         assert!(holds(std::slice::from_ref(&low), &[3, 0, 0, 0, 0, 0], 0));
         assert!(!holds(std::slice::from_ref(&low), &[4, 0, 0, 0, 0, 0], 0));
     }
 
-    /// Checks a layout from the table alone.
+    /// Checks a layout by the table alone.
     fn is_layout(gpus: &[Gpu], counts: &Counts, whole: u64, placed: &[Placed]) -> bool {
         let (mut seen, mut seen_whole) = ([0; 6], 0);
         for (gpu, placed) in gpus.iter().zip(placed) {
@@ -491,7 +494,7 @@ mod tests {
         seen == *counts && seen_whole == whole && placed.len() == gpus.len()
     }
 
-    /// A GPU with some instances in use where the table allows them.
+    /// Creates a GPU with some instances in use where the table allows them.
     fn any_gpu(seed: &[u8], mixed: bool, geometry: MigGeometry) -> Gpu {
         let (mut in_use, mut used) = (Vec::new(), 0u16);
         for pick in seed {

@@ -1,9 +1,9 @@
-//! GPUs that are shared or cut: what fits a node's GPUs together, where it goes, and linear rows that every content
-//! keeps.
+//! Shared and partitioned GPUs: which pods fit a node's GPUs together, their layout, and linear rows that every fitting
+//! set of pods satisfies.
 //!
-//! [`Room`] is exact, except that [`share`]'s search has a limit on its steps and counts an undecided content as not
-//! fitting. [`dims`] gives the algorithms rows for pricing and bounds, so that they ask the room only where rows do
-//! not decide.
+//! [`Room`] is exact, except that [`share`]'s search has a step limit and counts an undecided case as not fitting.
+//! [`dims`] gives the algorithms rows for pricing and bounds, so that they ask the room only where the rows do not
+//! decide.
 
 pub(crate) mod dims;
 mod layout;
@@ -20,33 +20,35 @@ pub(crate) use layout::layout;
 
 use crate::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Gpus};
 
-/// Steps of the exact search for who shares a GPU with whom when contents are tried.
+/// The step limit of the exact packing search while patterns are tried.
 const STEPS: u64 = 1_000;
-/// The same where a plan is written down: it must find again what was found.
+/// The same for the final plan, where the search must succeed again.
 const STEPS_TO_WRITE: u64 = 1_000_000;
 
-/// Pods' wishes and how many pods have each.
+/// GPU requests, with the number of pods that have each.
 pub(crate) type Content = [(GpuRequest, u64)];
 
-/// The GPUs of a node as they are before anything is placed.
+/// The GPUs of a node before anything is placed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Room {
     shared: Vec<share::Gpu>,
     mig: Vec<mig::Gpu>,
-    /// The node's GPUs in order, as indices into the above.
+    /// The node's GPUs in order, as indices into the fields above.
     slots: Vec<Slot>,
-    /// What was asked before.
+    /// The cache of earlier answers.
     known: Memory,
 }
 
-/// Answers of [`Room::more`] by content and wish: a search asks the same again and again. No part of what a room is.
+/// A cache of the answers of [`Room::more`], by pods and request, because searches repeat the same question. Comparisons
+/// of rooms ignore it.
 #[derive(Debug, Default)]
 struct Memory(Mutex<BTreeMap<Vec<(GpuRequest, u64)>, Answers>>);
 
-/// By wish, how many more.
+/// The number of additional pods, by request.
 type Answers = BTreeMap<GpuRequest, u64>;
 
-/// Contents remembered at most; then all are forgotten, which must not take long either: nobody asks to stop meanwhile.
+/// The maximum number of cached entries. When it is reached the cache is cleared, which must be quick since no stop check
+/// runs meanwhile.
 const MOST_KNOWN: usize = 20_000;
 
 impl Clone for Memory {
@@ -75,7 +77,7 @@ impl Ord for Memory {
     }
 }
 
-/// Where one GPU of the node is kept.
+/// The location of one GPU of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Slot {
     Busy,
@@ -83,7 +85,7 @@ enum Slot {
     Mig(usize),
 }
 
-/// A content, taken apart.
+/// The requests by kind.
 #[derive(Clone, Debug, Default)]
 struct Load {
     whole: u64,
@@ -119,7 +121,7 @@ impl Load {
 }
 
 impl Room {
-    /// Of a node to buy.
+    /// Returns the GPUs of a new node.
     pub fn of_new(gpus: &Gpus) -> Self {
         let one = match gpus.mode {
             GpuMode::Shared => {
@@ -130,7 +132,7 @@ impl Room {
         Self::of_existing(&vec![one; gpus.count as usize])
     }
 
-    /// Of a node that is there.
+    /// Returns the GPUs of an existing node.
     pub fn of_existing(states: &[GpuState]) -> Self {
         let mut room = Self::default();
         let mut known: Vec<(&GpuState, mig::Gpu)> = Vec::new();
@@ -161,12 +163,12 @@ impl Room {
         room
     }
 
-    /// Whether all of these pods fit together. Of what fits, a part fits too.
+    /// Returns whether all of these pods fit together. Every subset of pods that fit also fits.
     pub fn holds(&self, content: &Content) -> bool {
         self.split(&Load::new(content.iter().copied()), STEPS).is_some()
     }
 
-    /// How many more pods that want `request` fit beside `content`, which must fit; at most `ceiling`.
+    /// Returns how many more pods with `request` fit beside `content`, which must fit; at most `ceiling`.
     pub fn more(&self, content: &Content, request: GpuRequest, ceiling: u64) -> u64 {
         if ceiling == 0 {
             return 0;
@@ -183,7 +185,7 @@ impl Room {
         ceiling.min(more)
     }
 
-    /// How many more pods that want `request` fit beside `content`.
+    /// Returns how many more pods with `request` fit beside `content`.
     fn most(&self, content: &Content, request: GpuRequest) -> u64 {
         let mut with: Vec<(GpuRequest, u64)> = content.to_vec();
         with.push((request, 0));
@@ -194,7 +196,7 @@ impl Room {
         };
         let ceiling = self.at_most(request);
         let (mut least, mut most) = (0, 1);
-        // Mostly few fit.
+        // The answer is usually small.
         while most <= ceiling && fits(most) {
             (least, most) = (most, 2 * most);
         }
@@ -206,39 +208,39 @@ impl Room {
         least
     }
 
-    /// A ceiling on how many pods with this wish any content has.
+    /// Returns an upper bound on the number of pods with this request.
     fn at_most(&self, request: GpuRequest) -> u64 {
         let gpus = self.slots.len() as u64;
         match request {
             GpuRequest::Whole(count) => gpus / u64::from(count.max(1)),
             GpuRequest::Share { units, .. } => gpus * (u64::from(GPU_UNITS) / u64::from(units.max(1))),
-            // No family has more memory slices.
+            // No family has more than 12 memory slices.
             GpuRequest::Mig { count, .. } => gpus * 12 / u64::from(count.max(1)),
         }
     }
 
-    /// Whether the rows of [`dims`] decide alone what fits: nothing has to be asked of the room.
+    /// Returns whether the rows of [`dims`] alone decide what fits, so that the room need not be asked.
     pub fn is_linear(&self) -> bool {
         match (self.shared.as_slice(), self.mig.as_slice()) {
-            // Shares of one GPU are sums; whether it can be had whole is a matter of who is admitted.
+            // On one shared GPU the sums decide. Admission decides whether a pod can have it whole.
             ([] | [_], []) => true,
             ([], [first, rest @ ..]) => first.is_empty() && rest.iter().all(|gpu| gpu == first),
             _ => false,
         }
     }
 
-    /// How many GPUs it has, when all are shared and untouched.
+    /// Returns the number of GPUs, when all are shared and unused.
     pub fn untouched(&self) -> Option<u64> {
         let all = self.shared.len() == self.slots.len() && self.shared.iter().all(|gpu| gpu.pristine);
         (all && !self.shared.is_empty()).then_some(self.shared.len() as u64)
     }
 
-    /// The most memory that one of its shared GPUs has, in MiB.
+    /// Returns the largest memory of one of its shared GPUs, in MiB.
     pub fn memory_of_one(&self) -> u64 {
         self.shared.iter().map(|gpu| gpu.memory).max().unwrap_or(0)
     }
 
-    /// Whether its GPUs are of one kind, so that what was on one of them could be on any.
+    /// Returns whether its GPUs are of one kind, so that the pods of one of them could be on any.
     pub fn is_uniform(&self) -> bool {
         let mut pristine = self.shared.iter().filter(|gpu| gpu.pristine).map(|gpu| gpu.memory);
         let first = pristine.next();
@@ -247,8 +249,8 @@ impl Room {
             && self.mig.windows(2).all(|pair| pair[0].geometry == pair[1].geometry)
     }
 
-    /// How many whole GPUs come from the shared ones, when the rest comes from those that are cut; `None` when the load
-    /// does not fit.
+    /// Returns how many whole GPUs come from the shared ones, with the rest from the partitioned ones; `None` when the
+    /// load does not fit.
     fn split(&self, load: &Load, steps: u64) -> Option<u64> {
         let least = load.whole.saturating_sub(self.mig.iter().filter(|gpu| gpu.whole).count() as u64);
         let most = load.whole.min(self.shared.iter().filter(|gpu| gpu.pristine).count() as u64);
@@ -258,7 +260,7 @@ impl Room {
         })
     }
 
-    /// Whether a node with these GPUs holds whatever one with the `other`s holds, both being new.
+    /// Returns whether a new node with GPUs `mine` holds all that one with `other` holds.
     pub fn covers_new(mine: Option<&Gpus>, other: Option<&Gpus>) -> bool {
         match (mine, other) {
             (_, None) => true,
@@ -270,14 +272,14 @@ impl Room {
     }
 }
 
-/// Whether a pod with the first wish can take the place of one with the second, on any node that admits both. `uniform`
-/// when every room in question [`Room::is_uniform`].
+/// Returns whether a pod with request `mine` can replace one with `other` on any node that admits both. `uniform` states
+/// that every room involved [`Room::is_uniform`].
 pub(crate) fn replaces(mine: Option<GpuRequest>, other: Option<GpuRequest>, uniform: bool) -> bool {
     if !uniform && mine.is_some() {
         return mine == other;
     }
     match (mine, other) {
-        // An empty GPU holds every share and, where it can be cut, every instance that is admitted there at all.
+        // An empty GPU holds every share and, if it can be partitioned, every admitted instance.
         (
             Some(GpuRequest::Whole(mine) | GpuRequest::Mig { count: mine, .. }),
             Some(GpuRequest::Whole(other)),
@@ -295,12 +297,12 @@ pub(crate) fn replaces(mine: Option<GpuRequest>, other: Option<GpuRequest>, unif
     }
 }
 
-/// Whether an instance of the first profile can be wherever one of the second is, in every family that has both.
+/// Returns whether an instance of the first profile fits wherever one of the second does, in every family that has both.
 fn inside(profile: MigProfile, other: MigProfile) -> bool {
     use MigProfile::{G1, G1Double, G2, G3, G4, G7};
     match other {
         G1 => profile == G1,
-        // The last two slices hold a double, and no 2g.
+        // The last two slices hold a double, but no 2g.
         G1Double => matches!(profile, G1 | G1Double),
         G2 => matches!(profile, G1 | G1Double | G2),
         G3 => matches!(profile, G1 | G1Double | G2 | G3),

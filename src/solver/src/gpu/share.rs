@@ -1,22 +1,22 @@
-//! Which pods share which GPU: packs units and memory into a node's GPUs, each pod inside one.
+//! Packing of pods on shared GPUs: units and memory, each pod on one GPU.
 //!
-//! Best fit by falling size comes first, then an exact search with a limit on its steps. A content that the search
-//! cannot decide counts as not fitting: plans stay feasible, and bounds do not rest on it.
+//! Best fit in descending size comes first, then an exact search with a step limit. A case that the search cannot decide
+//! counts as not fitting: plans stay feasible, and bounds do not rest on it.
 
 use crate::problem::GPU_UNITS;
 
-/// One GPU as it is before anything is placed.
+/// One GPU before anything is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Gpu {
-    /// Units free.
+    /// The free units.
     pub units: u32,
-    /// Memory free, in MiB.
+    /// The free memory, in MiB.
     pub memory: u64,
-    /// Whether nothing is on it: one pod may have it whole.
+    /// Whether nothing is on it, so that one pod may have it whole.
     pub pristine: bool,
 }
 
-/// Equal pods: units and memory of one, and how many.
+/// Equal pods: units and memory of one, and their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kind {
     pub units: u32,
@@ -24,36 +24,36 @@ pub(crate) struct Kind {
     pub count: u64,
 }
 
-/// Who is where.
+/// An assignment of pods to GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Packing {
-    /// GPUs given whole, ascending.
+    /// The GPUs given whole, ascending.
     pub whole: Vec<usize>,
-    /// By GPU: how many pods of which of the given kinds.
+    /// By GPU: the given kinds, with their number of pods.
     pub pods: Vec<Vec<(usize, u64)>>,
 }
 
-/// Pods beyond which the exact search is not tried.
+/// The number of pods above which the exact search is not tried.
 const MOST_PODS: u64 = 2048;
 
-/// Dual feasible functions that are tried before a search.
+/// The number of dual feasible functions that are tried before a search.
 pub(crate) const MOST_ROWS: u64 = 10;
 
-/// Fekete and Schepers' dual feasible function number `k` of `units`, times 1000 k: what fits one GPU together has values
-/// that sum to that of the GPU's free units at most (it is superadditive).
+/// Returns the dual feasible function number `k` of Fekete and Schepers for `units`, times 1000 k. The values of pods
+/// that fit one GPU together sum to at most the value of its free units (it is superadditive).
 pub(crate) fn large(k: u64, units: u64) -> u64 {
     let whole = u64::from(GPU_UNITS);
     if ((k + 1) * units).is_multiple_of(whole) { units * k } else { (k + 1) * units / whole * whole }
 }
 
-/// Whether function number `k` tells that the pods do not fit.
+/// Returns whether function number `k` proves that the pods do not fit.
 fn overfull(room: &[Gpu], kinds: &[Kind], k: u64) -> bool {
     let wanted = kinds.iter().map(|kind| large(k, kind.units.into()).saturating_mul(kind.count));
     let free: u64 = room.iter().map(|gpu| large(k, gpu.units.into())).sum();
     wanted.fold(0, u64::saturating_add) > free
 }
 
-/// How often a pod fits.
+/// Returns how often a pod fits.
 fn times(gpu: Gpu, kind: Kind) -> u64 {
     let units = u64::from(gpu.units).checked_div(kind.units.into()).unwrap_or(u64::MAX);
     units.min(gpu.memory.checked_div(kind.memory).unwrap_or(u64::MAX))
@@ -64,12 +64,12 @@ fn take(gpu: &mut Gpu, kind: Kind, count: u64) {
     gpu.memory -= kind.memory * count;
 }
 
-/// Packs `kinds`, and `whole` pods' GPUs besides, into `gpus`; `None` when they do not fit or `steps` did not tell.
+/// Packs `kinds`, and `whole` GPUs besides, into `gpus`. Returns `None` when they do not fit or `steps` did not suffice.
 pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Option<Packing> {
     let mut packing = Packing { whole: Vec::new(), pods: vec![Vec::new(); gpus.len()] };
     let mut room = gpus.to_vec();
     if whole > 0 {
-        // Untouched GPUs differ in memory only: the smallest are missed least.
+        // Unused GPUs differ in memory only, so the smallest are given whole.
         let mut pristine: Vec<usize> = (0..gpus.len()).filter(|at| gpus[*at].pristine).collect();
         pristine.sort_by_key(|at| (gpus[*at].memory, *at));
         pristine.truncate(usize::try_from(whole).ok()?);
@@ -105,7 +105,7 @@ pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Opti
         (std::cmp::Reverse(shares.into_iter().max()), std::cmp::Reverse(shares[0]), *at)
     });
     let taken = best_fit(&room, kinds, &order).or_else(|| {
-        // A single GPU, or a single kind, leaves nothing to try.
+        // With a single GPU or a single kind, best fit is exact.
         let pods: u64 = kinds.iter().map(|kind| kind.count).fold(0, u64::saturating_add);
         if !several || order.len() < 2 || pods > MOST_PODS {
             return None;
@@ -131,10 +131,10 @@ pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Opti
     Some(packing)
 }
 
-/// (GPU, kind, how many).
+/// (GPU, kind, number of pods).
 type Taken = Vec<(usize, usize, u64)>;
 
-/// Each kind in turn on the fullest GPUs that hold it.
+/// Places each kind in turn on the fullest GPUs that hold it.
 fn best_fit(room: &[Gpu], kinds: &[Kind], order: &[usize]) -> Option<Taken> {
     let mut room = room.to_vec();
     let mut taken = Vec::new();
@@ -153,13 +153,13 @@ fn best_fit(room: &[Gpu], kinds: &[Kind], order: &[usize]) -> Option<Taken> {
     Some(taken)
 }
 
-/// Pod by pod, largest first, on every GPU that differs.
+/// A search pod by pod, largest first, over the GPUs that differ.
 struct Search<'a> {
     kinds: &'a [Kind],
     order: &'a [usize],
     /// By position in `order`.
     left: Vec<u64>,
-    /// Units of all that is left.
+    /// The units of all remaining pods.
     units: u64,
     room: Vec<Gpu>,
     taken: Taken,
@@ -167,7 +167,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Places everything from `position` in the order on; the next pod goes on no GPU before `first` (its like were there).
+    /// Places all pods from `position` in the order on. The next pod goes to no GPU before `first`, where the last pod of
+    /// its kind went.
     fn run(&mut self, mut position: usize, mut first: usize) -> bool {
         while position < self.order.len() && self.left[position] == 0 {
             position += 1;
@@ -182,7 +183,7 @@ impl Search<'_> {
             return false;
         }
         self.steps -= 1;
-        // Room too small for the smallest pod that is left is lost.
+        // Room too small for the smallest remaining pod is lost.
         let smallest = self.order[position..].iter().map(|at| self.kinds[*at].units).min().unwrap_or(0);
         let usable: u64 =
             self.room.iter().filter(|gpu| gpu.units >= smallest).map(|gpu| u64::from(gpu.units)).sum();
@@ -215,7 +216,7 @@ impl Search<'_> {
         false
     }
 
-    /// The last kind goes wherever it fits.
+    /// Places the last kind wherever it fits.
     fn last(&mut self, at: usize, mut left: u64, first: usize) -> bool {
         let kind = self.kinds[at];
         let room: u64 = self.room[first..].iter().map(|gpu| times(*gpu, kind)).fold(0, u64::saturating_add);
@@ -311,7 +312,8 @@ mod tests {
     fn a_division_that_best_fit_misses_is_found() {
         let gpus = [Gpu { units: 1000, memory: 0, pristine: true }; 2];
         let kind = |units, count| Kind { units, memory: 0, count };
-        // By falling size a 350 joins the 400, and one of the 300 is left over; 400 + 300 + 300 and 350 + 350 + 300 fit.
+        // In descending size a 350 joins the 400, and one of the 300 is left over; 400 + 300 + 300 and 350 + 350 + 300
+        // fit.
         let kinds = [kind(400, 1), kind(350, 2), kind(300, 3)];
         assert!(best_fit(&gpus, &kinds, &[0, 1, 2]).is_none());
         assert!(pack(&gpus, &kinds, 0, 1000).is_some());

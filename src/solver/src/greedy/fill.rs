@@ -1,39 +1,39 @@
-//! Fills one node, class after class. The greedy spends most of its time here.
+//! Fills one node, class after class. The greedy heuristic spends most of its time here.
 
 use crate::canonical::{Content, Model, UNLIMITED};
 use crate::stages::SearchStage;
 
-/// In which orders to fill each bin, and what is known of the classes in them.
+/// The fill orders of each bin, with data about the classes in them.
 pub(super) struct Filler<'m> {
     model: &'m Model,
-    /// What one pod of each class takes, one class after the other.
+    /// The requests of one pod of each class, one class after the other.
     requests: Vec<u64>,
     /// By bin.
     orders: Vec<Vec<Vec<u32>>>,
-    /// By bin: the least that any of its classes requests of each resource.
+    /// By bin: the lowest request of any of its classes for each resource.
     leasts: Vec<Vec<u64>>,
     room: Vec<u64>,
-    /// By party: the last node on which one keeps it away.
+    /// By party: the last node from which a placed pod excludes it.
     kept_away: Vec<u64>,
-    /// Nodes filled so far.
+    /// The number of nodes filled so far.
     nodes: u64,
 }
 
 impl<'m> Filler<'m> {
-    /// For pods of `left`, worth `values`.
+    /// Creates a filler for pods of `left`, worth `values`.
     pub fn new(model: &'m Model, values: &[f64], left: &[u64]) -> Self {
         let requests: Vec<u64> =
             model.classes.iter().flat_map(|class| class.requests.iter().copied()).collect();
         let orders: Vec<Vec<Vec<u32>>> =
             (0..model.bins.len()).map(|bin| orders(model, bin as u32, values, left, &requests)).collect();
-        // All orders of a bin begin with one of all its classes.
+        // The first order of a bin has all its classes.
         let leasts: Vec<Vec<u64>> =
             orders.iter().map(|orders| least(model.dims, &orders[0], &requests)).collect();
         let kept_away = vec![0; model.apart.len()];
         Self { model, requests, orders, leasts, room: Vec::new(), kept_away, nodes: 0 }
     }
 
-    /// What an empty node of a bin holds of pods that are left, filled in each of its orders.
+    /// Returns the fillings of an empty node with pods of `left`, one for each order of the bin.
     pub fn fillings(&mut self, bin: u32, left: &[u64]) -> Vec<Vec<(u32, u32)>> {
         let mut orders = std::mem::take(&mut self.orders[bin as usize]);
         let most = if self.model.stages.has(SearchStage::GreedyOrders) { orders.len() } else { 1 };
@@ -42,7 +42,7 @@ impl<'m> Filler<'m> {
         fillings
     }
 
-    /// Takes as many as fit of each class in turn.
+    /// Takes as many pods of each class as fit, in this order.
     fn fill(&mut self, bin: u32, order: &mut Vec<u32>, left: &[u64]) -> Vec<(u32, u32)> {
         let node = &self.model.bins[bin as usize];
         if !node.rules.flexible.is_empty() || node.rules.gpus.is_some() {
@@ -85,7 +85,7 @@ impl<'m> Filler<'m> {
                 break;
             }
         }
-        // Of some classes nobody is left: they need not be looked at again.
+        // Drop classes that have no pods left.
         if gone * 4 > order.len() {
             order.retain(|class| left[*class as usize] > 0);
         }
@@ -93,7 +93,7 @@ impl<'m> Filler<'m> {
         pods
     }
 
-    /// The same, where more than capacity and conflicts must be asked.
+    /// Fills a node that has rules beyond capacity and conflicts.
     fn fill_by_rules(&self, bin: u32, order: &[u32], left: &[u64]) -> Vec<(u32, u32)> {
         let mut content = Content::empty(self.model, bin);
         for &class in order.iter().filter(|class| left[**class as usize] > 0) {
@@ -107,8 +107,8 @@ impl<'m> Filler<'m> {
     }
 }
 
-/// Orders in which to fill a bin: by value per share of the node, and by value per share of the scarcest resource. Where
-/// pods have penalties here, those worth more than theirs come first, and once there are no others.
+/// Returns the orders in which to fill a bin: by value per share of the node, and by value per share of the scarcest
+/// resource. If penalties exceed the value of some pods here, a third order has only the other pods.
 fn orders(model: &Model, bin: u32, values: &[f64], left: &[u64], requests: &[u64]) -> Vec<Vec<u32>> {
     let node = &model.bins[bin as usize];
     let penalty = |position: usize| node.penalties.get(position).copied().unwrap_or(0) as f64;
@@ -146,7 +146,7 @@ fn orders(model: &Model, bin: u32, values: &[f64], left: &[u64], requests: &[u64
     orders
 }
 
-/// The least that any class of an order requests of each resource.
+/// Returns the lowest request of any class of an order for each resource.
 fn least(dims: usize, order: &[u32], requests: &[u64]) -> Vec<u64> {
     let mut least = vec![u64::MAX; dims];
     for class in order {

@@ -1,26 +1,26 @@
-//! Completion tables: the most that the remaining items can add.
+//! Completion tables: upper bounds on the value of the remaining items.
 
 use crate::meter::Pulse;
 
-/// Fixed-point capacity of a mix of resources.
+/// The fixed-point bits of a mix of resources.
 pub(super) const MIX_BITS: u32 = 30;
-/// Table cells filled in one unit of work.
+/// The table cells filled in one unit of work.
 pub(super) const CELLS_PER_UNIT: u64 = 1_000;
 
 /// A kind of item.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
-    /// The caller's name for it.
+    /// The caller's index of it.
     pub class: u32,
-    /// What one is worth.
+    /// The value of one.
     pub value: u64,
-    /// At most this many; as many must fit the empty node.
+    /// The most items of this kind; as many must fit the empty node.
     pub most: u32,
-    /// What its resources are worth beyond itself; negative when it is worth more.
+    /// The worth of the resources it takes, minus its value; negative when it is worth more.
     pub loss: i64,
 }
 
-/// A completion table: the most that items `j..` add to a node with so many slots and so much of the mix left.
+/// A completion table: the most that items `j..` add to a node with the given slots and rest of the mix.
 pub(super) struct Table {
     bits: u32,
     row: usize,
@@ -36,7 +36,7 @@ impl Table {
     }
 }
 
-/// Memory for tables: asking for it anew each time takes longer than filling it.
+/// Memory for tables, kept because allocating it takes longer than filling it.
 #[derive(Default)]
 pub(crate) struct Scratch(pub(super) Vec<Vec<f32>>);
 
@@ -66,7 +66,7 @@ pub(super) fn table(
         target.copy_from_slice(&tail[..level]);
         let cost = (weights[item] >> (MIX_BITS - bits)) as usize;
         let slot = slot_weights[item] as usize;
-        // Copies in powers of two reach every count up to the ceiling.
+        // Copies in powers of two reach every count up to the maximum.
         let mut left = items[item].most as usize;
         let mut copies = 1;
         while left > 0 {
@@ -88,7 +88,7 @@ fn raise(to: &mut [f32], from: &[f32], value: f32) {
     }
 }
 
-/// `target[s][c] = max(target[s][c], target[s - slot][c - cost] + value)`, each cell from its old neighbour.
+/// `target[s][c] = max(target[s][c], target[s - slot][c - cost] + value)`, with the old values on the right.
 fn add_copy(target: &mut [f32], row: usize, rows: usize, slot: usize, cost: usize, value: f32) {
     for s in (slot..rows).rev() {
         if slot > 0 {

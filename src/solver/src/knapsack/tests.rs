@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::meter::Meter;
 
-/// The most valuable content, by trying all.
+/// Returns the worth of the best pattern, by trying all.
 fn brute(classes: &[Class], items: &[Item], room: &mut [u64], at: usize) -> u64 {
     let Some(item) = items.get(at) else { return 0 };
     let requests = &classes[item.class as usize].requests;

@@ -1,4 +1,4 @@
-//! HiGHS. It keeps its basis when columns are added.
+//! The HiGHS backend. It keeps its basis when columns are added.
 
 use std::fmt;
 
@@ -6,13 +6,14 @@ use ::highs::{ColProblem, HighsModelStatus, Model, Row, Sense};
 
 use super::{Ask, Lp, Point};
 
-/// Simplex iterations between two questions, and the rows up to which they are so many: with more an iteration takes longer,
-/// and a question comes sooner. The rows decide and no clock, so that the answer is the same on every machine.
+/// The simplex iterations between two stop checks, and the number of rows up to which this holds. With more rows an
+/// iteration takes longer, so the checks come sooner. Rows decide and not a clock, so that the result is the same on
+/// every machine.
 const SLICE: usize = 150;
 const ROWS: usize = 1_100;
-/// Fewer would take less time than starting again does.
+/// The minimum: fewer iterations take less time than the restart.
 const LEAST: usize = 25;
-/// Simplex iterations at most: beyond, it is stuck.
+/// The maximum number of simplex iterations, beyond which HiGHS is stuck.
 const MOST: u64 = 200_000;
 
 /// A program in HiGHS.
@@ -29,7 +30,7 @@ impl fmt::Debug for Highs {
 }
 
 impl Highs {
-    /// HiGHS takes seeds that fit 31 bits.
+    /// Creates an empty program. HiGHS requires seeds of 31 bits, without sign.
     pub fn new(seed: i32) -> Self {
         let mut model = ColProblem::default().optimise(Sense::Minimise);
         model.make_quiet();
@@ -52,7 +53,7 @@ impl Lp for Highs {
         };
         match row {
             Ok(row) => self.rows.push(row),
-            // Without a row of the program, its point would mean nothing.
+            // The program is incomplete, so its solution would be wrong.
             Err(_) => self.model = None,
         }
     }
@@ -85,7 +86,7 @@ impl Lp for Highs {
             if status != HighsModelStatus::Optimal {
                 return None;
             }
-            // What was spent is told even where the answer is not waited for.
+            // Report the last iterations. The answer is ignored.
             go_on(last);
             return Some(Point {
                 objective,

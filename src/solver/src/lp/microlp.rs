@@ -1,18 +1,18 @@
-//! microlp: a simplex in Rust alone, for small problems. It gives no duals, so a second program asks for them: the
-//! dual one. Both are solved anew every time.
+//! The microlp backend: a simplex in pure Rust, for small problems. It returns no duals, so the dual program is solved
+//! too. Both are solved from scratch every time.
 
 use ::microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 
 use super::{Ask, Lp, Point};
 
-/// A program as it was stated.
+/// The rows and columns of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Microlp {
     rows: Vec<Ask>,
     columns: Vec<(f64, Vec<(usize, f64)>)>,
 }
 
-/// Values of the variables, what they come to, and the simplex iterations it took.
+/// Returns the values of the variables, the objective, and the number of simplex iterations.
 fn optimum(problem: &Problem, variables: &[Variable]) -> Option<(Vec<f64>, f64, u64)> {
     let solution = problem.solve().ok()?.into_solution().ok()?;
     let values = variables.iter().map(|variable| solution.var_value(*variable)).collect();
@@ -39,7 +39,8 @@ impl Microlp {
         optimum(&problem, &variables)
     }
 
-    /// The prices of rows that are worth most together, when no column is worth more than its cost.
+    /// Solves the dual program: the row prices with the highest total worth such that no column is worth more than its
+    /// cost.
     fn dual(&self) -> Option<(Vec<f64>, f64, u64)> {
         let mut problem = Problem::new(OptimizationDirection::Maximize);
         let prices: Vec<Variable> = self

@@ -1,7 +1,7 @@
 //! Linear programs, solved by HiGHS or, without a C++ compiler, by microlp.
 //!
-//! Nothing trusts the answer of an LP. Prices become bounds only through integers ([`crate::dual_bound`]), and values
-//! become plans only through counted contents. So a wrong LP makes a worse plan, never an invalid one.
+//! No result depends on a correct LP solution. Prices become bounds only through integers ([`crate::dual_bound`]), and
+//! values become plans only through counted patterns. So a wrong LP makes a worse plan, never an invalid one.
 
 #[cfg(feature = "highs")]
 mod highs;
@@ -19,7 +19,7 @@ pub enum Backend {
     /// HiGHS, in C++. It continues from its last basis and suits problems of any size.
     #[cfg(feature = "highs")]
     Highs,
-    /// microlp, in Rust alone. It starts anew every time and suits small problems.
+    /// microlp, in pure Rust. It starts from scratch every time and suits small problems.
     #[cfg(feature = "microlp")]
     Microlp,
 }
@@ -36,23 +36,23 @@ impl Default for Backend {
     }
 }
 
-/// Who solves, and what varies the search.
+/// The LP backend and its seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seed {
-    /// Who.
+    /// The backend.
     pub backend: Backend,
-    /// Not below zero.
+    /// The seed, not negative.
     pub number: i32,
 }
 
-/// What a row asks of its sum.
+/// The constraint of a row on its sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Ask {
     /// At least this.
     AtLeast(f64),
     /// At most this.
     AtMost(f64),
-    /// Exactly this. For rows of choices, which have none yet.
+    /// Exactly this. Only tests use it.
     #[cfg_attr(not(test), allow(dead_code))]
     Exactly(f64),
 }
@@ -60,30 +60,31 @@ pub(crate) enum Ask {
 /// An optimal point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Point {
-    /// What the columns cost together.
+    /// The total cost of the columns.
     pub objective: f64,
     /// By column.
     pub columns: Vec<f64>,
-    /// By row, what one more on its right-hand side costs: not below zero where at least something is asked, not above zero
-    /// where at most something is.
+    /// By row, the dual: the cost of one more unit on the right-hand side. It is not negative for `AtLeast`, and not
+    /// positive for `AtMost`.
     pub duals: Vec<f64>,
 }
 
-/// Columns that cost least, none below zero. Rows come first: a column may have entries in rows that are there.
+/// A linear program that minimises the cost of non-negative columns. Rows come first, since a column may only have
+/// entries in known rows.
 pub(crate) trait Lp: Debug {
     /// Adds a row without entries. Rows are numbered from zero.
     fn add_row(&mut self, ask: Ask);
 
-    /// Adds a column; `false` when its numbers are refused.
+    /// Adds a column. Returns `false` if the numbers are invalid.
     fn add_column(&mut self, cost: f64, entries: &[(usize, f64)]) -> bool;
 
-    /// Solves to optimality. `go_on` is told the simplex iterations since it was last asked, at least every few
-    /// milliseconds where the backend lets itself be interrupted; `None` when it says no, when nothing satisfies the rows,
-    /// or when the backend fails.
+    /// Solves to optimality. `go_on` gets the simplex iterations since its last call, at least every few milliseconds
+    /// where the backend can be interrupted. Returns `None` when `go_on` returns `false`, when no point satisfies the
+    /// rows, or when the backend fails.
     fn solve(&mut self, go_on: &mut dyn FnMut(u64) -> bool) -> Option<Point>;
 }
 
-/// An empty program.
+/// Creates an empty program.
 pub(crate) fn new(seed: Seed) -> Box<dyn Lp> {
     match seed.backend {
         #[cfg(feature = "highs")]
@@ -117,7 +118,7 @@ mod tests {
         lp.solve(&mut |_| true)
     }
 
-    /// Two nodes for three pods, at most one of the dear one, and a choice between two things that must be made.
+    /// Two nodes for three pods, at most one of the expensive one, and a required choice between two options.
     fn columns() -> Vec<(f64, Vec<(usize, f64)>)> {
         vec![
             (3.0, vec![(0, 2.0), (1, 1.0)]),
@@ -174,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Covering rows, a ceiling, and columns that cover each row, so that there is always a point.
+    /// Covering rows, a ceiling, and a column of its own for each covering row, so that the program is feasible.
     type Columns = Vec<(f64, Vec<(usize, f64)>)>;
 
     fn programs() -> impl Strategy<Value = (Vec<Ask>, Columns)> {

@@ -1,10 +1,10 @@
-//! The bound of a consolidation: no choice of nodes costs less.
+//! The lower bound of a consolidation, for all choices of nodes.
 //!
 //! Take prices `pi` of pods that no new node contradicts. A removable node that stays costs its price, and saves the
-//! price of its own pods and of the best content of its free room. A node that goes costs its disruption, plus `w`
-//! for each eviction, for any `w >= 0`, where `E` evictions are allowed. So every plan costs at least `pi . all pods +
-//! sum over nodes min(disruption + w evictions, price - worth) - w E`, less the worth of free room elsewhere. Any
-//! factor may lower the prices, which helps where there is more free room than pods for it.
+//! price of its own pods and of the best pattern of its free room. A removed node costs its disruption, plus `w` for each
+//! eviction, for any `w >= 0`, where `E` evictions are allowed. So every plan costs at least `pi . all pods + sum over
+//! nodes min(disruption + w evictions, price - worth) - w E`, minus the worth of free room elsewhere. Prices may be
+//! scaled down by any factor, which helps where there is more free room than pods for it.
 
 use super::cluster::Cluster;
 use crate::canonical::{Model, Origin};
@@ -16,10 +16,10 @@ use crate::problem::{DisruptionBudget, Problem};
 use crate::stages::{SearchStage, Stages};
 use crate::units::UNITS;
 
-/// How finely prices are scaled.
+/// The number of price scales.
 const SCALE: i128 = 64;
 
-/// A node: what it costs to keep, to remove, its evictions, and what it is worth, in value units.
+/// A removable node: its price, its removal cost, its evictions, and its worth, in value units.
 struct Term {
     price: i128,
     drain: i128,
@@ -27,8 +27,8 @@ struct Term {
     worth: i128,
 }
 
-/// The bound for plans that place all running pods and `placed` of those that wait, in micro-dollars. `prices` are any
-/// prices by class.
+/// Returns a lower bound for plans that place all running pods and `placed` of the waiting ones, in micro-dollars.
+/// `prices` are any prices by class.
 pub(super) fn bound(
     cluster: &Cluster<'_>,
     placed: &[u64],
@@ -112,7 +112,7 @@ pub(super) fn bound(
     let mut best = 0;
     let first = if stages.has(SearchStage::MoveScales) { 0 } else { SCALE };
     for scale in first..=SCALE {
-        // In parts of a value unit, so that nothing is rounded before the end.
+        // In fractions of a value unit, so that only the end result is rounded.
         let at = |per_pod: i128, per_node: i128| -> i128 {
             let nodes: i128 = terms
                 .iter()
@@ -141,7 +141,7 @@ pub(super) fn bound(
     u64::try_from(units.div_ceil(u128::from(UNITS) * SCALE as u128)).unwrap_or(u64::MAX)
 }
 
-/// The highest value of a concave function of one weight from zero to `most`.
+/// Returns the maximum of a concave function of one weight from zero to `most`.
 fn climb(most: i128, value: impl Fn(i128) -> i128) -> i128 {
     let (mut low, mut high) = (0, most);
     let mut best = 0;
@@ -157,7 +157,8 @@ fn climb(most: i128, value: impl Fn(i128) -> i128) -> i128 {
     best
 }
 
-/// All pods and all nodes, with the rules that the bound needs: leaving out the others only lowers it.
+/// Returns a problem with all pods and all nodes, and with the rules that the bound needs. Leaving out rules only lowers
+/// the bound.
 fn relaxed(cluster: &Cluster<'_>, placed: &[u64]) -> Problem {
     let given = cluster.problem;
     let mut relaxed = Problem {

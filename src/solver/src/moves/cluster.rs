@@ -1,40 +1,40 @@
-//! The existing nodes, as consolidation sees them: the pods of each, whether it may go, and which pods may join
-//! which.
+//! The existing nodes, as consolidation sees them: the pods of each, whether it may be removed, and which pods may join
+//! which node.
 
 use crate::problem::Problem;
 
-/// A node that is there.
+/// An existing node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    /// Whether its pods may all move.
+    /// Whether all of its pods may move.
     pub movable: bool,
-    /// What it costs while it stays, in micro-dollars; zero for nodes that are not removable.
+    /// Its price while it stays, in micro-dollars; zero for nodes that are not removable.
     pub price: u64,
-    /// What removing it is counted to cost, its pods' moves included, in micro-dollars.
+    /// The cost of removing it, including its pods' moves, in micro-dollars.
     pub drain: u64,
-    /// Pods on it that would move.
+    /// The number of its pods that would move.
     pub evictions: u64,
-    /// What runs on it, by class, ascending; unknown and empty where it is not removable.
+    /// The pods that run on it, by class, ascending. Unknown, and therefore empty, if it is not removable.
     pub pods: Vec<(u32, u32)>,
 }
 
-/// The problem with what is asked of it again and again.
+/// The problem with derived data.
 #[derive(Debug)]
 pub(super) struct Cluster<'a> {
-    /// As it was given.
+    /// The given problem.
     pub problem: &'a Problem,
     /// By index of the problem's existing nodes.
     pub nodes: Vec<Node>,
-    /// By class: at most so many on one node.
+    /// By class: the maximum number of pods on one node.
     pub ceiling: Vec<u32>,
-    /// By class: classes that may not share a node with it, ascending.
+    /// By class: the classes that may not share a node with it, ascending.
     pub enemies: Vec<Vec<u32>>,
-    /// By class: whether requests, ceilings and enemies are all that decides where there is room for it.
+    /// By class: whether only requests, ceilings and conflicts decide where it fits.
     pub plain: Vec<bool>,
 }
 
 impl<'a> Cluster<'a> {
-    /// `problem` must be valid.
+    /// Derives the data from `problem`, which must be valid.
     pub fn new(problem: &'a Problem) -> Self {
         let classes = problem.classes.len();
         let mut enemies: Vec<Vec<u32>> = vec![Vec::new(); classes];
@@ -62,8 +62,8 @@ impl<'a> Cluster<'a> {
             list.sort_unstable();
             list.dedup();
         }
-        // Where pods stand in a domain matters to the others of their group, so they stay where they are. So do pods of a
-        // gang that others of are still waiting to join: whether those run must not decide where these run.
+        // The domain of a spread's pods matters to the others of the spread, so they stay where they are. So do pods of a
+        // gang that has waiting pods: the placement of those must not move running ones.
         let mut bound = vec![false; classes];
         let mut grouped = vec![false; classes];
         for spread in &problem.spreads {
@@ -99,12 +99,12 @@ impl<'a> Cluster<'a> {
         Self { problem, nodes, ceiling, enemies, plain }
     }
 
-    /// Pods of `class` that wait.
+    /// Returns the number of waiting pods of `class`.
     pub fn waiting(&self, class: usize) -> u64 {
         u64::from(self.problem.classes[class].count)
     }
 
-    /// Pods to place when the nodes in `drained` go, by class.
+    /// Returns the pods to place when the nodes in `drained` are removed, by class.
     pub fn homeless(&self, drained: &[u32]) -> Vec<u64> {
         let mut pods: Vec<u64> = (0..self.problem.classes.len()).map(|class| self.waiting(class)).collect();
         for &node in drained {
@@ -115,12 +115,12 @@ impl<'a> Cluster<'a> {
         pods
     }
 
-    /// Pods moved when the nodes in `drained` go.
+    /// Returns the number of pods moved when the nodes in `drained` are removed.
     pub fn evictions(&self, drained: &[u32]) -> u64 {
         drained.iter().map(|node| self.nodes[*node as usize].evictions).sum()
     }
 
-    /// Whether the budget of disruptions allows the nodes in `drained` to go.
+    /// Returns whether the disruption budget allows the removal of the nodes in `drained`.
     pub fn allows(&self, drained: &[u32]) -> bool {
         let budget = &self.problem.disruption;
         budget.evictions.is_none_or(|most| self.evictions(drained) <= u64::from(most))

@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::problem::{Problem, ProblemError};
 use crate::stop::StopSignal;
 
-/// Work units for one of the plans at most: there are several to make.
+/// The maximum work units for one of the plans, since there are several.
 const PART: u64 = 600_000;
 
 /// A state on the way to a plan, after all steps up to it.
@@ -29,12 +29,12 @@ pub struct FrontierPoint {
     pub saving: UsdPerHour,
 }
 
-/// Finds the states that no other known state beats with fewer or equal evictions and a lower cost, sorted by evictions. The
-/// first state moves nothing. Each is a prefix of the steps of one plan. The plans are for several limits on evictions, up to the
-/// problem's own.
+/// Returns the states that no other known state beats with fewer or equal evictions and a lower cost, sorted by
+/// evictions. The first state moves nothing. Each is a prefix of the steps of one plan. The plans are for several limits
+/// on evictions, up to the problem's own.
 ///
 /// # Errors
-/// [`ProblemError`] if `problem` is malformed.
+/// [`ProblemError`] when `problem` is malformed.
 pub fn frontier(
     problem: &Problem,
     options: &Options,
@@ -53,11 +53,11 @@ pub fn frontier(
         .map(|part| Want { evictions: (most.evictions.min(all) * part).div_ceil(32), ..most });
     let small = options.work.min(PART);
     let still = search.realise(Rooms::new(&cluster, &rough), &Options { work: small, ..*options }, signal);
-    // Without it nothing is known, and no other choice can be placed either.
+    // Without this solution nothing is known, and no other choice can be placed either.
     let Ok(still) = still else { return Ok(points) };
     let start = still.solution.cost;
     collect(&search, &still, start, &mut points);
-    // First what is quick; then, at better prices, plans that are better.
+    // Quick plans first, then better plans at better prices.
     for fine in [false, true] {
         if fine {
             let mut part = Part(&mut *signal);
@@ -88,7 +88,7 @@ pub fn frontier(
     Ok(points)
 }
 
-/// The states on the way to `target`.
+/// Collects the states on the way to `target`.
 fn collect(search: &Search<'_>, target: &Target, start: UsdPerHour, points: &mut Vec<FrontierPoint>) {
     let priced = steps::steps(search.cluster, &target.solution, &search.prices);
     let whole: i128 = priced.iter().map(|priced| priced.saving).sum();

@@ -1,10 +1,9 @@
-//! Consolidation: decides which removable nodes stay with their pods and which are emptied, so that new nodes,
-//! staying nodes and disruption cost least together. It also gives the order of the steps.
+//! Consolidation: decides which removable nodes stay with their pods and which are emptied, so that the total cost of new
+//! nodes, staying nodes and disruption is lowest. It also gives the order of the steps.
 //!
-//! Prices of pods on new nodes rank the nodes by what emptying them saves for each moved pod. Pods fill free room of
-//! the staying nodes first. Branch and price places the rest on new nodes like any other demand. So one node can be
-//! replaced by several, and several by fewer or by others. Where few nodes are removable, the search tries every
-//! combination.
+//! Prices of pods on new nodes rank the nodes by the saving per moved pod. Pods fill free room of the staying nodes
+//! first. Branch and price places the rest on new nodes like any other demand. So one node can be replaced by several,
+//! and several by fewer or by others. Where few nodes are removable, the search tries every combination.
 
 mod bound;
 mod cluster;
@@ -22,7 +21,7 @@ pub(crate) use search::solve;
 
 use crate::problem::Problem;
 
-/// Whether `problem` asks for this.
+/// Returns whether `problem` has removable nodes.
 pub(crate) fn concerns(problem: &Problem) -> bool {
     problem.existing.iter().any(|node| node.removal.is_some())
 }

@@ -1,4 +1,4 @@
-//! The price of a pod of each class where all pods, running ones included, are placed on new nodes at least cost.
+//! The price of a pod of each class when all pods, including running ones, are placed on new nodes at least cost.
 
 use crate::canonical::Model;
 use crate::column_generation::{self, Goal, Task};
@@ -12,7 +12,7 @@ use crate::{admit, greedy};
 
 use super::cluster::Cluster;
 
-/// All pods and unlimited supply: what is scarce is left to the plans themselves.
+/// Builds a problem with all pods and unlimited supply. Scarcity is left to the plans themselves.
 fn market(cluster: &Cluster<'_>) -> Problem {
     let problem = cluster.problem;
     let all: Vec<u32> = (0..problem.existing.len() as u32).collect();
@@ -39,8 +39,8 @@ fn market(cluster: &Cluster<'_>) -> Problem {
     market
 }
 
-/// By class, in micro-dollars; infinite for pods that no new node holds. First what one pod costs alone, then, where
-/// `units` of work and the signal allow, what it costs in the best company.
+/// Prices by class, in micro-dollars; infinite for pods that no new node holds. [`Self::rough`] is immediate;
+/// [`Self::fine`] solves a relaxation where work and the signal allow.
 pub(super) struct NewNodePrices {
     problem: Problem,
     model: Model,
@@ -61,12 +61,12 @@ impl NewNodePrices {
         all
     }
 
-    /// Prices of a pod that shares its node with its like.
+    /// Returns the price of a pod that shares its node with pods of its class.
     pub fn rough(&self) -> Vec<f64> {
         self.by_class(&greedy::share(&self.model, &self.model.demand()))
     }
 
-    /// Prices of the relaxation; `None` when it was stopped before it had any.
+    /// Returns the prices of a relaxation; `None` when it stopped before it had any.
     pub fn fine(&self, gap: f64, seed: Seed, meter: &mut Meter<'_>) -> Option<Vec<f64>> {
         let demand = self.model.demand();
         let plan = admit::plan(&self.model);

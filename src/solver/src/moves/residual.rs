@@ -1,5 +1,5 @@
-//! The problem that remains once the nodes to remove are chosen: the pods of these nodes and the waiting pods, on new
-//! nodes and on free room of the nodes that stay. Branch and price solves it like any other problem.
+//! The residual problem for given nodes to remove: the pods of these nodes and the waiting pods, on new nodes and on free
+//! room of the nodes that stay. Branch and price solves it like any other problem.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use crate::problem::{DisruptionBudget, Problem, ProblemError};
 use crate::solution::{Charges, ExistingUse, GpuLayout, Proof, Solution, Stopped, Unplaced};
 use crate::stop::{Progress, StopSignal};
 
-/// A whole answer: which nodes go, and where all pods are.
+/// A complete solution: the removed nodes, and the places of all pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Target {
-    /// Existing nodes that go, ascending.
+    /// The removed nodes, ascending.
     pub gone: Vec<u32>,
-    /// The rest of the answer, without steps.
+    /// The solution without steps.
     pub solution: Solution,
-    /// By priority, highest first: how much is left out.
+    /// The value left out, by priority, highest first.
     pub left_out: Vec<u128>,
 }
 
 impl Target {
-    /// Less left out is better, then what costs less, then what disturbs fewer nodes.
+    /// Returns the sort key: less left out is better, then a lower objective, then fewer removed nodes.
     pub fn key(&self) -> (&[u128], u64, usize) {
         (&self.left_out, self.solution.objective().micros(), self.gone.len())
     }
 }
 
-/// Hides the progress of a part of the work from the caller, who is told of whole answers only.
+/// Hides the progress of a part of the work from the caller, who only receives complete solutions.
 pub(super) struct Part<'w>(pub &'w mut dyn StopSignal);
 
 impl StopSignal for Part<'_> {
@@ -44,11 +44,12 @@ impl StopSignal for Part<'_> {
     }
 }
 
-/// Ceilings that are used up in part become resources of their own: so many at most.
+/// The maximum number of classes whose ceiling per node becomes an extra resource because running pods use a part of it.
 const CEILINGS: usize = 4;
 
-/// The problem that is left when `gone` go and `guests` (by existing node) are settled already. `rooms` says which free
-/// room the engine may use. Whether nothing was given up for simplicity.
+/// Returns the residual problem when the nodes in `gone` are removed and `guests` (by existing node) are placed already.
+/// `rooms` decides which free room the solver may use. The flag is false if the problem is more restricted than
+/// necessary.
 pub(super) fn problem(
     cluster: &Cluster<'_>,
     demand: &[u64],
@@ -72,7 +73,7 @@ pub(super) fn problem(
         flexibility: given.flexibility.clone(),
         disruption: DisruptionBudget::default(),
     };
-    // A gang of which nobody waits runs already; its pods move like others.
+    // A gang without waiting pods runs already. Its pods move like others.
     for gang in &mut left.gangs {
         if gang.classes.iter().all(|class| given.classes[*class as usize].count == 0) {
             gang.classes.clear();
@@ -123,7 +124,7 @@ pub(super) fn problem(
         let name = format!("poolwright.io/ceiling-{index}");
         left.resources.push(ResourceName::new(&name));
         class.requests.push(1);
-        // The other classes' requests are filled up below.
+        // The loop below extends the requests of the other classes.
         for (at, node) in left.existing.iter_mut().enumerate() {
             node.free.push(u64::from(ceiling.saturating_sub(running(at as u32))));
         }
@@ -132,7 +133,7 @@ pub(super) fn problem(
         }
     }
     if extra > 0 {
-        // Each class with a ceiling pushed one request; it belongs in the column of its own name.
+        // Each class with a ceiling pushed one request, which belongs in the column of that class.
         let dims = left.resources.len();
         let base = dims - extra;
         for (index, class) in left.classes.iter_mut().enumerate() {
@@ -148,7 +149,7 @@ pub(super) fn problem(
     (left, exact)
 }
 
-/// Who stays keeps a place in its group: spreads count it where it is, and who waits for a gang joins it there.
+/// Keeps staying pods in their groups: spreads count them where they are, and waiting pods of a gang join them there.
 fn join(cluster: &Cluster<'_>, gone: &[u32], left: &mut Problem) {
     let staying = (0..cluster.nodes.len()).filter(|node| gone.binary_search(&(*node as u32)).is_err());
     for node in staying {
@@ -176,7 +177,7 @@ fn join(cluster: &Cluster<'_>, gone: &[u32], left: &mut Problem) {
     }
 }
 
-/// How much is left out, by priority.
+/// Returns the value left out, by priority.
 fn left_out(problem: &Problem, unplaced: &[Unplaced]) -> Vec<u128> {
     let mut by_priority: BTreeMap<std::cmp::Reverse<i32>, u128> = BTreeMap::new();
     let valued = problem.classes.iter().any(|class| class.value > 0);
@@ -191,9 +192,8 @@ fn left_out(problem: &Problem, unplaced: &[Unplaced]) -> Vec<u128> {
     by_priority.into_values().collect()
 }
 
-/// Solves what is left when `gone` go, `guests` being settled; else the classes of pods that
-/// run and would not be placed. The bound
-/// and the proof are those for this choice of nodes.
+/// Solves the residual problem when `gone` are removed and `guests` are placed. The error lists the classes of running
+/// pods that would not be placed. Bound and proof hold for this choice of nodes.
 pub(super) fn solve(
     cluster: &Cluster<'_>,
     gone: Vec<u32>,
@@ -218,7 +218,7 @@ pub(super) fn solve(
         }
     } else {
         let (left, exact) = problem(cluster, &demand, &gone, guests, rooms);
-        // The gap that matters is that of the whole.
+        // The gap target applies to the whole cluster.
         let part: u128 =
             demand.iter().zip(prices).map(|(count, price)| (*count as f64 * price.min(1e12)) as u128).sum();
         let whole = part as f64 + (fixed.0 + fixed.1).micros() as f64;
@@ -252,7 +252,7 @@ pub(super) fn solve(
     for (node, pods) in guests.iter().enumerate().filter(|(_, pods)| !pods.is_empty()) {
         let node = node as u32;
         let gpus = cluster.problem.existing[node as usize].gpus.len();
-        // Whoever has room here wants no part of a GPU.
+        // Guests never request a part of a GPU.
         let idle = || ExistingUse { node, pods: Vec::new(), gpus: vec![GpuLayout::Idle; gpus] };
         let used = uses.entry(node).or_insert_with(idle);
         let mut all: BTreeMap<u32, u32> = used.pods.iter().copied().collect();
@@ -270,7 +270,7 @@ pub(super) fn solve(
     Ok(Target { gone, solution, left_out })
 }
 
-/// The cover greedy's plan for those that wait, with every node staying as it is.
+/// Returns the plan of the greedy heuristic for the waiting pods, without removing a node.
 pub(crate) fn greedy(given: &Problem) -> Result<Solution, ProblemError> {
     let cluster = Cluster::new(given);
     let (left, _) = problem(&cluster, &cluster.homeless(&[]), &[], &[], &|_, _| true);
@@ -280,7 +280,7 @@ pub(crate) fn greedy(given: &Problem) -> Result<Solution, ProblemError> {
     Ok(solution)
 }
 
-/// What the nodes that stay cost, and what removing the others is counted to cost.
+/// Returns the price of the nodes that stay, and the disruption cost of removing the others.
 fn kept(cluster: &Cluster<'_>, gone: &[u32]) -> (UsdPerHour, UsdPerHour) {
     let (mut paid, mut disruption) = (0u64, 0u64);
     for (index, node) in cluster.nodes.iter().enumerate() {

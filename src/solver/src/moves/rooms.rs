@@ -1,5 +1,4 @@
-//! Fills free room on the nodes that stay, pod by pod, and chooses the nodes to empty: those that save most for each
-//! moved pod.
+//! Fills free room on the nodes that stay, pod by pod, and chooses the nodes to empty by the saving per moved pod.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -11,30 +10,30 @@ use super::cluster::Cluster;
 pub(super) struct Rooms<'c> {
     cluster: &'c Cluster<'c>,
     dims: usize,
-    /// Free room, node-major.
+    /// The free room, node-major.
     free: Vec<u64>,
-    /// What an unused unit of each resource is worth keeping, for choosing the tightest room.
+    /// The value of an unused unit of each resource, for choosing the tightest room.
     weights: Vec<f64>,
-    /// By node: pods that were put there, by class, in no order.
+    /// By node: the pods placed there, by class, unordered.
     guests: Vec<Vec<(u32, u32)>>,
-    /// Nodes that stay in any case.
+    /// The nodes that always stay.
     fixed: Vec<bool>,
-    /// Nodes that are emptied.
+    /// The nodes that are emptied.
     gone: Vec<bool>,
-    /// Nodes that are not given guests.
+    /// The nodes that get no guests.
     shut: Vec<bool>,
-    /// By class: pods that found no room.
+    /// By class: the pods that found no room.
     outside: Vec<u64>,
     evictions: u64,
     removed: u64,
-    /// Classes by falling price.
+    /// The classes by descending price.
     order: Vec<u32>,
 }
 
-/// One pod put on a node, to be taken back.
+/// A pod placed on a node, for undoing.
 type Placed = (u32, u32);
 
-/// How a node stands in the queue of nodes to empty.
+/// An entry in the queue of nodes to empty.
 struct Entry {
     ratio: f64,
     node: u32,
@@ -57,7 +56,7 @@ impl Ord for Entry {
     }
 }
 
-/// How much may be disturbed, and the least that one eviction must save, in micro-dollars.
+/// The limits on disruption, and the minimum saving per eviction, in micro-dollars.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Want {
     pub evictions: u64,
@@ -66,7 +65,7 @@ pub(super) struct Want {
 }
 
 impl Want {
-    /// All that `cluster` allows.
+    /// Returns the limits that `cluster` allows.
     pub fn all(cluster: &Cluster<'_>) -> Self {
         let budget = &cluster.problem.disruption;
         Self {
@@ -76,7 +75,8 @@ impl Want {
         }
     }
 
-    /// What emptying a node takes of the budget, in pods: where nodes are scarce, each counts as its share of the pods.
+    /// Returns how much of the budget emptying a node takes, in pods. If the number of nodes is limited, each node counts
+    /// as its share of the pods.
     fn effort(&self, evictions: u64) -> f64 {
         let node = if self.nodes == u64::MAX {
             0.0
@@ -90,7 +90,7 @@ impl Want {
 }
 
 impl<'c> Rooms<'c> {
-    /// Nothing is moved; pods that wait are put where there is room. `prices` are what a pod of each class costs on new
+    /// Places waiting pods where there is room, and moves nothing. `prices` are the cost of a pod of each class on new
     /// nodes.
     pub fn new(cluster: &'c Cluster<'c>, prices: &[f64]) -> Self {
         let dims = cluster.problem.resources.len();
@@ -125,7 +125,7 @@ impl<'c> Rooms<'c> {
         rooms
     }
 
-    /// Puts pods that found no room where there is some now.
+    /// Places pods that found no room before, where there is some now.
     pub fn fill(&mut self) {
         for at in 0..self.order.len() {
             let class = self.order[at];
@@ -137,19 +137,19 @@ impl<'c> Rooms<'c> {
         }
     }
 
-    /// Nodes with pods of `classes` stay.
+    /// Keeps nodes with pods of `classes`.
     pub fn keep(&mut self, classes: &[u32]) {
         for (fixed, node) in self.fixed.iter_mut().zip(&self.cluster.nodes) {
             *fixed |= node.pods.iter().any(|(class, _)| classes.contains(class));
         }
     }
 
-    /// Nodes that are emptied, ascending.
+    /// Returns the nodes that are emptied, ascending.
     pub fn gone(&self) -> Vec<u32> {
         (0..self.gone.len() as u32).filter(|node| self.gone[*node as usize]).collect()
     }
 
-    /// By node: pods put there.
+    /// Returns the pods placed on each node.
     pub fn guests(&self) -> &[Vec<(u32, u32)>] {
         &self.guests
     }
@@ -167,7 +167,7 @@ impl<'c> Rooms<'c> {
                 || own.iter().chain(guests).all(|(other, _)| enemies.binary_search(other).is_err()))
     }
 
-    /// The node that stays and has least to spare once it holds one more pod of `class`.
+    /// Returns the staying node with the least spare room once it holds one more pod of `class`.
     fn host(&self, class: u32, except: Option<u32>) -> Option<u32> {
         if !self.cluster.plain[class as usize] {
             return None;
@@ -222,7 +222,8 @@ impl<'c> Rooms<'c> {
         }
     }
 
-    /// Puts all pods of `node`, guests too, elsewhere; the price of those that find no room, and what was done.
+    /// Places all pods of `node`, including guests, elsewhere. Returns the price of those that find no room, the placed
+    /// pods, and the others.
     fn empty(&mut self, node: u32, prices: &[f64]) -> (f64, Vec<Placed>, Vec<u32>) {
         let mut pods = self.cluster.nodes[node as usize].pods.clone();
         pods.extend(&self.guests[node as usize]);
@@ -245,7 +246,7 @@ impl<'c> Rooms<'c> {
         (price, placed, outside)
     }
 
-    /// What emptying `node` saves for each pod moved.
+    /// Returns the saving per moved pod of emptying `node`.
     fn ratio(&mut self, node: u32, prices: &[f64], want: &Want) -> f64 {
         let (price, placed, _) = self.empty(node, prices);
         placed.into_iter().rev().for_each(|placed| self.take_back(placed));
@@ -253,8 +254,8 @@ impl<'c> Rooms<'c> {
         (node.price as f64 - node.drain as f64 - price) / want.effort(node.evictions)
     }
 
-    /// Nodes whose price, less what their pods cost elsewhere, is worth most per eviction are unlikely to stay: they are
-    /// not given guests.
+    /// Shuts nodes that are unlikely to stay: those with the highest saving per eviction when their pods go to new nodes.
+    /// They get no guests.
     pub fn shut_likely(&mut self, prices: &[f64], want: &Want) {
         let worth = |node: &super::cluster::Node| {
             let pods: f64 =
@@ -280,12 +281,12 @@ impl<'c> Rooms<'c> {
         }
     }
 
-    /// All nodes that stay may be given guests again.
+    /// Lets all staying nodes get guests again.
     pub fn open(&mut self) {
         self.shut.fill(false);
     }
 
-    /// Empties nodes, the one that saves most per eviction first, while `want` allows and `stop` does not object.
+    /// Empties nodes, the highest saving per eviction first, while `want` allows and `stop` returns false.
     pub fn drain(&mut self, prices: &[f64], want: &Want, stop: &mut dyn FnMut(u64) -> bool) {
         let mut queue = BinaryHeap::new();
         for node in 0..self.cluster.nodes.len() as u32 {
@@ -310,7 +311,7 @@ impl<'c> Rooms<'c> {
             if stop(evictions * self.cluster.nodes.len() as u64 / 100 + 1) {
                 return;
             }
-            // Room has gone since, so it may save less than it did.
+            // Room was used since then, so the saving may be lower.
             let ratio = self.ratio(entry.node, prices, want);
             if ratio <= want.least {
                 continue;

@@ -1,4 +1,4 @@
-//! The search for the best choice of nodes to remove, and its solution.
+//! The search for the best set of nodes to remove, and its solution.
 
 use super::cluster::Cluster;
 use super::new_node_prices::NewNodePrices;
@@ -12,32 +12,32 @@ use crate::solution::{Proof, Solution, Stopped};
 use crate::stages::SearchStage;
 use crate::stop::StopSignal;
 
-/// With at most so many nodes there, the engine decides about all free room itself.
+/// The number of nodes up to which the main solver decides about all free room.
 const FEW: usize = 24;
 
-/// The best answer so far.
+/// The search with its best solution so far.
 pub(super) struct Search<'c> {
     pub cluster: &'c Cluster<'c>,
     pub options: &'c Options,
     pub best: Option<Target>,
-    /// Prices by class, the best known.
+    /// The best known prices, by class.
     pub prices: Vec<f64>,
-    /// Waiting pods that the bound is for, by class.
+    /// The waiting pods, by class, that the bound is for.
     pub bounded: Vec<u64>,
 }
 
 impl Search<'_> {
-    /// Whether a stage is on.
+    /// Returns whether a stage is enabled.
     fn has(&self, stage: SearchStage) -> bool {
         self.options.stages.has(stage)
     }
 
-    /// Options for a part of the work, in hundredths.
+    /// Returns options for a part of the work, in percent.
     pub fn part(&self, percent: u64) -> Options {
         Options { work: self.options.work / 100 * percent + 1, ..*self.options }
     }
 
-    /// Takes `target` if it is better, and tells the caller.
+    /// Takes `target` if it is better, and reports it to the caller.
     pub fn offer(&mut self, target: Target, signal: &mut dyn StopSignal) -> bool {
         if self.best.as_ref().is_some_and(|best| best.key() <= target.key()) {
             return false;
@@ -48,7 +48,7 @@ impl Search<'_> {
         true
     }
 
-    /// `target` as the caller sees it.
+    /// Returns `target` as a solution for the caller.
     fn answer(&self, target: &Target, bound: u64) -> Solution {
         let mut solution = target.solution.clone();
         let steps = steps::steps(self.cluster, &solution, &self.prices);
@@ -59,7 +59,8 @@ impl Search<'_> {
         solution
     }
 
-    /// What no choice can undercut that places the pods which the best so far places.
+    /// Returns a lower bound for all sets of nodes to remove, if the plan places the same waiting pods as the best one so
+    /// far.
     fn bound(&mut self, signal: &mut dyn StopSignal) -> u64 {
         let Some(best) = &self.best else { return 0 };
         let placed = placed(self.cluster, &best.solution);
@@ -70,7 +71,7 @@ impl Search<'_> {
         bound
     }
 
-    /// Solves for a choice of nodes; where pods that run cannot be placed, their nodes stay.
+    /// Solves for a set of nodes to remove. If running pods cannot be placed, the error lists their classes.
     pub fn realise(
         &self,
         rooms: Rooms<'_>,
@@ -91,7 +92,7 @@ impl Search<'_> {
         )
     }
 
-    /// Chooses nodes to empty at `prices`, which may take `choice` units of work, and solves for them.
+    /// Chooses the nodes to empty at `prices`, with up to `choice` units of work, and solves for them.
     pub fn attempt(
         &mut self,
         prices: &[f64],
@@ -123,20 +124,20 @@ impl Search<'_> {
     }
 }
 
-/// Finds which nodes should stay, and the way there. `problem` must be valid and have removable nodes.
+/// Finds the nodes to keep, and the steps to get there. `problem` must be valid and have removable nodes.
 pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopSignal) -> Solution {
     let cluster = Cluster::new(problem);
     let new_nodes = NewNodePrices::new(&cluster, options.stages);
     let prices = new_nodes.rough();
     let mut search =
         Search { cluster: &cluster, options, best: None, prices: prices.clone(), bounded: Vec::new() };
-    // Nothing moves: what every other answer is compared with.
+    // The solution without moves, the baseline for all others.
     let still = search.realise(Rooms::new(&cluster, &prices), &search.part(10), signal);
     match still {
         Ok(still) => {
             search.offer(still, signal);
         }
-        // With nobody moved, nobody that runs can be stranded.
+        // Without moves, no running pod can lose its node.
         Err(_) => return Solution::default(),
     }
     let mut proven;
@@ -147,7 +148,7 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
         proven = found;
     } else {
         let want = Want::all(&cluster);
-        // At rough prices and with the greedy alone: there is a plan early.
+        // At rough prices and with the greedy heuristic alone, a plan is found early.
         let quick = Options { work: 1, ..*options };
         if has(SearchStage::RoughMoves)
             && let Some(target) = search.attempt(&prices, want, (&quick, options.work / 20), signal)
@@ -172,7 +173,7 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
     }
     let Some(best) = search.best.take() else { return Solution::default() };
     if !exact && search.bounded != placed(&cluster, &best.solution) {
-        // Other pods are left out than those the bound is for.
+        // The best plan leaves out other pods than the bound assumes.
         search.best = Some(best.clone());
         proven = search.bound(signal);
     }
@@ -189,7 +190,7 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
     solution
 }
 
-/// Waiting pods that `solution` places, by class.
+/// Returns the waiting pods that `solution` places, by class.
 fn placed(cluster: &Cluster<'_>, solution: &Solution) -> Vec<u64> {
     let mut placed: Vec<u64> =
         (0..cluster.problem.classes.len()).map(|class| cluster.waiting(class)).collect();

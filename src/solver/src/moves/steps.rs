@@ -1,8 +1,8 @@
 //! The steps from the current nodes to the planned ones.
 //!
 //! Pods move only to new nodes and to nodes that stay. So no step waits for another to free its room, and at any time
-//! every node holds a part of its final pods. Nodes that should save most for each moved pod are emptied first. Pods of a class are
-//! interchangeable, so a node's pods first take places on nodes that an earlier step launched.
+//! every node holds a subset of its final pods. Nodes with the highest estimated saving per moved pod are emptied first.
+//! Pods of a class are interchangeable, so a node's pods first take places on nodes that an earlier step launched.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use super::cluster::Cluster;
 use crate::problem::Problem;
 use crate::solution::{Move, MoveTarget, Solution, Step};
 
-/// A step, and what is paid less after it, which may be negative.
+/// A step with its saving, which may be negative.
 #[derive(Clone, Debug)]
 pub(super) struct Priced {
     pub step: Step,
     pub saving: i128,
 }
 
-/// What is paid for new nodes: `counts` by candidate.
+/// Returns the cost of new nodes: `counts` by candidate.
 pub(super) fn paid(problem: &Problem, counts: &[u64]) -> u128 {
     let mut micros: u128 = counts
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn paid(problem: &Problem, counts: &[u64]) -> u128 {
         .map(|(count, candidate)| u128::from(*count) * u128::from(candidate.price.micros()))
         .sum();
     for commitment in &problem.commitments {
-        // What is covered best is covered first; the last node may be covered in part.
+        // The best discount first; the last node may be covered in part.
         let mut rates: Vec<(u64, u64, u64)> = commitment
             .rates
             .iter()
@@ -49,7 +49,7 @@ pub(super) fn paid(problem: &Problem, counts: &[u64]) -> u128 {
     micros
 }
 
-/// Places that pods can take now, by class.
+/// The places that pods can take now, by class.
 type Open = Vec<Vec<(MoveTarget, u32)>>;
 
 struct Planner<'a> {
@@ -57,25 +57,25 @@ struct Planner<'a> {
     solution: &'a Solution,
     prices: &'a [f64],
     open: Open,
-    /// By class: how many places are open.
+    /// By class: the number of open places.
     places: Vec<u64>,
-    /// By group of new nodes: how many are launched.
+    /// By group of new nodes: the number of launched nodes.
     launched: Vec<u32>,
-    /// By class: groups that hold it.
+    /// By class: the groups that hold it.
     groups: Vec<Vec<u32>>,
 }
 
-/// Emptying one node.
+/// The emptying of one node.
 struct Unit {
-    /// New nodes that are launched for it: (group, which).
+    /// The new nodes that are launched for it: (group, number).
     launch: Vec<(u32, u32)>,
-    /// Moves with their counts; the count in the key is zero.
+    /// The moves with their counts; the count in the key is zero.
     moves: BTreeMap<Move, u32>,
     node: u32,
 }
 
 impl Planner<'_> {
-    /// What emptying `node` now saves for each pod moved, places that are open being free.
+    /// Returns the saving per moved pod of emptying `node` now. Open places are free.
     fn ratio(&self, node: u32) -> f64 {
         let known = &self.cluster.nodes[node as usize];
         let missing: f64 = known
@@ -89,7 +89,7 @@ impl Planner<'_> {
         (known.price as f64 - known.drain as f64 - missing) / (known.evictions as f64 + 0.01)
     }
 
-    /// The group of which one more node serves `missing` best.
+    /// Returns the group whose next node serves `missing` best.
     fn best_group(&self, class: u32, missing: &BTreeMap<u32, u64>) -> Option<u32> {
         let mut best: Option<(f64, u32)> = None;
         for &group in &self.groups[class as usize] {
@@ -173,7 +173,7 @@ impl Planner<'_> {
     }
 }
 
-/// The steps that lead to `solution`, where the nodes in `gone` are emptied. `prices` by class guide the order.
+/// Returns the steps that lead to `solution`. `prices` by class guide the order.
 pub(super) fn steps(cluster: &Cluster<'_>, solution: &Solution, prices: &[f64]) -> Vec<Priced> {
     let classes = cluster.problem.classes.len();
     let mut planner = Planner {
@@ -210,7 +210,7 @@ pub(super) fn steps(cluster: &Cluster<'_>, solution: &Solution, prices: &[f64]) 
     merge(cluster, solution, &units, &planner.launched)
 }
 
-/// Puts units that save nothing alone together with the ones they make room for.
+/// Merges units that save nothing alone with the ones that they make room for.
 fn merge(cluster: &Cluster<'_>, solution: &Solution, units: &[Unit], launched: &[u32]) -> Vec<Priced> {
     let problem = cluster.problem;
     let mut counts = vec![0u64; problem.candidates.len()];
@@ -243,7 +243,7 @@ fn merge(cluster: &Cluster<'_>, solution: &Solution, units: &[Unit], launched: &
             Some(first) => join(first, mine),
             None => mine,
         };
-        // A share of nodes may be exceeded on the way where the nodes that balance it are launched later.
+        // A node share may be exceeded on the way if the nodes that balance it launch later.
         if step.saving > 0 && shares_hold(problem, &counts) {
             steps.push(step);
         } else {
@@ -286,7 +286,7 @@ fn join(first: Priced, second: Priced) -> Priced {
     }
 }
 
-/// Whether the parts of nodes that may be of one kind are kept to.
+/// Returns whether the node shares hold.
 fn shares_hold(problem: &Problem, counts: &[u64]) -> bool {
     problem.node_shares.iter().all(|share| {
         let sum =

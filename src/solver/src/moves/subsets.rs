@@ -1,16 +1,16 @@
-//! Few removable nodes: tries every combination of them, so that no other choice is better.
+//! Tries every combination when few nodes are removable, so that no other choice is better.
 
 use super::residual;
 use super::search::Search;
 use crate::options::Options;
 use crate::stop::StopSignal;
 
-/// Removable nodes at most.
+/// The maximum number of removable nodes.
 const NODES: usize = 10;
-/// Pods at most, those that run too.
+/// The maximum number of pods, including running ones.
 const PODS: u64 = 64;
 
-/// Tries all combinations. `Some(bound)` when each was settled, so that the best found is the best there is.
+/// Tries all combinations. Returns `Some(bound)` when each was solved exactly, so that the best one found is optimal.
 pub(super) fn all(search: &mut Search<'_>, signal: &mut dyn StopSignal) -> Option<u64> {
     let cluster = search.cluster;
     let removable: Vec<u32> = (0..cluster.nodes.len() as u32)

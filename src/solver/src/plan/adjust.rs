@@ -7,7 +7,7 @@ use crate::canonical::{Content, Model, Pattern};
 use crate::stages::SearchStage;
 
 impl Plan {
-    /// Takes pods beyond `demand` off the dearest nodes first, and drops nodes that are left empty.
+    /// Removes pods beyond `demand`, from the most expensive nodes first, and drops nodes that become empty.
     pub fn trim(&mut self, model: &Model, demand: &[u64]) {
         let mut surplus: Vec<u64> = self
             .placed(model)
@@ -55,7 +55,7 @@ impl Plan {
         }
     }
 
-    /// Puts pods of `left` into free room of the plan's nodes, classes in the given order.
+    /// Adds pods of `left` to the free room of the plan's nodes, classes in the given order.
     pub fn fill(&mut self, model: &Model, left: &mut [u64], order: &[u32]) {
         let mut order: Vec<u32> = order.iter().copied().filter(|class| left[*class as usize] > 0).collect();
         if order.is_empty() {
@@ -105,11 +105,11 @@ impl Plan {
         }
     }
 
-    /// Brings rows that are overdrawn back into order: nodes that take of such a row become others that take less, the
-    /// cheapest change first; where none can, a node is given up and its pods are left out.
+    /// Repairs overdrawn rows. Nodes that use such a row are replaced by others that use less of it, the cheapest change
+    /// first. If no replacement exists, a node is dropped and its pods are left out.
     pub fn repair(&mut self, model: &Model) {
         let mut stock = Stock::after(model, self);
-        // Each step brings a row nearer to its ceiling or takes a node away.
+        // Each step reduces the overdraft of a row or removes a node.
         while let Some(row) = stock.overdrawn() {
             let amount = |bin: u32| {
                 let uses = &model.bins[bin as usize].limit_use;
@@ -143,7 +143,7 @@ impl Plan {
             let (pattern, to, moved) = match (best, dropped) {
                 (Some((_, pattern, to, moved)), _) => (pattern, Some(to), moved),
                 (None, Some((_, pattern))) => (pattern, None, 1),
-                // Nothing bought takes of the row: it cannot be overdrawn by this plan.
+                // No bought node uses the row, so this plan cannot have overdrawn it.
                 (None, None) => return,
             };
             if let Some(count) = self.nodes.get_mut(&pattern) {
@@ -160,7 +160,7 @@ impl Plan {
         }
     }
 
-    /// Moves each bought node's pods to the bin where they cost least; ties go to the lowest index.
+    /// Moves each bought node's pods to the bin where they cost least. Ties go to the lowest index.
     pub fn downgrade(&mut self, model: &Model) {
         if !model.stages.has(SearchStage::Downgrade) {
             return;

@@ -1,4 +1,4 @@
-//! Gives pods their places on single GPUs when a plan becomes a solution.
+//! Assigns pods to single GPUs when a plan becomes a solution.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use crate::gpu::{Room, layout};
 use crate::problem::{GpuRequest, Problem};
 use crate::solution::{ExistingUse, GpuLayout, NewNodes, Placement, Unplaced, UnplacedReason};
 
-/// Nodes with places on their GPUs.
+/// Nodes with the layout of their GPUs.
 ///
-/// The search for who shares with whom has a limit on its steps, though a far higher one here than where contents are tried:
-/// should it fail to find again that some pods fit, they are left out one by one.
+/// The packing search has a step limit, though a far higher one than while patterns are tried. If it cannot find a
+/// packing again, pods are left out one by one.
 pub(super) struct LaidOut<'a> {
     problem: &'a Problem,
-    /// Pods left out, by class of the problem.
+    /// The pods left out, by class of the problem.
     pub lost: BTreeMap<u32, u64>,
 }
 
 impl<'a> LaidOut<'a> {
-    /// Nothing yet.
+    /// Creates an empty record.
     pub fn new(problem: &'a Problem) -> Self {
         Self { problem, lost: BTreeMap::new() }
     }
 
-    /// Nodes to buy, sorted.
+    /// Lays out new nodes, and sorts them.
     pub fn new_nodes(&mut self, nodes: Vec<NewNodes>) -> Vec<NewNodes> {
         let mut grouped: BTreeMap<(u32, Vec<Placement>, Vec<GpuLayout>), u32> = BTreeMap::new();
         for group in nodes {
@@ -37,7 +37,7 @@ impl<'a> LaidOut<'a> {
         nodes
     }
 
-    /// Nodes that are there, sorted.
+    /// Lays out existing nodes, and sorts them.
     pub fn on_existing(&mut self, nodes: Vec<(u32, Vec<Placement>)>) -> Vec<ExistingUse> {
         let mut used: Vec<ExistingUse> = nodes
             .into_iter()
@@ -63,7 +63,7 @@ impl<'a> LaidOut<'a> {
         }
     }
 
-    /// The pods with their places on the node's GPUs, if it has any that are shared or cut. One pod alone always has one.
+    /// Returns the pods with their layout, if the node has shared or partitioned GPUs. A single pod always fits.
     fn lay_out(
         &mut self,
         room: Option<Room>,

@@ -1,4 +1,4 @@
-//! Plans over the canonical problem: nodes with their pods, repairs that never make a plan worse, and the way back to
+//! Plans over the canonical problem: nodes with their pods, repairs that never make a plan worse, and the translation to
 //! the problem's own classes, candidates and nodes.
 
 mod adjust;
@@ -13,7 +13,8 @@ use crate::canonical::{Model, Origin, Pattern};
 
 pub(crate) use stock::Stock;
 
-/// What is left out when `placed` (by class) is placed, by falling priority: worth, then pods. Less is better.
+/// Returns the value and the number of pods left out when `placed` (by class) is placed, by descending priority. Less is
+/// better.
 pub(crate) fn left_out(model: &Model, placed: &[u64]) -> Vec<(u128, u64)> {
     let mut levels: BTreeMap<Reverse<i32>, (u128, u64)> = BTreeMap::new();
     let placed = model.gathered(placed);
@@ -26,15 +27,15 @@ pub(crate) fn left_out(model: &Model, placed: &[u64]) -> Vec<(u128, u64)> {
     levels.into_values().collect()
 }
 
-/// Nodes with their pods. Pods of the demand that are on no node are unplaced.
+/// Nodes with their pods. Pods of the demand that are on no node are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// How many nodes of each content.
+    /// The number of nodes of each pattern.
     pub nodes: BTreeMap<Pattern, u64>,
 }
 
 impl Plan {
-    /// Takes `count` nodes away, which must be there.
+    /// Removes `count` nodes, which must exist.
     pub fn remove(&mut self, pattern: &Pattern, count: u64) {
         if let Some(have) = self.nodes.get_mut(pattern) {
             *have -= count;
@@ -51,8 +52,8 @@ impl Plan {
         }
     }
 
-    /// What the solver makes small, in micro-dollars per hour: prices and penalties, less what commitments cover of
-    /// these nodes at best.
+    /// Returns the objective, in micro-dollars per hour: prices and penalties, minus the best coverage of these nodes by
+    /// commitments.
     pub fn cost(&self, model: &Model) -> u64 {
         if model.commitments.is_empty() {
             let cost = |(pattern, count): (&Pattern, &u64)| {
@@ -75,7 +76,7 @@ impl Plan {
         cost.saturating_sub(savings.fold(0, u64::saturating_add))
     }
 
-    /// Pods placed, by class.
+    /// Returns the placed pods, by class.
     pub fn placed(&self, model: &Model) -> Vec<u64> {
         let mut placed = vec![0; model.classes.len()];
         for (pattern, nodes) in &self.nodes {
@@ -86,12 +87,12 @@ impl Plan {
         placed
     }
 
-    /// Pods of `demand` not placed, by class.
+    /// Returns the pods of `demand` that are not placed, by class.
     pub fn missing(&self, model: &Model, demand: &[u64]) -> Vec<u64> {
         self.placed(model).iter().zip(demand).map(|(placed, wanted)| wanted.saturating_sub(*placed)).collect()
     }
 
-    /// What is left out comes first ([`left_out`]), then cost.
+    /// Compares the pods left out first ([`left_out`]), then the cost.
     pub fn compare(&self, other: &Self, model: &Model) -> Ordering {
         let missing = |plan: &Self| left_out(model, &plan.placed(model));
         missing(self).cmp(&missing(other)).then_with(|| self.cost(model).cmp(&other.cost(model)))

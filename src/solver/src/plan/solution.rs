@@ -11,7 +11,7 @@ use crate::problem::{Problem, risk};
 use crate::solution::{Charges, NewNodes, Placement, Solution, Stopped, Unplaced, UnplacedReason};
 
 impl Plan {
-    /// The plan in the problem's own terms. It must not place more than the demand.
+    /// Translates the plan into the problem's own terms. It must not place more than the demand.
     pub fn solution(&self, problem: &Problem, model: &Model, bound: u64, stopped: Stopped) -> Solution {
         let mut members: Vec<VecDeque<(u32, u64)>> =
             model.classes.iter().map(|class| class.members.iter().copied().collect()).collect();
@@ -23,7 +23,7 @@ impl Plan {
         }
         let mut new_nodes: BTreeMap<(u32, Vec<Placement>), u32> = BTreeMap::new();
         let mut on_existing = Vec::new();
-        // Existing nodes of the bin at hand that are used already: contents of one bin follow each other.
+        // The number of used existing nodes of the current bin. Patterns of one bin follow each other.
         let (mut bin_at_hand, mut used) = (u32::MAX, 0);
         for (pattern, count) in &self.nodes {
             if pattern.bin != bin_at_hand {
@@ -64,7 +64,7 @@ impl Plan {
                         queue.pop_front();
                     }
                 }
-                // Members used up to the last pod are left at zero.
+                // Members that are used up leave a count of zero.
                 for (class, _) in &pattern.pods {
                     let queue = &mut members[owner(*class)];
                     while queue.front().is_some_and(|(_, have)| *have == 0) {
@@ -128,7 +128,7 @@ impl Plan {
     }
 }
 
-/// What is counted for pods on nodes that are bought.
+/// Returns the charges for pods on bought nodes.
 fn charges(problem: &Problem, nodes: &[NewNodes]) -> Charges {
     let mut charges = Charges::default();
     for group in nodes {
@@ -146,7 +146,7 @@ fn charges(problem: &Problem, nodes: &[NewNodes]) -> Charges {
     charges
 }
 
-/// What is used of each commitment.
+/// Returns the use of each commitment.
 fn commitment_use(model: &Model, nodes: &[NewNodes]) -> Vec<UsdPerHour> {
     let mut bought: BTreeMap<u32, u64> = BTreeMap::new();
     for group in nodes {
@@ -156,7 +156,7 @@ fn commitment_use(model: &Model, nodes: &[NewNodes]) -> Vec<UsdPerHour> {
     used.map(UsdPerHour::from_micros).collect()
 }
 
-/// What keeps one more pod of the class out, the cheapest candidate's obstacle first.
+/// Returns what excludes one more pod of the class: the obstacle of the cheapest candidate first.
 fn why_unplaced(model: &Model, stock: &Stock, class: u32) -> UnplacedReason {
     let owner = &model.classes[class as usize];
     let cells: Vec<u32> = match owner.choice.map(|choice| &model.choices[choice as usize]) {
@@ -185,7 +185,7 @@ fn why_unplaced(model: &Model, stock: &Stock, class: u32) -> UnplacedReason {
     match row.map(|row| model.rows[row as usize]) {
         Some(Row::Limit(limit)) => UnplacedReason::LimitReached(limit),
         Some(Row::Share(share)) => UnplacedReason::ShareReached(share),
-        // A node that a commitment does not cover can still be bought.
+        // A node that the commitment does not cover can still be bought.
         Some(Row::Commitment(_) | Row::Stock(_)) | None => UnplacedReason::NoMoreAvailable,
     }
 }

@@ -1,12 +1,12 @@
-//! What is still available to buy or use.
+//! The nodes and limits that are still available.
 
 use std::collections::BTreeMap;
 
 use super::Plan;
 use crate::canonical::{Model, UNLIMITED};
 
-/// What can still be bought or used. Rows may be overdrawn for a while, where nodes that make room for others are not
-/// there yet.
+/// The nodes that can still be bought or used, and the rest of each row. Rows may be overdrawn temporarily, until nodes
+/// are added that make room.
 #[derive(Clone, Debug)]
 pub(crate) struct Stock {
     bins: Vec<u64>,
@@ -14,12 +14,12 @@ pub(crate) struct Stock {
 }
 
 impl Stock {
-    /// Everything is still there.
+    /// Returns the full stock.
     pub fn full(model: &Model) -> Self {
         Self { bins: model.bins.iter().map(|bin| bin.available).collect(), limits: model.limits.clone() }
     }
 
-    /// What `plan` leaves.
+    /// Returns the stock that `plan` leaves.
     pub fn after(model: &Model, plan: &Plan) -> Self {
         let mut stock = Self::full(model);
         for (pattern, count) in &plan.nodes {
@@ -28,29 +28,29 @@ impl Stock {
         stock
     }
 
-    /// Nodes left by bin, limits aside.
+    /// Returns the nodes left by bin, regardless of limits.
     pub fn bins(&self) -> &[u64] {
         &self.bins
     }
 
-    /// What is left of each limit.
+    /// Returns the rest of each limit.
     pub fn limits(&self) -> &[i128] {
         &self.limits
     }
 
-    /// The first row of which more is taken than there is.
+    /// Returns the first overdrawn row.
     pub fn overdrawn(&self) -> Option<u32> {
         self.limits.iter().position(|left| *left < 0).map(|row| row as u32)
     }
 
-    /// How many nodes of `bin` can still be had.
+    /// Returns how many nodes of `bin` are still available.
     pub fn left(&self, model: &Model, bin: u32) -> u64 {
         model.bins[bin as usize].limit_use.iter().fold(self.bins[bin as usize], |most, (row, amount)| {
             most.min(quotient(self.limits[*row as usize], *amount))
         })
     }
 
-    /// How many nodes of `from` that are taken can be nodes of `to` instead.
+    /// Returns how many taken nodes of `from` can be replaced by nodes of `to`.
     pub fn exchangeable(&self, model: &Model, from: u32, to: u32) -> u64 {
         let (from, most) = (&model.bins[from as usize].limit_use, self.bins[to as usize]);
         let to = &model.bins[to as usize].limit_use;
@@ -62,7 +62,7 @@ impl Stock {
         })
     }
 
-    /// The first row that keeps one more node of `bin` from being bought.
+    /// Returns the first row that blocks one more node of `bin`.
     pub fn blocking_row(&self, model: &Model, bin: u32) -> Option<u32> {
         let uses = &model.bins[bin as usize].limit_use;
         uses.iter()
@@ -70,7 +70,7 @@ impl Stock {
             .map(|(row, _)| *row)
     }
 
-    /// Takes `count` nodes of `bin`. Bins run below zero never, rows only where the caller looks after them.
+    /// Takes `count` nodes of `bin`. The stock of a bin never falls below zero. Rows may, if the caller repairs them.
     pub fn take(&mut self, model: &Model, bin: u32, count: u64) {
         let left = &mut self.bins[bin as usize];
         if *left != UNLIMITED {
@@ -81,7 +81,7 @@ impl Stock {
         }
     }
 
-    /// Puts `count` nodes of `bin` back.
+    /// Returns `count` nodes of `bin` to the stock.
     pub fn put_back(&mut self, model: &Model, bin: u32, count: u64) {
         if self.bins[bin as usize] != UNLIMITED {
             self.bins[bin as usize] += count;
@@ -92,13 +92,13 @@ impl Stock {
     }
 }
 
-/// How often `amount` can be taken of `left`.
+/// Returns how often `amount` can be taken from `left`.
 fn quotient(left: i128, amount: i128) -> u64 {
     if amount <= 0 { UNLIMITED } else { u64::try_from(left.max(0) / amount).unwrap_or(UNLIMITED) }
 }
 
 impl Plan {
-    /// Whether there are as many nodes of every bin, and whether no row is overdrawn.
+    /// Returns whether the stock of every bin suffices, and no row is overdrawn.
     pub fn is_payable(&self, model: &Model) -> bool {
         let mut bought: BTreeMap<u32, u64> = BTreeMap::new();
         for (pattern, count) in &self.nodes {

@@ -1,8 +1,8 @@
-//! The best content of a node with equal shared GPUs, by the fillings of single GPUs.
+//! The best pattern of a node with equal shared GPUs, from the fillings of single GPUs.
 //!
-//! The search has two levels. At the prices of [`super::lagrange`] every filling of one GPU has a gain. A content
-//! that is worth more than asked for has no GPU whose filling gains much less than the best one. The few fillings
-//! that remain are the items of a knapsack with one slot for each GPU, beside pods that want whole GPUs or none.
+//! The search has two levels. At the prices of [`super::lagrange`] every filling of one GPU has a gain. In a pattern
+//! worth more than the threshold, no GPU has a filling that gains much less than the best one. The few fillings that
+//! remain are the items of a knapsack with one slot for each GPU, beside pods that request whole GPUs or none.
 
 use std::collections::BTreeSet;
 
@@ -12,43 +12,43 @@ use crate::knapsack::{self, Answer, Effort, Guard, Item, Scratch};
 use crate::meter::Pulse;
 use crate::problem::{GPU_UNITS, GpuRequest};
 
-/// Fillings that a search starts from at most, where several go together.
+/// The maximum number of fillings that a search of several GPUs starts from.
 const MOST_FILLINGS: usize = 4_000;
 /// The same for a single GPU.
 const MOST_HEADS: usize = 20_000;
-/// What a node may be worth at most, in value units, for a search: millions of dollars an hour.
+/// The highest worth of a node, in value units, that a search accepts: millions of dollars an hour.
 const LARGEST: u64 = 1 << 52;
-/// Steps of the enumeration in one unit of work.
+/// The steps of the enumeration in one unit of work.
 const STEPS_PER_UNIT: u64 = 32;
 
-/// A node's equal GPUs, all untouched.
+/// A node's equal GPUs, all unused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Equal {
-    /// How many.
+    /// The number of GPUs.
     pub gpus: u64,
-    /// Memory of one in MiB.
+    /// The memory of one in MiB.
     pub memory: u64,
 }
 
-/// What one slot or none is given to.
+/// An item of the knapsack: a filling of one GPU, or a pod with whole GPUs or none.
 #[derive(Clone, Debug)]
 struct Part {
     /// Pods by position, with counts.
     pods: Filling,
-    /// GPUs taken.
+    /// The number of GPUs it takes.
     slots: u64,
     value: u64,
-    /// What it lacks to the worth of what it takes; negative when it is worth more.
+    /// The worth of the resources it takes, minus its value.
     loss: i64,
     requests: Vec<u64>,
 }
 
-/// All fillings of one GPU that gain at least some amount.
+/// An enumeration of all fillings of one GPU that gain at least `least`.
 struct Enumeration<'a> {
     pods: &'a [Pod<'a>],
-    /// Positions of pods that take shares, with gain and units.
+    /// The pods that take shares: position, gain, units and memory.
     order: Vec<(usize, i64, usize, u64)>,
-    /// By position in the order and units left: the most that can still be gained.
+    /// The most that can still be gained, by position in the order and units left.
     tail: Vec<Vec<i64>>,
     least: i64,
     most: usize,
@@ -58,7 +58,7 @@ struct Enumeration<'a> {
 }
 
 impl Enumeration<'_> {
-    /// `false` when there are too many.
+    /// Enumerates the fillings from `at` on. Returns `false` when there are too many.
     fn walk(&mut self, at: usize, units: usize, memory: u64, gain: i64) -> bool {
         self.steps += 1;
         if gain + self.tail[at][units] < self.least {
@@ -91,7 +91,7 @@ impl Enumeration<'_> {
     }
 }
 
-/// What parts may still be taken: pods are not more than there are.
+/// The pods left for further parts.
 struct Left<'a> {
     parts: &'a [Part],
     left: Vec<u64>,
@@ -116,19 +116,19 @@ impl Guard for Left<'_> {
     }
 }
 
-/// What is searched: pods with what they request, in a room, in the dimensions that [`lagrange::bound`] had prices for.
+/// A node to search: its pods and requests, in the dimensions for which [`lagrange::bound`] had prices.
 pub(crate) struct Node<'a> {
     pub pods: &'a [Pod<'a>],
     /// By pod.
     pub requests: &'a [Vec<u64>],
-    /// By pod: whether no content has as many as there are.
+    /// By pod: whether no pattern can use all pods of the class.
     pub abundant: &'a [bool],
     pub capacity: &'a [u64],
     pub equal: Equal,
 }
 
-/// Searches contents worth more than `threshold`, given a bound at its prices (`prices` by dimension of the node). What is
-/// found are pods by position.
+/// Searches patterns worth more than `threshold`, given a bound at its prices (`prices` by dimension of the node). The
+/// patterns found list pods by position.
 pub(crate) fn search(
     node: &Node<'_>,
     bound: &lagrange::Bound,
@@ -137,7 +137,7 @@ pub(crate) fn search(
     effort: Effort,
     (scratch, pulse): (&mut Scratch, &mut Pulse<'_, '_>),
 ) -> Answer {
-    // A thousand times that, which is as many pods as one GPU has units, is still a number.
+    // A thousand times this value, for as many pods as one GPU has units, must not overflow.
     if bound.upper >= LARGEST {
         return Answer { upper: bound.upper, ..Answer::default() };
     }
@@ -197,11 +197,11 @@ pub(crate) fn search(
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         if most > 0 {
             let item = Item { class: at as u32, value: part.value, most, loss: part.loss };
-            // One GPU is given one filling: what goes together with it are pods without GPU alone.
+            // With a single GPU, one filling combines only with pods without a GPU.
             if equal.gpus == 1 && part.slots > 0 { heads.push(item) } else { items.push(item) }
         }
     }
-    // One content for each pod that the best ones lack.
+    // Ask for one pattern for each pod that the best ones lack.
     let mut held: BTreeSet<u32> = (0..parts.len() as u32).collect();
     let mut seen = vec![false; pods.len()];
     for item in heads.iter().chain(&items) {
@@ -239,7 +239,7 @@ pub(crate) fn search(
     Answer { upper: answer.upper.max(cut).min(bound.upper), work, ..answer }
 }
 
-/// Fillings of one GPU with their gains; what a content with any other is worth at most; work.
+/// Returns fillings of one GPU with their gains, an upper bound on patterns with any other filling, and the work.
 fn fillings(
     node: &Node<'_>,
     gain: &dyn Fn(usize) -> i64,
@@ -294,7 +294,7 @@ fn fillings(
             break;
         }
     }
-    // What has another filling gains less by more than the reach.
+    // A pattern with any other filling is worth at most the bound minus the reach.
     let cut = if reach < slack { bound.upper - reach } else { 0 };
     let steps = walk.steps / STEPS_PER_UNIT;
     let mut found = walk.out;
@@ -305,7 +305,7 @@ fn fillings(
     (found, cut, steps)
 }
 
-/// Whether another pod, of which there are always enough, can stand for this one wherever it is.
+/// Returns whether another pod, of which there are always enough, can replace this one anywhere.
 fn replaced(node: &Node<'_>, at: usize) -> bool {
     let wish = |pod: usize| match node.pods[pod].gpu {
         Some(GpuRequest::Share { units, memory_mib }) => Some((units, memory_mib)),
@@ -326,7 +326,7 @@ fn replaced(node: &Node<'_>, at: usize) -> bool {
     })
 }
 
-/// Drops parts that another can always stand for.
+/// Drops parts that another can always replace.
 fn undominated(parts: &mut Vec<Part>, abundant: &[bool]) {
     parts.sort_by(|a, b| a.loss.cmp(&b.loss).then_with(|| a.pods.cmp(&b.pods)));
     let mut kept: Vec<Part> = Vec::with_capacity(parts.len());
@@ -356,7 +356,7 @@ mod tests {
     use crate::meter::Meter;
     use crate::problem::{GpuMode, Gpus};
 
-    /// The most valuable content, by trying all.
+    /// Returns the worth of the best pattern, by trying all.
     fn brute(
         room: &Room,
         node: &Node<'_>,

@@ -1,19 +1,19 @@
-//! A bound on the worth of a node with equal shared GPUs at given values of pods. The node's other resources get
-//! prices, and a table solves one GPU exactly.
+//! A Lagrangian bound on the worth of a node with equal shared GPUs. The node's other resources get prices, and a dynamic
+//! program solves one GPU exactly.
 //!
-//! For any prices `λ` of the other resources, a content is worth at most `Σ λ`, plus the worth of pods without a GPU
-//! beyond their share of `λ`, plus, for each GPU, the best that fits one GPU by units. Sums over the node cannot see
-//! that a hole on one GPU and a hole on another are not one hole. This bound can. It is in integers. Floating point
-//! only steers the prices.
+//! For any prices `λ` of the other resources, a pattern is worth at most `Σ λ`, plus the worth of pods without a GPU
+//! beyond their share of `λ`, plus, for each GPU, the best filling by units. Sums over the node cannot see that free
+//! parts of two GPUs do not add up for one pod. This bound can. It is computed in integers. Floating point only steers
+//! the prices.
 
 use crate::knapsack;
 use crate::knapsack_lp::{self, LpItem};
 use crate::problem::{GPU_UNITS, GpuRequest};
 
-/// Rounds of better prices along slopes, and by the linear program over the fillings that these led to.
+/// The number of subgradient rounds, and of rounds of the linear program over the fillings that they found.
 const ROUNDS: usize = 12;
 const EXACT_ROUNDS: usize = 16;
-/// Cells of the table of one GPU beyond which it is not worth it.
+/// The most cells of the table of one GPU.
 const MOST_CELLS: usize = 1 << 17;
 
 /// One class on the node.
@@ -22,34 +22,34 @@ pub(crate) struct Pod<'a> {
     pub class: u32,
     pub gpu: Option<GpuRequest>,
     pub value: u64,
-    /// At most so many on the node.
+    /// The most such pods on the node.
     pub most: u64,
     /// Its shares of the node, by dimension, in fixed point, rounded down.
     pub shares: &'a [u64],
 }
 
-/// What fits one GPU: pods by position, ascending, with counts.
+/// The pods on one GPU: positions, ascending, with counts.
 pub(crate) type Filling = Vec<(usize, u64)>;
 
-/// The bound, and what led to it.
+/// The bound, with its prices and fillings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bound {
-    /// No content is worth more.
+    /// The upper bound: no pattern is worth more.
     pub upper: u64,
-    /// The prices.
+    /// The resource prices.
     pub prices: Vec<u64>,
-    /// The most that one GPU gains at them.
+    /// The most that one GPU gains at these prices.
     pub each: u64,
     /// Fillings of one GPU that were best at some prices.
     pub fillings: Vec<Filling>,
 }
 
-/// One evaluation.
+/// One evaluation of the Lagrangian.
 struct Value {
     upper: u64,
     each: u64,
     filling: Filling,
-    /// What of each dimension is used, as a part of the node.
+    /// The use of each dimension, as a fraction of the node.
     used: Vec<f64>,
 }
 
@@ -65,7 +65,7 @@ fn share(fixed: u64) -> f64 {
     fixed as f64 / (1u64 << 32) as f64
 }
 
-/// The value at `prices`; `priced` tells the dimensions that have prices.
+/// Evaluates the Lagrangian at `prices`; `priced` marks the dimensions that have prices.
 fn evaluate(pods: &[Pod<'_>], gpus: u64, priced: &[bool], prices: &[u64], unit: usize) -> Option<Value> {
     let mut upper: u64 = prices.iter().fold(0, |sum, price| sum.saturating_add(*price));
     let mut used = vec![0.0; prices.len()];
@@ -74,7 +74,7 @@ fn evaluate(pods: &[Pod<'_>], gpus: u64, priced: &[bool], prices: &[u64], unit: 
             *used += share(*fixed) * count;
         }
     };
-    // Gains by units; a pod with several whole GPUs counts a part for each.
+    // Gains by units. A pod with several whole GPUs spreads its gain over them.
     let mut gains: Vec<Copy> = Vec::new();
     let mut whole: (u64, Option<usize>, u64) = (0, None, 1);
     for (at, pod) in pods.iter().enumerate() {
@@ -114,7 +114,7 @@ fn evaluate(pods: &[Pod<'_>], gpus: u64, priced: &[bool], prices: &[u64], unit: 
         if here.0 != copy.units {
             here = (copy.units, 0);
         }
-        // The best of one size fill the GPU before the others get a chance.
+        // The best pods of one size fill the GPU before the others of this size.
         let most =
             (cells / copy.units - here.1).min(usize::try_from(pods[copy.pod].most).unwrap_or(usize::MAX));
         here.1 += most;
@@ -157,8 +157,8 @@ fn evaluate(pods: &[Pod<'_>], gpus: u64, priced: &[bool], prices: &[u64], unit: 
     Some(Value { upper, each, filling, used })
 }
 
-/// Lowers the bound by better prices until it is no more than `threshold`, or no longer falls. `start` are prices to begin
-/// with. `None` where shares are too fine for the table.
+/// Lowers the bound by better prices, from `start` on, until it is no more than `threshold` or no longer falls. Returns
+/// `None` where the shares are too fine for the table.
 pub(crate) fn bound(
     pods: &[Pod<'_>],
     gpus: u64,
@@ -188,7 +188,7 @@ pub(crate) fn bound(
         if bound.upper <= threshold {
             break;
         }
-        // Towards the threshold, along what is used too much or too little.
+        // Step towards the threshold, along the over- and underused resources.
         let slope: Vec<f64> = value
             .used
             .iter()
@@ -213,8 +213,8 @@ pub(crate) fn bound(
     Some(bound)
 }
 
-/// Lowers the bound to where the fillings known prove that it falls no further: their linear program gives the next prices,
-/// and these the next filling.
+/// Lowers the bound until the known fillings prove that it falls no further. Their linear program gives the next prices,
+/// and these give the next filling.
 fn settle(
     pods: &[Pod<'_>],
     gpus: u64,
@@ -243,7 +243,7 @@ fn settle(
             let (mut value, mut sum) = (0.0, vec![0.0; dims]);
             for (pod, count) in filling {
                 let pod = &pods[*pod];
-                // Of a pod that takes several GPUs, the part that is on one.
+                // A pod with several GPUs counts only its part on one.
                 let part = match pod.gpu {
                     Some(GpuRequest::Whole(whole)) => 1.0 / f64::from(whole.max(1)),
                     _ => *count as f64,
@@ -286,7 +286,7 @@ mod tests {
     use crate::gpu::Room;
     use crate::problem::{GpuMode, Gpus};
 
-    /// The most valuable content, by trying all.
+    /// Returns the worth of the best pattern, by trying all.
     fn brute(
         room: &Room,
         pods: &[Pod<'_>],

@@ -1,4 +1,4 @@
-//! Pricing of nodes with equal shared GPUs: contents made of what single GPUs hold.
+//! Pricing of nodes with equal shared GPUs: patterns made of fillings of single GPUs.
 
 use super::{Priced, Pricer, QUICK, fillings, lagrange};
 use crate::canonical::{Content, fit_count};
@@ -8,17 +8,17 @@ use crate::meter::Pulse;
 use crate::problem::GpuRequest;
 use crate::stages::SearchStage;
 
-/// Contents made of fillings for one bin in one round.
+/// The number of patterns made of fillings for one bin in one round.
 const FILLED: usize = 6;
 
-/// Large pods that are tried one by one.
+/// The number of large pods that are tried one by one.
 const MOST_LARGE: usize = 24;
 
-/// What is asked of one bin.
+/// The pricing task of one bin.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub bin: usize,
-    /// What a pod of each class is worth, and how many there are.
+    /// The worth of a pod of each class, and the number of pods.
     pub pi: &'a [u64],
     pub demand: &'a [u64],
     pub threshold: u64,
@@ -26,8 +26,9 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Pricer<'_> {
-    /// For nodes whose equal GPUs are shared and where nothing else binds a content: as [`Pricer::price`], by
-    /// [`lagrange`] and [`fillings`]. `given` are the resource prices to start with where none are remembered.
+    /// Prices a bin like [`Pricer::price`], by [`lagrange`] and [`fillings`]. Returns `None` unless the node's equal GPUs
+    /// are shared, no other rule binds, and the shares are coarse enough for the table. `given` are the initial resource
+    /// prices where none are remembered.
     pub(super) fn shared(
         &self,
         Wanted { bin, pi, demand, threshold, effort }: Wanted<'_>,
@@ -110,8 +111,8 @@ impl Pricer<'_> {
         Some(priced)
     }
 
-    /// Contents of two of the fillings, as many of each as are worth most together, and of what fits beside: the best one
-    /// first.
+    /// Combines two of the fillings into patterns, as many of each as are worth most together, and adds pods that fit
+    /// beside. The best pattern comes first.
     fn filled(
         &self,
         bin: usize,
@@ -168,7 +169,7 @@ impl Pricer<'_> {
         made
     }
 
-    /// So many GPUs with these fillings, and what fits beside, by worth at `prices`.
+    /// Fills the GPUs with these fillings, and adds pods that fit beside, by worth at `prices`.
     fn topped(
         &self,
         bin: usize,
@@ -207,24 +208,25 @@ impl Pricer<'_> {
     }
 }
 
-/// What may be on a node, in the dimensions that have prices beside what fits one GPU.
+/// A node with its pods, in the dimensions that have prices in [`lagrange::bound`].
 struct Whole<'a> {
     pods: Vec<lagrange::Pod<'a>>,
     /// By pod.
     requests: Vec<Vec<u64>>,
-    /// By pod: whether no content has as many as there are.
+    /// By pod: whether no pattern can use all pods of the class.
     abundant: Vec<bool>,
-    /// Of one GPU, in MiB.
+    /// The memory of one GPU, in MiB.
     memory: u64,
-    /// Large pods that are tried one by one.
+    /// The number of large pods that are tried one by one.
     apart: usize,
 }
 
 impl Whole<'_> {
-    /// Contents worth more than `threshold`, pods by position, given a bound at `prices`.
+    /// Searches patterns worth more than `threshold`, pods by position, given a bound at `prices`.
     ///
-    /// A pod that takes more than half of the GPUs, or of anything else, is on the node or is not, and prices do not know
-    /// of that: each such pod, and none of them, has prices of its own.
+    /// A pod that takes more than half of the GPUs, or of another resource, is on the node or not, which linear prices
+    /// cannot express. So the search splits into one part for each such pod, and one without any, each with its own
+    /// prices.
     fn search(
         &self,
         (room, gpus): (&[u64], u64),
@@ -248,7 +250,7 @@ impl Whole<'_> {
             let shares = request.iter().zip(room).map(|(request, room)| knapsack::share(*request, *room));
             let cost: u64 = shares.zip(prices).map(|(share, price)| knapsack::of(share, *price)).sum();
             let loss = bound.each.saturating_mul(slots).saturating_add(cost).saturating_sub(pod.value);
-            // One that loses more is on no content that is asked for.
+            // A pod that loses more is in no pattern worth more than the threshold.
             if loss < slack {
                 large.push((loss, at, slots));
             }
@@ -303,7 +305,7 @@ impl Whole<'_> {
         answer
     }
 
-    /// The same with these pods alone, at most so many of each, in this room.
+    /// Searches patterns of `members` (positions with maximum counts) in `room`.
     fn part(
         &self,
         (room, gpus): (&[u64], u64),
@@ -335,7 +337,7 @@ impl Whole<'_> {
             .zip(&shares)
             .map(|((at, most), shares)| lagrange::Pod { most: *most, shares, ..self.pods[*at] })
             .collect();
-        // One less of a pod is still enough only where there are more than fit.
+        // After one pod is taken, the rest is only known to be enough where no pattern can use all.
         let abundant: Vec<bool> = kept
             .iter()
             .map(|(at, _)| self.abundant[*at] && is_all(members, *at, self.pods[*at].most))
@@ -367,7 +369,7 @@ impl Whole<'_> {
     }
 }
 
-/// Whether none of the pods at a position is taken already.
+/// Returns whether no pod at a position is taken yet.
 fn is_all(members: &[(usize, u64)], at: usize, most: u64) -> bool {
     members.iter().any(|(pod, left)| *pod == at && *left == most)
 }
@@ -382,7 +384,7 @@ mod tests {
     use crate::problem::{GpuMode, Gpus};
     use crate::testing::{candidate, class, problem};
 
-    /// The most valuable content beside `content`, by trying all.
+    /// Returns the worth of the best pattern beside `content`, by trying all.
     fn brute(pi: &[u64], demand: &[u64], content: &Content<'_>, at: usize) -> u64 {
         let Some(count) = demand.get(at) else { return 0 };
         let mut best = brute(pi, demand, content, at + 1);
@@ -439,7 +441,7 @@ mod tests {
                 let worth: u64 = content.iter().map(|(class, count)| pi[*class as usize] * u64::from(*count)).sum();
                 prop_assert_eq!(worth, *value);
             }
-            // A content that is known to be worth more ends the search of this round; asked for more than that, it goes on.
+            // A sufficiently good pattern ends the search of a round. A higher threshold continues it.
             let mut found = priced;
             for _ in 0..20 {
                 let Some((value, _)) = found.found.last() else { break };

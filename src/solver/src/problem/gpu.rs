@@ -12,28 +12,28 @@ pub const GPU_UNITS: u32 = 1000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Gpus {
-    /// How many GPUs.
+    /// The number of GPUs.
     pub count: u32,
-    /// Memory of one GPU, in MiB.
+    /// The memory of one GPU, in MiB.
     pub memory_mib: u64,
-    /// How pods may use each of them.
+    /// The mode of each of them.
     pub mode: GpuMode,
 }
 
-/// How pods may use a GPU.
+/// The ways in which pods may use a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuMode {
     /// Pods share it by time slicing or MPS, as long as their units and memory fit together. A pod that wants a whole
     /// GPU shares it with no other pod.
     Shared,
-    /// It is cut into GPU instances. With `mixed`, single GPUs of the node may stay whole. Without, the node takes no
-    /// pod that wants a whole GPU.
+    /// It is partitioned into GPU instances. With `mixed`, single GPUs of the node may stay whole. Without it, the node
+    /// takes no pod that requests a whole GPU.
     #[serde(rename_all = "camelCase")]
     Mig {
-        /// The ways to cut it.
+        /// The GPU family, which determines the possible partitions.
         geometry: MigGeometry,
-        /// Whether some GPUs of one node may be cut while others stay whole.
+        /// Whether some GPUs of one node may be partitioned while others stay whole.
         mixed: bool,
     },
 }
@@ -47,21 +47,21 @@ pub enum GpuState {
     /// Pods share it. A pod may have the whole GPU when all units and all memory are free.
     #[serde(rename_all = "camelCase")]
     Shared {
-        /// Units in use, of [`GPU_UNITS`].
+        /// The units in use, of [`GPU_UNITS`].
         units_used: u32,
-        /// Memory in use, in MiB.
+        /// The memory in use, in MiB.
         memory_used_mib: u64,
-        /// Memory of the GPU, in MiB.
+        /// The memory of the GPU, in MiB.
         memory_mib: u64,
     },
     /// It is partitioned. Instances in use stay where they are. All others may be created again.
     #[serde(rename_all = "camelCase")]
     Mig {
-        /// The ways to cut it.
+        /// The GPU family, which determines the possible partitions.
         geometry: MigGeometry,
         /// Whether the whole GPU may be given to one pod when no instance is in use.
         mixed: bool,
-        /// Instances in use: profile and first memory slice.
+        /// The instances in use: profile and first memory slice.
         in_use: Vec<(MigProfile, u8)>,
     },
 }
@@ -70,14 +70,14 @@ pub enum GpuState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GpuRequest {
-    /// This many whole GPUs, shared with no other pod. Each must be empty, and either shared or cut with `mixed`.
+    /// This many whole GPUs, shared with no other pod. Each must be empty, and either shared or partitioned with `mixed`.
     Whole(u32),
     /// A share of one physical GPU.
     #[serde(rename_all = "camelCase")]
     Share {
-        /// Its part of [`GPU_UNITS`], at least 1.
+        /// The part of [`GPU_UNITS`], at least 1.
         units: u32,
-        /// Memory in MiB. Zero where the pod does not state it.
+        /// The memory in MiB; zero where the pod does not state it.
         memory_mib: u64,
     },
     /// GPU instances of one profile, on any of the node's GPUs.
@@ -85,7 +85,7 @@ pub enum GpuRequest {
     Mig {
         /// The profile.
         profile: MigProfile,
-        /// How many instances, at least 1.
+        /// The number of instances, at least 1.
         count: u32,
     },
 }

@@ -50,14 +50,14 @@ pub struct Spread {
     pub min_domains: Option<u32>,
     /// The eligible values, ascending. The pods may use no node with another value or without one.
     pub values: Vec<u32>,
-    /// How many running pods count, one entry per entry of `values`. The pods in [`Removal::pods`] are not included,
-    /// since they count where they stay or where they move.
+    /// The number of running pods that count, one entry per entry of `values`. The pods in [`Removal::pods`] are not
+    /// included, since they count where they stay or where they move.
     pub running: Vec<u32>,
 }
 
-/// Money per hour that is paid beforehand (savings plans, flexible commitments). Covered nodes cost nothing more
-/// until it is used up. The rest costs its own price. The cost is `max(commitment, use)`. The commitment itself is
-/// paid in any case and is not part of a plan's cost.
+/// Money per hour that is paid beforehand (savings plans, flexible commitments). Covered nodes cost nothing more until it
+/// is used up. Other nodes cost their own price. The total is `max(commitment, use)`. The commitment itself is paid in
+/// any case and is not part of a plan's cost.
 ///
 /// The bought nodes decide which nodes are covered. They are ordered by their discount, price / rate, the highest
 /// first and equal ones by index. Each node in turn uses its rate and costs nothing, until less is left than the next
@@ -69,10 +69,10 @@ pub struct Spread {
 pub struct Commitment {
     /// Its name, for messages.
     pub name: String,
-    /// How much of it is left.
+    /// The part that is left.
     pub left: UsdPerHour,
-    /// What one node uses of it, as ascending pairs (index into [`super::Problem::candidates`], discounted rate above
-    /// zero). At most one commitment covers a candidate. It may cover a node in part.
+    /// The use by one node, as ascending pairs (index into [`super::Problem::candidates`], discounted rate above zero).
+    /// At most one commitment covers a candidate. It may cover a node in part.
     pub rates: Vec<(u32, UsdPerHour)>,
 }
 
@@ -107,7 +107,7 @@ pub struct Flexibility {
     pub candidates: Vec<u32>,
     /// Index into [`super::Problem::topologies`], such as that of the instance type.
     pub topology: u32,
-    /// How many values, at least.
+    /// The minimum number of values.
     pub at_least: u32,
 }
 

@@ -11,7 +11,7 @@ pub use valid::ProblemError;
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use serde::{Deserialize, Serialize};
 
-/// Pods to place, nodes they may use, and what may be bought.
+/// The pods to place, the nodes they may use, and the nodes that may be bought.
 ///
 /// Every resource vector has one entry per entry of `resources`, in that order, in the units of
 /// [`poolwright_catalog::ResourceList`] (CPU in thousandths of a core, memory in bytes, counts).
@@ -50,12 +50,12 @@ pub struct Problem {
     /// The bought nodes that must be replaceable by other types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flexibility: Vec<Flexibility>,
-    /// How much the plan may disturb, where existing nodes are removable.
+    /// The limits on disruption, where existing nodes are removable.
     #[serde(default)]
     pub disruption: DisruptionBudget,
 }
 
-/// Pods that are equal in everything that packing looks at.
+/// Pods that are equal for the packing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodClass {
@@ -119,14 +119,14 @@ pub struct Candidate {
     /// Its values of topologies, as ascending pairs (index into [`Problem::topologies`], index of the value).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<(u32, u32)>,
-    /// How often the cloud interrupts such a node, in a million node-hours. Each pod on it costs
-    /// [`PodClass::at_risk`] times this per hour, see [`risk`].
+    /// The number of interruptions by the cloud in a million node-hours. Each pod on it costs [`PodClass::at_risk`] times
+    /// this per hour, see [`risk`].
     #[serde(default)]
     pub interruptions: u32,
 }
 
-/// The cost of a node's interruptions per pod-hour: `at_risk` micro-dollars times `interruptions` per million hours, rounded half
-/// up.
+/// Returns the cost of a node's interruptions per pod-hour: `at_risk` micro-dollars times `interruptions` per million
+/// hours, rounded half up.
 pub fn risk(at_risk: u64, interruptions: u32) -> UsdPerHour {
     let product = u128::from(at_risk) * u128::from(interruptions) + 500_000;
     UsdPerHour::from_micros(u64::try_from(product / 1_000_000).unwrap_or(u64::MAX))
@@ -140,13 +140,13 @@ pub struct ExistingNode {
     pub name: String,
     /// Its free room.
     pub free: Vec<u64>,
-    /// Its GPUs one by one, if pods may share or cut them.
+    /// Its GPUs one by one, if pods may share or partition them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuState>,
     /// Its values of topologies, as ascending pairs (index into [`Problem::topologies`], index of the value).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<(u32, u32)>,
-    /// What removing it saves and costs. `None` for a node that stays.
+    /// The savings and costs of removing it. `None` for a node that stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removal: Option<Removal>,
 }
@@ -157,6 +157,6 @@ pub struct ExistingNode {
 pub struct Limit {
     /// Its name for messages, such as `pool gpu: nvidia.com/gpu`.
     pub name: String,
-    /// How much is left, in the limit's own unit.
+    /// The rest of the limit, in its own unit.
     pub bound: u64,
 }

@@ -5,10 +5,10 @@ use poolwright_catalog::{MigGeometry, MigProfile, UsdPerHour};
 
 use super::{Candidate, GPU_UNITS, GpuRequest, GpuState, PodClass, Problem, risk};
 
-/// The most one thing may cost, in micro-dollars: nine billion dollars an hour. Beyond, fractions of a price do not fit 64
-/// bits.
+/// The maximum amount of money for one item, in micro-dollars: nine billion dollars an hour. Above it, fractions of a
+/// price do not fit 64 bits.
 const MOST_MONEY: u64 = 1 << 53;
-/// The most everything may cost together.
+/// The maximum total cost of all pods and nodes.
 const MOST_TOGETHER: u128 = 1 << 62;
 
 /// The reason why a problem is malformed: a bug of the caller, or an error in the file.
@@ -17,7 +17,7 @@ pub enum ProblemError {
     /// A vector has the wrong number of entries.
     #[error("{what} has {got} resource amounts where the problem has {want} resources")]
     WrongLength {
-        /// Which object.
+        /// The object.
         what: String,
         /// Its length.
         got: usize,
@@ -27,9 +27,9 @@ pub enum ProblemError {
     /// An index does not exist, or a list of indices is not strictly ascending.
     #[error("{what} names {list} number {index}, which does not exist or is out of order")]
     BadIndex {
-        /// Which object.
+        /// The object.
         what: String,
-        /// Which list.
+        /// The list.
         list: &'static str,
         /// The index.
         index: u32,
@@ -37,13 +37,13 @@ pub enum ProblemError {
     /// A number is out of range.
     #[error("{what}: {field} is {value}, but {rule}")]
     BadNumber {
-        /// Which object.
+        /// The object.
         what: String,
-        /// Which of its fields.
+        /// The field.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
-        /// What it must be.
+        /// The rule for the value.
         rule: &'static str,
     },
     /// A class is in two groups that exclude each other.
@@ -61,16 +61,16 @@ pub enum ProblemError {
     BadGpu {
         /// The node.
         node: String,
-        /// Which GPU.
+        /// The number of the GPU.
         gpu: usize,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
 }
 
 type Valid = Result<(), ProblemError>;
 
-/// Indices exist and ascend strictly.
+/// Checks that indices exist and ascend strictly.
 fn ascending(what: &str, list: &'static str, indices: impl IntoIterator<Item = u32>, size: usize) -> Valid {
     let mut previous = None;
     for index in indices {
@@ -96,7 +96,7 @@ impl Problem {
             self.candidate(candidate)?;
         }
         self.nodes()?;
-        // There may be very many of them: what to call one is only worked out where it is wrong.
+        // Conflicts can be very many, so a name is formatted only for a wrong one.
         let wrong = |(i, j): &&(u32, u32)| i >= j || *j as usize >= self.classes.len();
         if let Some((i, j)) = self.conflicts.iter().find(wrong) {
             ascending(&format!("conflict ({i}, {j})"), "class", [*i, *j], self.classes.len())?;
@@ -110,7 +110,7 @@ impl Problem {
         self.money()
     }
 
-    /// No sum of money of any plan can overflow. One pod per node is the dearest plan there is.
+    /// Checks that no sum of money of any plan can overflow. One pod per node is the most expensive plan.
     fn money(&self) -> Valid {
         let price = |what: &str, field: &'static str, money: UsdPerHour| {
             let rule = "money is at most 2^53 micro-dollars an hour";
@@ -290,7 +290,8 @@ impl Problem {
     }
 }
 
-/// Whether instances in use are where the table allows them and do not overlap; shares are not over what there is.
+/// Checks that instances in use are where the table allows them and do not overlap, and that shares do not exceed the
+/// GPU.
 fn possible(state: &GpuState) -> Result<(), &'static str> {
     match state {
         GpuState::Busy => Ok(()),
@@ -319,7 +320,7 @@ fn possible(state: &GpuState) -> Result<(), &'static str> {
     }
 }
 
-/// Memory slices of an instance, and where one may start.
+/// Returns the memory slices of an instance, and its possible starts.
 fn placements(geometry: MigGeometry, profile: MigProfile) -> Option<(u8, &'static [u8])> {
     geometry.placements(profile).map(|placements| (placements.size, placements.starts))
 }

@@ -34,11 +34,11 @@ pub struct Move {
     pub to: MoveTarget,
     /// Index into [`crate::Problem::classes`].
     pub class: u32,
-    /// How many pods.
+    /// The number of pods.
     pub count: u32,
 }
 
-/// Where pods move to.
+/// The target of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum MoveTarget {

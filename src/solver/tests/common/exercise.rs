@@ -1,15 +1,15 @@
-//! What must hold of any bytes: they are a problem that is refused with a typed error, or one whose plan the checker
-//! passes and whose bound is not above its cost. Never a panic.
+//! The invariants for any bytes: they decode to a problem that is rejected with a typed error, or to one whose plan
+//! passes the checker and whose bound is not above its cost. Nothing panics.
 
 use poolwright_solver::{NeverStop, Options, Problem, Solution, check, greedy, solve};
 
 use super::extreme::Edits;
 use super::generate::{Bytes, Mix, problem};
 
-/// The problem that bytes stand for; not all are well-formed.
+/// Decodes bytes to a problem, which may be malformed.
 pub fn decoded(data: &[u8], mix: &Mix) -> Problem {
     let Some((kind, rest)) = data.split_first() else { return Problem::default() };
-    // Few bytes decide the numbers nobody means, so that they stay where they are while the problem is mutated.
+    // A fixed number of bytes decides the extreme numbers, so that these stay in place while the problem is mutated.
     let (edits, rest) = rest.split_at(rest.len().min(if kind % 4 == 3 { 24 } else { 0 }));
     let mut made = problem(&mut Bytes::new(rest), &Mix { pods: 4 + u32::from(kind / 4) % 12, ..*mix });
     if !edits.is_empty() {
@@ -25,12 +25,12 @@ fn judge(problem: &Problem, solution: &Solution) {
     assert!(solution.bound <= solution.objective(), "{}\n{}", json(problem), json(solution));
 }
 
-/// As it is saved and read.
+/// Serialises as for saving.
 pub fn json(of: &impl serde::Serialize) -> String {
     serde_json::to_string(of).expect("it serialises")
 }
 
-/// Panics when something that must hold does not.
+/// Panics when an invariant does not hold.
 pub fn exercise(data: &[u8], mix: &Mix, work: u64) {
     let problem = decoded(data, mix);
     let text = json(&problem);

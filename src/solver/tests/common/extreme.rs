@@ -1,9 +1,9 @@
-//! Numbers that nobody means, put into problems that somebody could.
+//! Extreme numbers, put into realistic problems.
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Problem;
 
-/// Takes bytes one by one; zeroes when there are no more.
+/// A source of single bytes, which returns zeroes at its end.
 pub struct Edits<'a>(pub std::slice::Iter<'a, u8>);
 
 impl Edits<'_> {
@@ -34,7 +34,7 @@ impl Edits<'_> {
         all[self.byte() % all.len()]
     }
 
-    /// Some edits of whatever is there; the result need not be well-formed.
+    /// Applies some edits to the problem, which may become malformed.
     pub fn apply(&mut self, problem: &mut Problem) {
         for _ in 0..=self.byte() % 6 {
             let what = self.byte();

@@ -1,5 +1,5 @@
-//! Any bytes as a small problem: for random tests, which shrink the bytes, and for the fuzz target, which mutates them.
-//! Zeroes choose the plainest of everything, and bytes that are missing are zeroes.
+//! Decodes any bytes to a small problem: for random tests, which shrink the bytes, and for the fuzz target, which mutates
+//! them. Zeroes choose the simplest option, and missing bytes are zeroes.
 
 use poolwright_catalog::{MigGeometry, MigProfile, ResourceName, UsdPerHour};
 use poolwright_solver::problem::{
@@ -8,38 +8,38 @@ use poolwright_solver::problem::{
 };
 use poolwright_solver::{Candidate, ExistingNode, Limit, PodClass, Problem, problem::Gang};
 
-/// Which rules a problem may have, and how large it may be.
+/// The rules that a problem may have, and its maximum size.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
-    /// Pods at most.
+    /// The maximum number of pods.
     pub pods: u32,
-    /// Classes, candidates and existing nodes at most.
+    /// The maximum numbers of classes, candidates and existing nodes.
     pub sizes: (u32, u32, u32),
     /// Stock and limits.
     pub scarce: bool,
-    /// Parts of nodes that may be of one kind.
+    /// Node shares.
     pub shares: bool,
     /// Conflicts and host ports.
     pub meetings: bool,
-    /// GPUs that are shared or cut.
+    /// Shared and partitioned GPUs.
     pub gpus: bool,
-    /// Money paid beforehand.
+    /// Commitments.
     pub commitments: bool,
     /// Interruptions and preferences.
     pub charges: bool,
-    /// Nodes that could also be others.
+    /// Flexibility rules.
     pub flexibility: bool,
-    /// Pods that run together or not at all.
+    /// Gangs.
     pub gangs: bool,
-    /// Pods spread over zones.
+    /// Spreads over zones.
     pub spreads: bool,
     /// Priorities.
     pub priorities: bool,
-    /// What pods are worth.
+    /// The values of pods.
     pub values: bool,
-    /// Existing nodes that may be removed.
+    /// Removable existing nodes.
     pub removal: bool,
-    /// Pods on those that belong to a gang or a spread.
+    /// Pods on removable nodes that belong to a gang or a spread.
     pub joined: bool,
 }
 
@@ -63,15 +63,15 @@ impl Mix {
         joined: true,
     };
 
-    /// What the engine knows.
+    /// The rules that the solver implements.
     pub const LANDED: Self = Self::ALL;
 }
 
-/// Bytes that are read one by one.
+/// A source of single bytes.
 pub struct Bytes<'a>(std::slice::Iter<'a, u8>);
 
 impl<'a> Bytes<'a> {
-    /// All of them.
+    /// Creates a source of all of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes.iter())
     }
@@ -80,12 +80,12 @@ impl<'a> Bytes<'a> {
         self.0.next().copied().unwrap_or(0).into()
     }
 
-    /// From `least` to `most`.
+    /// Returns a number from `least` to `most`.
     fn from(&mut self, least: u32, most: u32) -> u32 {
         least + self.byte() % (most - least + 1)
     }
 
-    /// So many times in a hundred.
+    /// Returns true in `percent` of the cases.
     fn often(&mut self, percent: u32) -> bool {
         self.byte() * 100 / 256 >= 100 - percent
     }
@@ -94,13 +94,13 @@ impl<'a> Bytes<'a> {
         of[self.byte() as usize % of.len()]
     }
 
-    /// Some indices below `size`; of zero bytes, all.
+    /// Returns some indices below `size`; all for zero bytes.
     fn subset(&mut self, size: usize) -> Vec<u32> {
         let holes = self.byte() & self.byte();
         (0..size as u32).filter(|index| holes >> (index % 8) & 1 == 0).collect()
     }
 
-    /// A price that is a round number, or just beside one.
+    /// Returns a price that is a round number, or just above one.
     fn price(&mut self) -> u64 {
         let cents = u64::from(self.from(1, 60)) * 10_000;
         if self.often(15) { cents + u64::from(self.from(1, 3)) } else { cents }
@@ -129,7 +129,7 @@ fn gpu_request(bytes: &mut Bytes<'_>) -> GpuRequest {
     }
 }
 
-/// A GPU of an existing node, in a state that it can be in.
+/// Returns a possible state of a GPU of an existing node.
 fn gpu_state(bytes: &mut Bytes<'_>) -> GpuState {
     match bytes.from(0, 4) {
         0 | 1 => {
@@ -158,7 +158,7 @@ fn gpu_state(bytes: &mut Bytes<'_>) -> GpuState {
     }
 }
 
-/// Zone or none, and the kind of its own.
+/// Returns a zone or none, and the value of its own kind.
 fn domains(bytes: &mut Bytes<'_>, kind: usize) -> Vec<(u32, u32)> {
     let zone = bytes.from(0, 7);
     let mut domains = if zone == 7 { Vec::new() } else { vec![(0, zone % 3)] };
@@ -166,7 +166,7 @@ fn domains(bytes: &mut Bytes<'_>, kind: usize) -> Vec<(u32, u32)> {
     domains
 }
 
-/// The problem these bytes stand for. It is well-formed.
+/// Decodes bytes to a well-formed problem.
 pub fn problem(bytes: &mut Bytes<'_>, mix: &Mix) -> Problem {
     let candidates = bytes.from(1, mix.sizes.1) as usize;
     let existing = bytes.from(0, mix.sizes.2) as usize;

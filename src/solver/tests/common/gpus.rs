@@ -1,4 +1,5 @@
-//! Problems from the same files with GPUs cut or shared, where [`super::problem`] rounds every fraction up to a whole GPU.
+//! Problems from the same files with partitioned or shared GPUs, where [`super::problem`] rounds every fraction up to a
+//! whole GPU.
 
 use std::path::Path;
 
@@ -8,8 +9,8 @@ use poolwright_solver::{PodClass, Problem};
 
 use super::{number, problem, rows};
 
-/// The same pods where only GPUs that can be cut in seven, and nodes without GPUs, are for sale: with fractions on the smallest
-/// instance that has as much compute, and with whole GPUs only.
+/// Returns two problems with the same pods, where only GPUs of the seven-slice family and nodes without GPUs are for
+/// sale: one with fractions on the smallest instance with as much compute, and one with whole GPUs only.
 pub fn mig(pods: &Path, catalogue: &Path) -> (Problem, Problem) {
     let cut = |model: &str| ["a100", "h100", "h200", "b200"].contains(&model);
     let mut whole = with_gpus(pods, catalogue, &|_, _| None);
@@ -41,7 +42,8 @@ pub fn mig(pods: &Path, catalogue: &Path) -> (Problem, Problem) {
     (mig, whole)
 }
 
-/// The same pods where every GPU may be shared: fractions take their share of one, without saying how much of its memory.
+/// Returns the problem with the same pods where every GPU may be shared. Fractions take their share of one GPU, and state
+/// no memory.
 pub fn shared(pods: &Path, catalogue: &Path) -> Problem {
     let mut problem = with_gpus(pods, catalogue, &|units, gpus| {
         Some(if gpus == 1 && units < GPU_UNITS {
@@ -60,7 +62,7 @@ pub fn shared(pods: &Path, catalogue: &Path) -> Problem {
     problem
 }
 
-/// Drops all other candidates.
+/// Drops all candidates that `keep` rejects.
 fn only(problem: &mut Problem, keep: &dyn Fn(&str) -> bool) {
     let mut left = 0;
     let place: Vec<Option<u32>> = problem
@@ -78,10 +80,11 @@ fn only(problem: &mut Problem, keep: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// What a pod wants of GPUs: from the units of one and how many; `None` to ask for whole GPUs as a resource.
+/// The GPU request of a pod, from the units of one GPU and the number of GPUs; `None` to request whole GPUs as a
+/// resource.
 type Wish<'a> = &'a dyn Fn(u32, u32) -> Option<GpuRequest>;
 
-/// [`super::problem`] with classes told apart by their fraction of a GPU.
+/// Returns [`super::problem`] with separate classes for each fraction of a GPU.
 fn with_gpus(pods: &Path, catalogue: &Path, wish: Wish<'_>) -> Problem {
     let mut base = problem(pods, catalogue, usize::MAX);
     let whole = std::mem::take(&mut base.classes);

@@ -1,6 +1,6 @@
 //! A problem from a pod list of the Alibaba GPU trace and a catalogue of instance types, for tests and measurements.
-//! Whole GPUs: a fraction of one rounds up. Pods with a GPU may use the models their `gpu_spec` maps to; pods without
-//! may use every node.
+//! Fractions of a GPU are rounded up. Pods with a GPU may use the models their `gpu_spec` maps to; pods without one may
+//! use every node.
 
 #![allow(dead_code, reason = "each test and measurement uses its part")]
 
@@ -17,7 +17,7 @@ use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, baseline};
 
 const MIB: u64 = 1 << 20;
 
-/// GPU models that stand for one word of the trace's `gpu_spec`.
+/// Returns the GPU models for one word of the trace's `gpu_spec`.
 fn models(word: &str) -> &'static [&'static str] {
     match word {
         "T4" => &["t4"],
@@ -30,7 +30,7 @@ fn models(word: &str) -> &'static [&'static str] {
     }
 }
 
-/// Rows of a CSV file by column name.
+/// Returns the rows of a CSV file by column name.
 fn rows(path: &Path) -> Vec<BTreeMap<String, String>> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut lines = text.lines();
@@ -49,19 +49,19 @@ fn number(row: &BTreeMap<String, String>, column: &str) -> u64 {
     }
 }
 
-/// Types of a catalogue with a price; Arm types are left out.
+/// Returns the types of a catalogue with a price, without Arm types.
 pub fn types(catalogue: &Path) -> Vec<BTreeMap<String, String>> {
     let mut types = rows(catalogue);
     types.retain(|row| row["arch"] == "amd64" && !row["on_demand_usd_per_hour"].is_empty());
     types
 }
 
-/// Reads both files; at most `most` pods, evenly spread over the list.
+/// Reads both files, with at most `most` pods, evenly spread over the list.
 pub fn problem(pods: &Path, catalogue: &Path, most: usize) -> Problem {
     problem_of(pods, &types(catalogue), most)
 }
 
-/// As [`problem`], over these types.
+/// Like [`problem`], over these types.
 pub fn problem_of(pods: &Path, types: &[BTreeMap<String, String>], most: usize) -> Problem {
     let candidates: Vec<Candidate> = types
         .iter()
@@ -118,8 +118,8 @@ pub fn problem_of(pods: &Path, types: &[BTreeMap<String, String>], most: usize) 
     }
 }
 
-/// The cluster that a price-blind first fit leaves: its nodes with their pods, all of which may be replaced. Moving is free
-/// of charge; `evictions` pods may be moved.
+/// Returns the cluster that a price-blind first fit leaves: its nodes with their pods, all of which may be replaced.
+/// Moving has no cost; `evictions` pods may be moved.
 #[allow(dead_code, reason = "each test and example uses a part of this module")]
 pub fn first_fit_cluster(problem: &Problem, evictions: Option<u32>) -> Problem {
     let bought = baseline::first_fit_nodes(problem);

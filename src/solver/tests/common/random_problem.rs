@@ -1,4 +1,4 @@
-//! Random well-formed problems with any mixture of the model's rules, the same for the same seed.
+//! Random well-formed problems with any mixture of the model's rules, determined by the seed.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -9,7 +9,7 @@ use poolwright_solver::problem::{
 };
 use poolwright_solver::{Candidate, ExistingNode, Limit, PodClass, Problem};
 
-/// Which rules a problem may have; each that may be is there in some problems only.
+/// The rules that a problem may have; each allowed rule appears in some problems only.
 pub mod rule {
     pub const STOCK: u32 = 1;
     pub const LIMITS: u32 = 1 << 1;
@@ -32,26 +32,26 @@ pub mod rule {
     pub const ALL: u32 = (1 << 18) - 1;
 }
 
-/// How large, and of which rules.
+/// The size and the rules of a problem.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// At most so many pods, those on removable nodes included.
+    /// The maximum number of pods, including those on removable nodes.
     pub pods: u32,
     pub classes: u64,
     pub candidates: u64,
     pub existing: u64,
-    /// Of [`rule`].
+    /// The allowed rules, from [`rule`].
     pub rules: u32,
 }
 
 impl Shape {
     /// Small enough for an exhaustive search.
     pub const SMALL: Self = Self { pods: 8, classes: 4, candidates: 4, existing: 2, rules: rule::ALL };
-    /// Too large for one.
+    /// Too large for an exhaustive search.
     pub const MEDIUM: Self = Self { pods: 200, classes: 25, candidates: 20, existing: 10, rules: rule::ALL };
 }
 
-/// A small generator of random numbers (SplitMix64), so that a seed means the same problem for ever.
+/// A small random number generator (SplitMix64), so that a seed always gives the same problem.
 pub struct Random(u64);
 
 impl Random {
@@ -67,12 +67,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From `least` to `most`, both included.
+    /// Returns a number from `least` to `most`, both included.
     pub fn within(&mut self, least: u64, most: u64) -> u64 {
         least + self.next() % (most - least + 1)
     }
 
-    /// True `percent` times in a hundred.
+    /// Returns true in `percent` of the cases.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
@@ -81,7 +81,7 @@ impl Random {
         of[self.within(0, of.len() as u64 - 1) as usize]
     }
 
-    /// A part of the indices below `size`, ascending.
+    /// Returns some of the indices below `size`, ascending.
     fn some(&mut self, size: usize, percent: u64) -> Vec<u32> {
         (0..size as u32).filter(|_| self.chance(percent)).collect()
     }
@@ -93,11 +93,11 @@ const GEOMETRIES: [MigGeometry; 3] = [MigGeometry::Seven, MigGeometry::Four, Mig
 const PROFILES: [MigProfile; 6] =
     [MigProfile::G1, MigProfile::G1Double, MigProfile::G2, MigProfile::G3, MigProfile::G4, MigProfile::G7];
 
-/// The problem of a seed.
+/// Returns the problem of a seed.
 pub fn problem(seed: u64, shape: &Shape) -> Problem {
     let mut random = Random::new(seed);
     let random = &mut random;
-    // Half of the rules that may be; most problems with all at once can place nothing.
+    // Keeps half of the allowed rules: most problems with all at once can place nothing.
     let kept = random.next() as u32;
     let rules = shape.rules & if random.chance(20) { u32::MAX } else { kept };
     let has = |rule: u32| rules & rule != 0;
@@ -275,7 +275,7 @@ fn class(random: &mut Random, index: u64, problem: &Problem, rules: u32, left: &
     }
 }
 
-/// Makes some existing nodes removable, with pods on them that may be elsewhere.
+/// Makes some existing nodes removable, with pods on them that may use other nodes.
 fn removable(random: &mut Random, problem: &mut Problem, left: &mut u32) {
     let classes = problem.classes.len();
     for node in &mut problem.existing {
@@ -315,7 +315,7 @@ fn limits(random: &mut Random, problem: &mut Problem, shape: &Shape) {
     }
 }
 
-/// Gangs and spreads over classes that are in none yet.
+/// Adds gangs and spreads over classes that are in none yet.
 fn groups(random: &mut Random, problem: &mut Problem, rules: u32) {
     let mut free: Vec<u32> = (0..problem.classes.len() as u32).collect();
     let take = |random: &mut Random, free: &mut Vec<u32>| -> Vec<u32> {

@@ -1,11 +1,11 @@
-//! What a plan may be and what it costs, by trying every assignment of pods to nodes: written from the problem's
-//! documentation, with nothing of the engine in it. For a handful of pods.
+//! A reference implementation of the rules and costs that tries every assignment of pods to nodes. It is written from the
+//! problem's documentation and shares no code with the solver. For a handful of pods.
 
 use poolwright_catalog::MigProfile;
 use poolwright_solver::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, risk};
 use poolwright_solver::{Problem, Solution};
 
-/// A GPU as it fills up.
+/// A GPU while it fills up.
 #[derive(Clone, Debug)]
 enum Gpu {
     Full,
@@ -59,7 +59,7 @@ enum Piece {
     Share(u32, u64),
 }
 
-/// Whether all these pieces have a place at once.
+/// Returns whether all these pieces fit at once.
 fn packs(gpus: &mut [Gpu], pieces: &[Piece]) -> bool {
     let Some((piece, rest)) = pieces.split_first() else { return true };
     for at in 0..gpus.len() {
@@ -104,30 +104,30 @@ fn packs(gpus: &mut [Gpu], pieces: &[Piece]) -> bool {
     false
 }
 
-/// A node with what is newly placed on it.
+/// A node with the newly placed pods on it.
 #[derive(Clone, Debug)]
 struct Node {
     /// `Ok` for a candidate, `Err` for an existing node.
     kind: Result<u32, u32>,
     /// By class.
     pods: Vec<u32>,
-    /// By class: pods that stay on a removable node.
+    /// By class: the pods that stay on a removable node.
     stay: Vec<u32>,
 }
 
-/// Everything that is tried.
+/// The exhaustive search.
 struct Search<'a> {
     problem: &'a Problem,
-    /// Class indices, equal ones together.
+    /// The class indices, equal ones together.
     pods: Vec<u32>,
     nodes: Vec<Node>,
-    /// What is paid or counted whatever is done with the pods.
+    /// The part of the objective that does not depend on the placement.
     base: u64,
     best: Option<u64>,
 }
 
 impl Search<'_> {
-    /// Whether all pods of the node fit on a candidate.
+    /// Returns whether all pods of the node fit on a candidate.
     fn fits_candidate(&self, pods: &[u32], candidate: u32) -> bool {
         let offered = &self.problem.candidates[candidate as usize];
         let may = (0..pods.len())
@@ -168,7 +168,7 @@ impl Search<'_> {
         packs(&mut gpus, &pieces)
     }
 
-    /// Whether the pods on the node may be there together, as far as more pods cannot make it better.
+    /// Returns whether the pods on the node may be there together, as far as more pods cannot repair it.
     fn possible(&self, node: &Node) -> bool {
         let classes = &self.problem.classes;
         let here = |class: usize| node.pods[class] + node.stay[class];
@@ -237,7 +237,7 @@ impl Search<'_> {
         counts
     }
 
-    /// What is paid for the nodes and counted for what is on them. Never falls when something is added, but by the rounding
+    /// Returns the objective of the nodes and their pods. It never falls when something is added, except by the rounding
     /// of commitments.
     fn cost(&self) -> u64 {
         let bought = self.bought();
@@ -255,7 +255,7 @@ impl Search<'_> {
         cost
     }
 
-    /// Rules that only hold or fail in the end.
+    /// Checks the rules that only a complete plan can satisfy.
     fn complete(&self) -> bool {
         let bought = self.bought();
         let sum = |of: &[u32]| of.iter().map(|candidate| bought[*candidate as usize]).sum::<u64>();
@@ -336,7 +336,7 @@ impl Search<'_> {
             }
             return;
         };
-        // Equal pods go to nodes in order: else each way to divide them is tried many times.
+        // Equal pods go to nodes in order, so that no division is tried twice.
         let from = if at > 0 && self.pods[at - 1] == class { from } else { 0 };
         for index in from..self.nodes.len() {
             self.nodes[index].pods[class as usize] += 1;
@@ -364,7 +364,7 @@ fn value(domains: &[(u32, u32)], topology: u32) -> Option<u32> {
     domains.iter().find(|(of, _)| *of == topology).map(|(_, value)| *value)
 }
 
-/// What these nodes cost after commitments, and what is used of each.
+/// Returns the cost of these nodes after commitments, and the use of each commitment.
 pub fn paid(problem: &Problem, bought: &[u64]) -> (u64, Vec<u64>) {
     let mut cost: u64 =
         bought.iter().zip(&problem.candidates).map(|(count, offered)| count * offered.price.micros()).sum();
@@ -397,9 +397,10 @@ pub fn paid(problem: &Problem, bought: &[u64]) -> (u64, Vec<u64>) {
     (cost, uses)
 }
 
-/// Least objective of a plan that places exactly so many waiting pods of each class; `None` when there is none.
+/// Returns the lowest objective of a plan that places exactly `counts` waiting pods of each class; `None` when there is
+/// none.
 ///
-/// Whether a removal can be done step by step is not asked: it can only make the optimum dearer.
+/// It does not check whether a removal is possible step by step, which could only raise the optimum.
 pub fn least(problem: &Problem, counts: &[u32]) -> Option<u64> {
     for gang in &problem.gangs {
         let waiting: u32 = gang.classes.iter().map(|class| problem.classes[*class as usize].count).sum();
@@ -461,7 +462,7 @@ pub fn least(problem: &Problem, counts: &[u32]) -> Option<u64> {
     best
 }
 
-/// How many waiting pods of each class a plan places.
+/// Returns the number of waiting pods of each class that a plan places.
 pub fn placed(problem: &Problem, solution: &Solution) -> Vec<u32> {
     let mut counts: Vec<u32> = problem.classes.iter().map(|class| class.count).collect();
     for left in &solution.unplaced {
@@ -470,8 +471,8 @@ pub fn placed(problem: &Problem, solution: &Solution) -> Vec<u32> {
     counts
 }
 
-/// What a plan that leaves things out must make large: by falling priority, what the placed pods are worth together, then
-/// how many they are.
+/// Returns the quantities that a plan maximises if it leaves pods out: by descending priority, the total value of the
+/// placed pods, then their number.
 pub fn worth(problem: &Problem, counts: &[u32]) -> Vec<u64> {
     let mut priorities: Vec<i32> = problem.classes.iter().map(|class| class.priority).collect();
     priorities.sort_unstable_by(|a, b| b.cmp(a));
@@ -488,7 +489,7 @@ pub fn worth(problem: &Problem, counts: &[u32]) -> Vec<u64> {
         .collect()
 }
 
-/// The most that can be placed, by [`worth`], and the least objective of a plan that places it.
+/// Returns the highest [`worth`] that can be placed, and the lowest objective of a plan that places it.
 pub fn optimum(problem: &Problem) -> (Vec<u64>, u64) {
     let mut choices: Vec<Vec<u32>> = vec![Vec::new()];
     for class in &problem.classes {

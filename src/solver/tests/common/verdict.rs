@@ -1,8 +1,8 @@
-//! What is asked of every plan whose least objective is known.
+//! Checks for every plan whose lowest objective is known.
 
 use poolwright_solver::{Backend, NeverStop, Options, Problem, Proof, Solution, Stopped, check, solve};
 
-/// Those the solver is built with.
+/// The LP backends that the solver is built with.
 pub const BACKENDS: &[Backend] = &[
     #[cfg(feature = "highs")]
     Backend::Highs,
@@ -10,39 +10,40 @@ pub const BACKENDS: &[Backend] = &[
     Backend::Microlp,
 ];
 
-/// For `poolwright solve FILE`.
+/// Serialises a problem for `poolwright solve FILE`.
 pub fn json(problem: &Problem) -> String {
     serde_json::to_string(problem).expect("a problem serialises")
 }
 
-/// The problems of the file that `REPLAY` names, one per line.
+/// Returns the problems of the file that `REPLAY` names, one per line.
 pub fn replayed() -> Vec<Problem> {
     let text = std::fs::read_to_string(std::env::var("REPLAY").expect("a file")).expect("a file");
     let lines = text.lines().filter(|line| line.starts_with('{'));
     lines.map(|line| serde_json::from_str(line).expect("a problem")).collect()
 }
 
-/// A number from the environment, such as how many cases.
+/// Returns a number from the environment, such as the number of cases.
 pub fn number(name: &str, usual: u32) -> u32 {
     std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
 }
 
-/// As far as a small problem needs.
+/// Solves a small problem with a sufficient budget.
 pub fn solved(problem: &Problem, backend: Backend) -> Solution {
     let options = Options { gap_target: 0.0, work: 2_000_000, backend, ..Options::default() };
     solve(problem, &options, &mut NeverStop).expect("a well-formed problem")
 }
 
-/// What came of a problem.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Verdict {
-    /// The plan is optimal for what it places.
+    /// Whether the plan is optimal for the pods that it places.
     pub optimal: bool,
-    /// The solver has proven that.
+    /// Whether the solver has proven that.
     pub proven: bool,
 }
 
-/// `optimum` is the least objective of a plan that places what this one places; `None` when nothing like it is possible.
+/// Checks a plan. `optimum` is the lowest objective of a plan that places the same pods; `None` when no such plan is
+/// possible.
 pub fn judge(problem: &Problem, solution: &Solution, optimum: Option<u64>) -> Result<Verdict, String> {
     if let Err(violations) = check(problem, solution) {
         return Err(format!("{violations:?}\n{solution:?}"));

@@ -8,11 +8,12 @@ use poolwright_solver::{Candidate, PodClass, Problem};
 
 use super::random_problem::Random;
 
-/// Zones of the wide case.
+/// The number of zones of the wide case.
 const ZONES: usize = 3;
 
-/// `pods` pods like those of the list over all types of the catalogues, each in three zones, on demand and as spot at 0.3
-/// to 0.75 of the price. Of all offerings 15 % are missing; 30 % of the pods are on-demand only, 20 % bound to a zone.
+/// Creates a problem with `pods` pods like those of the list, over all types of the catalogues, each in three zones, on
+/// demand and as spot at 0.3 to 0.75 of the price. Of all offerings 15 % are missing; 30 % of the pods are on-demand
+/// only, and 20 % are bound to a zone.
 pub fn wide(list: &Path, catalogues: &[&Path], pods: u32, seed: u64) -> Problem {
     let mut random = Random::new(seed);
     let mut types: Vec<BTreeMap<String, String>> = Vec::new();
@@ -79,7 +80,7 @@ pub fn wide(list: &Path, catalogues: &[&Path], pods: u32, seed: u64) -> Problem 
     Problem { classes, candidates, ..plain }
 }
 
-/// The same pods, `times` as many of each.
+/// Returns the problem with `times` as many pods of each class.
 pub fn times(mut problem: Problem, times: u32) -> Problem {
     for class in &mut problem.classes {
         class.count *= times;
@@ -87,7 +88,7 @@ pub fn times(mut problem: Problem, times: u32) -> Problem {
     problem
 }
 
-/// One pod in `of` goes, and another of a random class comes.
+/// Removes one pod in `of`, and adds another of a random class for each.
 pub fn churned(mut problem: Problem, of: u32, seed: u64) -> Problem {
     let mut random = Random::new(seed);
     let pods: u32 = problem.classes.iter().map(|class| class.count).sum();

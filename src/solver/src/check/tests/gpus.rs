@@ -1,4 +1,4 @@
-//! What is laid out on GPUs.
+//! Tests of GPU layouts.
 
 use poolwright_catalog::{MigGeometry, MigProfile};
 
@@ -10,7 +10,7 @@ fn wants(name: &str, count: u32, gpu: GpuRequest) -> crate::problem::PodClass {
     crate::problem::PodClass { gpu: Some(gpu), ..class(name, [1, 0, 0], count, &[0]) }
 }
 
-/// Three shared GPUs: two and one pods with shares, one whole.
+/// Three shared GPUs: two with pods that share (two and one), one given whole.
 fn shared() -> (Problem, Solution) {
     let mut problem = problem(
         vec![

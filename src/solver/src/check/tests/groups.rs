@@ -1,4 +1,4 @@
-//! Gangs and spreads.
+//! Tests of gangs and spreads.
 
 use super::*;
 use crate::problem::{Gang, Removal, Spread, Topology};
@@ -76,7 +76,7 @@ fn who_joins_a_gang_joins_those_that_stay() {
     assert_eq!(check(&problem, &solution), Ok(()));
 }
 
-/// Three pods over two zones where one runs in `y` already.
+/// Three pods over two zones, where one already runs in `y`.
 fn spread() -> (Problem, Solution) {
     let (mut problem, mut solution) = gang();
     problem.gangs.clear();

@@ -56,7 +56,7 @@ fn another_use_of_a_commitment_is_named() {
     );
 }
 
-/// Two pods that would lose work on a node that is taken back, and would rather be elsewhere.
+/// Two pods that would lose work by an interruption, and would prefer another node.
 fn charged() -> (Problem, Solution) {
     let mut problem = problem(vec![class("p", [1, 0, 0], 2, &[0])], vec![candidate("spot", 100, [1, 0, 0])]);
     problem.classes[0].at_risk = 2_500_000;

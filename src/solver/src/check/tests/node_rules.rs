@@ -1,9 +1,9 @@
-//! Conflicts, ports, ceilings with pods that stay, node shares, flexibility.
+//! Tests of conflicts, ports, ceilings with pods that stay, node shares and flexibility.
 
 use super::*;
 use crate::problem::{Flexibility, NodeShare, Removal, Topology};
 
-/// Pods of `a` run on a removable node that stays, and one more is put there, beside one of `b`.
+/// Pods of `a` run on a removable node that stays, and one more is placed there, beside one of `b`.
 fn kept() -> (Problem, Solution) {
     let mut problem =
         problem(vec![class("a", [100, 1, 0], 1, &[]), class("b", [100, 1, 0], 1, &[])], Vec::new());

@@ -1,4 +1,4 @@
-//! Nodes removed, and the way there.
+//! Tests of removed nodes and of the steps.
 
 use super::*;
 use crate::problem::{Commitment, Removal};
@@ -8,7 +8,7 @@ const fn usd(micros: u64) -> UsdPerHour {
     UsdPerHour::from_micros(micros)
 }
 
-/// Two old nodes are removed: three pods go to one new node, where a fourth has waited, and one to a node that stays.
+/// Two old nodes are removed: three pods go to one new node, which also gets a waiting pod, and one to a node that stays.
 fn moved() -> (Problem, Solution) {
     let mut problem = problem(vec![class("a", [1, 0, 0], 1, &[0])], vec![candidate("new", 300, [4, 0, 0])]);
     problem.classes[0].existing = vec![0, 1, 2];

@@ -1,4 +1,4 @@
-//! Nodes that could also be others: for each slot and each other candidate, whether all its pods could be there instead.
+//! Flexibility: for each slot and each other candidate, whether all pods of the slot could be on that candidate.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub fn add(problem: &Problem, hosts: &Hosts, program: &mut Program) {
 }
 
 fn one(problem: &Problem, rule: &Flexibility, host: &Host, program: &mut Program) {
-    // A slot is only there where a node can be bought: what it is itself counts.
+    // A slot exists only where a node can be bought, so its own value counts.
     let own = host.value(problem, rule.topology);
     let mut met = Expression::from(f64::from(u8::from(own.is_some())));
     let mut others: BTreeMap<u32, Expression> = BTreeMap::new();
@@ -43,7 +43,7 @@ fn one(problem: &Problem, rule: &Flexibility, host: &Host, program: &mut Program
     program.row((f64::from(rule.at_least) * host.on() - met).leq(0));
 }
 
-/// One only if all pods of the host could be on a node of the candidate.
+/// Returns a variable that can be one only if all pods of the host could be on a node of the candidate.
 fn could_be(problem: &Problem, host: &Host, other: usize, program: &mut Program) -> Expression {
     let could = program.binary();
     for (class, count) in host.counts() {

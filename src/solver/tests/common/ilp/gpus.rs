@@ -1,5 +1,5 @@
-//! GPUs one by one: each is given whole, or shared by pods whose parts add up, or cut into instances at places that its
-//! table knows.
+//! GPUs one by one: each is given whole, or shared by pods whose parts add up, or partitioned into instances at
+//! placements of its table.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use poolwright_solver::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState};
 use super::hosts::{Host, Hosts, Kind};
 use super::program::Program;
 
-/// The GPUs of a node of a candidate: all are empty.
+/// Returns the GPUs of a new node of a candidate, all empty.
 pub fn empty(problem: &Problem, candidate: usize) -> Vec<GpuState> {
     let Some(gpus) = &problem.candidates[candidate].gpus else { return Vec::new() };
     let memory_mib = gpus.memory_mib;
@@ -31,20 +31,20 @@ pub fn add(problem: &Problem, hosts: &Hosts, program: &mut Program) {
     }
 }
 
-/// What pods want of GPUs, by pieces of one GPU each.
+/// The GPU requests of pods, in pieces of one GPU each.
 #[derive(Default)]
 struct Wanted {
     /// Whole GPUs.
     whole: Expression,
     /// Instances of a profile.
     instances: BTreeMap<MigProfile, Expression>,
-    /// Shares: units and memory of one, pods, and the most of those.
+    /// Shares: units and memory of one, the number of pods, and its maximum.
     shares: Vec<(u32, u64, Expression, u64)>,
-    /// More pieces of one kind than there can be.
+    /// An upper bound on the number of pieces of one kind.
     many: u64,
 }
 
-/// What is given of the GPUs.
+/// The pieces that the GPUs provide.
 #[derive(Default)]
 struct Given {
     whole: Expression,
@@ -53,7 +53,8 @@ struct Given {
     shares: Vec<Expression>,
 }
 
-/// All pods of the host that want GPUs have their pieces of these, if `on` is one; if it is zero, nothing is asked.
+/// Requires that all pods of the host have their GPU pieces on these GPUs, if `on` is one. If it is zero, nothing is
+/// required.
 pub fn pack(problem: &Problem, host: &Host, gpus: &[GpuState], on: Expression, program: &mut Program) {
     let mut wanted = Wanted::default();
     for (class, count) in host.counts() {
@@ -126,8 +127,8 @@ fn one(gpu: &GpuState, wanted: &Wanted, given: &mut Given, on: &Expression, prog
     }
 }
 
-/// Instances of one GPU beside those in use: none over another, of each profile no more than the table has, and no more
-/// compute slices than there are.
+/// Constrains the instances of one GPU beside those in use: no overlap, no more of a profile than the table has, and no
+/// more compute slices than the GPU has.
 fn cut(
     geometry: MigGeometry,
     in_use: &[(MigProfile, u8)],

@@ -19,7 +19,7 @@ pub fn add(problem: &Problem, hosts: &Hosts, program: &mut Program) {
     }
 }
 
-/// More pods of these classes than there can be.
+/// Returns an upper bound on the number of pods of these classes.
 fn many(problem: &Problem, classes: &[u32]) -> f64 {
     let waiting = classes.iter().map(|class| f64::from(problem.classes[*class as usize].count)).sum::<f64>();
     let removals = problem.existing.iter().filter_map(|node| node.removal.as_ref());
@@ -27,7 +27,7 @@ fn many(problem: &Problem, classes: &[u32]) -> f64 {
     waiting + run.map(|(_, count)| f64::from(*count)).sum::<f64>()
 }
 
-/// All that wait, or none.
+/// Requires that all waiting pods of a gang are placed, or none.
 fn whole(problem: &Problem, gang: &Gang, hosts: &Hosts, program: &mut Program) {
     let all = program.binary();
     for class in &gang.classes {
@@ -36,7 +36,8 @@ fn whole(problem: &Problem, gang: &Gang, hosts: &Hosts, program: &mut Program) {
     }
 }
 
-/// What the plan places, moved pods too, is on nodes of one value, which is that of those that stay.
+/// Requires that the placed pods of a gang, including moved ones, are on nodes of one value, which is that of its staying
+/// pods.
 fn together(problem: &Problem, gang: &Gang, topology: u32, hosts: &Hosts, program: &mut Program) {
     let values = problem.topologies[topology as usize].values.len();
     let chosen: Vec<Variable> = (0..values).map(|_| program.binary()).collect();
@@ -57,7 +58,7 @@ fn together(problem: &Problem, gang: &Gang, topology: u32, hosts: &Hosts, progra
     }
 }
 
-/// No value that is given a pod has too many more than the least.
+/// Requires that no value that gets a pod has too many more than the lowest.
 fn evenly(problem: &Problem, spread: &Spread, hosts: &Hosts, program: &mut Program) {
     let running: Vec<f64> = spread.running.iter().map(|pods| f64::from(*pods)).collect();
     let mut counts: Vec<Expression> = running.iter().map(|pods| Expression::from(*pods)).collect();

@@ -1,20 +1,20 @@
-//! Where pods can be: slots of nodes to buy, and nodes that are there. Room, and who may meet whom.
+//! The hosts of pods: slots of nodes to buy, and existing nodes. Capacity and conflicts.
 
 use good_lp::{Expression, Variable};
 use poolwright_solver::{PodClass, Problem};
 
 use super::program::Program;
 
-/// Which node.
+/// The kind of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// To buy: index of the candidate.
+    /// A node to buy: index of the candidate.
     New(usize),
-    /// There: index of the existing node.
+    /// An existing node: its index.
     There(usize),
 }
 
-/// A count of pods, and the most it can be.
+/// A count of pods, and its maximum.
 #[derive(Clone, Copy, Debug)]
 pub struct Count {
     pub pods: Variable,
@@ -24,29 +24,29 @@ pub struct Count {
 /// A node that may be used.
 pub struct Host {
     pub kind: Kind,
-    /// Whether it is bought, or kept; `None` where it is there in any case.
+    /// Whether it is bought, or kept; `None` where it always exists.
     pub used: Option<Variable>,
-    /// By class: pods newly placed on it; `None` where there can be none.
+    /// By class: the pods newly placed on it; `None` where there can be none.
     pub counts: Vec<Option<Count>>,
 }
 
 impl Host {
-    /// One when it can hold pods, else zero.
+    /// Returns one when it can hold pods, otherwise zero.
     pub fn on(&self) -> Expression {
         self.used.map_or_else(|| Expression::from(1.0), Expression::from)
     }
 
-    /// Classes that may be there.
+    /// Returns the classes that may be on it.
     pub fn counts(&self) -> impl Iterator<Item = (usize, Count)> {
         self.counts.iter().enumerate().filter_map(|(class, count)| Some((class, (*count)?)))
     }
 
-    /// All its new pods of these classes.
+    /// Returns all its new pods of these classes.
     pub fn pods(&self, classes: &[u32]) -> Expression {
         classes.iter().filter_map(|class| self.counts[*class as usize]).map(|count| count.pods).sum()
     }
 
-    /// Its value of a topology.
+    /// Returns its value of a topology.
     pub fn value(&self, problem: &Problem, topology: u32) -> Option<u32> {
         let domains = match self.kind {
             Kind::New(candidate) => &problem.candidates[candidate].domains,
@@ -55,7 +55,7 @@ impl Host {
         domains.iter().find(|(of, _)| *of == topology).map(|(_, value)| *value)
     }
 
-    /// Pods of a class that are there as long as a removable node is kept.
+    /// Returns the number of pods of a class that stay while a removable node is kept.
     pub fn stay(&self, problem: &Problem, class: usize) -> u64 {
         let Kind::There(node) = self.kind else { return 0 };
         let pods = problem.existing[node].removal.iter().flat_map(|removal| &removal.pods);
@@ -65,7 +65,7 @@ impl Host {
 
 pub struct Hosts {
     pub all: Vec<Host>,
-    /// By class: waiting pods that are placed.
+    /// By class: the waiting pods that are placed.
     pub placed: Vec<Variable>,
     /// By existing node: whether a removable one is kept.
     pub kept: Vec<Option<Variable>>,
@@ -114,8 +114,8 @@ impl Hosts {
         self.all.push(host);
     }
 
-    /// As many slots as there are pods for them; each holds as many pods as the next, or more: else there are factorially
-    /// many ways to say one thing.
+    /// Adds as many slots as there are pods for them. Each holds at least as many pods as the next, since otherwise every
+    /// plan would have factorially many equivalent forms.
     fn slots(&mut self, problem: &Problem, candidate: usize, program: &mut Program) {
         let offered = &problem.candidates[candidate];
         let users: Vec<u64> = (0..problem.classes.len())
@@ -152,7 +152,7 @@ impl Hosts {
         }
     }
 
-    /// Every pod that is placed or has to move is somewhere.
+    /// Requires that every pod that is placed or must move is on a host.
     fn everyone(&self, problem: &Problem, program: &mut Program) {
         for (class, placed) in self.placed.iter().enumerate() {
             let mut missing = Expression::from(*placed);
@@ -183,26 +183,26 @@ impl Hosts {
     }
 }
 
-/// How many pods of a class there can be at most.
+/// Returns the maximum number of pods of a class.
 fn everywhere(problem: &Problem, class: usize) -> u64 {
     let removals = problem.existing.iter().filter_map(|node| node.removal.as_ref());
     let run = removals.flat_map(|removal| &removal.pods).filter(|(of, _)| *of as usize == class);
     u64::from(problem.classes[class].count) + run.map(|(_, count)| u64::from(*count)).sum::<u64>()
 }
 
-/// How many pods of a class fit.
+/// Returns how many pods of a class fit.
 fn fit(class: &PodClass, capacity: &[u64]) -> u64 {
     let each = class.requests.iter().zip(capacity);
     each.filter_map(|(request, capacity)| capacity.checked_div(*request)).min().unwrap_or(u64::MAX)
 }
 
-/// How many pods of a class may be on one node.
+/// Returns how many pods of a class may be on one node.
 fn together(class: &PodClass) -> u64 {
     let most = class.max_per_node.map_or(u64::MAX, u64::from);
     if class.ports.is_empty() { most } else { most.min(1) }
 }
 
-/// All pods fit, and there are none where there is no node.
+/// Requires that all pods fit, and that unused hosts have none.
 fn room(problem: &Problem, host: &Host, program: &mut Program) {
     let capacity = match host.kind {
         Kind::New(candidate) => &problem.candidates[candidate].capacity,
@@ -220,7 +220,7 @@ fn room(problem: &Problem, host: &Host, program: &mut Program) {
     }
 }
 
-/// Conflicts and ports between classes; what stays on a removable node is met too.
+/// Adds conflicts and ports between classes, including pods that stay on a removable node.
 fn meetings(problem: &Problem, host: &Host, program: &mut Program) {
     let mut present: Vec<Option<Variable>> = vec![None; problem.classes.len()];
     let mut presence = |class: usize, count: Count, program: &mut Program| {

@@ -1,15 +1,14 @@
-//! The whole model as one integer program: every pod gets a slot of a node. Written from the problem's documentation, with
-//! nothing of the engine in it, and hopeless as a planner beyond a dozen pods.
+//! The whole model as one integer program: every pod gets a slot of a node. It is written from the problem's
+//! documentation, shares no code with the solver, and is too slow for more than a dozen pods.
 //!
-//! For every candidate there are as many slots as nodes of it could be bought, each with its GPUs one by one; for every
-//! existing node there is one host. What must be large or small in turn (what is left out, then the objective) is solved in
-//! turn, with what was reached before as a row.
+//! Every candidate has as many slots as nodes of it could be bought, each with its GPUs one by one; every existing node
+//! has one host. The objectives (the pods left out, then the cost) are solved in turn, with each earlier result as a row.
 //!
-//! Removable nodes are kept or emptied. Whether that can be done step by step is not asked: it can only make the least
-//! dearer.
+//! Removable nodes are kept or emptied. The program does not check whether that is possible step by step, which could
+//! only raise the optimum.
 //!
-//! Coefficients are doubles and so is the arithmetic of both backends: numbers should be those of small problems. The cost of
-//! what comes out is computed anew in integers.
+//! Coefficients and the arithmetic of both backends are doubles, so numbers should be those of small problems. The cost
+//! of the result is recomputed in integers.
 
 mod flexible;
 mod gpus;
@@ -36,7 +35,8 @@ struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// With `counts`, exactly so many waiting pods of each class are placed; else any number that gangs allow.
+    /// Builds the program. With `counts`, exactly these numbers of waiting pods of each class are placed; otherwise any
+    /// number that gangs allow.
     fn new(problem: &'a Problem, counts: Option<&[u32]>) -> Self {
         let mut program = Program::default();
         let hosts = Hosts::new(problem, counts, &mut program);
@@ -56,7 +56,7 @@ impl<'a> Model<'a> {
         Ok(cost)
     }
 
-    /// Makes what is placed worth most, as [`super::reference::worth`] counts it, and lets nothing less pass.
+    /// Maximises the worth of the placed pods as [`super::reference::worth`] counts it, and adds it as a row.
     fn most(&mut self, backend: Backend) -> Result<Vec<u64>, Unsolved> {
         let mut priorities: Vec<i32> = self.problem.classes.iter().map(|class| class.priority).collect();
         priorities.sort_unstable_by(|a, b| b.cmp(a));
@@ -85,7 +85,8 @@ impl<'a> Model<'a> {
     }
 }
 
-/// The least objective of a plan that places exactly so many waiting pods of each class; `None` when there is none.
+/// Returns the lowest objective of a plan that places exactly `counts` waiting pods of each class; `None` when there is
+/// none.
 pub fn least(problem: &Problem, counts: &[u32], backend: Backend) -> Result<Option<u64>, Unsolved> {
     match Model::new(problem, Some(counts)).least(backend) {
         Ok(least) => Ok(Some(least)),
@@ -94,14 +95,14 @@ pub fn least(problem: &Problem, counts: &[u32], backend: Backend) -> Result<Opti
     }
 }
 
-/// The most that can be placed, and the least objective of a plan that places it.
+/// Returns the highest worth that can be placed, and the lowest objective of a plan that places it.
 pub fn optimum(problem: &Problem, backend: Backend) -> Result<(Vec<u64>, u64), Unsolved> {
     let mut model = Model::new(problem, None);
     let worth = model.most(backend)?;
     Ok((worth, model.least(backend)?))
 }
 
-/// How many variables the program has.
+/// Returns the number of variables of the program.
 pub fn size(problem: &Problem) -> usize {
     Model::new(problem, None).program.size()
 }

@@ -1,4 +1,4 @@
-//! What nodes cost, what is counted besides, and the ceilings over nodes bought.
+//! The cost of nodes, the charges, and the ceilings over bought nodes.
 
 use good_lp::{Expression, IntoAffineExpression, Variable};
 use poolwright_solver::Problem;
@@ -8,7 +8,8 @@ use super::hosts::{Hosts, Kind};
 use super::program::{Program, Values};
 use crate::reference;
 
-/// Micro-dollars in one unit of the objective: amounts of money near one, and a micro-dollar above all tolerances.
+/// The micro-dollars in one unit of the objective, so that amounts are near one and a micro-dollar is above all
+/// tolerances.
 const UNIT: f64 = 10_000.0;
 
 fn units(micros: u64) -> f64 {
@@ -18,9 +19,9 @@ fn units(micros: u64) -> f64 {
 pub struct Money {
     /// In [`UNIT`]s.
     pub objective: Expression,
-    /// Everything but prices of nodes bought and what commitments save: multiples of variables, in micro-dollars.
+    /// The objective without prices of bought nodes and savings by commitments: multiples of variables, in micro-dollars.
     charges: Vec<(Variable, i64)>,
-    /// The part of it that is there in any case.
+    /// The constant part of it.
     always: u64,
 }
 
@@ -49,7 +50,7 @@ impl Money {
         Self { objective, charges, always }
     }
 
-    /// The objective of what was found, in integers from what is bought and where pods are; and as the program has it.
+    /// Returns the objective of a solution, in integers from its nodes and pods, and as the program computes it.
     pub fn exact(&self, problem: &Problem, hosts: &Hosts, values: &Values) -> (u64, f64) {
         let mut bought = vec![0; problem.candidates.len()];
         for host in &hosts.all {
@@ -68,7 +69,7 @@ impl Money {
     }
 }
 
-/// Removable nodes that are kept or emptied, and pods where they are not liked or at risk.
+/// Returns the cost of kept and emptied removable nodes, and of the risk and preferences of pods.
 fn charges(problem: &Problem, hosts: &Hosts) -> (Vec<(Variable, i64)>, u64) {
     let mut charges = Vec::new();
     let mut always = 0;
@@ -105,7 +106,7 @@ fn limits(problem: &Problem, bought: &[Expression], program: &mut Program) {
             .filter(|(_, (of, _))| *of as usize == limit)
             .map(|(at, (_, amount))| (at, *amount))
             .collect();
-        // In the unit of the largest amount: tolerances are for numbers near one.
+        // In the unit of the largest amount, since tolerances are for numbers near one.
         let unit = uses.iter().map(|(_, amount)| *amount).max().unwrap_or(0).max(1) as f64;
         let mut used = Expression::default();
         for (at, amount) in uses {
@@ -124,8 +125,8 @@ fn shares(problem: &Problem, bought: &[Expression], program: &mut Program) {
     }
 }
 
-/// What each commitment saves, in whole micro-dollars. Nodes are covered in the order of their discount, the last in part:
-/// of all ways to cover so much that is the one that saves most, so that the order need not be said.
+/// Returns the savings by each commitment, in whole micro-dollars. Nodes are covered in the order of their discount, the
+/// last in part. Among all ways to cover as much, this one saves most, so the program needs no order.
 fn savings(problem: &Problem, bought: &[Expression], program: &mut Program) -> Vec<Variable> {
     let mut savings = Vec::new();
     for commitment in &problem.commitments {

@@ -1,4 +1,4 @@
-//! Variables and rows, and the two solvers behind `good_lp` that take them.
+//! The variables and rows, and the two solvers behind `good_lp`.
 
 use good_lp::variable::UnsolvedProblem;
 use good_lp::{
@@ -6,7 +6,7 @@ use good_lp::{
     SolutionStatus, SolverModel, Variable, WithTimeLimit, highs, microlp, variable,
 };
 
-/// Who solves.
+/// The solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     Highs,
@@ -15,21 +15,21 @@ pub enum Backend {
     Microlp,
 }
 
-/// Why there is no answer.
+/// The reason why a program is not solved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsolved {
     /// No values satisfy the rows.
     Impossible,
-    /// The backend was not done in time, or failed.
+    /// The backend ran out of time, or failed.
     Unfinished(String),
-    /// The answer is further from integers than doubles explain.
+    /// The solution is further from integers than doubles explain.
     Inexact(String),
 }
 
-/// What the variables are.
+/// The values of the variables.
 pub type Values = Box<dyn Fn(Variable) -> f64>;
 
-/// Seconds for one solve: HiGHS is to answer, microlp where it can.
+/// The seconds for one solve: HiGHS should finish, microlp only where it can.
 const PATIENCE: f64 = 120.0;
 const LITTLE_PATIENCE: f64 = 2.0;
 
@@ -40,7 +40,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// An integer from `least` to `most`.
+    /// Adds an integer from `least` to `most`.
     pub fn integer(&mut self, least: u64, most: u64) -> Variable {
         self.variables.add(variable().integer().min(least as f64).max(most as f64))
     }
@@ -49,7 +49,7 @@ impl Program {
         self.variables.add(variable().binary())
     }
 
-    /// Any number from zero.
+    /// Adds a non-negative number.
     pub fn real(&mut self) -> Variable {
         self.variables.add(variable().min(0))
     }
@@ -62,11 +62,11 @@ impl Program {
         self.variables.len()
     }
 
-    /// Values with the least `objective`.
+    /// Returns values with the lowest `objective`.
     pub fn least(&self, objective: &Expression, backend: Backend) -> Result<Values, Unsolved> {
         match backend {
             Backend::Highs => match self.highs(objective, "on") {
-                // The presolve of HiGHS 1.15 has called programs impossible that are not.
+                // The presolve of HiGHS 1.15 has called feasible programs infeasible.
                 Err(Unsolved::Impossible) => self.highs(objective, "off"),
                 answer => answer,
             },
@@ -79,7 +79,7 @@ impl Program {
     }
 
     fn highs(&self, objective: &Expression, presolve: &str) -> Result<Values, Unsolved> {
-        // Gaps and tolerances below what one micro-dollar is in the unit of the objective.
+        // Gaps and tolerances below one micro-dollar in the unit of the objective.
         let model = self
             .unsolved(objective)
             .using(highs)
@@ -94,7 +94,7 @@ impl Program {
 
     fn unsolved(&self, objective: &Expression) -> UnsolvedProblem {
         let mut variables = self.variables.clone();
-        // A program without variables is refused; this one says nothing.
+        // A program without variables is refused, so add a variable without effect.
         variables.add(variable().binary());
         variables.minimise(objective.clone())
     }
@@ -106,7 +106,7 @@ impl Program {
         model
     }
 
-    /// The largest that `objective`, which is integer, can be.
+    /// Returns the maximum of `objective`, which is integer.
     pub fn most(&self, objective: &Expression, backend: Backend) -> Result<u64, Unsolved> {
         let values = self.least(&(-1.0 * objective.clone()), backend)?;
         let most: f64 = objective.linear_coefficients().map(|(of, each)| values(of).round() * each).sum();
