@@ -36,14 +36,14 @@ impl Window {
 }
 
 impl Default for BatchWindow {
-    /// Idle 1 s, at most 10 s.
+    /// Creates a window that is due after 1 s without new demand, and after 10 s at the latest.
     fn default() -> Self {
         Self::new(Duration::from_secs(1), Duration::from_secs(10))
     }
 }
 
 impl BatchWindow {
-    /// A closed window that is due when no demand came for `idle`, and `max` after it opened at the latest.
+    /// Creates a closed window that is due when no demand came for `idle`, and `max` after it opened at the latest.
     pub fn new(idle: Duration, max: Duration) -> Self {
         Self { idle, max, open: None }
     }
@@ -76,7 +76,7 @@ impl BatchWindow {
         window.interruption = Some((first, now.max(first)));
     }
 
-    /// When the window is due; `None` while it is closed.
+    /// Returns when the window is due; `None` while it is closed.
     pub fn next_deadline(&self) -> Option<Duration> {
         self.open.map(|window| {
             if window.urgent {
@@ -89,7 +89,7 @@ impl BatchWindow {
         })
     }
 
-    /// Whether to plan now.
+    /// Returns whether to plan now.
     pub fn due(&self, now: Duration) -> bool {
         self.next_deadline().is_some_and(|deadline| deadline <= now)
     }

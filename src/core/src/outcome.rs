@@ -93,7 +93,7 @@ fn fail(claim: &Claim, unavailable: &[Unavailable], setbacks: &mut Setbacks, now
     }
 }
 
-/// The claim is deleted, and its pods are planned again at once, without the offerings that failed.
+/// Deletes the claim and plans its pods again at once, without the offerings that failed.
 fn none_available(claim: &Claim, unavailable: &[Unavailable]) -> Vec<Action> {
     let list: Vec<String> = unavailable.iter().map(|one| format!("{} ({})", one.offering, one.why)).collect();
     let message = format!("none of its offerings is available now: {}", list.join(", "));

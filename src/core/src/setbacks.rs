@@ -55,15 +55,15 @@ struct Setback {
 }
 
 impl Default for Setbacks {
-    /// One minute, doubling up to one hour.
+    /// Creates setbacks that last one minute at first, doubling up to one hour.
     fn default() -> Self {
         Self::new(SignedDuration::from_mins(1), SignedDuration::from_mins(60))
     }
 }
 
 impl Setbacks {
-    /// Without failures so far. The first failure holds an offering back for `first`; no offering is held back for longer than
-    /// `most`.
+    /// Creates setbacks without failures. The first failure holds an offering back for `first`; no offering is held back for
+    /// longer than `most`.
     pub fn new(first: SignedDuration, most: SignedDuration) -> Self {
         Self {
             first,
@@ -161,7 +161,7 @@ impl Setbacks {
         self.launch_problems.insert(node_class.clone(), why.to_owned());
     }
 
-    /// Why launches with a node class cannot succeed, by class.
+    /// Returns why launches with a node class cannot succeed, by class.
     pub fn launch_problems(&self) -> &BTreeMap<NodeClassRef, String> {
         &self.launch_problems
     }
@@ -172,15 +172,15 @@ impl Setbacks {
         self.refusals.insert(namespace.to_owned(), until).is_none_or(|until| until <= now)
     }
 
-    /// The namespaces whose pods may not be given a toleration at `now`.
+    /// Returns the namespaces whose pods may not be given a toleration at `now`.
     pub fn unpatchable(&self, now: Timestamp) -> BTreeSet<String> {
         let believed = self.refusals.iter().filter(|(_, until)| **until > now);
         believed.map(|(namespace, _)| namespace.clone()).collect()
     }
 
-    /// Offerings that are held back at `now`, and until when: for [`crate::model::Snapshot::held_back`]. Besides offerings that
-    /// failed, these are prepaid offerings that were reclaimed: they cost nothing, so raising their price would not make
-    /// another offering preferable.
+    /// Returns offerings that are held back at `now`, and until when: for [`crate::model::Snapshot::held_back`]. Besides
+    /// offerings that failed, these are prepaid offerings that were reclaimed: they cost nothing, so raising their price would
+    /// not make another offering preferable.
     pub fn held_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
         let failed = self.offerings.iter().map(|(key, setback)| (key, setback.until));
         let prepaid = self.reclaims.iter().filter(|((_, id), _)| is_prepaid(id));
@@ -193,7 +193,7 @@ impl Setbacks {
         held
     }
 
-    /// Offerings that the cloud has reclaimed lately and that may be bought at a higher counted price: for
+    /// Returns offerings that the cloud has reclaimed lately and that may be bought at a higher counted price: for
     /// [`crate::model::Snapshot::reclaims`].
     pub fn reclaims(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Reclaims> {
         let counts = |((_, id), reclaims): &(&(NodeClassRef, OfferingId), &ReclaimHistory)| {
@@ -206,7 +206,7 @@ impl Setbacks {
         self.reclaims.iter().filter(counts).map(|(key, reclaims)| (key.clone(), recent(reclaims))).collect()
     }
 
-    /// When the next setback ends; `None` if there is none.
+    /// Returns when the next setback ends; `None` if there is none.
     pub fn next_release(&self, now: Timestamp) -> Option<Timestamp> {
         let failed = self.offerings.values().map(|setback| setback.until);
         let all = failed.chain(self.reclaims.values().map(|reclaims| reclaims.until));

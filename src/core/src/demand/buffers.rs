@@ -35,12 +35,12 @@ impl DemandSource for Buffers {
     }
 }
 
-/// Whether any pool has a buffer, in force or not.
+/// Returns whether any pool has a buffer, in force or not.
 pub(crate) fn is_used(snapshot: &Snapshot) -> bool {
     snapshot.pools.values().any(|pool| wants_buffer(pool))
 }
 
-/// Whether a pool has a buffer that it may fill now.
+/// Returns whether a pool has a buffer that it may fill now.
 pub(crate) fn wants_buffer(pool: &Pool) -> bool {
     !pool.buffer.is_empty() && !pool.deleting && pool.problem.is_none()
 }

@@ -9,9 +9,9 @@ pub(crate) struct CopiedVolume {
     pub claim: Option<VolumeClaim>,
 }
 
-/// The volumes of an expected pod that is a copy of `pod`; `None` if they cannot be known. A claim that all pods share must be
-/// bound, because an unbound one is bound where the first pod goes. For a claim of each pod's own (an ephemeral volume, or a
-/// template of a StatefulSet if `of_set`), the class must provision volumes where the pods go.
+/// Returns the volumes of an expected pod that is a copy of `pod`; `None` if they cannot be known. A claim that all pods share
+/// must be bound, because an unbound one is bound where the first pod goes. For a claim of each pod's own (an ephemeral volume,
+/// or a template of a StatefulSet if `of_set`), the class must provision volumes where the pods go.
 pub(crate) fn copied(
     snapshot: &Snapshot,
     pod: &Pod,

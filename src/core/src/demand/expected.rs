@@ -38,7 +38,7 @@ pub struct ExpectedPods<'a> {
     pub until: Timestamp,
 }
 
-/// All pods expected at `now`.
+/// Returns all pods expected at `now`.
 pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
     // Only owners with an unschedulable pod.
     let stuck = snapshot.pods.unbound().filter(|pod| matches!(pod.phase, PodPhase::Unschedulable { .. }));
@@ -61,7 +61,7 @@ pub(super) fn uids<'a>(families: &[Vec<Unit<'a>>]) -> BTreeSet<&'a Uid> {
     families.iter().flatten().flat_map(|unit| &unit.controllers).map(|workload| &workload.uid).collect()
 }
 
-/// The pods that a gang, or a controller by itself, is about to create.
+/// Returns the pods that a gang, or a controller by itself, is about to create.
 fn of_family<'a>(
     snapshot: &Snapshot,
     family: &[Unit<'a>],
@@ -104,7 +104,7 @@ fn of_family<'a>(
     all
 }
 
-/// How many of `wanted` pods like this the namespace's quotas admit. Their requests are subtracted from `left`.
+/// Returns how many of `wanted` pods like this the namespace's quotas admit. Their requests are subtracted from `left`.
 fn within<'a>(left: &mut UnusedQuota<'a>, pod: &'a Pod, wanted: u64) -> u64 {
     let namespace = pod.key.namespace();
     let requests = || pod.spec.requests.iter().filter(|(_, amount)| *amount > 0);
@@ -121,7 +121,7 @@ fn within<'a>(left: &mut UnusedQuota<'a>, pod: &'a Pod, wanted: u64) -> u64 {
     missing
 }
 
-/// Unfinished workload pods of these controllers.
+/// Returns unfinished workload pods of these controllers.
 pub(super) fn owned_by<'a>(
     snapshot: &'a Snapshot,
     owners: &BTreeSet<&Uid>,
@@ -136,7 +136,7 @@ pub(super) fn owned_by<'a>(
     owned
 }
 
-/// Until when a claim is kept for expected pods; `None` if it lists none that are still expected.
+/// Returns until when a claim is kept for expected pods; `None` if it lists none that are still expected.
 pub(crate) fn kept_until(claim: &Claim, expected: &[ExpectedPods<'_>]) -> Option<Timestamp> {
     let owners = claim.planned_pods.iter().filter_map(PodKey::owner);
     let comes = |expected: &&ExpectedPods<'_>| owners.clone().any(|owner| *owner == expected.owner);

@@ -72,7 +72,7 @@ pub(super) struct KeptPlaces<'a> {
 }
 
 impl KeptPlaces<'_> {
-    /// The ordinal of the next expected pod: that of a free place, if there is one.
+    /// Returns the ordinal of the next expected pod: that of a free place, if there is one.
     pub fn next_ordinal(&mut self) -> u64 {
         self.free.pop_front().map_or_else(
             || {
@@ -105,12 +105,12 @@ impl<'a> ForecastInput<'a> {
         known
     }
 
-    /// The pods that a unit is about to create.
+    /// Returns the pods that a unit is about to create.
     pub(super) fn coming_of(&self, unit: &Unit<'_>) -> Option<&ExpectedPods<'a>> {
         self.coming.iter().find(|expected| expected.owner == unit.owner)
     }
 
-    /// Unfinished pods of a unit, by controller.
+    /// Returns unfinished pods of a unit, by controller.
     pub(super) fn pods_of(&self, unit: &Unit<'a>) -> impl Iterator<Item = &'a Pod> {
         let controllers = unit.controllers.iter();
         controllers.filter_map(|workload| self.owned.get(&workload.uid)).flatten().copied()
@@ -118,7 +118,7 @@ impl<'a> ForecastInput<'a> {
 }
 
 impl<'a> ForecastBuilder<'a> {
-    /// The shared inputs, and an empty forecast.
+    /// Creates the shared inputs, and an empty forecast.
     pub(super) fn begin(snapshot: &'a Snapshot, outlook: &ForecastOptions<'a>) -> (ForecastInput<'a>, Self) {
         let kept = kept_places(snapshot);
         let known = ForecastInput::new(snapshot, outlook, &kept);
@@ -126,7 +126,7 @@ impl<'a> ForecastBuilder<'a> {
         (known, Self { snapshot, successors: Vec::new(), nodes: Vec::new(), kept })
     }
 
-    /// The places that claims keep for pods of a unit.
+    /// Returns the places that claims keep for pods of a unit.
     pub(super) fn places_of(&mut self, unit: &Unit<'_>) -> &mut KeptPlaces<'a> {
         self.kept.entry(unit.owner.clone()).or_default()
     }

@@ -23,7 +23,7 @@ pub(crate) struct GroupState<'a> {
 }
 
 impl GroupState<'_> {
-    /// How many pods must fit at the same time; `None` if pods are placed one by one.
+    /// Returns how many pods must fit at the same time; `None` if pods are placed one by one.
     pub fn least(&self) -> Option<usize> {
         self.group?.min_count.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
     }
@@ -38,7 +38,7 @@ pub(crate) enum Lack {
     Room,
 }
 
-/// PodGroups whose pods the scheduler holds back, and what they lack.
+/// Returns the PodGroups whose pods the scheduler holds back, and what they lack.
 pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
     let mut places: BTreeMap<ObjectKey, usize> = BTreeMap::new();
     for pod in snapshot.pods.unbound() {
@@ -60,7 +60,7 @@ pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
     places.into_iter().filter_map(lacks).collect()
 }
 
-/// The pods of a PodGroup that exist.
+/// Returns the pods of a PodGroup that exist.
 pub(crate) fn state<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> GroupState<'a> {
     let group = snapshot.pod_groups.get(key).map(AsRef::as_ref);
     let mut state = GroupState { group, bound: 0, there: 0, priority: i32::MIN, created: Timestamp::MAX };
@@ -73,7 +73,7 @@ pub(crate) fn state<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> GroupState<'
     state
 }
 
-/// Whether the pod counts for the start of a gang: it exists, or succeeds a pod that exists.
+/// Returns whether the pod counts for the start of a gang: it exists, or succeeds a pod that exists.
 pub(crate) fn is_there(pod: &Pod) -> bool {
     pod.key.existing().is_some() || pod.replaces.is_some()
 }

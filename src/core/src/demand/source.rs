@@ -6,13 +6,13 @@ use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 
 /// A demand source: it predicts pods or nodes that do not exist yet.
 pub trait DemandSource: Sync {
-    /// The name of the source, for messages.
+    /// Returns the name of the source, for messages.
     fn name(&self) -> &'static str;
 
     /// Adds what the source expects to the forecast. Returns when the expectation ends, if it does.
     fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp>;
 
-    /// Where a finished plan may mention its pods.
+    /// Returns where a finished plan may mention its pods.
     fn mentions(&self) -> Mentions;
 }
 

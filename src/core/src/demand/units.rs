@@ -33,7 +33,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// How many pods the controllers that do not exist yet will create.
+    /// Returns how many pods the controllers that do not exist yet will create.
     pub fn unborn(&self) -> u64 {
         let Some(part) = self.part.filter(|part| part.creates_missing) else { return 0 };
         let missing = part.controllers.len().saturating_sub(self.controllers.len());
@@ -67,7 +67,7 @@ pub(crate) fn families<'a>(
 /// The unused part of quotas, by namespace and resource.
 pub(crate) type UnusedQuota<'a> = BTreeMap<(&'a str, &'a str), u64>;
 
-/// The unused part of the quotas of all namespaces; of several quotas for one resource, the smallest.
+/// Returns the unused part of the quotas of all namespaces; of several quotas for one resource, the smallest.
 pub(crate) fn quotas(snapshot: &Snapshot) -> UnusedQuota<'_> {
     let mut all = UnusedQuota::new();
     for quota in snapshot.quotas.values() {

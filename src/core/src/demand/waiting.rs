@@ -37,7 +37,7 @@ impl DemandSource for Waiting {
     }
 }
 
-/// The pods of a unit that no claim lists by name, oldest first. Pods that took a place before keep it.
+/// Returns the pods of a unit that no claim lists by name, oldest first. Pods that took a place before keep it.
 fn without_place<'a>(
     known: &ForecastInput<'a>,
     ahead: &mut ForecastBuilder<'a>,
@@ -60,7 +60,7 @@ fn without_place<'a>(
     unplanned
 }
 
-/// The claim that the pod runs on or is planned for.
+/// Returns the claim that the pod runs on or is planned for.
 fn home<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Option<&'a ClaimName> {
     let claim = match &pod.phase {
         PodPhase::Bound { node } => snapshot.claims.named_node(node),

@@ -20,7 +20,7 @@ use crate::model::{Cause, Claim, ClaimName, PoolName};
 const TRIES: usize = 12;
 
 impl<'a> Search<'a> {
-    /// The next set of nodes to consolidate, if any.
+    /// Returns the next set of nodes to consolidate, if any.
     pub(crate) fn consolidation(&mut self, stop: &mut dyn StopSignal) -> Option<Proposal> {
         let mut candidates: Vec<&'a Claim> = Vec::new();
         for claim in self.settled() {
@@ -81,7 +81,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Whether a node may be consolidated.
+    /// Returns whether a node may be consolidated.
     fn may_save(&self, claim: &Claim) -> bool {
         let Some(pool) = self.facts.pool(claim) else { return false };
         let moves = pool.disruption.consolidates && pool.replicas.is_none() && !pool.deleting;
@@ -101,7 +101,7 @@ impl<'a> Search<'a> {
             && self.move_history.allow(&self.facts, &[claim])
     }
 
-    /// Whether disruption budgets allow to empty these nodes together.
+    /// Returns whether disruption budgets allow to empty these nodes together.
     fn within(&mut self, set: &[&Claim]) -> bool {
         let mut counts: BTreeMap<&PoolName, u64> = BTreeMap::new();
         for claim in set {
@@ -111,7 +111,7 @@ impl<'a> Search<'a> {
             && counts.into_iter().all(|(pool, count)| count <= self.left(pool, Cause::Underutilized))
     }
 
-    /// The proposal to empty these nodes, if that saves enough.
+    /// Returns the proposal to empty these nodes, if that saves enough.
     fn saves(&self, set: &[&Claim], stop: &mut dyn StopSignal) -> Option<Proposal> {
         let caused: Vec<(&Claim, Cause)> = set.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
         if !self.move_history.allow(&self.facts, set) {
@@ -148,8 +148,8 @@ impl<'a> Search<'a> {
         Some(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving })
     }
 
-    /// Whether a pod would move to a new node of a pool with a lower weight. It would be planned for the higher weight again as
-    /// soon as it is recreated.
+    /// Returns whether a pod would move to a new node of a pool with a lower weight. It would be planned for the higher weight
+    /// again as soon as it is recreated.
     fn goes_down(&self, plan: &Plan) -> bool {
         let weight = |pool: &PoolName| self.facts.snapshot.pools.get(pool).map_or(0, |pool| pool.weight);
         let bought: BTreeMap<&ClaimName, u32> =

@@ -8,8 +8,8 @@ use crate::model::{Claim, Pool, Snapshot};
 use crate::rules;
 use crate::supply::rooms::labels_of_claim;
 
-/// How a claim differs from its pool, in words; `None` if it does not. The claim's own spec is compared, so manual changes on
-/// the node are no drift.
+/// Returns how a claim differs from its pool, in words; `None` if it does not. The claim's own spec is compared, so manual
+/// changes on the node are no drift.
 pub fn drift(snapshot: &Snapshot, pool: &Pool, claim: &Claim) -> Option<String> {
     let mut changes: Vec<String> = Vec::new();
     changes.extend(maps("label", &claim.labels, &pool.labels));

@@ -91,7 +91,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> FollowUp {
     followed
 }
 
-/// The price of a claim's node, minus its pods' part of the prices of new nodes.
+/// Returns the price of a claim's node, minus its pods' part of the prices of new nodes.
 fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
     let part = |moved: &Moved| {
@@ -152,7 +152,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
     if moved.iter().all(ready) { Progress::Ready } else { Progress::Waits }
 }
 
-/// Whether pods can be scheduled there now.
+/// Returns whether pods can be scheduled there now.
 fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
     let node = match target {
         Target::Claim(name) => {

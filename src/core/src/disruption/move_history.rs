@@ -41,12 +41,12 @@ impl MoveHistory {
         }
     }
 
-    /// Whether a claim was considered together with others in this round.
+    /// Returns whether a claim was considered together with others in this round.
     pub(crate) fn tried_together(&self, claim: &ClaimName) -> bool {
         self.together.contains(claim)
     }
 
-    /// Whether a claim was tried alone in this round.
+    /// Returns whether a claim was tried alone in this round.
     pub(crate) fn tried_alone(&self, claim: &ClaimName) -> bool {
         self.alone.contains(claim)
     }
@@ -70,7 +70,8 @@ impl MoveHistory {
         }
     }
 
-    /// Whether these nodes may be consolidated: within the pool's payback time, no controller may have more moves than pods.
+    /// Returns whether these nodes may be consolidated: within the pool's payback time, no controller may have more moves than
+    /// pods.
     pub(crate) fn allow(&self, facts: &Facts<'_>, claims: &[&Claim]) -> bool {
         let mut counts: BTreeMap<&Uid, u64> = BTreeMap::new();
         claims.iter().all(|claim| {

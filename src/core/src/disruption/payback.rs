@@ -14,8 +14,8 @@ pub(crate) const OVERLAP: SignedDuration = SignedDuration::from_mins(10);
 /// forth.
 const LEAST_PERMILLE: u64 = 10;
 
-/// The loss of emptying a claim's node, in micro-dollars: for each pod, its part of the node's price during the restart, and
-/// for pods that run to completion, since they started.
+/// Returns the loss of emptying a claim's node, in micro-dollars: for each pod, its part of the node's price during the restart,
+/// and for pods that run to completion, since they started.
 pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
     let total = &claim.current_offering().allocatable;
     let of = |pod: &Pod| {
@@ -28,13 +28,13 @@ pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
     facts.work(claim).map(of).fold(0, u64::saturating_add)
 }
 
-/// The cost of a price over a time, in micro-dollars.
+/// Returns the cost of a price over a time, in micro-dollars.
 pub(crate) fn during(price: UsdPerHour, time: SignedDuration) -> u64 {
     let seconds = u128::try_from(time.as_secs()).unwrap_or(0);
     u64::try_from(u128::from(price.micros()) * seconds / 3600).unwrap_or(u64::MAX)
 }
 
-/// A pod's part of a node in thousandths: of its GPUs, or else of the resource that it uses most of.
+/// Returns a pod's part of a node in thousandths: of its GPUs, or else of the resource that it uses most of.
 fn permille(requests: &ResourceList, total: &ResourceList) -> u64 {
     let of = |name: &str| {
         let (part, all) = (requests.get(name), total.get(name));
@@ -45,7 +45,7 @@ fn permille(requests: &ResourceList, total: &ResourceList) -> u64 {
     })
 }
 
-/// Whether a move from nodes at one price to nodes at another earns back its loss within the payback time.
+/// Returns whether a move from nodes at one price to nodes at another earns back its loss within the payback time.
 pub(crate) fn pays(before: UsdPerHour, after: UsdPerHour, lost: u64, payback: SignedDuration) -> bool {
     let saving = before.saturating_sub(after);
     let least = u128::from(before.micros()) * u128::from(LEAST_PERMILLE) / 1000;

@@ -21,7 +21,7 @@ use crate::supply::commitments;
 /// The most nodes in one model.
 const MOST: usize = 400;
 
-/// Candidate sets of nodes to empty, by saving for each moved pod.
+/// Returns candidate sets of nodes to empty, by saving for each moved pod.
 pub(crate) fn candidate_sets<'a>(
     search: &mut Search<'a>,
     candidates: &[&'a Claim],
@@ -108,7 +108,7 @@ pub(crate) fn candidate_sets<'a>(
     steps.filter(|set| !set.is_empty()).collect()
 }
 
-/// A claim's node in the solver's form; commitments pay part of its price.
+/// Returns a claim's node in the solver's form; commitments pay part of its price.
 fn existing(
     search: &Search<'_>,
     claim: &Claim,

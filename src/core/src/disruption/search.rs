@@ -54,7 +54,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// How many more nodes of the pool may be disrupted for this cause.
+    /// Returns how many more nodes of the pool may be disrupted for this cause.
     pub(crate) fn left(&mut self, pool: &PoolName, cause: Cause) -> u64 {
         let facts = &self.facts;
         let entry = self.left.entry((pool.clone(), cause)).or_insert_with(|| {
@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
         entry.left
     }
 
-    /// How many more nodes of all pools may be disrupted for this cause.
+    /// Returns how many more nodes of all pools may be disrupted for this cause.
     pub(crate) fn left_over_all(&mut self, cause: Cause) -> u64 {
         let facts = &self.facts;
         let work_out = || allowance::allowance_over_all(facts.snapshot, cause, facts.now);
@@ -87,7 +87,7 @@ impl<'a> Search<'a> {
         self.actions.push(Action::RecordEvent(event));
     }
 
-    /// A snapshot in which these claims are disrupted.
+    /// Returns a snapshot in which these claims are disrupted.
     pub fn without(&self, set: &[(&Claim, Cause)]) -> Snapshot {
         let mut snapshot = self.facts.snapshot.clone();
         for (claim, cause) in set {
@@ -104,7 +104,7 @@ impl<'a> Search<'a> {
         snapshot
     }
 
-    /// The saving if these nodes are removed. A node that a commitment pays saves nothing, unless other nodes can use the
+    /// Returns the saving if these nodes are removed. A node that a commitment pays saves nothing, unless other nodes can use the
     /// commitment.
     fn worth(&self, gone: &[&Claim]) -> UsdPerHour {
         commitments::worth(&self.options.commitments, &self.staying, gone)
@@ -140,7 +140,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Where the pods of a claim would go, in words.
+/// Returns where the pods of a claim would go, in words.
 pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
     let (mut rooms, mut new): (BTreeSet<&str>, BTreeSet<&ClaimName>) = (BTreeSet::new(), BTreeSet::new());
     for moved in plan.moved.iter().filter(|moved| moved.from == *from) {

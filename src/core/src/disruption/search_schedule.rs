@@ -29,7 +29,7 @@ struct LastSearch {
 }
 
 impl SearchSchedule {
-    /// Whether a search of this snapshot is due.
+    /// Returns whether a search of this snapshot is due.
     pub fn is_due(&self, snapshot: &Snapshot, now: Duration) -> bool {
         self.last.as_ref().is_none_or(|last| now.saturating_sub(last.at) >= last.pause(snapshot))
     }
@@ -46,7 +46,7 @@ impl SearchSchedule {
         }
     }
 
-    /// How long until the next search is due; `None` while no node can become a candidate without a change.
+    /// Returns how long until the next search is due; `None` while no node can become a candidate without a change.
     pub fn next_in(&self, snapshot: &Snapshot, now: Duration) -> Option<Duration> {
         if !self.has_candidates(snapshot) {
             return None;
@@ -58,8 +58,8 @@ impl SearchSchedule {
         Some(wait.max(LEAST_DELAY))
     }
 
-    /// Whether time alone can make a node a candidate: its pool consolidates or expires nodes, or the node has drifted. After a
-    /// change of the pools, any node may have drifted.
+    /// Returns whether time alone can make a node a candidate: its pool consolidates or expires nodes, or the node has drifted.
+    /// After a change of the pools, any node may have drifted.
     fn has_candidates(&self, snapshot: &Snapshot) -> bool {
         let pools_changed =
             || self.last.as_ref().is_none_or(|last| !last.seen.pools.is_same(&snapshot.pools));

@@ -12,7 +12,7 @@ use crate::model::{Cause, Claim, ClaimName};
 const EXPECTATION: SignedDuration = SignedDuration::from_secs(60);
 
 impl ClusterIndex {
-    /// A watch showed a claim, or the API server returned it to a write.
+    /// Adds or replaces a claim that a watch showed, or that the API server returned in response to a write.
     pub fn apply_claim(&mut self, claim: Claim) -> Change {
         self.expected.remove(&claim.name);
         self.put_claim(claim)
@@ -29,7 +29,7 @@ impl ClusterIndex {
         self.put_claim(claim)
     }
 
-    /// A claim was deleted.
+    /// Removes a claim.
     pub fn delete_claim(&mut self, name: &ClaimName) -> Change {
         self.expected.remove(name);
         let gone = self.state.claims.remove(name).map_or(Change::None, |_| Change::Room);
@@ -77,7 +77,7 @@ impl ClusterIndex {
     }
 }
 
-/// Whether the claim's instance is being reclaimed.
+/// Returns whether the claim's instance is being reclaimed.
 fn is_taken(claim: &Claim) -> bool {
     claim.leaving() == Some(Cause::Interrupted)
 }

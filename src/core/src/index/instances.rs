@@ -16,7 +16,7 @@ impl ClusterIndex {
         Change::Life
     }
 
-    /// An instance has terminated, even if a listing that began before `now` still contains it.
+    /// Records that an instance has terminated, even if a listing that began before `now` still contains it.
     pub fn instance_gone(&mut self, provider_id: &str, now: Timestamp) -> Change {
         self.instances_gone.insert(provider_id.to_owned(), now);
         let was_listed = self.state.instances.as_mut().is_some_and(|listed| listed.remove(provider_id));

@@ -23,7 +23,7 @@ impl ClusterIndex {
         self.measure(&claim, &node)
     }
 
-    /// The same, by node name.
+    /// Does the same, by node name.
     pub(crate) fn measure_node(&mut self, name: &str) -> Change {
         let Some(node) = self.state.nodes.get(name).cloned() else { return Change::None };
         let Some(claim) = self.state.claims.of_node(&node).cloned() else { return Change::None };

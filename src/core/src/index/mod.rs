@@ -54,27 +54,27 @@ pub struct ClusterIndex {
 }
 
 impl ClusterIndex {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A snapshot of the current state.
+    /// Returns a snapshot of the current state.
     pub fn snapshot(&self) -> Snapshot {
         self.state.clone()
     }
 
-    /// The current state, without a copy.
+    /// Returns the current state, without a copy.
     pub fn view(&self) -> &Snapshot {
         &self.state
     }
 
-    /// A pool was added or changed.
+    /// Adds or replaces a pool.
     pub fn apply_pool(&mut self, pool: Pool) -> Change {
         put(&mut self.state.pools, pool.name.clone(), pool)
     }
 
-    /// A pool was deleted.
+    /// Removes a pool.
     pub fn delete_pool(&mut self, name: &PoolName) -> Change {
         self.state.pools.remove(name).map_or(Change::None, |_| Change::Room)
     }
@@ -101,12 +101,12 @@ impl ClusterIndex {
         pools.into_values().map(|pool| self.apply_pool(pool)).fold(gone, Ord::max)
     }
 
-    /// A DaemonSet was added or changed.
+    /// Adds or replaces a DaemonSet.
     pub fn apply_daemonset(&mut self, daemonset: DaemonSet) -> Change {
         put(&mut self.state.daemonsets, daemonset.key.clone(), daemonset)
     }
 
-    /// A DaemonSet was deleted.
+    /// Removes a DaemonSet.
     pub fn delete_daemonset(&mut self, key: &ObjectKey) -> Change {
         self.state.daemonsets.remove(key).map_or(Change::None, |_| Change::Room)
     }
@@ -119,7 +119,7 @@ impl ClusterIndex {
         all.into_values().map(|daemonset| self.apply_daemonset(daemonset)).fold(gone, Ord::max)
     }
 
-    /// A namespace was added or changed.
+    /// Adds or replaces a namespace.
     pub fn apply_namespace(&mut self, namespace: Namespace) -> Change {
         let known = &mut self.state.namespaces;
         if known.get(&namespace.name) == Some(&namespace.labels) {
@@ -129,7 +129,7 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// A namespace was deleted.
+    /// Removes a namespace.
     pub fn delete_namespace(&mut self, name: &str) -> Change {
         Arc::make_mut(&mut self.state.namespaces).remove(name).map_or(Change::None, |_| Change::Room)
     }
@@ -144,7 +144,7 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// A controller of pods was added or changed. Only its existing pods are demand; this says how many more to expect.
+    /// Adds or replaces a controller of pods. Only its existing pods are demand; this says how many more to expect.
     pub fn apply_workload(&mut self, mut workload: Workload) -> Change {
         // Clusters keep many ReplicaSets without pods.
         if !self.keeps_selectors || workload.total == 0 {
@@ -154,7 +154,7 @@ impl ClusterIndex {
         put(&mut self.state.workloads, key, workload).min(Change::Life)
     }
 
-    /// A controller of pods was deleted.
+    /// Removes a controller of pods.
     pub fn delete_workload(&mut self, kind: &str, key: &ObjectKey) -> Change {
         let gone = self.state.workloads.remove(&(kind.to_owned(), key.clone()));
         gone.map_or(Change::None, |_| Change::Life)
@@ -166,12 +166,12 @@ impl ClusterIndex {
         all.into_iter().map(|workload| self.apply_workload(workload)).fold(Change::Life, Ord::max)
     }
 
-    /// A ResourceQuota was added or changed.
+    /// Adds or replaces a ResourceQuota.
     pub fn apply_quota(&mut self, quota: Quota) -> Change {
         put(&mut self.state.quotas, quota.key.clone(), quota).min(Change::Life)
     }
 
-    /// A ResourceQuota was deleted.
+    /// Removes a ResourceQuota.
     pub fn delete_quota(&mut self, key: &ObjectKey) -> Change {
         self.state.quotas.remove(key).map_or(Change::None, |_| Change::Life)
     }
@@ -194,7 +194,7 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// A node class was deleted.
+    /// Removes a node class.
     pub fn delete_catalogue(&mut self, class: &NodeClassRef) -> Change {
         self.state.catalogues.remove(class).map_or(Change::None, |_| Change::Room)
     }

@@ -9,7 +9,7 @@ use crate::index::{Change, ClusterIndex};
 use crate::model::Node;
 
 impl ClusterIndex {
-    /// A node was added or changed.
+    /// Adds or replaces a node.
     pub fn apply_node(&mut self, node: Node) -> Change {
         let old = self.state.nodes.get(&node.name);
         if old.is_some_and(|old| **old == node) {
@@ -28,7 +28,7 @@ impl ClusterIndex {
         change.max(self.measure_node(&name))
     }
 
-    /// A node was deleted.
+    /// Removes a node.
     pub fn delete_node(&mut self, name: &str) -> Change {
         self.state.nodes.remove(name).map_or(Change::None, |_| Change::Room)
     }
@@ -43,7 +43,7 @@ impl ClusterIndex {
     }
 }
 
-/// The node as the planner sees it: free capacity on a reserved node counts.
+/// Returns the node as the planner sees it: free capacity on a reserved node counts.
 fn unreserved(node: &Node) -> Node {
     let mut node = node.clone();
     node.taints.retain(|taint| taint.key != RESERVED_TAINT);

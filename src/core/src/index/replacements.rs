@@ -25,7 +25,7 @@ impl ClusterIndex {
         self.interrupted_owners.retain(|(_, claim)| claim != name);
     }
 
-    /// The kind of change if this pod needs a node.
+    /// Returns the kind of change if this pod needs a node.
     pub(crate) fn demand_of(&self, pod: &Pod) -> Change {
         let Some(owner) = &pod.owner else { return Change::Demand };
         let first: (Uid, ClaimName) = (owner.clone(), ClaimName(String::new()));

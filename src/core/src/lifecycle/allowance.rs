@@ -16,7 +16,7 @@ pub(crate) struct Allowance {
     pub why: String,
 }
 
-/// What the budgets of a pool allow for a cause. The most restrictive budget in force counts. Nodes of the pool that are
+/// Returns what the budgets of a pool allow for a cause. The most restrictive budget in force counts. Nodes of the pool that are
 /// disrupted, being deleted or not ready are subtracted, for any cause.
 pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Timestamp) -> Allowance {
     let budgets = &pool.disruption.budgets;
@@ -44,7 +44,7 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
     left(least, disturbed)
 }
 
-/// What the budgets over all pools allow for a cause.
+/// Returns what the budgets over all pools allow for a cause.
 pub(crate) fn allowance_over_all(snapshot: &Snapshot, cause: Cause, now: Timestamp) -> Allowance {
     let budgets = &snapshot.disruption_budgets;
     if budgets.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn allowance_over_all(snapshot: &Snapshot, cause: Cause, now: Timesta
     left(least, disturbed)
 }
 
-/// How many of these nodes are or were open, and how many of those are disrupted.
+/// Returns how many of these nodes are or were open, and how many of those are disrupted.
 fn count(snapshot: &Snapshot, concerned: impl Fn(&Claim) -> bool) -> (u64, u64) {
     let open = |claim: &&Arc<Claim>| claim.since(ConditionType::Initialized).is_some() && concerned(claim);
     let (mut nodes, mut disturbed) = (0u64, 0u64);
@@ -73,7 +73,7 @@ fn count(snapshot: &Snapshot, concerned: impl Fn(&Claim) -> bool) -> (u64, u64) 
     (nodes, disturbed)
 }
 
-/// The most restrictive budget that is in force.
+/// Returns the most restrictive budget that is in force.
 fn least(
     budgets: &[DisruptionBudget],
     nodes: u64,

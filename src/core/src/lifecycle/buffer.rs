@@ -17,7 +17,7 @@ use crate::model::{Claim, ClaimName, Pool};
 /// How often to check whether a schedule begins or ends.
 const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
-/// The claims whose nodes are kept.
+/// Returns the claims whose nodes are kept.
 pub(crate) fn kept(context: &mut LifecycleContext<'_>) -> BTreeSet<ClaimName> {
     let mut kept = BTreeSet::new();
     // Pods come first: buffers count against the limits that pods wait for.
@@ -42,7 +42,7 @@ pub(crate) fn kept(context: &mut LifecycleContext<'_>) -> BTreeSet<ClaimName> {
     kept
 }
 
-/// The free capacity of the nodes of a pool; nodes that stay in any case come first.
+/// Returns the free capacity of the nodes of a pool; nodes that stay in any case come first.
 fn rooms<'a>(context: &LifecycleContext<'a>, pool: &Pool) -> Vec<(&'a Claim, ResourceList)> {
     let claims = context.snapshot.claims.values().map(Arc::as_ref).filter(|claim| {
         claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
@@ -61,7 +61,7 @@ fn rooms<'a>(context: &LifecycleContext<'a>, pool: &Pool) -> Vec<(&'a Claim, Res
     rooms.into_iter().map(|(_, claim, free)| (claim, free)).collect()
 }
 
-/// The free capacity of a claim's node, or of what it promises; `None` if pods cannot use it.
+/// Returns the free capacity of a claim's node, or of what it promises; `None` if pods cannot use it.
 fn free(context: &LifecycleContext<'_>, claim: &Claim) -> Option<ResourceList> {
     if claim.since(ConditionType::Initialized).is_none() {
         return Some(claim.current_offering().allocatable.clone());

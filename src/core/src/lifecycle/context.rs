@@ -111,7 +111,7 @@ impl<'a> LifecycleContext<'a> {
         }
     }
 
-    /// The claim's node, if it exists.
+    /// Returns the claim's node, if it exists.
     pub(crate) fn node(&self, claim: &Claim) -> Option<&'a Node> {
         let (last, node) = self.last.get();
         if std::ptr::eq(last, claim) {
@@ -125,13 +125,13 @@ impl<'a> LifecycleContext<'a> {
         node
     }
 
-    /// Whether a claim is kept for successors of pods on disrupted nodes.
+    /// Returns whether a claim is kept for successors of pods on disrupted nodes.
     pub(crate) fn awaits_successors(&self, claim: &Claim) -> bool {
         let mut owners = claim.planned_pods.iter().filter_map(PodKey::owner);
         !self.successors.is_empty() && owners.any(|owner| self.successors.contains(owner))
     }
 
-    /// Workload pods that have not ended on the claim's node, or bound to its name.
+    /// Returns workload pods that have not ended on the claim's node, or bound to its name.
     pub(crate) fn work(&self, claim: &Claim) -> Vec<&'a Pod> {
         let name = self.node(claim).map(|node| node.name.as_str()).or(claim.node_name.as_deref());
         let there = name.and_then(|name| self.snapshot.pods.on_node(name));
@@ -139,21 +139,21 @@ impl<'a> LifecycleContext<'a> {
         pods.filter(|pod| pod.role == PodRole::Workload).collect()
     }
 
-    /// Waiting pods that are planned for the claim.
+    /// Returns waiting pods that are planned for the claim.
     pub(crate) fn expected(&self, claim: &Claim) -> &[&'a Pod] {
         self.expected.get(claim.name.0.as_str()).map_or(&[], Vec::as_slice)
     }
 
-    /// Since when the pods that are planned for the claim can be scheduled: since its node is open or, for pods of a gang,
-    /// since all nodes of the gang are open.
+    /// Returns since when the pods that are planned for the claim can be scheduled: since its node is open or, for pods of a
+    /// gang, since all nodes of the gang are open.
     pub(crate) fn ready_since(&self, claim: &Claim) -> Option<Timestamp> {
         let own = claim.since(ConditionType::Initialized);
         let gangs = self.expected(claim).iter().filter_map(|pod| self.gangs.get(&pod.group_key()?));
         gangs.fold(own, |since, gang| Some(since?.max((*gang)?)))
     }
 
-    /// Whether the claim's instance is missing in a listing that had to contain it. A listing with a time in the future was
-    /// made before the wall clock was set back, so it proves nothing.
+    /// Returns whether the claim's instance is missing in a listing that had to contain it. A listing with a time in the future
+    /// was made before the wall clock was set back, so it proves nothing.
     pub(crate) fn instance_is_gone(&self, claim: &Claim) -> bool {
         let Some(launched) = &claim.launched else { return false };
         let Some(instances) = &self.snapshot.instances else { return false };
@@ -173,7 +173,7 @@ impl<'a> LifecycleContext<'a> {
         *wake_at = Some(wake_at.map_or(at, |before| before.min(at)));
     }
 
-    /// Whether a timer that ends at `at` has ended. If not, schedules the next decision for then.
+    /// Returns whether a timer that ends at `at` has ended. If not, schedules the next decision for then.
     pub(crate) fn ended(&mut self, at: Timestamp) -> bool {
         if at <= self.now {
             return true;
@@ -214,7 +214,7 @@ impl<'a> LifecycleContext<'a> {
     }
 }
 
-/// Since when all nodes of each gang are open, for the claims of waiting pods.
+/// Returns since when all nodes of each gang are open, for the claims of waiting pods.
 fn open_since(
     snapshot: &Snapshot,
     expected: &BTreeMap<&str, Vec<&Pod>>,
@@ -246,7 +246,7 @@ pub(crate) fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
     time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
-/// `3 pods (a/b, a/c, ...)`.
+/// Lists pods for a message: `3 pods (a/b, a/c, ...)`.
 pub(crate) fn some_pods(pods: &[&Pod]) -> String {
     let shown: Vec<String> = pods.iter().take(3).map(|pod| pod.key.to_string()).collect();
     let more = if pods.len() > 3 { ", ..." } else { "" };
@@ -254,7 +254,7 @@ pub(crate) fn some_pods(pods: &[&Pod]) -> String {
     format!("{} {noun} ({}{more})", pods.len(), shown.join(", "))
 }
 
-/// A duration in words: `5 min`, `90 s`.
+/// Returns a duration in words: `5 min`, `90 s`.
 pub(crate) fn words(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     if seconds % 60 == 0 && seconds > 0 { format!("{} min", seconds / 60) } else { format!("{seconds} s") }

@@ -15,7 +15,7 @@ use crate::model::{Claim, ObjectKey, Pod, PodVolume};
 /// `maxWaitForUnmountDuration`).
 const PATIENCE: SignedDuration = SignedDuration::from_mins(6);
 
-/// Whether to wait for a volume.
+/// Returns whether to wait for a volume.
 pub(crate) fn waits(context: &mut LifecycleContext<'_>, claim: &Claim, node: &str) -> bool {
     let kept = of_pods(context, node);
     let attachments = context.snapshot.attachments.values().filter(|one| one.node == node);

@@ -95,15 +95,15 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &s
     Drain::Waiting
 }
 
-/// Whether a drain waits for a pod on a node that was closed at `closed`. It does not wait for DaemonSet and mirror pods, for
-/// pods that tolerate everything and came after the node was closed, and for pods that should have ended long ago.
+/// Returns whether a drain waits for a pod on a node that was closed at `closed`. It does not wait for DaemonSet and mirror pods,
+/// for pods that tolerate everything and came after the node was closed, and for pods that should have ended long ago.
 pub fn is_waited_for(pod: &Pod, closed: Timestamp, now: Timestamp) -> bool {
     let stuck = pod.deleting_since.is_some_and(|until| after(until, STUCK) <= now);
     let bound = matches!(pod.phase, PodPhase::Bound { .. });
     bound && !stuck && pod.role != PodRole::Mirror && !comes_back(pod, closed)
 }
 
-/// Whether an evicted pod's successor could come to the closed node.
+/// Returns whether an evicted pod's successor could come to the closed node.
 fn comes_back(pod: &Pod, closed: Timestamp) -> bool {
     let taint =
         Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };

@@ -100,7 +100,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
     context.wake(after(context.now, SETTLE));
 }
 
-/// Why an empty node is kept, if it is.
+/// Returns why an empty node is kept, or `None` if it is not.
 pub(crate) fn needed(
     context: &mut LifecycleContext<'_>,
     claim: &Claim,
@@ -124,7 +124,7 @@ pub(crate) fn needed(
     }
 }
 
-/// Whether its pool is static.
+/// Returns whether its pool is static.
 fn is_static(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
     context.snapshot.pools.get(&claim.pool).is_some_and(|pool| pool.replicas.is_some())
 }
@@ -145,7 +145,7 @@ pub(crate) fn close(context: &mut LifecycleContext<'_>, node: &Node) {
     context.act(Action::SetTaints { node: node.name.clone(), taints });
 }
 
-/// Whether a node is closed.
+/// Returns whether a node is closed.
 pub(crate) fn is_closed(node: &Node) -> bool {
     node.taints.iter().any(is_disrupted)
 }

@@ -13,7 +13,7 @@ use crate::model::{Claim, ObjectKey};
 /// again.
 pub(crate) const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
 
-/// The incomplete gang that the claim is kept for, if its pool may terminate empty nodes.
+/// Returns the incomplete gang that the claim is kept for, if its pool may terminate empty nodes.
 pub(crate) fn lacking<'s>(context: &'s LifecycleContext<'_>, claim: &Claim) -> Option<&'s ObjectKey> {
     let pool = context.snapshot.pools.get(&claim.pool)?;
     pool.scale_to_zero_after?;

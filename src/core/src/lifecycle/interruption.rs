@@ -16,7 +16,7 @@ use crate::model::{Cause, Claim, Interruption};
 /// How long to wait for the plan that launches replacements; at most an eighth of the remaining time.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
-/// The conditions of a claim for an interruption: `Interrupted`, and `Disrupting` if it is imminent.
+/// Returns the conditions of a claim for an interruption: `Interrupted`, and `Disrupting` if it is imminent.
 pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> Vec<ConditionUpdate> {
     let likely = interruption.kind == InterruptionKind::Rebalance;
     let status = if likely { ConditionStatus::Unknown } else { ConditionStatus::True };
@@ -29,7 +29,7 @@ pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> V
     all
 }
 
-/// What happens, and what Poolwright does about it, in words.
+/// Describes the interruption and what Poolwright does about it.
 fn told(interruption: &Interruption, now: Timestamp) -> String {
     let what = interruption.words();
     let done = match (interruption.kind, interruption.usable_until()) {

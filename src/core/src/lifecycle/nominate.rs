@@ -3,7 +3,7 @@
 use crate::lifecycle::context::LifecycleContext;
 use crate::model::{Claim, ObjectKey, Pod, Uid};
 
-/// Of these pods, those that are not nominated to the node yet.
+/// Returns the pods of `pods` that are not nominated to the node yet.
 pub(crate) fn to_nominate(
     context: &LifecycleContext<'_>,
     claim: &Claim,
@@ -19,7 +19,7 @@ pub(crate) fn to_nominate(
         .collect()
 }
 
-/// Waiting pods that are planned for the claim, without pods for which the scheduler preempts others on foreign nodes.
+/// Returns waiting pods that are planned for the claim, without pods for which the scheduler preempts others on foreign nodes.
 pub(crate) fn nominable<'s>(
     context: &'s LifecycleContext<'_>,
     claim: &'s Claim,

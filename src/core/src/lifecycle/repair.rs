@@ -55,12 +55,12 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
     true
 }
 
-/// The repair rule of the pool that is due first, with the condition and the time.
+/// Returns the repair rule of the pool that is due first, with the condition and the time.
 fn first_due<'a>(pool: &'a Pool, node: &'a Node) -> Option<(&'a RepairRule, &'a NodeCondition, Timestamp)> {
     broken(pool, node).min_by_key(|(_, _, due)| *due)
 }
 
-/// The repair rules that match the node, with the condition and the time at which each is due.
+/// Returns the repair rules that match the node, with the condition and the time at which each is due.
 fn broken<'a>(
     pool: &'a Pool,
     node: &'a Node,
@@ -74,7 +74,8 @@ fn broken<'a>(
     })
 }
 
-/// How many initialized nodes of a pool are unhealthy by its rules, including those being replaced, and how many there are.
+/// Returns how many initialized nodes of a pool are unhealthy by its rules, including those being replaced, and how many there
+/// are.
 fn sick_of_pool(snapshot: &Snapshot, pool: &Pool) -> (u64, u64) {
     let of_pool =
         |claim: &&Claim| claim.pool == pool.name && claim.since(ConditionType::Initialized).is_some();
@@ -87,7 +88,7 @@ fn sick_of_pool(snapshot: &Snapshot, pool: &Pool) -> (u64, u64) {
     (sick, nodes)
 }
 
-/// Whether the claim's node is lost: not ready for longer than its pool allows. A node that is being replaced for another
+/// Returns whether the claim's node is lost: not ready for longer than its pool allows. A node that is being replaced for another
 /// reason and not ready for a moment is not lost.
 pub(crate) fn is_lost(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
     let Some(pool) = context.snapshot.pools.get(&claim.pool) else { return false };

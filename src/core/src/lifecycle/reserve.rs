@@ -23,22 +23,22 @@ const LIMIT: SignedDuration = SignedDuration::from_secs(60);
 /// The longest value of a taint.
 const LONGEST_VALUE: usize = 63;
 
-/// The taint of a node that is reserved for the pods of this claim.
+/// Returns the taint of a node that is reserved for the pods of this claim.
 pub fn reservation(claim: &ClaimName) -> Taint {
     Taint { key: RESERVED_TAINT.to_owned(), value: claim.0.clone(), effect: TaintEffect::NoSchedule }
 }
 
-/// Whether the node is reserved.
+/// Returns whether the node is reserved.
 pub(crate) fn is_reserved(node: &Node) -> bool {
     node.taints.iter().any(|taint| taint.key == RESERVED_TAINT)
 }
 
-/// The node's taints but for the reservation.
+/// Returns the node's taints without the reservation.
 pub(crate) fn unreserved(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| taint.key != RESERVED_TAINT).cloned().collect()
 }
 
-/// Whether the claim's node should be reserved. Either it opens and pods are planned for it, or it opened recently and a
+/// Returns whether the claim's node should be reserved. Either it opens and pods are planned for it, or it opened recently and a
 /// scale-up is in progress. All planned pods must be able to get a toleration.
 pub(crate) fn holds(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let initialized = claim.since(ConditionType::Initialized);
@@ -57,8 +57,8 @@ pub(crate) fn holds(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
         && (successors || ready.is_none_or(|since| !context.ended(after(since, LIMIT))))
 }
 
-/// Whether a scale-up is in progress: planned pods wait, or pods that began to wait so recently that a plan for them may be in
-/// progress. Pods that wait longer without a plan cannot be helped.
+/// Returns whether a scale-up is in progress: planned pods wait, or pods that began to wait so recently that a plan for them may
+/// be in progress. Pods that wait longer without a plan cannot be helped.
 fn is_under_way(context: &mut LifecycleContext<'_>) -> bool {
     if context.expected.values().any(|pods| !pods.is_empty()) {
         return true;
@@ -81,12 +81,12 @@ pub(crate) fn lead_in(context: &mut LifecycleContext<'_>, claim: &Claim, node_na
     }
 }
 
-/// Whether every planned pod can be scheduled as soon as the node opens.
+/// Returns whether every planned pod can be scheduled as soon as the node opens.
 pub(crate) fn is_prepared(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
     kept_out(context, claim).is_empty() && unbound(context, claim).is_empty()
 }
 
-/// Planned pods without a toleration for the reservation.
+/// Returns planned pods without a toleration for the reservation.
 fn kept_out(context: &LifecycleContext<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
     nominable(context, claim)
@@ -95,7 +95,7 @@ fn kept_out(context: &LifecycleContext<'_>, claim: &Claim) -> Vec<(ObjectKey, Ui
         .collect()
 }
 
-/// Planned pods that tolerate every reservation, so that this reservation does not direct them to the node.
+/// Returns planned pods that tolerate every reservation, so that this reservation does not direct them to the node.
 fn unbound(context: &LifecycleContext<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
     to_nominate(context, claim, |pod| tolerates(pod, &taint))

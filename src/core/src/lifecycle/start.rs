@@ -227,7 +227,7 @@ fn refused(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) {
     }
 }
 
-/// A stage took too long: avoids the offering for a while and deletes the claim, so that its pods are demand again.
+/// Handles a stage that took too long: avoids the offering for a while and deletes the claim, so that its pods are demand again.
 fn give_up(context: &mut LifecycleContext<'_>, claim: &Claim, reason: Reason, why: String) {
     let offering = &claim.current_offering().offering;
     let message = format!("{offering}: {why}");

@@ -18,7 +18,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// How many units are wanted at `now`. None if the schedule is invalid: the pool's condition reports that.
+    /// Returns how many units are wanted at `now`. None if the schedule is invalid: the pool's condition reports that.
     pub fn wanted(&self, now: Timestamp) -> u64 {
         match &self.window {
             Some(Window::Unreadable(_)) => 0,

@@ -85,7 +85,7 @@ pub struct Deadlines {
 }
 
 impl Default for Deadlines {
-    /// 5, 15 and 15 minutes; no termination deadline.
+    /// Creates timeouts of 5, 15 and 15 minutes, without a termination deadline.
     fn default() -> Self {
         Self {
             launch: SignedDuration::from_mins(5),
@@ -110,23 +110,23 @@ pub struct Condition {
 }
 
 impl Claim {
-    /// Since when a condition is true; `None` if it is not.
+    /// Returns since when a condition is true; `None` if it is not.
     pub fn since(&self, kind: ConditionType) -> Option<Timestamp> {
         self.conditions.get(&kind).filter(|c| c.status == ConditionStatus::True).map(|c| c.since)
     }
 
-    /// Whether its interruption is imminent ([`Interruption::is_imminent`]).
+    /// Returns whether its interruption is imminent ([`Interruption::is_imminent`]).
     pub fn ends_soon(&self, now: Timestamp) -> bool {
         self.interruption.as_ref().is_some_and(|one| one.is_imminent(now))
     }
 
-    /// Whether its cloud says that the instance is being stopped or terminated. Pods that still run there are lost.
+    /// Returns whether its cloud says that the instance is being stopped or terminated. Pods that still run there are lost.
     pub fn is_ending(&self) -> bool {
         self.interruption.as_ref().is_some_and(|one| one.kind == InterruptionKind::Ending)
     }
 
-    /// When the instance ends even if pods still run on it: at the termination deadline, or shortly before the cloud reclaims
-    /// it.
+    /// Returns when the instance ends even if pods still run on it: at the termination deadline, or shortly before the cloud
+    /// reclaims it.
     pub fn ends_at(&self) -> Option<Timestamp> {
         let begun = self.deleting_since.zip(self.deadlines.termination);
         let own = begun.map(|(begun, length)| begun.checked_add(length).unwrap_or(Timestamp::MAX));
@@ -134,14 +134,14 @@ impl Claim {
         [own, cloud].into_iter().flatten().min()
     }
 
-    /// The cause for which its node is disrupted. `None` if it is not disrupted, or only because it is empty.
+    /// Returns the cause for which its node is disrupted. `None` if it is not disrupted, or only because it is empty.
     pub fn leaving(&self) -> Option<Cause> {
         let recorded = self.conditions.get(&ConditionType::Disrupting)?;
         let cause = recorded.reason.and_then(Cause::of).filter(|cause| *cause != Cause::Empty);
         cause.filter(|_| recorded.status == ConditionStatus::True)
     }
 
-    /// The offering of its instance, or the one to try first.
+    /// Returns the offering of its instance, or the one to try first.
     pub fn current_offering(&self) -> &RankedOffering {
         self.launched
             .as_ref()

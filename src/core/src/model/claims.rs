@@ -29,7 +29,7 @@ pub struct Claims {
     interrupted: PersistentMap<ClaimName, ()>,
 }
 
-/// The cloud's own id of an instance: the last part of its provider id.
+/// Returns the cloud's own id of an instance: the last part of its provider id.
 fn instance_of(provider_id: &str) -> String {
     provider_id.rsplit('/').next().unwrap_or(provider_id).to_owned()
 }
@@ -103,19 +103,19 @@ impl Claims {
         }
     }
 
-    /// The claim that names this node as its own; of several, the first by name.
+    /// Returns the claim that names this node as its own; of several, the first by name.
     pub fn named_node(&self, node: &str) -> Option<&Arc<Claim>> {
         self.all.get(self.by_node.get(node)?.first()?)
     }
 
-    /// The claim of a node, by node name or provider id; of several, the first by name.
+    /// Returns the claim of a node, by node name or provider id; of several, the first by name.
     pub fn of_node(&self, node: &Node) -> Option<&Arc<Claim>> {
         let by_id = node.provider_id.as_ref().and_then(|id| self.by_provider_id.get(id));
         let names = [self.by_node.get(&node.name), by_id];
         self.all.get(names.into_iter().flatten().filter_map(|names| names.first()).min()?)
     }
 
-    /// The claim that a pod is planned for and that is not being deleted; of several, the last by name.
+    /// Returns the claim that a pod is planned for and that is not being deleted; of several, the last by name.
     pub fn planned_for(&self, pod: &PodKey) -> Option<&ClaimName> {
         self.by_pod.get(pod)?.last()
     }
@@ -125,7 +125,7 @@ impl Claims {
         self.leaving.keys().filter_map(|name| self.all.get(name))
     }
 
-    /// The claims with this instance id, by name. Two clouds may use the same id.
+    /// Returns the claims with this instance id, by name. Two clouds may use the same id.
     pub fn of_instance(&self, instance: &str) -> impl Iterator<Item = &Arc<Claim>> {
         let names = self.by_instance.get(instance).map(Vec::as_slice).unwrap_or_default();
         names.iter().filter_map(|name| self.all.get(name))
@@ -136,7 +136,7 @@ impl Claims {
         self.interrupted.keys().filter_map(|name| self.all.get(name))
     }
 
-    /// Expected pods that claims are planned for, and those claims. Without claims that are being deleted.
+    /// Returns expected pods that claims are planned for, and those claims. Without claims that are being deleted.
     pub fn awaiting(&self) -> impl Iterator<Item = (&Arc<OwnerKey>, u64, &[ClaimName])> {
         self.awaiting.iter().filter_map(|(pod, names)| match pod {
             PodKey::Expected { owner, ordinal } => Some((owner, *ordinal, names.as_slice())),

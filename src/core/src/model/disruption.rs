@@ -48,7 +48,7 @@ impl Disruption {
 }
 
 impl Default for Disruption {
-    /// No consolidation and no expiry; a tenth of the nodes at a time.
+    /// Creates rules without consolidation and expiry, which allow disruption of a tenth of the nodes at a time.
     fn default() -> Self {
         Self {
             consolidates: false,
@@ -82,7 +82,7 @@ impl Cause {
     pub const ALL: [Self; 5] =
         [Self::Empty, Self::Underutilized, Self::Interrupted, Self::Drifted, Self::Expired];
 
-    /// The reason of the condition `Disrupting`.
+    /// Returns the reason of the condition `Disrupting`.
     pub const fn reason(self) -> Reason {
         match self {
             Self::Empty => Reason::Empty,
@@ -93,12 +93,12 @@ impl Cause {
         }
     }
 
-    /// The name in the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         self.reason().as_str()
     }
 
-    /// The cause with this reason.
+    /// Returns the cause with this reason.
     pub fn of(reason: Reason) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| cause.reason() == reason)
     }
@@ -122,13 +122,13 @@ pub struct DisruptionBudget {
 }
 
 impl DisruptionBudget {
-    /// Whether it applies to this cause at this time.
+    /// Returns whether it applies to this cause at this time.
     pub fn concerns(&self, cause: Cause, now: Timestamp) -> bool {
         let causes = self.causes.is_empty() || self.causes.contains(&cause);
         causes && self.window.as_ref().is_none_or(|window| window.is_open(now))
     }
 
-    /// How many of `nodes` nodes may be disrupted.
+    /// Returns how many of `nodes` nodes may be disrupted.
     pub fn allows(&self, nodes: u64) -> u64 {
         match (&self.window, self.nodes) {
             // The schedule is invalid, so the budget may be in force now.
@@ -156,7 +156,7 @@ pub enum Window {
 }
 
 impl Window {
-    /// Whether the window is open at `now`.
+    /// Returns whether the window is open at `now`.
     pub fn is_open(&self, now: Timestamp) -> bool {
         match self {
             Self::Scheduled { schedule, length } => schedule.hits_within(now, *length),
@@ -213,7 +213,7 @@ impl Schedule {
         parse_crontab(&text)
     }
 
-    /// Whether one of its times is at most `length` ago. True if that cannot be computed.
+    /// Returns whether one of its times is at most `length` ago. True if that cannot be computed.
     pub fn hits_within(&self, now: Timestamp, length: SignedDuration) -> bool {
         let Ok(crontab) = self.crontab() else { return true };
         // The start is excluded: a time exactly `length` ago is over.

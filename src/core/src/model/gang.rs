@@ -20,7 +20,7 @@ pub struct Gang {
 }
 
 impl Gang {
-    /// The owner in the keys of the expected pods of one part.
+    /// Returns the owner in the keys of the expected pods of one part.
     pub fn owner_key(&self, part: &GangPart) -> OwnerKey {
         OwnerKey {
             namespace: self.key.namespace.clone(),

@@ -31,18 +31,18 @@ pub struct Instances {
 }
 
 impl Instances {
-    /// A listing that began at `at`.
+    /// Creates a listing that began at `at`.
     pub fn new(at: Timestamp, listed: impl IntoIterator<Item = ListedInstance>) -> Self {
         let by_id = listed.into_iter().map(|one| (one.provider_id.clone(), Arc::new(one))).collect();
         Self { at, by_id }
     }
 
-    /// All of them, by provider id.
+    /// Returns all of them, by provider id.
     pub fn iter(&self) -> impl Iterator<Item = &ListedInstance> {
         self.by_id.values().map(Arc::as_ref)
     }
 
-    /// The instance with this provider id.
+    /// Returns the instance with this provider id.
     pub fn get(&self, provider_id: &str) -> Option<&ListedInstance> {
         self.by_id.get(provider_id).map(Arc::as_ref)
     }

@@ -38,7 +38,7 @@ impl Interruption {
         }
     }
 
-    /// Whether the node's pods must move now, regardless of budgets.
+    /// Returns whether the node's pods must move now, regardless of budgets.
     pub fn is_imminent(&self, now: Timestamp) -> bool {
         match self.kind {
             InterruptionKind::Rebalance => false,
@@ -47,13 +47,13 @@ impl Interruption {
         }
     }
 
-    /// When the interruption becomes imminent; `None` if that is now or never.
+    /// Returns when the interruption becomes imminent; `None` if that is now or never.
     pub fn imminent_from(&self) -> Option<Timestamp> {
         let start = self.deadline.filter(|_| self.kind == InterruptionKind::Maintenance)?;
         Some(start.checked_sub(NEAR).unwrap_or(Timestamp::MIN))
     }
 
-    /// Until when pods can use the instance; `None` if unknown or not certain.
+    /// Returns until when pods can use the instance; `None` if unknown or not certain.
     pub fn usable_until(&self) -> Option<Timestamp> {
         let deadline = self.deadline.filter(|_| self.kind.is_certain())?;
         let notice = deadline.duration_since(self.noticed).max(SignedDuration::ZERO);
@@ -61,7 +61,7 @@ impl Interruption {
         Some(deadline.checked_sub(margin).unwrap_or(Timestamp::MIN))
     }
 
-    /// What happens and when, as a sentence without a full stop: `spot capacity is taken back at 2026-01-01T00:02:00Z`.
+    /// Describes what happens and when, as a sentence without a full stop: `spot capacity is taken back at 2026-01-01T00:02:00Z`.
     pub fn words(&self) -> String {
         let what = self.kind.words();
         let at = self.deadline.map(|at| format!(" at {at}")).unwrap_or_default();

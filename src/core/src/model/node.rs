@@ -39,7 +39,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// The condition of this type, if it is in [`Self::unhealthy_conditions`].
+    /// Returns the condition of this type, if it is in [`Self::unhealthy_conditions`].
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
         self.unhealthy_conditions.iter().find(|one| one.kind == kind)
     }

@@ -51,7 +51,7 @@ impl Nodes {
         }
     }
 
-    /// The node with a provider id; of several, the last by name.
+    /// Returns the node with a provider id; of several, the last by name.
     pub fn with_provider_id(&self, id: &str) -> Option<&Arc<Node>> {
         self.all.get(self.by_provider_id.get(id)?.last()?)
     }

@@ -72,7 +72,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether pods are unplaced although offerings fit them, because a limit is reached or the offerings failed lately.
+    /// Returns whether pods are unplaced although offerings fit them, because a limit is reached or the offerings failed lately.
     pub fn is_short_of_capacity(&self) -> bool {
         use UnplacedReason::GangIncomplete;
         use UnplacedReason::LimitReached;
@@ -105,12 +105,12 @@ pub struct Commitment {
 }
 
 impl Commitment {
-    /// Whether nothing is left.
+    /// Returns whether nothing is left.
     pub fn is_used_up(&self) -> bool {
         self.left == UsdPerHour::ZERO
     }
 
-    /// Whether it covers this offering.
+    /// Returns whether it covers this offering.
     pub fn pays_for(&self, offering: &OfferingId) -> bool {
         !self.is_used_up() && self.rates.contains_key(offering)
     }
@@ -199,12 +199,12 @@ pub struct PlannedInstance {
 }
 
 impl PlannedClaim {
-    /// The planned offering.
+    /// Returns the planned offering.
     pub fn offering(&self) -> &OfferingId {
         &self.offerings[0].offering
     }
 
-    /// The planned instance type.
+    /// Returns the planned instance type.
     pub fn instance_type(&self) -> &InstanceTypeName {
         &self.offerings[0].offering.instance_type
     }
@@ -234,7 +234,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The claim's name, or the node's.
+    /// Returns the claim's name, or the node's.
     pub fn name(&self) -> &str {
         let (Self::Claim(ClaimName(name)) | Self::Node(name)) = self;
         name
@@ -339,7 +339,7 @@ impl UnplacedReason {
         Self::NotYetTried,
     ];
 
-    /// The reason of the event about it.
+    /// Returns the reason of the event about it.
     pub const fn reason(self) -> Reason {
         match self {
             Self::NoUsablePool => Reason::NoUsablePool,
@@ -362,12 +362,12 @@ impl UnplacedReason {
         }
     }
 
-    /// The stable name, as in events and in the JSON of a plan.
+    /// Returns the stable name, as in events and in the JSON of a plan.
     pub const fn as_str(self) -> &'static str {
         self.reason().as_str()
     }
 
-    /// Whether the pod needs a node and gets none. Users are told about these pods. The others wait for something else.
+    /// Returns whether the pod needs a node and gets none. Users are told about these pods. The others wait for something else.
     pub const fn is_unmet_demand(self) -> bool {
         matches!(
             self,
@@ -430,7 +430,7 @@ impl fmt::Display for Target {
 }
 
 impl Plan {
-    /// `(cost - bound) / bound`; zero if nothing is bought.
+    /// Returns `(cost - bound) / bound`; zero if nothing is bought.
     pub fn gap(&self) -> f64 {
         poolwright_solver::gap(self.cost + self.risk, self.bound)
     }

@@ -112,7 +112,7 @@ impl Origin {
             && same(self.measured.as_ref(), other.measured.as_ref())
     }
 
-    /// The claim's name, or the node's.
+    /// Returns the claim's name, or the node's.
     pub fn name(&self) -> &str {
         let claim = self.claim.as_ref().map(|claim| claim.name.0.as_str());
         claim.or_else(|| self.node.as_ref().map(|node| node.name.as_str())).unwrap_or_default()

@@ -101,7 +101,7 @@ pub struct Ending {
 }
 
 impl Default for Ending {
-    /// Kubernetes' defaults: 30 seconds, and no protection.
+    /// Creates the defaults of Kubernetes: 30 seconds, and no protection.
     fn default() -> Self {
         Self { grace: SignedDuration::from_secs(30), protection: None }
     }
@@ -117,7 +117,7 @@ pub struct Protection {
 }
 
 impl Pod {
-    /// A pod that waits for the default scheduler, with nothing known but its spec. Its name is its UID.
+    /// Creates a pod that waits for the default scheduler, with nothing known but its spec. Its name is its UID.
     pub fn waiting(key: PodKey, spec: PodSpec) -> Self {
         Self {
             uid: Uid(key.name().into_owned()),
@@ -140,7 +140,7 @@ impl Pod {
         }
     }
 
-    /// The key of the PodGroup that it belongs to.
+    /// Returns the key of the PodGroup that it belongs to.
     pub fn group_key(&self) -> Option<ObjectKey> {
         Some(ObjectKey::new(self.key.namespace(), self.group.as_ref()?))
     }

@@ -42,7 +42,7 @@ pub struct Namespace {
 pub type NamespaceLabels = BTreeMap<String, BTreeMap<String, String>>;
 
 impl Namespace {
-    /// The labels of many namespaces, as a [`crate::model::snapshot::Snapshot`] holds them.
+    /// Returns the labels of many namespaces, as a [`crate::model::snapshot::Snapshot`] holds them.
     pub fn labels_by_name(all: impl IntoIterator<Item = Self>) -> Arc<NamespaceLabels> {
         Arc::new(all.into_iter().map(|namespace| (namespace.name, namespace.labels)).collect())
     }
@@ -80,7 +80,7 @@ pub struct TopologySpreadConstraint {
 }
 
 impl TopologySpreadConstraint {
-    /// A suffix for messages if it is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
+    /// Returns a suffix for messages if it is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
     pub fn origin(&self) -> String {
         self.default_of
             .as_ref()

@@ -159,22 +159,22 @@ impl Pods {
         }
     }
 
-    /// A pod that exists.
+    /// Returns a pod that exists.
     pub fn existing(&self, key: &ObjectKey) -> Option<&Arc<Pod>> {
         self.all.get(&PodKey::Existing(key.clone()))
     }
 
-    /// Pods without a node that have not ended, by key: waiting, gated or unschedulable.
+    /// Returns pods without a node that have not ended, by key: waiting, gated or unschedulable.
     pub fn unbound(&self) -> impl DoubleEndedIterator<Item = &Pod> + Clone {
         self.unbound.values().map(AsRef::as_ref)
     }
 
-    /// Bound pods with volumes that not every node can provide, by key.
+    /// Returns bound pods with volumes that not every node can provide, by key.
     pub fn bound_with_volumes(&self) -> impl Iterator<Item = &Pod> {
         self.with_volumes.values().map(AsRef::as_ref)
     }
 
-    /// Workload pods of a controller that have not ended, by key.
+    /// Returns workload pods of a controller that have not ended, by key.
     pub fn of_owner<'a>(&'a self, owner: &Uid) -> impl Iterator<Item = &'a Pod> {
         let owner = owner.clone();
         let first = (owner.clone(), PodKey::new("", ""));
@@ -182,7 +182,7 @@ impl Pods {
         theirs.map(|(_, pod)| pod.as_ref())
     }
 
-    /// Pods of a PodGroup that have not ended, by key.
+    /// Returns pods of a PodGroup that have not ended, by key.
     pub fn of_group<'a>(&'a self, group: &ObjectKey) -> impl Iterator<Item = &'a Pod> {
         let group = group.clone();
         let first = (group.clone(), PodKey::new("", ""));
@@ -190,22 +190,23 @@ impl Pods {
         theirs.map(|(_, pod)| pod.as_ref())
     }
 
-    /// The pods on a node.
+    /// Returns the pods on a node.
     pub fn on_node(&self, name: &str) -> Option<&Arc<OnNode>> {
         self.nodes.get(name)
     }
 
-    /// The bound pods, grouped by traits, with the number of each group on each node. Nodes are named by [`OnNode::number`].
+    /// Returns the bound pods, grouped by traits, with the number of each group on each node. Nodes are named by
+    /// [`OnNode::number`].
     pub fn alike(&self) -> impl Iterator<Item = (&PodTraits, &PersistentMap<u32, Count>)> + Clone {
         self.alike.iter()
     }
 
-    /// Whether the same pods are bound to the same nodes. This is a quick check: it may return false for equal maps.
+    /// Returns whether the same pods are bound to the same nodes. This is a quick check: it may return false for equal maps.
     pub fn is_bound_alike(&self, other: &Self) -> bool {
         self.nodes.is_same(&other.nodes)
     }
 
-    /// A cursor over the nodes with pods, for lookups in ascending order of names.
+    /// Returns a cursor over the nodes with pods, for lookups in ascending order of names.
     pub fn beside(&self) -> Beside<'_, impl Iterator<Item = (&String, &Arc<OnNode>)>> {
         Beside { left: self.nodes.iter().peekable() }
     }
@@ -329,7 +330,7 @@ pub struct Beside<'a, I: Iterator<Item = (&'a String, &'a Arc<OnNode>)>> {
 }
 
 impl<'a, I: Iterator<Item = (&'a String, &'a Arc<OnNode>)>> Beside<'a, I> {
-    /// The pods on a node. Later calls must ask for later names.
+    /// Returns the pods on a node. Later calls must ask for later names.
     pub fn on(&mut self, name: &str) -> Option<&'a Arc<OnNode>> {
         while self.left.next_if(|(known, _)| known.as_str() < name).is_some() {}
         self.left.next_if(|(known, _)| known.as_str() == name).map(|(_, there)| there)

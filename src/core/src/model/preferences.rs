@@ -33,7 +33,7 @@ pub struct Weighted<T> {
 }
 
 impl Preferences {
-    /// `None` if there are no preferences.
+    /// Boxes the preferences, or returns `None` if there are none.
     pub fn some(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
     }

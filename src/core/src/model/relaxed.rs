@@ -57,7 +57,7 @@ pub enum WhyRelaxed {
 }
 
 impl WhyRelaxed {
-    /// Why, in words.
+    /// Returns why, in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Senseless => "it is invalid; correct or remove it",

@@ -90,7 +90,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Allocatable resources that nodes of a type lacked, if any.
+    /// Returns allocatable resources that nodes of a type lacked, if any.
     pub(crate) fn measured(
         &self,
         node_class: &NodeClassRef,
@@ -101,7 +101,7 @@ impl Snapshot {
         measured?.get(&(node_class.clone(), kind.clone()))
     }
 
-    /// Whether pools, claims, nodes and bound pods are identical to those of another snapshot.
+    /// Returns whether pools, claims, nodes and bound pods are identical to those of another snapshot.
     pub fn has_same_nodes_and_work(&self, other: &Self) -> bool {
         self.claims.is_same(&other.claims)
             && self.nodes.is_same(&other.nodes)

@@ -32,7 +32,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The owner in the keys of its expected pods.
+    /// Returns the owner in the keys of its expected pods.
     pub fn owner_key(&self) -> OwnerKey {
         OwnerKey {
             namespace: self.key.namespace.clone(),
@@ -46,7 +46,7 @@ impl Workload {
         (&self.key.namespace, &self.kind, &self.key.name)
     }
 
-    /// The same without expected pods, for when only its selector matters.
+    /// Returns the same workload without expected pods, for when only its selector matters.
     pub fn without_demand(self) -> Self {
         Self { wanted: 0, ..self }
     }

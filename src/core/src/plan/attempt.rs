@@ -52,7 +52,7 @@ struct Packed<'a> {
 }
 
 impl PlanContext<'_> {
-    /// One attempt. Its steps are below, in this order.
+    /// Makes one attempt. Its steps are below, in this order.
     pub fn attempt(
         &self,
         supply: &offerings::Supply<'_>,
@@ -236,7 +236,7 @@ impl PlanContext<'_> {
 }
 
 impl Packed<'_> {
-    /// A plan with the figures of the solver calls, and nothing else.
+    /// Returns a plan with the figures of the solver calls, and nothing else.
     fn figures(&mut self) -> Plan {
         let outcome = &mut self.outcome;
         Plan {
@@ -252,7 +252,7 @@ impl Packed<'_> {
         }
     }
 
-    /// Reached limits by pool. Limits over all pools are left out: they are no condition of a single pool.
+    /// Returns reached limits by pool. Limits over all pools are left out: they are no condition of a single pool.
     fn limits_reached(&self, supply: &offerings::Supply<'_>) -> Vec<(PoolName, String)> {
         let of_pool = |limit: &u32| {
             let pool = self.limits.all[*limit as usize].pool?;
@@ -262,7 +262,7 @@ impl Packed<'_> {
     }
 }
 
-/// The pods that the plan places on existing nodes and claims.
+/// Returns the pods that the plan places on existing nodes and claims.
 fn placements(on_rooms: &[(usize, &Pod)], rooms: &rooms::Rooms<'_>) -> Vec<PlacedPod> {
     let placement = |(room, pod): &(usize, &Pod)| PlacedPod {
         pod: pod.key.clone(),

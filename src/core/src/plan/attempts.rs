@@ -23,8 +23,8 @@ const REORDERINGS: usize = 3;
 const REORDERED_PODS: usize = 3_000;
 
 impl PlanContext<'_> {
-    /// The best attempt. Places are chosen pod by pod, so another order may place more pods: unplaced pods choose first in the
-    /// next attempt, as long as that leaves fewer pods unplaced.
+    /// Returns the best attempt. Places are chosen pod by pod, so another order may place more pods: unplaced pods choose first
+    /// in the next attempt, as long as that leaves fewer pods unplaced.
     pub fn best_attempt(
         &self,
         supply: &offerings::Supply<'_>,
@@ -52,7 +52,7 @@ impl PlanContext<'_> {
         best
     }
 
-    /// The number of unplaced pods by priority, the highest first.
+    /// Returns the number of unplaced pods by priority, the highest first.
     pub fn left_over(&self, plan: &Plan) -> Vec<(Reverse<i32>, usize)> {
         let mut counts: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
         for want in &self.demand.pending {

@@ -67,7 +67,7 @@ struct Order {
 }
 
 impl ClaimBuilder<'_, '_> {
-    /// One claim for each node, sorted by name.
+    /// Returns one claim for each node, sorted by name.
     pub fn claims(&self, nodes: &[NewNode<'_>]) -> Vec<PlannedClaim> {
         let mut orders: BTreeMap<Like<'_>, Order> = BTreeMap::new();
         let mut names = ClaimNames::new(self.options, self.snapshot, self.now);
@@ -109,7 +109,7 @@ impl ClaimBuilder<'_, '_> {
         claims
     }
 
-    /// The offerings for a node: all that fit the same pods and use no more of any limit, cheapest first.
+    /// Returns the offerings for a node: all that fit the same pods and use no more of any limit, cheapest first.
     fn order(&self, node: &NewNode<'_>) -> Order {
         // The requests for messages, and the requests without shared and partitioned GPUs.
         let mut stated = ResourceList::new();
@@ -252,13 +252,13 @@ impl ClaimBuilder<'_, '_> {
         Order { offerings, reason: reasons.join("; ") }
     }
 
-    /// The loss of pods of a class on an interruption.
+    /// Returns the loss of pods of a class on an interruption.
     fn losing(&self, class: usize, count: u32) -> PodLoss {
         let each = of_class(self.options, &self.classes.classes[class]);
         PodLoss { each, pods: count.into() }
     }
 
-    /// The met preferences of its pods, as signatures that alternatives should meet too.
+    /// Returns the met preferences of its pods, as signatures that alternatives should meet too.
     fn preferred(&self, node: &NewNode<'_>) -> BTreeSet<usize> {
         let met = |preference: &&usize| self.admissions.admits(node.pool, **preference, node.offer.offering);
         let classes = node.content.keys().map(|class| &self.classes.classes[*class]);
@@ -274,7 +274,7 @@ impl ClaimBuilder<'_, '_> {
         uses.into_iter().collect()
     }
 
-    /// Whether commitments cover another offering as much as the planned one.
+    /// Returns whether commitments cover another offering as much as the planned one.
     fn same_terms(&self, node: &NewNode<'_>, offer: &PoolOffering) -> bool {
         let (planned, other) = (self.id(node, &node.offer), self.id(node, offer));
         self.options.commitments.iter().filter(|one| !one.is_used_up()).all(|commitment| {
@@ -316,7 +316,7 @@ impl<'a> ClaimNames<'a> {
         Self { options, snapshot, now, taken: BTreeSet::new() }
     }
 
-    /// An unused name that starts with the pool's name, and is the same for the same snapshot and time.
+    /// Returns an unused name that starts with the pool's name, and is the same for the same snapshot and time.
     pub fn next(&mut self, pool: &str, pods: &[PodKey], offering: &OfferingId, index: usize) -> ClaimName {
         let mut hash = Fnv::new();
         hash.add(&self.options.salt);
@@ -396,7 +396,7 @@ impl Fnv {
     }
 }
 
-/// The expected pods of each owner, in words: `7 pods of Job ml/train that are still to come`.
+/// Returns the expected pods of each owner, in words: `7 pods of Job ml/train that are still to come`.
 fn kept_in_words(pods: &[PodKey]) -> Option<String> {
     let coming: Vec<&Arc<OwnerKey>> = pods.iter().filter_map(PodKey::owner).collect();
     let owners: BTreeSet<String> = coming.iter().map(ToString::to_string).collect();
@@ -405,7 +405,7 @@ fn kept_in_words(pods: &[PodKey]) -> Option<String> {
     (!coming.is_empty()).then(|| format!("{pods} of {owners} that are still to come"))
 }
 
-/// The number of buffer units, in words.
+/// Returns the number of buffer units, in words.
 fn buffered_in_words(pods: &[PodKey]) -> Option<String> {
     let units = pods.iter().filter(|key| key.is_buffer()).count();
     let verb = if units == 1 { "is" } else { "are" };

@@ -28,7 +28,7 @@ pub(crate) struct PlanContext<'a> {
 }
 
 impl<'a> PlanContext<'a> {
-    /// The context and the supply for prepared inputs.
+    /// Creates the context and the supply for prepared inputs.
     pub fn new(prepared: &'a Prepared<'a>) -> (Self, offerings::Supply<'a>) {
         let Prepared { now, volumes, .. } = prepared;
         let (snapshot, options) = (prepared.snapshot.as_ref(), prepared.options.as_ref());

@@ -28,7 +28,7 @@ impl<'a> Groups<'a> {
         Self { by_key }
     }
 
-    /// Why the pod is not planned: the scheduler holds it, or its PodGroup has unmodelled rules.
+    /// Returns why the pod is not planned, if it is not: the scheduler holds it, or its PodGroup has unmodelled rules.
     pub fn hold(&self, pod: &Pod) -> Option<(UnplacedReason, String)> {
         let key = pod.group_key()?;
         let state = self.by_key.get(&key)?;
@@ -141,7 +141,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// The audit of gangs: a plan must not buy nodes for a gang without places for its minimum number of pods.
+/// Audits gangs: a plan must not buy nodes for a gang without places for its minimum number of pods.
 pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     let bought_for = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
     let gangs: BTreeSet<ObjectKey> =
@@ -164,7 +164,7 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     problems
 }
 
-/// How many existing pods of each PodGroup a plan places.
+/// Returns how many existing pods of each PodGroup a plan places.
 fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
     let on_rooms = plan.placements.iter().map(|placement| &placement.pod);
     let on_new = plan.claims.iter().flat_map(|claim| &claim.planned_pods);

@@ -78,7 +78,7 @@ pub(crate) fn order(
     ordered
 }
 
-/// The offerings that may be bought for the pool now, cheapest first, without those that are much more expensive.
+/// Returns the offerings that may be bought for the pool now, cheapest first, without those that are much more expensive.
 fn offerings(
     snapshot: &Snapshot,
     catalogue: &Arc<Catalogue>,
@@ -130,7 +130,7 @@ fn offerings(
     all.into_iter().map(|(_, ranked)| ranked).take(options.max_offerings.max(1)).collect()
 }
 
-/// The message about the limit that one more node of this offering would exceed.
+/// Returns the message about the limit that one more node of this offering would exceed.
 fn beyond(
     snapshot: &Snapshot,
     pool: &Pool,
@@ -154,7 +154,7 @@ fn beyond(
     })
 }
 
-/// The claim as the executor will create it.
+/// Returns the claim as the executor will create it.
 fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
     Claim {
         name: planned.name.clone(),
@@ -181,7 +181,7 @@ fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
     }
 }
 
-/// The sum of their known prices.
+/// Returns the sum of their known prices.
 pub(crate) fn cost(claims: &[PlannedClaim]) -> UsdPerHour {
     claims.iter().filter_map(PlannedClaim::price).sum()
 }

@@ -5,7 +5,7 @@ use crate::rules::labels::Labels;
 use crate::rules::rejection::Rejection;
 use crate::rules::requirement::matches;
 
-/// Whether one of the terms matches. No affinity matches everything; an empty list of terms, and a term without
+/// Returns whether one of the terms matches. No affinity matches everything; an empty list of terms, and a term without
 /// requirements, match nothing.
 pub fn check(terms: Option<&[NodeSelectorTerm]>, labels: &impl Labels) -> Result<(), Rejection> {
     let Some(terms) = terms else { return Ok(()) };

@@ -9,9 +9,9 @@ const LESS: u128 = 5;
 /// How much more it may report, in percent. Beyond that, it is not the machine that was launched.
 const MORE: u128 = 10;
 
-/// Whether a node reports the promised amount of a resource: exactly for devices, approximately for estimated resources. A pod
-/// that does not fit because of the difference is planned again with the real amount; so are later pods for nodes of this type
-/// (`index/measured.rs`).
+/// Returns whether a node reports the promised amount of a resource: exactly for devices, approximately for estimated resources.
+/// A pod that does not fit because of the difference is planned again with the real amount; so are later pods for nodes of this
+/// type (`index/measured.rs`).
 pub(crate) fn is_kept(name: &ResourceName, promised: u64, advertised: u64) -> bool {
     if !is_estimated(name) {
         return advertised == promised;
@@ -21,7 +21,7 @@ pub(crate) fn is_kept(name: &ResourceName, promised: u64, advertised: u64) -> bo
     (promised - LESS * percent..=promised + MORE * percent).contains(&advertised)
 }
 
-/// Whether a catalogue only estimates this resource.
+/// Returns whether a catalogue only estimates this resource.
 pub(crate) fn is_estimated(name: &ResourceName) -> bool {
     let known =
         [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS];

@@ -29,7 +29,7 @@ impl fmt::Display for UnmeetableBudget {
     }
 }
 
-/// Every budget that can never be met. Budgets that select no pods are skipped, unless they are invalid.
+/// Returns every budget that can never be met. Budgets that select no pods are skipped, unless they are invalid.
 pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
     let mut by_namespace: BTreeMap<&str, Vec<&PodDisruptionBudget>> = BTreeMap::new();
     for budget in snapshot.budgets.values() {
@@ -45,7 +45,7 @@ pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
         .collect()
 }
 
-/// The budgets that select this pod and can never be met.
+/// Returns the budgets that select this pod and can never be met.
 pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<UnmeetableBudget> {
     let namespace = pod.key.namespace();
     let budgets: Vec<&PodDisruptionBudget> = snapshot
@@ -124,7 +124,7 @@ fn in_namespace(
     found
 }
 
-/// Why a budget by itself can never be met: the field with its value, and the message.
+/// Returns why a budget by itself can never be met: the field with its value, and the message.
 fn by_itself(
     budget: &PodDisruptionBudget,
     chosen: &[&Pod],
@@ -161,7 +161,7 @@ fn by_itself(
     Some((field, message))
 }
 
-/// How many pods must stay healthy.
+/// Returns how many pods must stay healthy.
 fn at_least(amount: CountOrPercent, expected: u64) -> u64 {
     match amount {
         CountOrPercent::Count(count) => count,
@@ -187,7 +187,7 @@ fn said(amount: CountOrPercent) -> String {
     }
 }
 
-/// How many pods the budget will select: the replicas of their controllers, plus pods without one.
+/// Returns how many pods the budget will select: the replicas of their controllers, plus pods without one.
 fn expected(chosen: &[&Pod], workloads: &BTreeMap<&Uid, &Workload>) -> u64 {
     let mut there: BTreeMap<Option<&Uid>, u64> = BTreeMap::new();
     for pod in chosen {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use poolwright_terms::labels::{REGION, ZONE};
 
-/// The standard label that this one repeats.
+/// Returns the standard label that this one repeats.
 pub fn repeats(key: &str) -> Option<&'static str> {
     REPEATED.iter().find(|(repeated, _)| *repeated == key).map(|(_, original)| *original)
 }

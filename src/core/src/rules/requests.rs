@@ -11,7 +11,7 @@ pub struct InitContainer {
     pub sidecar: bool,
 }
 
-/// Effective requests of a pod, as the kube-scheduler counts them, and one `pods`.
+/// Returns the effective requests of a pod, as the kube-scheduler counts them, and one `pods`.
 ///
 /// Containers run together with all sidecars; each other init container runs alone but for the sidecars started before
 /// it (KEP-753). The larger counts, resource by resource. Requests of the whole pod replace that where they are given

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::model::{Operator, Requirement};
 use crate::rules::labels::Labels;
 
-/// Whether the labels satisfy the requirement. An absent label satisfies only `NotIn` and `DoesNotExist`.
+/// Returns whether the labels satisfy the requirement. An absent label satisfies only `NotIn` and `DoesNotExist`.
 pub fn matches(requirement: &Requirement, labels: &impl Labels) -> bool {
     let value = labels.label(&requirement.key);
     match (&requirement.operator, value) {
@@ -16,7 +16,7 @@ pub fn matches(requirement: &Requirement, labels: &impl Labels) -> bool {
     }
 }
 
-/// Whether a label value satisfies an operator.
+/// Returns whether a label value satisfies an operator.
 fn allows(operator: &Operator, value: &str) -> bool {
     let number = || value.parse::<i64>().ok();
     match operator {
@@ -31,7 +31,7 @@ fn allows(operator: &Operator, value: &str) -> bool {
     }
 }
 
-/// The contradiction if no label value satisfies all requirements; `None` if some value does.
+/// Returns the contradiction if no label value satisfies all requirements; `None` if some value does.
 pub fn contradiction(requirements: &[Requirement]) -> Option<String> {
     let mut by_key: BTreeMap<&str, Vec<&Requirement>> = BTreeMap::new();
     for requirement in requirements {

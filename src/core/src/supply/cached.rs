@@ -48,7 +48,7 @@ impl PlanCache {
         self.with(|content| content.rooms = rooms);
     }
 
-    /// The labels of nodes of each offering.
+    /// Returns the labels of nodes of each offering.
     pub(crate) fn labels(&self, catalogue: &Arc<Catalogue>) -> OfferingLabels {
         self.with(|content| {
             // Drops catalogues that are no longer used.
@@ -64,7 +64,7 @@ impl PlanCache {
         })
     }
 
-    /// The offerings of a catalogue that meet the requirements of a pool.
+    /// Returns the offerings of a catalogue that meet the requirements of a pool.
     pub(crate) fn meeting(
         &self,
         catalogue: &Arc<Catalogue>,
@@ -98,7 +98,7 @@ impl<'k> CacheWalk<'k> {
         Self { known, at: 0 }
     }
 
-    /// The room with these inputs: cached, or computed now.
+    /// Returns the room with these inputs: cached, or computed now.
     pub fn next(
         &mut self,
         origin: Origin,

@@ -14,17 +14,17 @@ use crate::model::PlanOptions;
 use crate::model::plan::Commitment;
 use crate::model::{Claim, ClaimName, Snapshot};
 
-/// Whether a claim's node stays, or will join to stay.
+/// Returns whether a claim's node stays, or will join to stay.
 fn stays(claim: &Claim) -> bool {
     claim.deleting_since.is_none() && claim.leaving().is_none() && !claim.is_ending()
 }
 
-/// The claims of a snapshot whose nodes stay.
+/// Returns the claims of a snapshot whose nodes stay.
 pub(crate) fn staying(snapshot: &Snapshot) -> Vec<&Claim> {
     snapshot.claims.values().map(Arc::as_ref).filter(|claim| stays(claim)).collect()
 }
 
-/// What is left of each commitment after the nodes of these claims have used their part. Commitments cover only on-demand
+/// Returns what is left of each commitment after the nodes of these claims have used their part. Commitments cover only on-demand
 /// offerings.
 pub fn left(commitments: &[Commitment], claims: &[&Claim]) -> Vec<UsdPerHour> {
     let of = |commitment: &Commitment| {
@@ -47,8 +47,8 @@ pub(crate) fn subtract_used(snapshot: &Snapshot, options: &mut Cow<'_, PlanOptio
     }
 }
 
-/// What commitments pay of the price of each claim. As clouds do it, the best discount comes first; ties go by name; the last
-/// claim may be covered in part. Claims with unknown prices get nothing.
+/// Returns what commitments pay of the price of each claim. As clouds do it, the best discount comes first; ties go by name; the
+/// last claim may be covered in part. Claims with unknown prices get nothing.
 pub(crate) fn shares<'c>(
     commitments: &[Commitment],
     claims: &[&'c Claim],
@@ -76,7 +76,8 @@ pub(crate) fn shares<'c>(
     shares
 }
 
-/// The saving if some of the staying claims are removed: their prices, minus the commitments that no other node would use.
+/// Returns the saving if some of the staying claims are removed: their prices, minus the commitments that no other node would
+/// use.
 pub(crate) fn worth(commitments: &[Commitment], staying: &[&Claim], gone: &[&Claim]) -> UsdPerHour {
     let prices: UsdPerHour = gone.iter().filter_map(|claim| claim.current_offering().price).sum();
     if commitments.is_empty() {

@@ -32,7 +32,7 @@ impl<'a> DaemonSets<'a> {
         Self { sets, prefixes }
     }
 
-    /// The DaemonSets that tolerate these taints. Labels are not checked.
+    /// Selects the DaemonSets that tolerate these taints. Labels are not checked.
     pub fn tolerating(&self, taints: &[Taint]) -> Self {
         let tolerates =
             |set: &&&DaemonSet| rules::check_daemonset_taints(&set.spec.tolerations, taints).is_ok();
@@ -45,7 +45,7 @@ impl<'a> DaemonSets<'a> {
         (0..self.sets.len()).filter(lands).map(|index| index as u16).collect()
     }
 
-    /// The sum of the requests of these DaemonSets.
+    /// Returns the sum of the requests of these DaemonSets.
     pub fn requests(&self, landing: &[u16]) -> ResourceList {
         let mut sum = ResourceList::new();
         for index in landing {
@@ -54,12 +54,12 @@ impl<'a> DaemonSets<'a> {
         sum
     }
 
-    /// The DaemonSets with these indices.
+    /// Returns the DaemonSets with these indices.
     pub fn sets(&self, landing: &[u16]) -> impl Iterator<Item = &'a DaemonSet> {
         landing.iter().map(|index| self.sets[usize::from(*index)])
     }
 
-    /// The pods of these DaemonSets, as colocation rules count them.
+    /// Returns the pods of these DaemonSets, as colocation rules count them.
     pub fn present(&self, landing: &[u16], colocation: &Colocation<'_>) -> Present {
         let mut present = Present::new();
         for set in self.sets(landing) {
@@ -88,7 +88,7 @@ fn prefix(set: &DaemonSet) -> String {
     prefix
 }
 
-/// Whether a pod belongs to this DaemonSet, by the naming of the DaemonSet controller.
+/// Returns whether a pod belongs to this DaemonSet, by the naming of the DaemonSet controller.
 fn belongs_to(pod: &Pod, set: &DaemonSet, prefix: &str) -> bool {
     pod.key.namespace() == set.key.namespace
         && pod.key.name().strip_prefix(prefix).is_some_and(|rest| rest.len() == SUFFIX && !rest.contains('-'))

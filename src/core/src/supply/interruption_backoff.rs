@@ -24,17 +24,17 @@ fn times(reclaims: Reclaims) -> u64 {
     TIMES << reclaims.consecutive.saturating_sub(1).min(DOUBLINGS)
 }
 
-/// The recent reclaims of an offering of a pool's node class, if they still count.
+/// Returns the recent reclaims of an offering of a pool's node class, if they still count.
 pub(crate) fn of(snapshot: &Snapshot, pool: &Pool, offering: &Offering, now: Timestamp) -> Option<Reclaims> {
     remembered(&snapshot.reclaims, pool, offering).copied().filter(|reclaims| reclaims.until > now)
 }
 
-/// The price that such an offering counts with.
+/// Returns the price that such an offering counts with.
 pub(crate) fn weighed(price: UsdPerHour, reclaims: Reclaims) -> UsdPerHour {
     UsdPerHour::from_micros(price.micros().saturating_mul(times(reclaims)))
 }
 
-/// The message if another offering was chosen.
+/// Returns the message if another offering was chosen.
 pub(crate) fn avoided(id: &OfferingId, price: UsdPerHour, reclaims: Reclaims) -> String {
     format!(
         "{id} at {price} $/h is cheaper, but the cloud takes such instances back: until {} it counts as {} times its price",
@@ -43,7 +43,7 @@ pub(crate) fn avoided(id: &OfferingId, price: UsdPerHour, reclaims: Reclaims) ->
     )
 }
 
-/// The message if the reclaimed offering was chosen nevertheless.
+/// Returns the message if the reclaimed offering was chosen nevertheless.
 pub(crate) fn chosen_all_the_same(reclaims: Reclaims) -> String {
     format!(
         "the cloud takes such instances back, so until {} it counts as {} times its price, and is still the cheapest",
@@ -52,7 +52,7 @@ pub(crate) fn chosen_all_the_same(reclaims: Reclaims) -> String {
     )
 }
 
-/// The amount that is counted for a new node in addition to its price.
+/// Returns the amount that is counted for a new node in addition to its price.
 pub(crate) fn of_claim(snapshot: &Snapshot, now: Timestamp, claim: &PlannedClaim) -> UsdPerHour {
     if snapshot.reclaims.is_empty() {
         return UsdPerHour::ZERO;

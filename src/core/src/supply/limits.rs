@@ -99,27 +99,27 @@ impl Limits {
         }
     }
 
-    /// Whether the number of instances of an offering is limited.
+    /// Returns whether the number of instances of an offering is limited.
     pub fn is_scarce(&self, table: usize, offering: usize) -> bool {
         self.scarce.contains_key(&(table, offering))
     }
 
-    /// Whether a limit is on the number of instances of an offering.
+    /// Returns whether a limit is on the number of instances of an offering.
     pub fn is_stock(&self, limit: u32) -> bool {
         matches!(self.all[limit as usize].kind, LimitKind::Available(_))
     }
 
-    /// Whether the pool has a limit of its own.
+    /// Returns whether the pool has a limit of its own.
     pub fn has_own(&self, pool: usize) -> bool {
         self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].pool.is_some())
     }
 
-    /// Whether the pool has a limit on cost.
+    /// Returns whether the pool has a limit on cost.
     pub fn on_money(&self, pool: usize) -> bool {
         self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].kind == LimitKind::UsdPerHour)
     }
 
-    /// What one node uses of each limit, by limit, ascending.
+    /// Returns what one node uses of each limit, by limit, ascending.
     pub fn uses(
         &self,
         supply: &Supply<'_>,
@@ -142,7 +142,7 @@ impl Limits {
         }
     }
 
-    /// The limits in the solver's form.
+    /// Returns the limits in the solver's form.
     pub fn for_solver(&self, supply: &Supply<'_>) -> Vec<Limit> {
         let name = |limit: &PoolLimit| match limit.pool {
             Some(pool) => format!("pool {}: {}", supply.pools[pool].pool.name, limit.name()),
@@ -151,7 +151,7 @@ impl Limits {
         self.all.iter().map(|limit| Limit { name: name(limit), bound: limit.left }).collect()
     }
 
-    /// A message about a reached limit.
+    /// Returns a message about a reached limit.
     pub fn sentence(&self, limit: u32, supply: &Supply<'_>) -> String {
         let limit = &self.all[limit as usize];
         if let LimitKind::Available(id) = &limit.kind {
@@ -202,7 +202,7 @@ impl LimitKind {
         }
     }
 
-    /// What one node uses of it.
+    /// Returns what one node uses of it.
     pub fn of(&self, allocatable: &ResourceList, price: Option<UsdPerHour>) -> u64 {
         match self {
             Self::Resource(name) => allocatable.get(name.as_str()),
@@ -223,7 +223,7 @@ pub(crate) fn ceilings(limits: &PoolLimits) -> Vec<(LimitKind, u64)> {
     all
 }
 
-/// What a claim uses: that of its instance, or the most of any offering that it may be launched as.
+/// Returns what a claim uses: that of its instance, or the most of any offering that it may be launched as.
 pub(crate) fn used(kind: &LimitKind, claim: &Claim) -> u64 {
     let of = |ranked: &poolwright_catalog::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
     if claim.launched.is_some() {

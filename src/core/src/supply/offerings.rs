@@ -56,7 +56,7 @@ impl Availability {
         }
     }
 
-    /// The price that it counts with in comparisons.
+    /// Returns the price that it counts with in comparisons.
     pub fn weighed(self) -> Option<UsdPerHour> {
         match self {
             Self::Reclaimed(price, reclaims) => Some(interruption_backoff::weighed(price, reclaims)),
@@ -64,7 +64,7 @@ impl Availability {
         }
     }
 
-    /// Whether it may be bought.
+    /// Returns whether it may be bought.
     pub const fn is_sold(self) -> bool {
         matches!(self, Self::Priced(_) | Self::Reclaimed(..) | Self::Unpriced)
     }
@@ -115,7 +115,7 @@ impl<'a> Supply<'a> {
         &catalogue.types()[&catalogue.offerings()[offering].id.instance_type]
     }
 
-    /// Whether another pool has offerings that admit a pod.
+    /// Returns whether another pool has offerings that admit a pod.
     pub fn others_sell(&self, pool: usize, spec: &PodSpec) -> bool {
         let buyable = |offer: &&PoolOffering| offer.availability.is_sold();
         let admits = |at: usize| {
@@ -129,7 +129,7 @@ impl<'a> Supply<'a> {
         (0..self.pools.len()).any(|at| at != pool && admits(at))
     }
 
-    /// The GPU models on offer that can be partitioned with MIG.
+    /// Returns the GPU models on offer that can be partitioned with MIG.
     pub fn mig_models(&self) -> Vec<&'static MigModel> {
         let kinds = self.tables.iter().flat_map(|table| table.catalogue.types().values());
         let mut models: Vec<&'static MigModel> = Vec::new();
@@ -141,7 +141,7 @@ impl<'a> Supply<'a> {
         models
     }
 
-    /// The labels of a new node.
+    /// Returns the labels of a new node.
     pub fn labels(&self, pool: usize, offering: usize) -> NewNodeLabels<'_> {
         let supply = &self.pools[pool];
         NewNodeLabels {
@@ -249,7 +249,7 @@ struct OfferContext<'t, 'a> {
     now: Timestamp,
 }
 
-/// The offerings that meet the requirements of a pool.
+/// Returns the offerings that meet the requirements of a pool.
 pub(crate) fn meeting(pool: &Pool, labels: &[BTreeMap<String, String>]) -> Vec<usize> {
     let meets = |index: &usize| {
         let labels = NewNodeLabels { offering: &labels[*index], template: &pool.labels, pool: &pool.name };
@@ -258,7 +258,7 @@ pub(crate) fn meeting(pool: &Pool, labels: &[BTreeMap<String, String>]) -> Vec<u
     (0..labels.len()).filter(meets).collect()
 }
 
-/// The allocatable resources of new nodes of a type: the promise, minus what earlier nodes of the type lacked.
+/// Returns the allocatable resources of new nodes of a type: the promise, minus what earlier nodes of the type lacked.
 pub(crate) fn as_measured(
     snapshot: &Snapshot,
     node_class: &NodeClassRef,
@@ -272,7 +272,7 @@ pub(crate) fn as_measured(
     room
 }
 
-/// The pool's offerings, for those that meet its requirements (`meeting`).
+/// Returns the pool's offerings, for those that meet its requirements (`meeting`).
 fn offers<'a>(
     terms: &OfferContext<'_, 'a>,
     supply: &mut Supply<'a>,
@@ -394,13 +394,13 @@ impl Admissions {
         self.matrix[pool][signature].is_some_and(|set| self.sets[set].contains(offering))
     }
 
-    /// Whether the pods tolerate the pool's taints.
+    /// Returns whether the pods tolerate the pool's taints.
     pub fn tolerated(&self, pool: usize, signature: usize) -> bool {
         self.matrix[pool][signature].is_some()
     }
 }
 
-/// Whether the node selector excludes all nodes of the pool by template labels.
+/// Returns whether the node selector excludes all nodes of the pool by template labels.
 fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
     spec.node_selector.iter().any(|(key, value)| match key.as_str() {
         NODEPOOL_LABEL => *value != pool.name.0,
@@ -408,7 +408,7 @@ fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
     })
 }
 
-/// The label keys that a spec and its pin refer to.
+/// Returns the label keys that a spec and its pin refer to.
 fn keys<'s>(spec: &'s PodSpec, pin: &'s Pin) -> BTreeSet<&'s str> {
     let enforced = spec.enforced.iter().flat_map(|enforced| &enforced.terms);
     let terms = spec.node_affinity.iter().flatten().chain(enforced).chain(spec.volumes.iter().flatten());

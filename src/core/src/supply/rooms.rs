@@ -61,13 +61,13 @@ pub(crate) struct Rooms<'a> {
 }
 
 impl Rooms<'_> {
-    /// The room of a claim or of a node without one, by name.
+    /// Returns the room of a claim or of a node without one, by name.
     pub fn of_target(&self, name: &str) -> Option<usize> {
         let (claims, nodes) = self.all.split_at(self.of_claims);
         find(nodes, name).map(|at| self.of_claims + at).or_else(|| find(claims, name))
     }
 
-    /// The room of a node.
+    /// Returns the room of a node.
     pub fn of_node(&self, name: &str) -> Option<usize> {
         let at = find(&self.all[self.of_claims..], name).map(|at| self.of_claims + at);
         let of_claim = || self.by_node.binary_search_by_key(&name, |(node, _)| node).ok();
@@ -212,7 +212,7 @@ fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, co
     }
 }
 
-/// The node of a claim, by provider id or else by name.
+/// Returns the node of a claim, by provider id or else by name.
 fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
     let launched = claim.launched.as_ref();
     let by_id = launched.and_then(|launched| snapshot.nodes.with_provider_id(&launched.provider_id));
@@ -274,7 +274,7 @@ fn of_claim(
     Some(known(site, total, node, snapshot, daemons))
 }
 
-/// The labels that a claim's node has, or will have.
+/// Returns the labels that a claim's node has, or will have.
 pub(crate) fn labels_of_claim(
     snapshot: &Snapshot,
     claim: &Claim,
@@ -289,7 +289,7 @@ pub(crate) fn labels_of_claim(
     labels
 }
 
-/// The room of a node without a claim.
+/// Returns the room of a node without a claim.
 fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &DaemonSets<'_>) -> Option<CachedRoom> {
     // A node of Poolwright's without a claim will be terminated.
     let orphan = node.labels.contains_key(NODECLAIM_LABEL)
@@ -303,7 +303,7 @@ fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &DaemonSets<'_>) -> Opt
     Some(known(site, &node.allocatable, Some(node), snapshot, daemons))
 }
 
-/// The node's name, as a label for `matchFields`.
+/// Returns the node's name, as a label for `matchFields`.
 fn named(node: &Node) -> (String, String) {
     (NODE_NAME_FIELD.to_owned(), node.name.clone())
 }
@@ -313,15 +313,15 @@ fn is_open(node: &Node) -> bool {
     node.ready && (!node.cordoned || node.cordoned_until_initialized) && node.deleting_since.is_none()
 }
 
-/// The node's taints without short-lived ones. The node controller derives not-ready and cordon taints a moment late; a node
-/// that has just opened still has them, and treating it as closed would buy a second node for its pods. Reservation taints do
-/// not count either: planned pods get a toleration.
+/// Returns the node's taints without short-lived ones. The node controller derives not-ready and cordon taints a moment late; a
+/// node that has just opened still has them, and treating it as closed would buy a second node for its pods. Reservation taints
+/// do not count either: planned pods get a toleration.
 fn lasting_taints(node: &Node) -> Vec<Taint> {
     let passing = [NOT_READY_TAINT, UNREACHABLE_TAINT, CORDON_TAINT, RESERVED_TAINT];
     node.taints.iter().filter(|taint| !passing.contains(&taint.key.as_str())).cloned().collect()
 }
 
-/// The part of a room that is cached: node properties and free capacity.
+/// Returns the part of a room that is cached: node properties and free capacity.
 fn known(
     site: NodeFacts,
     total: &ResourceList,
@@ -344,7 +344,7 @@ fn known(
     }
 }
 
-/// The labels that the claim's offering gives its node.
+/// Returns the labels that the claim's offering gives its node.
 fn offering_labels(snapshot: &Snapshot, claim: &Claim) -> BTreeMap<String, String> {
     let id = &claim.current_offering().offering;
     if let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class)

@@ -61,7 +61,7 @@ pub fn add_launch_problems(
     }
 }
 
-/// The conditions of a pool.
+/// Returns the conditions of a pool.
 pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
     let of = |kind, problem: &Option<(Reason, String)>, reason: Reason, message: String| match problem {
         Some((reason, message)) => update(kind, ConditionStatus::False, *reason, message.clone()),

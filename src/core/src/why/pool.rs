@@ -6,7 +6,7 @@ use crate::model::plan::Plan;
 use crate::model::{PoolName, Snapshot};
 use crate::why::claim::price;
 
-/// The explanation of a pool; `None` if it does not exist.
+/// Returns the explanation of a pool; `None` if it does not exist.
 pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<String>> {
     let pool = snapshot.pools.get(name)?;
     let findings = plan.pools.get(name);

@@ -140,7 +140,7 @@ fn shortage(requests: &ResourceList, room: &ResourceList) -> u16 {
     requests.iter().map(|(name, wanted)| of(wanted, room.get(name.as_str()))).max().unwrap_or(0)
 }
 
-/// What the user can change so that the rule passes.
+/// Returns what the user can change so that the rule passes.
 fn remedy(rejection: &Rejection) -> String {
     match rejection {
         Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
@@ -165,7 +165,7 @@ fn remedy(rejection: &Rejection) -> String {
     }
 }
 
-/// A rejection without details of the offering, so that equal rejections can be counted.
+/// Returns a rejection without details of the offering, so that equal rejections can be counted.
 fn short(rejection: &Rejection) -> String {
     match rejection {
         Rejection::Taint(taint) => format!("taint `{taint}`"),

@@ -48,7 +48,7 @@ impl DemandSource for Successors {
     }
 }
 
-/// How many pods a unit needs in addition to those that stay.
+/// Returns how many pods a unit needs in addition to those that stay.
 fn still_wanted(known: &ForecastInput<'_>, unit: &Unit<'_>) -> u64 {
     let goes = |pod: &Pod| known.going.iter().any(|one| one.pod.key == pod.key);
     let of = |workload: &&Workload| {

@@ -27,7 +27,7 @@ pub(crate) struct LeavingPod<'a> {
 }
 
 impl LeavingPod<'_> {
-    /// The owner in the key of its successor.
+    /// Returns the owner in the key of its successor.
     pub fn owner(&self) -> Option<Arc<OwnerKey>> {
         let maker = self.maker?;
         Some(Arc::new(self.part.map_or_else(|| maker.owner_key(), |(gang, part)| gang.owner_key(part))))
@@ -45,7 +45,7 @@ pub(crate) struct Successor {
     pub key: Option<PodKey>,
 }
 
-/// All workload pods on disrupted nodes, by claim and pod.
+/// Returns all workload pods on disrupted nodes, by claim and pod.
 pub(crate) fn moving(snapshot: &Snapshot) -> Vec<LeavingPod<'_>> {
     let leaving: Vec<&Claim> = snapshot.claims.leaving().map(AsRef::as_ref).collect();
     if leaving.is_empty() {

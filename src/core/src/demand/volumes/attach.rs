@@ -64,12 +64,12 @@ impl Attachable {
         Self { drivers }
     }
 
-    /// Whether no volumes are counted.
+    /// Returns whether no volumes are counted.
     pub fn is_empty(&self) -> bool {
         self.drivers.is_empty()
     }
 
-    /// The requests of a pod with these volumes.
+    /// Returns the requests of a pod with these volumes.
     pub(crate) fn requests(&self, volumes: &[UsableVolume]) -> ResourceList {
         let mut requests = ResourceList::new();
         let attached: BTreeSet<_> = volumes.iter().filter_map(|volume| volume.attached.as_ref()).collect();
@@ -81,8 +81,8 @@ impl Attachable {
         requests
     }
 
-    /// How many more volumes a node can attach. `name` is `None` for a node that has not joined. A node that reports no limit
-    /// has the smallest limit seen for its type, or no limit if the type is unknown.
+    /// Returns how many more volumes a node can attach. `name` is `None` for a node that has not joined. A node that reports no
+    /// limit has the smallest limit seen for its type, or no limit if the type is unknown.
     pub fn of(&self, name: Option<&str>, labels: &impl Labels) -> ResourceList {
         let mut room = ResourceList::new();
         for (driver, seen) in &self.drivers {
@@ -99,7 +99,7 @@ fn resource(driver: &str) -> String {
     format!("{ATTACHABLE}{driver}")
 }
 
-/// Driver and handle of every volume of a bound pod.
+/// Returns the driver and handle of every volume of a bound pod.
 fn handles<'a>(snapshot: &'a Snapshot, pod: &'a Pod) -> impl Iterator<Item = (String, String)> + 'a {
     pod.volumes.iter().filter_map(move |volume| match volume {
         PodVolume::Attached { driver, handle } => Some((driver.clone(), handle.clone())),

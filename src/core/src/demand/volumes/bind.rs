@@ -53,7 +53,7 @@ pub(crate) struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    /// A binder for these pods, which will be asked about in this order.
+    /// Creates a binder for these pods, which will be asked about in this order.
     pub fn new(snapshot: &'a Snapshot, waiting: &[&'a Pod]) -> Self {
         let default = snapshot.storage_classes.values().filter(|class| class.default_since.is_some());
         // Of several, the newest counts, as in admission.
@@ -102,7 +102,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The pod's volumes, or why it must wait.
+    /// Returns the pod's volumes, or why it must wait.
     pub fn bind(&mut self, pod: &'a Pod) -> Result<Vec<UsableVolume>, VolumeWait> {
         pod.volumes.iter().map(|volume| self.bind_one(pod, volume)).collect()
     }
@@ -250,7 +250,7 @@ impl<'a> Binder<'a> {
         Ok(UsableVolume { words, topology: places(class, &candidates), attached })
     }
 
-    /// Existing volumes that an unbound claim could be bound to, the smallest first.
+    /// Returns existing volumes that an unbound claim could be bound to, the smallest first.
     fn candidates(&self, claim: &VolumeClaim, class: &StorageClass) -> Vec<&'a Volume> {
         let suits = |volume: &&'a Volume| {
             let kept = volume.claim.as_ref() == Some(&claim.key);
@@ -272,7 +272,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Where a claim can get a volume: an existing candidate, or a new one of the class.
+/// Returns where a claim can get a volume: an existing candidate, or a new one of the class.
 fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeSelectorTerm>> {
     let mut anywhere: Vec<NodeSelectorTerm> = Vec::new();
     if class.provisioner.is_some() {
@@ -313,7 +313,7 @@ fn conjunction(lists: &[Vec<NodeSelectorTerm>]) -> Option<Vec<NodeSelectorTerm>>
     Some(terms)
 }
 
-/// The claim that a volume of a pod names.
+/// Returns the claim that a volume of a pod names.
 pub(crate) fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<ObjectKey> {
     match volume {
         PodVolume::Claim { name, .. } => Some(ObjectKey::new(pod.key.namespace(), name)),

@@ -51,7 +51,7 @@ pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
     volumes
 }
 
-/// The volumes of every pod that can be planned. The other pods are added to [`Volumes::waits`].
+/// Returns the volumes of every pod that can be planned. The other pods are added to [`Volumes::waits`].
 fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<UsableVolume>> {
     let waiting = in_order(snapshot);
     let mut found: BTreeMap<PodKey, Vec<UsableVolume>> = BTreeMap::new();
@@ -74,7 +74,8 @@ fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<Usab
     found
 }
 
-/// Pending pods with volumes, in the order in which they get them: first pods that already have a place, then by priority.
+/// Returns pending pods with volumes, in the order in which they get them: first pods that already have a place, then by
+/// priority.
 fn in_order(snapshot: &Snapshot) -> Vec<&Pod> {
     let waits = |pod: &&Pod| {
         !pod.volumes.is_empty()

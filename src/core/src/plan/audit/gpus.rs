@@ -82,7 +82,7 @@ pub(crate) fn audit(
     }
 }
 
-/// Whether MIG instances can be placed like this on one GPU.
+/// Returns whether MIG instances can be placed like this on one GPU.
 fn possible(model: &MigModel, instances: &[PlannedInstance]) -> Result<(), String> {
     let (mut taken, mut compute) = (0u32, 0);
     for instance in instances {

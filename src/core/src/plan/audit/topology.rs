@@ -153,7 +153,7 @@ impl<'w> Arrived<'w, '_> {
         }
     }
 
-    /// Whether the pods that it requires are there.
+    /// Returns whether the pods that it requires are there.
     fn meets(&self, (terms, spot, _): &WaitingAffinity<'w>) -> bool {
         terms.iter().enumerate().all(|(at, term)| {
             let value = self.world.value(*spot, &term.topology_key);
@@ -162,7 +162,7 @@ impl<'w> Arrived<'w, '_> {
         })
     }
 
-    /// Whether it may be the first pod of its group.
+    /// Returns whether it may be the first pod of its group.
     fn begins(&self, (terms, spot, identity): &WaitingAffinity<'w>) -> bool {
         let nowhere = |at| self.values.get(&(*terms, at)).is_none_or(BTreeSet::is_empty);
         self.about[terms].contains(identity)
@@ -171,7 +171,7 @@ impl<'w> Arrived<'w, '_> {
     }
 }
 
-/// All violations of a plan.
+/// Returns all violations of a plan.
 pub(crate) fn violations(
     snapshot: &Snapshot,
     claims: &[PlannedClaim],
@@ -196,7 +196,8 @@ pub(crate) fn violations(
     found
 }
 
-/// Any offering of a claim may be launched, so all must be in the same domains for its pods' rules.
+/// Checks the alternatives of claims. Any offering of a claim may be launched, so all must be in the same domains for its pods'
+/// rules.
 fn alternatives(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<Violation> {
     let mut found = Vec::new();
     for claim in claims.iter().filter(|claim| claim.offerings.len() > 1) {

@@ -39,7 +39,7 @@ pub(crate) struct PodClass<'a> {
 }
 
 impl PodClass<'_> {
-    /// The requests of one pod on an existing node, where GPUs are given whole. Also used in messages.
+    /// Returns the requests of one pod on an existing node, where GPUs are given whole. Also used in messages.
     pub fn on_whole(&self) -> &ResourceList {
         if self.gpu_need.is_none() { &self.requests } else { &self.spec.requests }
     }

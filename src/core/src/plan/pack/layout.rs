@@ -18,7 +18,7 @@ struct Places<'p, 'a> {
 }
 
 impl Places<'_, '_> {
-    /// The pod that gets the next place of this class, if each pod has `each` places.
+    /// Returns the pod that gets the next place of this class, if each pod has `each` places.
     fn next(&mut self, class: usize, each: u32) -> PodKey {
         let taken = self.taken.entry(class).or_default();
         let at = *taken / each.max(1) as usize;
@@ -30,7 +30,7 @@ impl Places<'_, '_> {
     }
 }
 
-/// The layout of a node's GPUs with its pods. `class` maps the layout's classes to ours.
+/// Returns the layout of a node's GPUs with its pods. `class` maps the layout's classes to ours.
 pub(crate) fn planned(
     gpus: &[GpuLayout],
     pods: &BTreeMap<usize, Vec<&Pod>>,

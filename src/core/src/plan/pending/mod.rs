@@ -30,7 +30,7 @@ pub(crate) struct PendingPod<'a> {
 }
 
 impl PendingPod<'_> {
-    /// Whether it lost a place on a node or claim that still exists.
+    /// Returns whether it lost a place on a node or claim that still exists.
     pub fn displaced(&self, rooms: &Rooms<'_>) -> bool {
         self.planned_at.is_some_and(|target| rooms.of_target(target).is_some())
     }

@@ -82,8 +82,8 @@ fn holds(room: &Room<'_>, pod: &Pod, colocation: &Colocation<'_>) -> bool {
         && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
 }
 
-/// The node where the scheduler preempts others for the pod, and until when to wait for it. `None` if the nomination is ours,
-/// or the node is gone.
+/// Returns the node where the scheduler preempts others for the pod, and until when to wait for it. `None` if the nomination is
+/// ours, or the node is gone.
 ///
 /// The scheduler writes the nomination together with the unschedulable condition, so a preemption is recognized as soon as the
 /// pod is unschedulable.
@@ -120,8 +120,8 @@ fn preempting(
         .then(|| (node.to_owned(), given_up(want.pod, room.left_by)))
 }
 
-/// Until when to wait for a preemption: some time after the last victim must have ended and the scheduler reported the pod as
-/// unschedulable. Both times are recorded in the cluster, so a restart does not extend the wait.
+/// Returns until when to wait for a preemption: some time after the last victim must have ended and the scheduler reported the
+/// pod as unschedulable. Both times are recorded in the cluster, so a restart does not extend the wait.
 fn given_up(pod: &Pod, left_by: Option<Timestamp>) -> Timestamp {
     let since = match &pod.phase {
         PodPhase::Unschedulable { since, .. } => *since,

@@ -20,7 +20,7 @@ pub(crate) struct UnplacedInputs<'s, 'a> {
     pub sharing: Sharing,
 }
 
-/// `a, b, c and 4 more`.
+/// Lists names for a message: `a, b, c and 4 more`.
 pub(crate) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let all: Vec<String> = items.into_iter().map(|item| item.as_ref().to_owned()).collect();
     let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

@@ -27,7 +27,7 @@ use crate::supply::offerings::{Admissions, Availability, PoolOffering, PoolSuppl
 use crate::supply::rooms::Rooms;
 
 impl UnplacedInputs<'_, '_> {
-    /// Why the unplaced pods of a class get no node.
+    /// Returns why the unplaced pods of a class get no node.
     pub fn explain(&self, class: &PodClass<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
         explain(self, class, limit)
     }
@@ -37,7 +37,7 @@ impl UnplacedInputs<'_, '_> {
         rules::may_share(Identity::of_pod(pod, namespaces), Identity::of_daemonset(set, namespaces))
     }
 
-    /// The DaemonSet that excludes the pods from every node that would fit, at the first pool with such nodes.
+    /// Returns the DaemonSet that excludes the pods from every node that would fit, at the first pool with such nodes.
     fn unwelcome(&self, class: &PodClass<'_>) -> Option<String> {
         let pod = class.pods.first()?;
         for (at, pool) in self.supply.pools.iter().enumerate() {
@@ -61,7 +61,7 @@ impl UnplacedInputs<'_, '_> {
     }
 }
 
-/// The first node that would fit pods of a class without rules about other pods, and the rule.
+/// Returns the first node that would fit pods of a class without rules about other pods, and the rule.
 pub(crate) fn kept_off(
     class: &PodClass<'_>,
     pin: &Pin,
@@ -162,7 +162,7 @@ fn explain(
     (UnplacedReason::NoOfferingFits, nearest(inputs, class, wanted))
 }
 
-/// The message if no GPU can be shared or partitioned as requested; `None` if one can.
+/// Returns the message if no GPU can be shared or partitioned as requested; `None` if one can.
 fn no_gpu(
     class: &PodClass<'_>,
     supply: &Supply<'_>,
@@ -206,7 +206,7 @@ fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
     })
 }
 
-/// The problem of the first unusable pool.
+/// Returns the problem of the first unusable pool.
 fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool) -> Option<String> {
     supply.findings.iter().filter(|(name, _)| is_meant(name)).find_map(|(name, findings)| {
         let (_, message) = findings.node_class.as_ref().or(findings.invalid.as_ref())?;
@@ -214,8 +214,8 @@ fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool) -> Option
     })
 }
 
-/// Whether the pod's rules on the pool label allow this pool. Users of several pools name the one that they mean, and a message
-/// about another pool would mislead them.
+/// Returns whether the pod's rules on the pool label allow this pool. Users of several pools name the one that they mean, and a
+/// message about another pool would mislead them.
 fn may_be_in(spec: &PodSpec, pool: &PoolName) -> bool {
     let meets = |requirement: &Requirement| match &requirement.operator {
         Operator::In(names) => names.contains(&pool.0),
@@ -257,7 +257,7 @@ fn held_back(
     )
 }
 
-/// The closest pool, and the rule that blocks there: among the wanted pools, or all if none is wanted.
+/// Returns the closest pool, and the rule that blocks there: among the wanted pools, or all if none is wanted.
 fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Vec<usize>) -> String {
     let UnplacedInputs { supply, admissions, .. } = *inputs;
     if wanted.is_empty() {
@@ -294,7 +294,7 @@ fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Ve
     }
 }
 
-/// The message if the pods' own rules match, but the affinity that their scheduler adds does not.
+/// Returns the message if the pods' own rules match, but the affinity that their scheduler adds does not.
 fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<String> {
     let enforced = spec.enforced.as_deref()?;
     let pool = &supply.pools[at];
@@ -458,7 +458,7 @@ fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &
     }
 }
 
-/// The message for a pool that has offerings for each requirement, but none for all.
+/// Returns the message for a pool that has offerings for each requirement, but none for all.
 fn none_has(pool: &PoolName, wanted: &[Want<'_>]) -> String {
     if wanted.is_empty() {
         // The pod has no requirements itself: rules about other pods are the reason.

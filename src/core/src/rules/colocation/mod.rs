@@ -275,19 +275,19 @@ impl<'a> Colocation<'a> {
         }
     }
 
-    /// Spread constraints over nodes of a profile: indices into [`Colocation::spreads`].
+    /// Returns spread constraints over nodes of a profile: indices into [`Colocation::spreads`].
     pub fn spreads_of(&self, profile: usize) -> &[usize] {
         &self.profiles[profile].spreads
     }
 
-    /// Profiles of pending pods only: no bound or DaemonSet pod has them.
+    /// Returns profiles of pending pods only: no bound or DaemonSet pod has them.
     fn never_bound(&self) -> BTreeSet<usize> {
         let bound = self.alike.iter().flat_map(|(staying, leaving)| [*staying, *leaving]);
         let bound: BTreeSet<usize> = bound.chain(self.daemonsets.values().copied()).collect();
         (0..self.profiles.len()).filter(|profile| !bound.contains(profile)).collect()
     }
 
-    /// The joint profile of pods that share a node, by the profiles of the members.
+    /// Returns the joint profile of pods that share a node, by the profiles of the members.
     pub fn together(&mut self, mut members: Vec<usize>) -> usize {
         members.sort_unstable();
         let profiles: BTreeSet<usize> = members.iter().copied().collect();
@@ -334,22 +334,22 @@ impl<'a> Colocation<'a> {
         new
     }
 
-    /// Profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
+    /// Returns profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
     pub fn of_alike(&self) -> impl Iterator<Item = (usize, usize)> {
         self.alike.iter().copied()
     }
 
-    /// The profile of a pod that is not bound.
+    /// Returns the profile of a pod that is not bound.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.pods.get(pod).copied().unwrap_or(0)
     }
 
-    /// The profile of a DaemonSet's pods.
+    /// Returns the profile of a DaemonSet's pods.
     pub fn of_daemonset(&self, set: &ObjectKey) -> usize {
         self.daemonsets.get(set).copied().unwrap_or(0)
     }
 
-    /// Whether one more pod of a profile may join these pods on their node.
+    /// Returns whether one more pod of a profile may join these pods on their node.
     pub fn admits_one(&self, profile: usize, present: &Present) -> bool {
         if profile == 0 {
             return true;
@@ -366,7 +366,7 @@ impl<'a> Colocation<'a> {
             })
     }
 
-    /// Why a pod may not join these pods on their node; `None` if it may.
+    /// Returns why a pod may not join these pods on their node; `None` if it may.
     pub fn keeps_off(&self, profile: usize, present: &Present) -> Option<&'static str> {
         let newcomer = &self.profiles[profile];
         if self.admits_one(profile, present) {
@@ -380,13 +380,13 @@ impl<'a> Colocation<'a> {
         }
     }
 
-    /// Whether pods of a profile may join these pods on their node: at least one, and as many as [`Self::most`] and
+    /// Returns whether pods of a profile may join these pods on their node: at least one, and as many as [`Self::most`] and
     /// [`Self::tallies`] allow.
     pub fn admits(&self, profile: usize, present: &Present) -> bool {
         present.is_empty() || self.admits_one(profile, present)
     }
 
-    /// The most pods of a profile on one node.
+    /// Returns the most pods of a profile on one node.
     pub fn most(&self, profile: usize) -> Option<u32> {
         let of = &self.profiles[profile];
         let spreads = of.spreads.iter().map(|rule| &self.spreads[*rule]);
@@ -396,7 +396,7 @@ impl<'a> Colocation<'a> {
         own.chain(of.apart.contains(&profile).then_some(1)).min()
     }
 
-    /// Whether two sets of residents leave room for the same number of pods of a profile.
+    /// Returns whether two sets of residents leave room for the same number of pods of a profile.
     pub fn takes_as_many(&self, profile: usize, present: &Present, other: &Present) -> bool {
         let mut own = self.profiles[profile].spreads.iter().map(|at| &self.spreads[*at]);
         own.all(|spread| spread.count(present) <= spread.count(other))
@@ -411,14 +411,14 @@ impl<'a> Colocation<'a> {
             && newcomer.ports.iter().all(|wanted| ports::check(wanted, ports.iter().copied()).is_ok())
     }
 
-    /// Whether pods of these profiles must be on different nodes, ignoring host ports: because of anti-affinity, or because the
-    /// solver has no common ceiling for both.
+    /// Returns whether pods of these profiles must be on different nodes, ignoring host ports: because of anti-affinity, or
+    /// because the solver has no common ceiling for both.
     pub fn apart(&self, one: usize, other: usize) -> bool {
         self.profiles[one].apart.contains(&other) || self.profiles[one].counted.contains(&other)
     }
 
-    /// The host ports of a profile as numbers for the solver: equal numbers conflict. A port on all host IPs has the numbers of
-    /// every host IP in use.
+    /// Returns the host ports of a profile as numbers for the solver: equal numbers conflict. A port on all host IPs has the
+    /// numbers of every host IP in use.
     pub fn ports(&self, profile: usize) -> Vec<u32> {
         let mut numbers = BTreeSet::new();
         for port in self.profiles[profile].ports.iter().copied().flatten() {

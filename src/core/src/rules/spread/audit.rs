@@ -16,8 +16,8 @@ pub(crate) struct Planned<'a> {
     pub is_counted: bool,
 }
 
-/// The planned pods for which a constraint is not kept, and what is wrong. `nodes` are the nodes that the constraint includes: the
-/// domain of each, and how many of its pods count.
+/// Returns the planned pods for which a constraint is not kept, and what is wrong. `nodes` are the nodes that the constraint
+/// includes: the domain of each, and how many of its pods count.
 pub(crate) fn violations<'a>(
     rule: &TopologySpreadConstraint,
     nodes: impl Iterator<Item = (&'a str, u64)>,

@@ -22,12 +22,12 @@ pub(crate) struct DomainSpread<'a> {
 }
 
 impl DomainSpread<'_> {
-    /// Whether the constraint counts a pod.
+    /// Returns whether the constraint counts a pod.
     pub fn counts(&self, pod: Identity<'_>) -> bool {
         counts(self.rule, self.namespace, pod)
     }
 
-    /// Whether the constraint counts the pods of a node. `has` says whether the node has a value of a topology key.
+    /// Returns whether the constraint counts the pods of a node. `has` says whether the node has a value of a topology key.
     pub fn includes(&self, has: impl Fn(usize) -> bool, labels: &impl Labels, taints: &[Taint]) -> bool {
         self.needs.iter().all(|key| has(*key)) && includes(self.rule, self.owner, labels, taints)
     }
@@ -63,23 +63,23 @@ impl DomainCounts {
         self.pods[domain] += pods;
     }
 
-    /// The pods in a domain.
+    /// Returns the pods in a domain.
     pub fn count(&self, domain: usize) -> u64 {
         self.pods[domain]
     }
 
-    /// The pods in each domain that exists.
+    /// Returns the pods in each domain that exists.
     pub fn existing(&self) -> impl Iterator<Item = (usize, u64)> {
         self.pods.iter().copied().enumerate().filter(|(domain, _)| self.exists[*domain])
     }
 
-    /// The pods in the domain with the fewest; zero where fewer than `min_domains` exist.
+    /// Returns the pods in the domain with the fewest; zero where fewer than `min_domains` exist.
     fn least(&self, min_domains: Option<u32>) -> u64 {
         let few = min_domains.is_some_and(|wanted| self.existing().count() < wanted as usize);
         if few { 0 } else { self.existing().map(|(_, pods)| pods).min().unwrap_or(0) }
     }
 
-    /// Whether one more pod may come to a domain. `counts_itself` says whether the constraint counts that pod.
+    /// Returns whether one more pod may come to a domain. `counts_itself` says whether the constraint counts that pod.
     pub fn admits(
         &self,
         domain: usize,
@@ -90,7 +90,7 @@ impl DomainCounts {
         self.count(domain) + u64::from(counts_itself) <= self.least(min_domains) + u64::from(max_skew)
     }
 
-    /// Whether this number of pods keeps the constraint in any distribution.
+    /// Returns whether this number of pods keeps the constraint in any distribution.
     pub fn admits_anywhere(&self, pods: u64, max_skew: u32) -> bool {
         let most = self.pods.iter().copied().max().unwrap_or(0) + pods;
         most - self.least(None) <= u64::from(max_skew)

@@ -84,33 +84,33 @@ impl<'a> HostSpread<'a> {
         }
     }
 
-    /// Whether it counts a pod.
+    /// Returns whether it counts a pod.
     pub fn counts(&self, pod: Identity<'_>) -> bool {
         counts(self.rule, self.namespace, pod)
     }
 
-    /// How many of the pods that it counts a node may hold.
+    /// Returns how many of the pods that it counts a node may hold.
     pub fn ceiling(&self) -> u64 {
         self.least + u64::from(self.rule.max_skew)
     }
 
-    /// How many of these pods it counts.
+    /// Returns how many of these pods it counts.
     pub fn count(&self, present: &Present) -> u64 {
         let counted = present.iter().filter_map(|(profile, count)| Some((self.weights.get(profile)?, count)));
         counted.map(|(weight, count)| u64::from(*weight) * u64::from(*count)).sum()
     }
 
-    /// How many pods it counts for one member of a profile.
+    /// Returns how many pods it counts for one member of a profile.
     pub fn weight(&self, profile: usize) -> u64 {
         self.weights.get(&profile).copied().map_or(0, u64::from)
     }
 
-    /// Whether an owner of the constraint is among these pods.
+    /// Returns whether an owner of the constraint is among these pods.
     pub fn is_owned_among(&self, present: &Present) -> bool {
         present.keys().any(|profile| self.owned_by.contains(profile))
     }
 
-    /// Whether owners of two profiles that it counts may share a node.
+    /// Returns whether owners of two profiles that it counts may share a node.
     pub fn is_shared(&self) -> bool {
         self.ceiling() > 1
     }
@@ -147,7 +147,7 @@ impl<'a> HostSpread<'a> {
         if least == u64::MAX { 0 } else { least }
     }
 
-    /// The least count over new nodes; `None` if none can be bought.
+    /// Returns the least count over new nodes; `None` if none can be bought.
     fn least_to_buy<'t>(
         &self,
         owner: &PodSpec,
@@ -168,7 +168,7 @@ impl<'a> HostSpread<'a> {
         least
     }
 
-    /// Whether the constraint of this owner includes a node.
+    /// Returns whether the constraint of this owner includes a node.
     fn includes(&self, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
         let mut over = owner.spreads.iter().map(|rule| rule.topology_key.as_str());
         over.all(|key| key == HOSTNAME || labels.label(key).is_some())

@@ -16,7 +16,7 @@ pub(crate) enum Tallied {
 }
 
 impl Colocation<'_> {
-    /// The constraints that limit pods of several profiles together, or that residents use up in part. `present` are the
+    /// Returns the constraints that limit pods of several profiles together, or that residents use up in part. `present` are the
     /// residents of the nodes in question.
     pub fn tallies<'p>(
         &self,
@@ -48,7 +48,7 @@ impl Colocation<'_> {
         several.map(|(at, _)| Tallied::Owners(at)).chain(visited.into_iter().map(Tallied::Guests)).collect()
     }
 
-    /// How many limited pods one member of a profile counts as.
+    /// Returns how many limited pods one member of a profile counts as.
     pub fn tally(&self, of: Tallied, profile: usize) -> u64 {
         let (Tallied::Owners(at) | Tallied::Guests(at)) = of;
         let spread = &self.spreads[at];
@@ -56,7 +56,7 @@ impl Colocation<'_> {
         if is_owner == matches!(of, Tallied::Owners(_)) { spread.weight(profile) } else { 0 }
     }
 
-    /// How many more pods a node with these residents may hold.
+    /// Returns how many more pods a node with these residents may hold.
     pub fn tally_left(&self, of: Tallied, present: &Present) -> u64 {
         let (Tallied::Owners(at) | Tallied::Guests(at)) = of;
         let spread = &self.spreads[at];

@@ -74,7 +74,8 @@ impl Fits {
         Self { requests, fit: supply.capacities.iter().map(of).collect() }
     }
 
-    /// The candidates that fit each class, for each of its signatures, its own signature last. Equal classes share the result.
+    /// Returns the candidates that fit each class, for each of its signatures, its own signature last. Equal classes share the
+    /// result.
     pub fn holding(
         &self,
         candidates: &[NodeCandidate],
@@ -99,7 +100,7 @@ impl Fits {
         all
     }
 
-    /// Whether a class with this signature fits a candidate.
+    /// Returns whether a class with this signature fits a candidate.
     fn holds(
         &self,
         candidate: &NodeCandidate,
@@ -119,7 +120,7 @@ impl Fits {
     }
 }
 
-/// All candidates: the cheapest of equal offerings.
+/// Returns all candidates: the cheapest of equal offerings.
 pub(crate) fn candidates(
     inputs: &SolveInputs<'_, '_>,
     limits: &Limits,

@@ -10,8 +10,8 @@ use crate::plan::pack::solves::Run;
 use crate::rules::colocation::Present;
 
 impl Run<'_, '_, '_, '_> {
-    /// All nodes that fit a pod of these classes. If there are more nodes than pods, each class gets as many nodes as it has
-    /// pods: the fullest.
+    /// Returns all nodes that fit a pod of these classes. If there are more nodes than pods, each class gets as many nodes as it
+    /// has pods: the fullest.
     ///
     /// That loses nothing: existing nodes cost nothing, and a pod that a plan places on an excluded node finds a free one among
     /// those of its class.
@@ -37,7 +37,7 @@ impl Run<'_, '_, '_, '_> {
         ExistingNodes { nodes, homes }
     }
 
-    /// The free resources of a node.
+    /// Returns the free resources of a node.
     pub(crate) fn free(&self, at: usize) -> &ResourceList {
         match self.rooms.all.get(at) {
             Some(room) => &room.free,
@@ -45,7 +45,7 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// The pods on a node, as colocation rules count them.
+    /// Returns the pods on a node, as colocation rules count them.
     pub(crate) fn present(&self, at: usize) -> &Present {
         match self.rooms.all.get(at) {
             Some(room) => &room.present,
@@ -54,7 +54,7 @@ impl Run<'_, '_, '_, '_> {
     }
 }
 
-/// How many pods of a class fit.
+/// Returns how many pods of a class fit.
 fn room_for(class: &PodClass<'_>, free: &ResourceList) -> u64 {
     let amounts = class.on_whole().iter().filter(|(_, amount)| *amount > 0);
     amounts.map(|(name, amount)| free.get(name.as_str()) / amount).min().unwrap_or(u64::MAX)

@@ -285,7 +285,7 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// One solver call. False if its solution failed verification.
+    /// Makes one solver call. Returns false if its solution failed verification.
     fn round(
         &mut self,
         candidates: &[NodeCandidate],
@@ -342,12 +342,12 @@ impl Run<'_, '_, '_, '_> {
         true
     }
 
-    /// The number of unplaced pods.
+    /// Returns the number of unplaced pods.
     fn waiting(&self) -> usize {
         self.queues.iter().map(VecDeque::len).sum()
     }
 
-    /// Rooms that fit a pod of the class.
+    /// Returns rooms that fit a pod of the class.
     fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
         let class = &self.inputs.classes.classes[class];
         // How an existing node could share or repartition its GPUs is unknown, so it gives only whole ones.
@@ -361,7 +361,7 @@ impl Run<'_, '_, '_, '_> {
         })
     }
 
-    /// Nodes bought so far that fit another pod of the class.
+    /// Returns nodes bought so far that fit another pod of the class.
     fn on_new(&self, class: usize) -> impl Iterator<Item = usize> {
         let class = &self.inputs.classes.classes[class];
         (0..self.outcome.new.len()).filter(move |at| {

@@ -10,8 +10,8 @@ use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 
 impl Run<'_, '_, '_, '_> {
-    /// The candidates for naive planning of a class: no prepaid, limited or interruptible offerings, unless there is nothing
-    /// else.
+    /// Returns the candidates for naive planning of a class: no prepaid, limited or interruptible offerings, unless there is
+    /// nothing else.
     fn naively(&self, priced: &[NodeCandidate], class: usize) -> Vec<usize> {
         let plain = |at: &&usize| {
             let candidate = &priced[**at];

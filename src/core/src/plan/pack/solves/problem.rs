@@ -153,7 +153,7 @@ impl Run<'_, '_, '_, '_> {
         pairs
     }
 
-    /// What is left of commitments, in the solver's form.
+    /// Returns what is left of commitments, in the solver's form.
     fn commitments(
         &self,
         candidates: &[NodeCandidate],

@@ -18,7 +18,7 @@ use crate::plan::place::preferences::kept::{DEARER, PreferenceChoice};
 use crate::supply::offerings::Supply;
 
 impl PreferenceChoice<'_> {
-    /// A lower bound for the cost of new nodes without preferences; `None` if unknown or not needed. Existing nodes and
+    /// Returns a lower bound for the cost of new nodes without preferences; `None` if unknown or not needed. Existing nodes and
     /// commitments make it unknown.
     pub fn floor(&self, inputs: &SolveInputs<'_, '_>, outcome: &Packing<'_>) -> Option<UsdPerHour> {
         if !self.narrows() || !outcome.on_rooms.is_empty() || !inputs.options.commitments.is_empty() {
@@ -66,7 +66,7 @@ impl PlanContext<'_> {
     }
 }
 
-/// Whether preferences may be the reason why a pod is unplaced.
+/// Returns whether preferences may be the reason why a pod is unplaced.
 fn may_be_for_preferences(reason: UnplacedReason) -> bool {
     matches!(
         reason,

@@ -52,17 +52,17 @@ pub(crate) struct Set {
 }
 
 impl<'a> PreferenceChoice<'a> {
-    /// The requirements on a new node for a pod, by level: all preferences first. Empty for most pods.
+    /// Returns the requirements on a new node for a pod, by level: all preferences first. Empty for most pods.
     pub fn levels(&self, pod: &PodKey) -> &[Pin] {
         self.by_pod.get(pod).map_or(&[], |set| &self.sets[*set].levels)
     }
 
-    /// Whether any pod has a kept preference.
+    /// Returns whether any pod has a kept preference.
     pub fn narrows(&self) -> bool {
         !self.by_pod.is_empty()
     }
 
-    /// The record for the report of relaxed preferences.
+    /// Returns the record for the report of relaxed preferences.
     pub fn record(&self) -> Record {
         let own = |pods: &BTreeSet<&'a PodKey>| pods.iter().map(|key| (*key).clone()).collect();
         Record {
@@ -96,7 +96,7 @@ impl Group<'_> {
         &self.pods[0].spec
     }
 
-    /// Whether its pods have node requirements.
+    /// Returns whether its pods have node requirements.
     pub(crate) fn requires(&self) -> bool {
         let spec = self.spec();
         let own = !spec.node_selector.is_empty() || spec.node_affinity.is_some();
@@ -107,7 +107,7 @@ impl Group<'_> {
         times(&self.one, count)
     }
 
-    /// The requirements of the preferences kept so far.
+    /// Returns the requirements of the preferences kept so far.
     pub(crate) fn wanted(&self) -> Vec<Requirement> {
         self.kept.iter().flat_map(|kept| kept.requirements.iter().cloned()).collect()
     }

@@ -55,7 +55,7 @@ fn all(requirements: &[Requirement]) -> String {
 }
 
 impl Record {
-    /// Whether preferences restricted what may be bought.
+    /// Returns whether preferences restricted what may be bought.
     pub fn narrows(&self) -> bool {
         !self.kept.is_empty()
     }

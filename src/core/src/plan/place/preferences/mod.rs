@@ -114,7 +114,7 @@ fn name_what_is_never_kept<'a>(
     }
 }
 
-/// `PreferNoSchedule` taints, and the pools that have them.
+/// Returns the `PreferNoSchedule` taints, and the pools that have them.
 fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>> {
     let mut taints: BTreeMap<&'a Taint, BTreeSet<String>> = BTreeMap::new();
     for offered in &supply.pools {
@@ -127,7 +127,7 @@ fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>>
     taints
 }
 
-/// Preferences about the node itself, strongest first: in words, and as requirements.
+/// Returns preferences about the node itself, strongest first: in words, and as requirements.
 fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<(String, Vec<Requirement>)> {
     let kept_off = taints
         .iter()
@@ -191,7 +191,8 @@ fn about_nodes<'a>(
     }
 }
 
-/// Whether a preference can be kept with those before it. The requirements are those before it, its own, and both together.
+/// Returns whether a preference can be kept with those before it. The requirements are those before it, its own, and both
+/// together.
 fn judge(
     estimates: &mut PriceEstimates<'_, '_>,
     buyers: Buyers<'_>,

@@ -58,12 +58,12 @@ impl<'a> Neighbours<'a> {
         neighbours
     }
 
-    /// The index of a preference.
+    /// Returns the index of a preference.
     pub fn of(&self, about: About<'a>) -> usize {
         self.known[&about]
     }
 
-    /// The preferences that select a pod.
+    /// Returns the preferences that select a pod.
     pub fn about(&mut self, pod: &'a Pod) -> Vec<usize> {
         let who = (pod.key.namespace(), &pod.labels);
         let (all, namespaces) = (&self.all, self.namespaces);
@@ -96,12 +96,12 @@ impl<'a> Neighbours<'a> {
         }
     }
 
-    /// The count in a domain.
+    /// Returns the count in a domain.
     pub fn count(&self, at: usize, value: &str) -> u64 {
         self.all[at].1.get(value).copied().unwrap_or(0)
     }
 
-    /// Whether any such pod has a place.
+    /// Returns whether any such pod has a place.
     pub fn are_anywhere(&self, at: usize) -> bool {
         self.all[at].1.values().any(|count| *count > 0)
     }

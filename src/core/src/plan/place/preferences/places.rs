@@ -34,7 +34,7 @@ pub(crate) struct PodPreference<'a> {
     aim: Aim,
 }
 
-/// The preferences of a pod in this namespace about other pods, strongest first.
+/// Returns the preferences of a pod in this namespace about other pods, strongest first.
 pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPreference<'a>> {
     let Some(preferences) = spec.preferences.as_deref() else { return Vec::new() };
     let near = preferences.affinity.iter().map(|preference| (preference, Aim::Near));
@@ -53,7 +53,7 @@ pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPrefe
     terms.chain(spreads).collect()
 }
 
-/// The preferences of a group, without those over hosts.
+/// Returns the preferences of a group, without those over hosts.
 fn of_group<'a>(group: &Group<'a>) -> Vec<PodPreference<'a>> {
     let first: &'a Pod = group.pods[0];
     let mut preferences = of_pods(&first.spec, first.key.namespace());
@@ -129,7 +129,7 @@ fn populate<'a>(inputs: &PreferenceInputs<'_, 'a>, groups: &[Group<'a>], neighbo
     }
 }
 
-/// The only value of a label that a requirement allows, if there is one.
+/// Returns the only value of a label that a requirement allows, if there is one.
 fn fixed(requirement: &Requirement, key: &str) -> Option<String> {
     match &requirement.operator {
         Operator::In(values) if requirement.key == key && values.len() == 1 => values.first().cloned(),
@@ -166,7 +166,7 @@ impl<'a> DomainSearch<'_, 'a> {
         Requirement { key: self.key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
     }
 
-    /// The domains where the pods cost at most [`DEARER`] times as much as in the cheapest.
+    /// Returns the domains where the pods cost at most [`DEARER`] times as much as in the cheapest.
     fn domains(&self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<Domain> {
         let none = Buyers {
             signature: self.group.signature,
@@ -260,7 +260,7 @@ impl<'a> DomainSearch<'_, 'a> {
         placed.into_iter().map(kept).collect()
     }
 
-    /// Whether the pods keep the skew in any distribution.
+    /// Returns whether the pods keep the skew in any distribution.
     fn is_even_anyway(&self, domains: &[Domain], rules: &[usize]) -> bool {
         let even = |(preference, rule): (&&PodPreference<'a>, &usize)| {
             let Aim::Even(skew) = preference.aim else { return false };
@@ -271,7 +271,7 @@ impl<'a> DomainSearch<'_, 'a> {
             || self.preferences.iter().zip(rules).all(even)
     }
 
-    /// The remaining domains where a preference is met, or why there are none.
+    /// Returns the remaining domains where a preference is met, or why there are none.
     fn meeting(
         &self,
         aim: Aim,

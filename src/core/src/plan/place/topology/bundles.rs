@@ -53,7 +53,7 @@ impl<'a> Bundles<'a> {
         }
     }
 
-    /// The bundles with a pod that an affinity selects.
+    /// Returns the bundles with a pod that an affinity selects.
     pub fn with(&self, affinity: usize) -> &[usize] {
         self.by_affinity.get(&affinity).map_or(&[], Vec::as_slice)
     }
@@ -64,7 +64,8 @@ impl<'a> Bundle<'a> {
         std::iter::once(self.leader).chain(self.followers.iter().copied())
     }
 
-    /// Whether a pod may join a bundle, ignoring resources: ports, anti-affinity, spread over nodes, and node requirements.
+    /// Returns whether a pod may join a bundle, ignoring resources: ports, anti-affinity, spread over nodes, and node
+    /// requirements.
     pub fn welcomes(&self, pod: &Pod, namespaces: &NamespaceLabels) -> bool {
         let of = |pod| Identity::of_pod(pod, namespaces);
         let meets = |member| rules::may_share(of(pod), of(member)).is_ok();
@@ -84,7 +85,7 @@ impl<'a> Bundle<'a> {
     }
 }
 
-/// The node requirements of a follower, to be added to the leader's.
+/// Returns the node requirements of a follower, to be added to the leader's.
 pub(crate) fn requirements(spec: &PodSpec, leader: &PodSpec) -> Vec<Requirement> {
     let selected = spec
         .node_selector

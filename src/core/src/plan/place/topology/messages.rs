@@ -11,7 +11,7 @@ use crate::rules::spread::messages;
 /// How many values a message lists.
 const SHOWN: usize = 6;
 
-/// The message if every place that could hold a pod refuses it.
+/// Returns the message if every place that could hold a pod refuses it.
 pub(crate) fn refused(
     relations: &Relations<'_>,
     places: &Places<'_>,

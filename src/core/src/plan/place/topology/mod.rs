@@ -52,18 +52,18 @@ pub(crate) struct Assigned<'a> {
 }
 
 impl<'a> Assigned<'a> {
-    /// The number of pods with a place.
+    /// Returns the number of pods with a place.
     pub fn pinned(&self) -> usize {
         let pinned = self.pins.values().filter(|pin| !pin.is_empty()).count();
         pinned + self.bundles.values().map(Vec::len).sum::<usize>()
     }
 
-    /// The pods that are bundled with this one.
+    /// Returns the pods that are bundled with this one.
     pub fn with(&self, leader: &PodKey) -> &[&'a Pod] {
         self.bundles.get(leader).map_or(&[], Vec::as_slice)
     }
 
-    /// The pin of a pod; empty for most pods.
+    /// Returns the pin of a pod; empty for most pods.
     pub fn pin(&self, pod: &PodKey) -> &Pin {
         self.pins.get(pod).unwrap_or(&self.nowhere)
     }
@@ -242,7 +242,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         assigned
     }
 
-    /// The cells for a pod, ignoring rules about other pods: those with a room or an offering that fits.
+    /// Returns the cells for a pod, ignoring rules about other pods: those with a room or an offering that fits.
     fn cells(&mut self, pod: &'a Pod, kind: &'s PodRelations) -> Vec<usize> {
         self.prepare(pod, kind);
         let requests = self.requests(pod);
@@ -285,12 +285,12 @@ impl<'s, 'a> Assignment<'s, 'a> {
         });
     }
 
-    /// The requests of a pod on a new node.
+    /// Returns the requests of a pod on a new node.
     fn requests(&self, pod: &Pod) -> ResourceList {
         gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec).0
     }
 
-    /// Rooms that still fit a pod.
+    /// Returns rooms that still fit a pod.
     fn rooms_for(&self, pod: &Pod, signature: usize) -> impl Iterator<Item = usize> {
         let rooms = self.admitting[&signature].iter().copied();
         rooms.filter(|room| pod.spec.requests.fits(&self.free[*room]))
@@ -363,7 +363,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         ChosenPlace::Pinned(self.pin(kind, &place))
     }
 
-    /// Whether a place is a new node for pods with rules over these keys.
+    /// Returns whether a place is a new node for pods with rules over these keys.
     fn is_new(&self, keys: &[usize], place: &Place) -> bool {
         let host = self.inputs.relations.keys.iter().position(|key| *key == HOSTNAME);
         host.is_some_and(|host| keys.contains(&host) && place[host] == NONE)
@@ -417,7 +417,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         None
     }
 
-    /// The cells for the first pod of a group that most of its other pods can use too.
+    /// Returns the cells for the first pod of a group that most of its other pods can use too.
     fn best_for_all(
         &mut self,
         affinity: usize,
@@ -441,7 +441,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         cells.into_iter().filter(|cell| uses[cell] == most).collect()
     }
 
-    /// The pin for a place.
+    /// Returns the pin for a place.
     fn pin(&self, kind: &PodRelations, place: &Place) -> Pin {
         let of = |key: &usize| {
             let name = self.inputs.relations.keys[*key];
@@ -456,7 +456,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         kind.keys.iter().map(of).collect()
     }
 
-    /// Why no place is possible.
+    /// Returns why no place is possible.
     fn why(&mut self, pod: &'a Pod) -> String {
         let relations = self.inputs.relations;
         let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];

@@ -99,13 +99,13 @@ impl PlacePrices {
         Self { cells, alike, known: BTreeMap::new() }
     }
 
-    /// Whether a cell has an offering that fits these requests.
+    /// Returns whether a cell has an offering that fits these requests.
     pub fn sells(&self, cell: usize, requests: &ResourceList, supply: &Supply<'_>) -> bool {
         self.cells[cell].largest.iter().any(|at| requests.fits(&supply.capacities[*at]))
     }
 
-    /// The estimated cost of a pod in a cell, in millionths of micro-dollars per hour: the node's price times the pod's largest
-    /// part of a resource. Use it only to compare cells.
+    /// Returns the estimated cost of a pod in a cell, in millionths of micro-dollars per hour: the node's price times the pod's
+    /// largest part of a resource. Use it only to compare cells.
     pub fn cost(&mut self, cell: usize, requests: &ResourceList, supply: &Supply<'_>) -> u128 {
         if self.alike {
             return 0;

@@ -50,7 +50,7 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// The place of a node with these labels. The host name of a new node is unknown.
+    /// Returns the place of a node with these labels. The host name of a new node is unknown.
     fn of(&mut self, keys: &[&str], labels: &impl Labels) -> Place {
         let mut place = Vec::with_capacity(keys.len());
         for (at, key) in keys.iter().enumerate() {
@@ -70,7 +70,7 @@ impl<'a> Places<'a> {
         next
     }
 
-    /// The index of a known value.
+    /// Returns the index of a known value.
     pub fn value(&self, key: usize, value: &str) -> Option<u32> {
         self.known[key].get(value).copied()
     }

@@ -47,12 +47,12 @@ pub(crate) struct PodRelations {
 }
 
 impl PodRelations {
-    /// Whether it has rules of its own.
+    /// Returns whether it has rules of its own.
     pub fn is_bound(&self) -> bool {
         !self.spreads.is_empty() || self.affinity.is_some() || !self.antis.is_empty()
     }
 
-    /// Whether its affinity selects itself: then the first pod of its group may go anywhere.
+    /// Returns whether its affinity selects itself: then the first pod of its group may go anywhere.
     pub fn is_seed(&self) -> bool {
         self.affinity.is_some_and(|own| self.chosen.contains(&own))
     }
@@ -72,7 +72,7 @@ pub(crate) struct Relations<'a> {
     of_daemonset: BTreeMap<&'a ObjectKey, usize>,
 }
 
-/// Whether it waits for a node.
+/// Returns whether it waits for a node.
 fn waits(pod: &Pod) -> bool {
     matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. })
         && pod.role == PodRole::Workload
@@ -148,17 +148,17 @@ impl<'a> Relations<'a> {
         self.of_alike.iter().copied()
     }
 
-    /// The index of the relations of a pod without a node; 0 for a pod without any.
+    /// Returns the index of the relations of a pod without a node; 0 for a pod without any.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.of.get(pod).copied().unwrap_or(0)
     }
 
-    /// Whether rules affect the pods of any DaemonSet.
+    /// Returns whether rules affect the pods of any DaemonSet.
     pub fn concern_daemonsets(&self) -> bool {
         !self.of_daemonset.is_empty()
     }
 
-    /// The index of the relations of a DaemonSet's pods.
+    /// Returns the index of the relations of a DaemonSet's pods.
     pub fn of_daemonset(&self, set: &ObjectKey) -> usize {
         self.of_daemonset.get(set).copied().unwrap_or(0)
     }
@@ -240,7 +240,7 @@ impl<'a> Found<'a> {
         sorted(own.collect())
     }
 
-    /// A pod's own rules.
+    /// Returns a pod's own rules.
     fn own(&self, pod: &Pod) -> PodRelations {
         let spec = &pod.spec;
         let mut kind = PodRelations::default();

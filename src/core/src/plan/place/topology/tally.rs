@@ -148,7 +148,7 @@ impl Tally {
         }
     }
 
-    /// Whether a pod may be placed there now, by the kube-scheduler's rules.
+    /// Returns whether a pod may be placed there now, by the kube-scheduler's rules.
     pub fn check(
         &self,
         relations: &Relations<'_>,
@@ -161,7 +161,7 @@ impl Tally {
         self.check_all_but_affinity(relations, kind, place)
     }
 
-    /// The same without affinity.
+    /// Checks the same without affinity.
     pub fn check_all_but_affinity(
         &self,
         relations: &Relations<'_>,
@@ -219,12 +219,12 @@ impl Tally {
         if met || (kind.is_seed() && self.is_nowhere(at)) { Ok(()) } else { Err(Refusal::Alone(at)) }
     }
 
-    /// Whether an affinity selects no placed pod.
+    /// Returns whether an affinity selects no placed pod.
     pub fn is_nowhere(&self, affinity: usize) -> bool {
         !self.somewhere[affinity]
     }
 
-    /// How many pods the spread constraints of a pod count at a place. Fewer is better.
+    /// Returns how many pods the spread constraints of a pod count at a place. Fewer is better.
     pub fn crowd(&self, relations: &Relations<'_>, kind: &PodRelations, place: &Place) -> u64 {
         let all = kind.spreads.iter().chain(&kind.counted);
         let values =
@@ -232,13 +232,13 @@ impl Tally {
         values.map(|(at, value)| self.spreads[at].count(value as usize)).sum()
     }
 
-    /// How many rules of other pods a pod without rules of its own would affect at a place.
+    /// Returns how many rules of other pods a pod without rules of its own would affect at a place.
     pub fn strain(&self, relations: &Relations<'_>, kind: &PodRelations, place: &Place) -> usize {
         let others = kind.counted.iter().filter(|at| !kind.spreads.contains(at));
         others.filter(|at| self.check_spread(relations, **at, true, place).is_err()).count()
     }
 
-    /// The counts of a spread constraint, by existing domain.
+    /// Returns the counts of a spread constraint, by existing domain.
     pub fn counts(&self, spread: usize) -> impl Iterator<Item = (usize, u64)> {
         self.spreads[spread].existing()
     }
