@@ -12,7 +12,7 @@ use poolwright_terms::{CapacityType, ConditionType, InterruptionKind, NodeClassR
 
 use crate::model::{Claim, Reclaims, Uid};
 
-/// How long an offering is avoided after the cloud reclaimed an instance of it. Doubles with each reclaim in a row.
+/// How long an offering is avoided after the cloud reclaimed an instance of it. The time doubles with each consecutive reclaim.
 const RECLAIM_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
 /// Reclaims within this time count as one: it is the notice that spot instances get.
 const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
@@ -20,8 +20,8 @@ const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
 /// How long a refusal to add tolerations is remembered: permissions may change.
 const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
-/// Offerings to avoid for a while, or to buy only if everything else is much more expensive, by node class. Each failure in a
-/// row doubles the time. A success ends it.
+/// Offerings to avoid for a while, or to buy only if everything else is much more expensive, by node class. Each consecutive
+/// failure doubles the time. A success ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setbacks {
     first: SignedDuration,
@@ -41,7 +41,7 @@ pub struct Setbacks {
 /// The reclaims of one offering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReclaimHistory {
-    /// Reclaims in a row.
+    /// The number of consecutive reclaims.
     consecutive: u32,
     /// Time of the last one.
     last: Timestamp,
@@ -193,7 +193,7 @@ impl Setbacks {
         held
     }
 
-    /// Returns offerings that the cloud has reclaimed lately and that may be bought at a higher counted price: for
+    /// Returns offerings that the cloud has reclaimed recently and that may be bought at a higher counted price: for
     /// [`crate::model::Snapshot::reclaims`].
     pub fn reclaims(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Reclaims> {
         let counts = |((_, id), reclaims): &(&(NodeClassRef, OfferingId), &ReclaimHistory)| {

@@ -26,7 +26,7 @@ pub(crate) struct Search<'a> {
     pub staying: Vec<&'a Claim>,
     /// What is left of the disruption budgets of each pool.
     pub(crate) left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
-    /// What is left of the disruption budgets over all pools.
+    /// What is left of the disruption budgets across all pools.
     pub(crate) over_all: BTreeMap<Cause, allowance::Allowance>,
     pub(crate) targets: BTreeSet<ClaimName>,
     pub(crate) actions: Vec<Action>,

@@ -79,7 +79,7 @@ impl ClusterIndex {
         self.state.pools.remove(name).map_or(Change::None, |_| Change::Room)
     }
 
-    /// Sets the disruption budgets over all pools.
+    /// Sets the disruption budgets across all pools.
     pub fn set_disruption_budgets(&mut self, budgets: Arc<[DisruptionBudget]>) {
         self.state.disruption_budgets = budgets;
     }
@@ -220,7 +220,7 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// Sets the offerings that were reclaimed lately: [`crate::setbacks::Setbacks::reclaims`].
+    /// Sets the offerings that were reclaimed recently: [`crate::setbacks::Setbacks::reclaims`].
     pub fn set_reclaims(&mut self, reclaims: BTreeMap<(NodeClassRef, OfferingId), Reclaims>) -> Change {
         if self.state.reclaims == reclaims {
             return Change::None;

@@ -44,7 +44,7 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
     left(least, disturbed)
 }
 
-/// Returns what the budgets over all pools allow for a cause.
+/// Returns what the budgets across all pools allow for a cause.
 pub(crate) fn allowance_over_all(snapshot: &Snapshot, cause: Cause, now: Timestamp) -> Allowance {
     let budgets = &snapshot.disruption_budgets;
     if budgets.is_empty() {

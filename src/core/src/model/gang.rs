@@ -39,7 +39,7 @@ pub struct GangPart {
     pub controller: String,
     /// The names of those controllers, in the gang's namespace.
     pub controllers: Vec<String>,
-    /// How many pods each of those controllers runs at a time.
+    /// The number of pods that each of those controllers runs at a time.
     pub pods_per_controller: u64,
     /// Whether missing controllers are about to be created. If false, they are created only when other parts run.
     pub creates_missing: bool,

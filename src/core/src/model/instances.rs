@@ -18,14 +18,14 @@ pub struct ListedInstance {
     pub claim_uid: Uid,
     /// The node class that it was launched with.
     pub node_class: NodeClassRef,
-    /// When it was launched.
+    /// The launch time.
     pub launched: Timestamp,
 }
 
-/// All instances of one listing, without those that are known to have terminated since.
+/// All instances of one listing, without instances that are known to have terminated since.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instances {
-    /// When the listing began.
+    /// The time at which the listing began.
     pub at: Timestamp,
     by_id: PersistentMap<String, Arc<ListedInstance>>,
 }
@@ -37,7 +37,7 @@ impl Instances {
         Self { at, by_id }
     }
 
-    /// Returns all of them, by provider id.
+    /// Returns all instances, by provider id.
     pub fn iter(&self) -> impl Iterator<Item = &ListedInstance> {
         self.by_id.values().map(Arc::as_ref)
     }

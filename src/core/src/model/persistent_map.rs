@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
-/// Entries per part. A part with twice as many is split.
+/// The number of entries in a part. A part with twice as many is split.
 const PART: usize = 64;
 
 type Part<K, V> = Arc<Vec<(K, V)>>;
@@ -13,7 +13,7 @@ type Part<K, V> = Arc<Vec<(K, V)>>;
 /// A persistent ordered map, stored in parts. Cloning is cheap, and a change copies at most one part. Lookups cost as much as
 /// in a `BTreeMap`.
 pub struct PersistentMap<K, V> {
-    /// In ascending order; no part is empty.
+    /// The parts in ascending order of keys; no part is empty.
     parts: Arc<Vec<Part<K, V>>>,
     len: usize,
 }
@@ -92,7 +92,7 @@ impl<K, V> PersistentMap<K, V> {
         self.get(key).is_some()
     }
 
-    /// Entries starting at a key.
+    /// Returns the entries from this key on, in ascending order.
     pub fn range_from<'a, Q: Ord + ?Sized>(
         &'a self,
         key: &Q,
@@ -109,7 +109,7 @@ impl<K, V> PersistentMap<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> PersistentMap<K, V> {
-    /// Inserts a value; returns the previous one.
+    /// Inserts a value and returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let at = self.part(&key);
         let parts = Arc::make_mut(&mut self.parts);

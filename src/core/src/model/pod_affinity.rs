@@ -66,8 +66,8 @@ pub struct TopologySpreadConstraint {
     pub topology_key: String,
     /// `maxSkew`; at least 1.
     pub max_skew: u32,
-    /// The label selector for pods of its own namespace, AND-ed. An empty list selects none, as `None` does (unlike in
-    /// [`PodAffinityTerm`]).
+    /// The label selector for pods of its own namespace, AND-ed. An empty list selects no pods, and neither does `None` (unlike
+    /// in [`PodAffinityTerm`]).
     pub selector: Option<Vec<Requirement>>,
     /// `minDomains`: with fewer domains, the least count is taken as zero.
     pub min_domains: Option<u32>,
@@ -80,7 +80,7 @@ pub struct TopologySpreadConstraint {
 }
 
 impl TopologySpreadConstraint {
-    /// Returns a suffix for messages if it is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
+    /// Returns a suffix for messages if the constraint is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
     pub fn origin(&self) -> String {
         self.default_of
             .as_ref()

@@ -23,7 +23,7 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// From namespace and name.
+    /// Creates a key from a namespace and a name.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -47,7 +47,7 @@ pub struct OwnerKey {
 }
 
 impl OwnerKey {
-    /// Its namespace, kind and name.
+    /// Returns its namespace, kind and name.
     pub(crate) fn parts(&self) -> (&str, &str, &str) {
         (&self.namespace, &self.kind, &self.name)
     }
@@ -89,7 +89,7 @@ const BUFFER_NAMESPACE: &str = "poolwright";
 const BUFFER_PREFIX: &str = "NodePool:";
 
 impl PodKey {
-    /// The key of a pod that exists.
+    /// Creates the key of a pod that exists.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self::Existing(ObjectKey::new(namespace, name))
     }
@@ -151,7 +151,7 @@ impl PodKey {
 }
 
 impl Ord for PodKey {
-    /// Returns the order of the texts.
+    /// Compares the texts of the keys.
     fn cmp(&self, other: &Self) -> Ordering {
         if let (Self::Existing(one), Self::Existing(other)) = (self, other) {
             return one.cmp(other);
@@ -208,7 +208,7 @@ impl FromStr for PodKey {
 }
 
 fn read(namespace: &str, name: &str) -> Option<PodKey> {
-    // No name of an object holds a `#`.
+    // No object name contains a `#`.
     let Some((maker, number)) = name.split_once('#') else {
         return Some(PodKey::new(namespace, name));
     };

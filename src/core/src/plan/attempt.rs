@@ -252,7 +252,7 @@ impl Packed<'_> {
         }
     }
 
-    /// Returns reached limits by pool. Limits over all pools are left out: they are no condition of a single pool.
+    /// Returns reached limits by pool. Limits across all pools are left out: they are no condition of a single pool.
     fn limits_reached(&self, supply: &offerings::Supply<'_>) -> Vec<(PoolName, String)> {
         let of_pool = |limit: &u32| {
             let pool = self.limits.all[*limit as usize].pool?;

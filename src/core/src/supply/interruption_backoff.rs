@@ -1,8 +1,8 @@
 //! Interruption back-off: the price of an offering counts as higher after the cloud has reclaimed instances of it.
 //!
 //! An offering that was just reclaimed is probably out of stock, or will be reclaimed again soon. So other offerings are
-//! preferred, but not at any price: if all others cost more than the raised price, trying again is cheaper. Each reclaim in a
-//! row raises the price further.
+//! preferred, but not at any price: if all others cost more than the raised price, trying again is cheaper. Each further reclaim
+//! raises the price further.
 
 use jiff::Timestamp;
 use poolwright_catalog::{Offering, OfferingId, UsdPerHour};

@@ -1,4 +1,4 @@
-//! Limits of each pool and over all pools, and what is left of them.
+//! Limits of each pool and of all pools together, and what is left of them.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(crate) struct PoolLimit {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     pub all: Vec<PoolLimit>,
-    /// Indices by pool, ascending. Limits over all pools are in each, last.
+    /// Indices by pool, ascending. Limits across all pools are in each, last.
     by_pool: Vec<Vec<u32>>,
     /// The limit on available instances, by node class and offering.
     scarce: BTreeMap<(usize, usize), u32>,

@@ -37,13 +37,13 @@ pub(crate) struct ClassOfferings<'a> {
 pub(crate) enum Availability {
     /// Yes, at this price.
     Priced(UsdPerHour),
-    /// Yes, at this price, but it counts with a higher one: the cloud has reclaimed instances of it lately.
+    /// Yes, at this price, but it counts with a higher one: the cloud has reclaimed instances of it recently.
     Reclaimed(UsdPerHour, Reclaims),
     /// Yes, although the price is unknown: the pool allows this type by name.
     Unpriced,
     /// No: the price is unknown.
     PriceUnknown,
-    /// No: it failed lately, and is held back until this time.
+    /// No: it failed recently, and is held back until this time.
     HeldBack(Timestamp),
 }
 

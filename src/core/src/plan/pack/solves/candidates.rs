@@ -25,7 +25,7 @@ pub(crate) struct NodeCandidate {
     pub weight: u32,
     pub signatures: BitSet,
     pub uses: Vec<(u32, u64)>,
-    /// Whether the cloud has reclaimed such instances lately. Then `price` is the raised price, and pools with lower weight are
+    /// Whether the cloud has reclaimed such instances recently. Then `price` is the raised price, and pools with lower weight are
     /// considered too.
     pub is_reclaimed: bool,
 }
