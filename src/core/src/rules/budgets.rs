@@ -1,5 +1,5 @@
-//! PodDisruptionBudgets that can never be met. Their pods can never be evicted, so their nodes cannot be drained. Such pods get
-//! nodes nevertheless, and events tell their owners what to change.
+//! Finds PodDisruptionBudgets that can never be met. Their pods can never be evicted, so the nodes of these pods cannot be
+//! drained. Such pods still get nodes, and events tell their owners what to change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,9 +15,9 @@ use crate::rules::requirement::matches;
 pub struct UnmeetableBudget {
     /// The budget.
     pub budget: ObjectKey,
-    /// The field that is wrong, with its value.
+    /// The wrong field, with its value.
     pub field: String,
-    /// The consequence, and what to do.
+    /// The consequence and the remedy.
     pub message: String,
     /// The pods that may never be evicted; sorted.
     pub pods: Vec<PodKey>,
@@ -124,7 +124,7 @@ fn in_namespace(
     found
 }
 
-/// Returns why a budget by itself can never be met: the field with its value, and the message.
+/// Returns the wrong field with its value, and the message, if the budget can never be met even without regard to other budgets.
 fn by_itself(
     budget: &PodDisruptionBudget,
     chosen: &[&Pod],

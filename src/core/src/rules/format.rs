@@ -5,7 +5,7 @@ use poolwright_catalog::{ResourceList, ResourceName};
 /// The prefix of the volume resources of CSI drivers, as older kubelets named them.
 pub(crate) const ATTACHABLE: &str = "attachable-volumes-csi-";
 
-/// Formats an amount: `3.5` for CPU, `16Gi` for memory, a count for all else.
+/// Formats an amount, such as `3.5` for CPU and `16Gi` for memory. Amounts of other resources are counts.
 pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
     if name.is_cpu() {
         let (whole, milli) = (amount / 1000, amount % 1000);
@@ -34,7 +34,7 @@ pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
     amount.to_string()
 }
 
-/// Returns whether a resource is an extended one: not CPU, memory, ephemeral storage or pods.
+/// Returns whether a resource is an extended resource, which means any but CPU, memory, ephemeral storage and pods.
 pub(crate) fn is_extended(name: &ResourceName) -> bool {
     !matches!(
         name.as_str(),

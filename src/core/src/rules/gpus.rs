@@ -1,4 +1,4 @@
-//! Shared and partitioned GPUs: what pods request, and how the GPUs of a new node are set up.
+//! Shared and partitioned GPUs: the requests of pods, and the setup of the GPUs of new nodes.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::model::{PodSpec, Sharing};
 /// Prefix of the resources for MIG instances: `nvidia.com/mig-1g.10gb`.
 pub(crate) const MIG_PREFIX: &str = "nvidia.com/mig-";
 
-/// The most GPUs of a node; any above this are not used.
+/// The most GPUs of a node that are used.
 const MOST_GPUS: usize = 64;
 
 /// A pod's request for GPUs.
@@ -41,7 +41,7 @@ impl GpuNeed {
     }
 }
 
-/// Returns a pod's requests without GPUs that may be shared or partitioned, and its request for these.
+/// Returns a pod's requests without GPUs that may be shared or partitioned, and separately its request for such GPUs.
 ///
 /// `models` are the GPU models on offer that support MIG.
 pub(crate) fn wanted(
@@ -101,7 +101,7 @@ pub(crate) fn profile_of(resource: &ResourceName) -> Option<MigProfile> {
     }
 }
 
-/// Returns a pod's requests if every share of a GPU counts as a whole one.
+/// Returns a pod's requests if every share of a GPU and every MIG instance counts as a whole GPU.
 pub(crate) fn naive(spec: &PodSpec) -> ResourceList {
     let (mut rest, _) = wanted(Sharing::Whole, &[], spec);
     let mut gpus = rest.get(ResourceName::NVIDIA_GPU);
@@ -113,7 +113,7 @@ pub(crate) fn naive(spec: &PodSpec) -> ResourceList {
     rest
 }
 
-/// Returns the free GPUs of an existing node, which are given whole.
+/// Returns the free GPUs of an existing node. Pods get only whole GPUs there.
 pub(crate) fn free(room: &ResourceList) -> Vec<GpuState> {
     let idle = GpuState::Shared { units_used: 0, memory_used_mib: 0, memory_mib: 0 };
     vec![idle; usize::try_from(room.get(ResourceName::NVIDIA_GPU)).unwrap_or(0).min(MOST_GPUS)]
@@ -130,8 +130,8 @@ fn part(milli: u32, models: &[&MigModel]) -> GpuNeed {
     }
 }
 
-/// The meaning of a profile name depends on the board: `1g.10gb` is the smallest instance of one A100 and the second smallest
-/// of another. If both boards are on offer, the smallest instance is meant.
+/// Returns the MIG instance that a resource name requests. The meaning of a profile name depends on the board: `1g.10gb` is the
+/// smallest instance of one A100 and the second smallest of another. If both boards are on offer, the smallest instance is meant.
 fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
     let profile = models
         .iter()
@@ -148,7 +148,7 @@ fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
     }
 }
 
-/// How the GPUs of a new node are set up.
+/// The setup of the GPUs of a new node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GpuForm {
     /// Only whole GPUs.
@@ -171,7 +171,7 @@ impl GpuForm {
         }
     }
 
-    /// Returns a suffix for the names of candidates.
+    /// Returns a suffix for the names of candidates with this setup.
     pub fn words(self) -> &'static str {
         match self {
             Self::Whole => "",

@@ -1,4 +1,4 @@
-//! Pods as rules of other pods see them.
+//! The properties of a pod that rules of other pods look at.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::rules::requirement::matches;
 /// The label that every namespace has, with its name.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-/// A pod as rules of other pods see it.
+/// The properties of a pod that rules of other pods look at.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
     /// Its namespace.

@@ -1,4 +1,4 @@
-//! DaemonSets: what their pods take of each node.
+//! DaemonSets: the resources that their pods take on each node.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::labels::Labels;
 
-/// Length of the random suffix in the names of a DaemonSet's pods, and of the longest prefix before it.
+/// The length of the random suffix in the names of a DaemonSet's pods. The longest prefix before it follows from it.
 const SUFFIX: usize = 5;
 const MAX_PREFIX: usize = 63 - SUFFIX;
 
@@ -39,7 +39,7 @@ impl<'a> DaemonSets<'a> {
         Self::of(self.sets.iter().filter(tolerates).copied().collect())
     }
 
-    /// Indices of the DaemonSets that run on a node with these labels, ascending.
+    /// Returns the indices of the DaemonSets whose pods run on a node with these labels, ascending.
     pub fn landing(&self, labels: &impl Labels) -> Vec<u16> {
         let lands = |index: &usize| rules::check_labels(&self.sets[*index].spec, labels).is_ok();
         (0..self.sets.len()).filter(lands).map(|index| index as u16).collect()
@@ -68,7 +68,7 @@ impl<'a> DaemonSets<'a> {
         present
     }
 
-    /// Indices of the DaemonSets that run on this node and whose pods are not there yet.
+    /// Returns the indices of the DaemonSets whose pods run on this node but are not there yet.
     pub fn outstanding(&self, labels: &impl Labels, taints: &[Taint], there: Option<&OnNode>) -> Vec<u16> {
         let there = there.map_or(&[][..], |there| there.daemons.as_slice());
         let comes = |index: &usize| {

@@ -17,7 +17,7 @@ use crate::model::{Pool, Snapshot};
 /// spot (<https://aws.amazon.com/ec2/spot/pricing/>). So if all spot capacity of a type is reclaimed, the same type is bought
 /// on demand, but nothing more expensive.
 const TIMES: u64 = 4;
-/// How often the factor doubles at most: up to 64 times the price.
+/// The most times that the factor doubles, up to 64 times the price.
 const DOUBLINGS: u32 = 4;
 
 fn times(reclaims: Reclaims) -> u64 {
@@ -29,12 +29,12 @@ pub(crate) fn of(snapshot: &Snapshot, pool: &Pool, offering: &Offering, now: Tim
     remembered(&snapshot.reclaims, pool, offering).copied().filter(|reclaims| reclaims.until > now)
 }
 
-/// Returns the price that such an offering counts with.
+/// Returns the raised price with which a reclaimed offering counts.
 pub(crate) fn weighed(price: UsdPerHour, reclaims: Reclaims) -> UsdPerHour {
     UsdPerHour::from_micros(price.micros().saturating_mul(times(reclaims)))
 }
 
-/// Returns the message if another offering was chosen.
+/// Returns the message for a reclaimed offering that was not chosen.
 pub(crate) fn avoided(id: &OfferingId, price: UsdPerHour, reclaims: Reclaims) -> String {
     format!(
         "{id} at {price} $/h is cheaper, but the cloud takes such instances back: until {} it counts as {} times its price",
@@ -43,7 +43,7 @@ pub(crate) fn avoided(id: &OfferingId, price: UsdPerHour, reclaims: Reclaims) ->
     )
 }
 
-/// Returns the message if the reclaimed offering was chosen nevertheless.
+/// Returns the message for a reclaimed offering that was chosen.
 pub(crate) fn chosen_all_the_same(reclaims: Reclaims) -> String {
     format!(
         "the cloud takes such instances back, so until {} it counts as {} times its price, and is still the cheapest",
@@ -52,7 +52,7 @@ pub(crate) fn chosen_all_the_same(reclaims: Reclaims) -> String {
     )
 }
 
-/// Returns the amount that is counted for a new node in addition to its price.
+/// Returns the amount that counts for a new node in addition to its price.
 pub(crate) fn of_claim(snapshot: &Snapshot, now: Timestamp, claim: &PlannedClaim) -> UsdPerHour {
     if snapshot.reclaims.is_empty() {
         return UsdPerHour::ZERO;
@@ -69,7 +69,7 @@ pub(crate) fn remembered<'m, T>(
     pool: &Pool,
     offering: &Offering,
 ) -> Option<&'m T> {
-    // Usually the map is empty, and no key needs to be built.
+    // The map is usually empty. Then no key needs to be built.
     let memory = Some(memory).filter(|memory| !memory.is_empty());
     memory?.get(&(pool.node_class.clone(), offering.id.clone()))
 }

@@ -1,4 +1,4 @@
-//! Limits of each pool and of all pools together, and what is left of them.
+//! Limits of each pool and of all pools together, with the amounts left.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) enum LimitKind {
     Available(OfferingId),
 }
 
-/// A limit of one pool or of all.
+/// A limit of one pool, or of all pools together.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolLimit {
     /// Index into [`Supply::pools`]; `None` for all pools together.
@@ -32,7 +32,7 @@ pub(crate) struct PoolLimit {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     pub all: Vec<PoolLimit>,
-    /// Indices by pool, ascending. Limits across all pools are in each, last.
+    /// The indices of the limits that apply to each pool, ascending. Limits on all pools together come last in each list.
     by_pool: Vec<Vec<u32>>,
     /// The limit on available instances, by node class and offering.
     scarce: BTreeMap<(usize, usize), u32>,
@@ -58,7 +58,7 @@ impl Limits {
         all
     }
 
-    /// Adds the limits of one pool or of all; returns their indices.
+    /// Adds the limits of one pool, or of all pools together, and returns their indices.
     fn add(
         &mut self,
         pool: Option<usize>,
@@ -86,7 +86,7 @@ impl Limits {
                     self.scarce.insert((offered.table, offer.offering), at);
                     let kind = LimitKind::Available(offering.id.clone());
                     let ceiling = u64::from(available);
-                    // Claims that are not launched yet use instances that still count as available.
+                    // Claims that are not launched yet will use instances that the cloud still reports as available.
                     let on_the_way = snapshot.claims.values().filter(|claim| {
                         claim.launched.is_none()
                             && claim.node_class == offered.pool.node_class
@@ -119,7 +119,7 @@ impl Limits {
         self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].kind == LimitKind::UsdPerHour)
     }
 
-    /// Returns what one node uses of each limit, by limit, ascending.
+    /// Returns the amount that one node uses of each limit, by limit, ascending.
     pub fn uses(
         &self,
         supply: &Supply<'_>,
@@ -134,7 +134,7 @@ impl Limits {
         of_pool.chain(scarce.map(|limit| (*limit, 1))).collect()
     }
 
-    /// Subtracts what one node uses.
+    /// Subtracts the amounts that one node uses.
     pub fn take(&mut self, uses: &[(u32, u64)]) {
         for (limit, amount) in uses {
             let left = &mut self.all[*limit as usize].left;
@@ -202,7 +202,7 @@ impl LimitKind {
         }
     }
 
-    /// Returns what one node uses of it.
+    /// Returns the amount that one node uses of such a limit.
     pub fn of(&self, allocatable: &ResourceList, price: Option<UsdPerHour>) -> u64 {
         match self {
             Self::Resource(name) => allocatable.get(name.as_str()),
@@ -223,7 +223,8 @@ pub(crate) fn ceilings(limits: &PoolLimits) -> Vec<(LimitKind, u64)> {
     all
 }
 
-/// Returns what a claim uses: that of its instance, or the most of any offering that it may be launched as.
+/// Returns the amount that a claim uses. Before launch, it is the largest amount of any offering that the claim may be launched
+/// as.
 pub(crate) fn used(kind: &LimitKind, claim: &Claim) -> u64 {
     let of = |ranked: &poolwright_catalog::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
     if claim.launched.is_some() {

@@ -2,7 +2,7 @@
 
 use crate::model::TopologySpreadConstraint;
 
-/// Domains listed in a message.
+/// The most domains that a message lists.
 const SHOWN: usize = 6;
 
 /// Returns the name of a preference (`ScheduleAnyway`).
@@ -12,7 +12,8 @@ pub(crate) fn preference(rule: &TopologySpreadConstraint) -> String {
     format!("spread over `{}` (ScheduleAnyway{origin})", rule.topology_key)
 }
 
-/// Returns why no domain admits a pod. `domains` are all that exist, with their counts; `full` are those that could hold the pod.
+/// Returns why no domain admits a pod. `domains` are all existing domains with their counts. `full` are the domains that could
+/// hold the pod but for the constraint.
 pub(crate) fn no_domain(rule: &TopologySpreadConstraint, domains: &[(String, u64)], full: &[&str]) -> String {
     let more = domains.len().saturating_sub(SHOWN);
     let mut listed: Vec<String> =
@@ -35,7 +36,7 @@ pub(crate) fn no_domain(rule: &TopologySpreadConstraint, domains: &[(String, u64
     )
 }
 
-/// Returns the violation of too many pods in a domain.
+/// Returns the message for too many pods in a domain.
 pub(crate) fn too_many(rule: &TopologySpreadConstraint, domain: &str, count: u64, least: u64) -> String {
     format!(
         "is spread over `{}` with a maxSkew of {}{}, and {domain} would have {count} where the least is {least}",
@@ -45,7 +46,7 @@ pub(crate) fn too_many(rule: &TopologySpreadConstraint, domain: &str, count: u64
     )
 }
 
-/// Returns the violation of a pod on a node without the topology key.
+/// Returns the message for a pod on a node without the topology key.
 pub(crate) fn no_label(rule: &TopologySpreadConstraint) -> String {
     format!("is spread over `{}`{}, which its node lacks", rule.topology_key, rule.origin())
 }
