@@ -8,7 +8,7 @@ use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::source::{DemandSource, Mentions};
 use crate::model::{Claim, Pool};
 
-/// How soon to check again whether a pool has its number of nodes.
+/// The time until the next check whether a pool has its number of nodes.
 pub(super) const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 pub(super) struct Replicas;

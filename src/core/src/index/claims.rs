@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::index::{Change, ClusterIndex};
 use crate::model::{Cause, Claim, ClaimName};
 
-/// How long a claim that we created stays in the index although a list does not contain it.
+/// The time for which a claim that we created stays in the index although a list does not contain it.
 const EXPECTATION: SignedDuration = SignedDuration::from_secs(60);
 
 impl ClusterIndex {
@@ -18,8 +18,8 @@ impl ClusterIndex {
         self.put_claim(claim)
     }
 
-    /// Adds a claim that we created, as the API server returned it. It stays even if an older list does not contain it, until a
-    /// watch shows it, for at most a minute.
+    /// Adds a claim that we created, as the API server returned it. It stays in the index even if an older list does not contain
+    /// it, until a watch shows it or a minute has passed.
     pub fn expect_claim(&mut self, claim: Claim, now: Timestamp) -> Change {
         let until = now.checked_add(EXPECTATION).unwrap_or(Timestamp::MAX);
         if self.state.claims.get(&claim.name).is_some_and(|known| known.uid == claim.uid) {
@@ -58,7 +58,7 @@ impl ClusterIndex {
         let before = self.state.claims.get(&claim.name);
         let change = match before {
             Some(old) if **old == claim => return Change::None,
-            // From now on, the successors of its pods are demand.
+            // From this change on, the successors of its pods are demand.
             Some(old) if is_taken(&claim) && !is_taken(old) => {
                 self.note_interrupted(&claim);
                 Change::Interrupted

@@ -4,7 +4,7 @@ use crate::index::{Change, ClusterIndex, put};
 use crate::model::{Gang, ObjectKey};
 
 impl ClusterIndex {
-    /// Adds or replaces a gang. Only its existing pods are demand; this says how many more to expect.
+    /// Adds or replaces a gang. Only its existing pods are demand. The gang shows how many further pods to expect.
     pub fn apply_gang(&mut self, gang: Gang) -> Change {
         let key = (gang.kind.clone(), gang.key.clone());
         put(&mut self.state.gangs, key, gang).min(Change::Life)

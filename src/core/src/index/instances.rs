@@ -1,4 +1,4 @@
-//! Instances in the index, from the providers' listings.
+//! Instances in the index, as the providers list them.
 
 use jiff::Timestamp;
 
@@ -9,7 +9,7 @@ impl ClusterIndex {
     /// Sets the instances of a listing that began at `at`.
     pub fn set_instances(&mut self, at: Timestamp, instances: Vec<ListedInstance>) -> Change {
         let gone = &mut self.instances_gone;
-        // A later listing shows for itself that they have terminated.
+        // A listing that began after they terminated does not contain them, so they need not be remembered.
         gone.retain(|_, since| *since >= at);
         let there = instances.into_iter().filter(|instance| !gone.contains_key(&instance.provider_id));
         self.state.instances = Some(Instances::new(at, there));

@@ -1,4 +1,4 @@
-//! Pods in the index, and which of their changes are demand.
+//! Pods in the index. Decides which of their changes are demand.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,17 +42,17 @@ impl ClusterIndex {
                     && old.volumes == pod.volumes
                     && old.labels == pod.labels
                     && old.priority == pod.priority
-                    // A nomination that was cleared has failed.
+                    // A cleared nomination has failed.
                     && (pod.nominated_node.is_some() || old.nominated_node.is_none())
             });
             return if as_before { Change::Life } else { self.demand_of(pod) };
         }
         if old.is_none() && self.lacks_group(pod) {
-            // The scheduler holds the pod without a message, so a plan has to say what is missing.
+            // The scheduler holds the pod without a message, so a plan must report what is missing.
             return Change::Demand;
         }
         match (&pod.phase, old.map(|old| &old.phase)) {
-            // It took capacity that may have been planned for another pod.
+            // The pod took capacity that may have been planned for another pod.
             (PodPhase::Bound { node }, before)
                 if !matches!(before, Some(PodPhase::Bound { .. }))
                     && pod.role == PodRole::Workload

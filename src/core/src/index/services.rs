@@ -1,10 +1,10 @@
-//! Services and selectors of controllers in the index, for default spread constraints of schedulers.
+//! Services and selectors of controllers in the index. Default spread constraints of schedulers need them.
 
 use crate::index::{Change, ClusterIndex, put, reset};
 use crate::model::{ObjectKey, Service};
 
 impl ClusterIndex {
-    /// Keeps selectors of controllers, for a scheduler with default spread constraints.
+    /// Keeps selectors of controllers from now on, because a scheduler has default spread constraints.
     pub fn keep_selectors(&mut self) {
         self.keeps_selectors = true;
     }

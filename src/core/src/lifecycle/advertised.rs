@@ -1,4 +1,4 @@
-//! Whether a new node advertises the promised resources and passes its readiness gates.
+//! Checks whether a new node advertises the promised resources and passes its readiness gates.
 
 use poolwright_terms::Reason;
 use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT, UNREGISTERED_TAINT};
@@ -54,8 +54,8 @@ pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
     None
 }
 
-/// Prefix of the taints of the Node Readiness Controller, which removes each when the conditions of its rule hold.
-/// (<https://github.com/kubernetes-sigs/node-readiness-controller>)
+/// The prefix of the taints of the Node Readiness Controller, which removes each taint when the conditions of its rule hold
+/// (<https://github.com/kubernetes-sigs/node-readiness-controller>).
 pub(crate) const READINESS_TAINTS: &str = "readiness.k8s.io/";
 
 /// Returns why a readiness gate is not passed, or `None` if it is.

@@ -1,4 +1,5 @@
-//! Obstacles to disruption: annotations, protected pods and PodDisruptionBudgets that keep a node from being emptied.
+//! Obstacles to disruption: annotations, protected pods, pods that cannot be moved, and PodDisruptionBudgets that allow no
+//! eviction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'stati
     kept.into_iter().find_map(|(kept, kind)| kept.then_some(kind))
 }
 
-/// Data of the snapshot that is needed for many nodes.
+/// Data from the snapshot that is needed for many nodes.
 pub(crate) struct Facts<'a> {
     pub snapshot: &'a Snapshot,
     pub now: Timestamp,
@@ -67,7 +68,7 @@ impl<'a> Facts<'a> {
         self.makers.get(pod.owner.as_ref()?).copied()
     }
 
-    /// Returns why the claim's node may not be emptied for this cause, in words; `None` if it may.
+    /// Describes why the claim's node may not be emptied for this cause; `None` if it may.
     pub fn obstacle(&self, claim: &Claim, cause: Cause) -> Option<String> {
         let Some(pool) = self.pool(claim) else {
             return Some(format!("its pool `{}` no longer exists", claim.pool));
@@ -84,7 +85,7 @@ impl<'a> Facts<'a> {
         self.work(claim).find_map(|pod| self.pod_obstacle(pod, cause))
     }
 
-    /// Returns the PodDisruptionBudget that currently allows no eviction of a pod there, in words.
+    /// Describes a PodDisruptionBudget that currently allows no eviction of a pod on the claim's node, if there is one.
     pub fn shut_budget(&self, claim: &Claim) -> Option<String> {
         self.work(claim).filter(|pod| pod.deleting_since.is_none()).find_map(|pod| self.budget_of(pod))
     }

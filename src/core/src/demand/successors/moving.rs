@@ -20,7 +20,8 @@ pub(crate) struct LeavingPod<'a> {
     pub pod: &'a Pod,
     /// The claim of its node.
     pub from: &'a ClaimName,
-    /// The controller that will create its successor; `None` if unknown, or if the successor would not need a node.
+    /// The controller that will create its successor; `None` if it is unknown, or if the successor would have scheduling gates
+    /// and need no node.
     pub(crate) maker: Option<&'a Workload>,
     /// The part of a gang that its controller belongs to.
     pub(crate) part: Option<(&'a Gang, &'a GangPart)>,

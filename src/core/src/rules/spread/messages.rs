@@ -13,7 +13,7 @@ pub(crate) fn preference(rule: &TopologySpreadConstraint) -> String {
 }
 
 /// Returns why no domain admits a pod. `domains` are all existing domains with their counts. `full` are the domains that could
-/// hold the pod but for the constraint.
+/// hold the pod without the constraint.
 pub(crate) fn no_domain(rule: &TopologySpreadConstraint, domains: &[(String, u64)], full: &[&str]) -> String {
     let more = domains.len().saturating_sub(SHOWN);
     let mut listed: Vec<String> =
