@@ -1,4 +1,4 @@
-//! One search for nodes to empty: keeps track of budgets, and tries plans without a set of nodes.
+//! One search for nodes to empty. It keeps track of budgets and makes plans without a set of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub(crate) struct Search<'a> {
     pub(crate) current: &'a Plan,
     pub move_history: &'a MoveHistory,
     pub options: &'a PlanOptions,
-    /// Claims whose nodes stay so far and use commitments.
+    /// The claims whose nodes stay and use commitments.
     pub staying: Vec<&'a Claim>,
-    /// What is left of the disruption budgets of each pool.
+    /// The number of nodes that the disruption budgets of each pool still allow.
     pub(crate) left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
-    /// What is left of the disruption budgets across all pools.
+    /// The number of nodes that the disruption budgets of all pools together still allow.
     pub(crate) over_all: BTreeMap<Cause, allowance::Allowance>,
     pub(crate) targets: BTreeSet<ClaimName>,
     pub(crate) actions: Vec<Action>,
@@ -39,12 +39,12 @@ pub(crate) struct Search<'a> {
 pub(crate) struct TrialPlan {
     pub(crate) plan: Plan,
     pub(crate) before: UsdPerHour,
-    /// The claims of the set whose pods have no other place, and why.
+    /// The claims of the set whose pods have no other place, with the reason.
     pub(crate) stuck: BTreeMap<ClaimName, String>,
 }
 
 impl<'a> Search<'a> {
-    /// Claims that may be considered: open nodes that stay so far and that no pod is planned for.
+    /// Returns the claims that may be considered: claims with open nodes that are neither disrupted nor being deleted.
     pub(crate) fn settled(&self) -> impl Iterator<Item = &'a Claim> + use<'a> {
         let claims = self.facts.snapshot.claims.values().map(AsRef::as_ref);
         claims.filter(|claim| {
@@ -104,13 +104,13 @@ impl<'a> Search<'a> {
         snapshot
     }
 
-    /// Returns the saving if these nodes are removed. A node that a commitment pays saves nothing, unless other nodes can use the
-    /// commitment.
+    /// Returns the saving if these nodes are removed. A node that a commitment pays for saves nothing, unless other nodes can use
+    /// the commitment.
     fn worth(&self, gone: &[&Claim]) -> UsdPerHour {
         commitments::worth(&self.options.commitments, &self.staying, gone)
     }
 
-    /// Plans without these nodes; `None` if other pods would be worse off.
+    /// Makes a plan without these nodes; `None` if other pods would be worse off.
     pub(crate) fn attempt(&self, set: &[(&Claim, Cause)], stop: &mut dyn StopSignal) -> Option<TrialPlan> {
         let plan = plan(&self.without(set), self.facts.now, self.options, stop);
         let names: BTreeSet<&ClaimName> = set.iter().map(|(claim, _)| &claim.name).collect();
@@ -140,7 +140,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns where the pods of a claim would go, in words.
+/// Describes where the pods of a claim would go.
 pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
     let (mut rooms, mut new): (BTreeSet<&str>, BTreeSet<&ClaimName>) = (BTreeSet::new(), BTreeSet::new());
     for moved in plan.moved.iter().filter(|moved| moved.from == *from) {

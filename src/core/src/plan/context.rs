@@ -1,4 +1,4 @@
-//! The context of a plan: inputs that all attempts share.
+//! The context of a plan: the inputs that all attempts share.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use crate::plan::{audit, groups, pending};
 use crate::rules::colocation::Colocation;
 use crate::supply::{daemonsets, offerings, rooms};
 
-/// Inputs that all attempts at a plan share.
+/// The inputs that all attempts at a plan share.
 pub(crate) struct PlanContext<'a> {
     pub snapshot: &'a Snapshot,
     pub volumes: &'a Volumes,

@@ -10,7 +10,7 @@ use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Sn
 use crate::rules::budgets::never_met_of;
 use crate::rules::format::{gist, list};
 
-/// How many pods are named.
+/// The most pods that are named.
 const SHOWN: usize = 4;
 
 /// Returns the explanation of a claim; `None` if it does not exist.
@@ -64,7 +64,7 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<Strin
     Some(lines)
 }
 
-/// Returns the budgets that make it impossible to drain a node, in words.
+/// Describes the budgets that make it impossible to drain a node.
 fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
     let pods = work(snapshot, name);
     let mut kept: Vec<&Pod> = Vec::new();
@@ -95,7 +95,7 @@ fn state(node: &Node) -> String {
     words.join(", ")
 }
 
-/// Returns the stage of a claim, in words.
+/// Describes the stage of a claim.
 fn stands(claim: &Claim) -> String {
     let (kind, words) = match claim.stage() {
         Stage::Draining | Stage::Terminating => return "It is being deleted.".to_owned(),

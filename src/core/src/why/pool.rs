@@ -1,4 +1,4 @@
-//! Explanations of pools: what a pool may buy, has bought, and what limits it.
+//! Explanations of pools: the offerings that a pool may buy, the nodes that it has bought, and its limits.
 
 use poolwright_catalog::UsdPerHour;
 

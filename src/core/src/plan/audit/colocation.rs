@@ -1,4 +1,4 @@
-//! The audit of colocation: checks every planned pod against all other pods on its node, by the rules themselves. Topology
+//! The audit of colocation: checks every planned pod against all other pods on its node, with the rules themselves. Topology
 //! spread is audited elsewhere ([`crate::plan::audit::topology`]).
 
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ mod tests {
         BTreeMap::from([("app".to_owned(), "web".to_owned())])
     }
 
-    /// Returns the violations for two pods with these rules: one running on a node, one planned there.
+    /// Returns the violations for two pods with these rules, of which one runs on a node and the other is planned there.
     fn said(spec: &PodSpec) -> Vec<String> {
         let pod = |name: &str, phase| Pod {
             key: PodKey::new("default", name),

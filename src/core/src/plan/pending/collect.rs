@@ -86,7 +86,8 @@ pub(crate) fn collect<'a>(
     demand
 }
 
-/// Removes buffer units if an existing pod needs a new place, because pods come first. A plan from files plans all at once.
+/// Removes buffer units if an existing pod needs a new place, because pods come first. A plan from files plans pods and units
+/// together.
 pub(crate) fn give_way(open: &mut Vec<PendingPod<'_>>, options: &PlanOptions) {
     let exists = |want: &PendingPod<'_>| want.pod.key.existing().is_some();
     if !options.include_waiting && open.iter().any(exists) {

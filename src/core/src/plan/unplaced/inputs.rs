@@ -1,4 +1,4 @@
-//! Inputs for explaining unplaced pods.
+//! The inputs for explaining unplaced pods.
 
 use crate::demand::volumes::Volumes;
 use crate::model::{Sharing, Snapshot};
@@ -7,7 +7,7 @@ use crate::supply::daemonsets::DaemonSets;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Admissions, Supply};
 
-/// What the planner could choose from.
+/// The supply that the planner could choose from, with its rules.
 #[derive(Clone, Copy)]
 pub(crate) struct UnplacedInputs<'s, 'a> {
     pub snapshot: &'s Snapshot,
@@ -27,5 +27,5 @@ pub(crate) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     if all.len() > SHOWN { format!("{shown} and {} more", all.len() - SHOWN) } else { shown }
 }
 
-/// How many values a message lists.
+/// The most values that a message lists.
 pub(crate) const SHOWN: usize = 6;

@@ -10,10 +10,10 @@ use crate::supply::rooms::Rooms;
 use poolwright_catalog::ResourceList;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A preference is relaxed if pods would cost more than this many times as much with it.
+/// The factor above which a preference is relaxed, because it would make pods cost more than this many times as much.
 pub(crate) const DEARER: u128 = 2;
 
-/// Inputs for the choice of preferences.
+/// The inputs for the choice of preferences.
 pub(crate) struct PreferenceInputs<'s, 'a> {
     pub snapshot: &'a Snapshot,
     pub supply: &'s Supply<'a>,
@@ -30,7 +30,7 @@ pub(crate) struct PreferenceInputs<'s, 'a> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeptPreferences {
     pub(crate) requirements: Vec<Requirement>,
-    /// The preferences, in words.
+    /// The descriptions of the preferences.
     pub(crate) preferences: Vec<String>,
 }
 
@@ -47,12 +47,12 @@ pub(crate) struct PreferenceChoice<'a> {
 pub(crate) struct Set {
     /// The preferences, strongest first.
     pub(crate) kept: Vec<KeptPreferences>,
-    /// The requirements on nodes with all preferences, then without the weakest, and so on; at least one preference is left.
+    /// The requirements on nodes with all preferences, then without the weakest one, and so on. At least one preference is left.
     pub(crate) levels: Vec<Pin>,
 }
 
 impl<'a> PreferenceChoice<'a> {
-    /// Returns the requirements on a new node for a pod, by level: all preferences first. Empty for most pods.
+    /// Returns the requirements on a new node for a pod, by level, with all preferences first. Empty for most pods.
     pub fn levels(&self, pod: &PodKey) -> &[Pin] {
         self.by_pod.get(pod).map_or(&[], |set| &self.sets[*set].levels)
     }
@@ -107,7 +107,7 @@ impl Group<'_> {
         times(&self.one, count)
     }
 
-    /// Returns the requirements of the preferences kept so far.
+    /// Returns the requirements of all preferences kept so far.
     pub(crate) fn wanted(&self) -> Vec<Requirement> {
         self.kept.iter().flat_map(|kept| kept.requirements.iter().cloned()).collect()
     }

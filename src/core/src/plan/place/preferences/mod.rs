@@ -1,10 +1,10 @@
-//! Preferences of pods: chooses which of them new nodes should meet.
+//! Preferences of pods: chooses the preferences that new nodes should meet.
 //!
 //! Before packing, the preferences of each pod are considered, strongest first: `PreferNoSchedule` taints, preferred node
 //! affinity, preferred pod affinity and anti-affinity, and `ScheduleAnyway` constraints. A preference is kept if some offering
-//! meets it together with those kept before, at no more than [`DEARER`] times the cost without it. Kept preferences restrict
-//! only new nodes: existing nodes are used as if there were no preferences. Pods that limits leave unplaced are tried again
-//! without the weakest preference, and finally without any.
+//! meets it together with the preferences kept before, at no more than [`DEARER`] times the cost without preferences. Kept
+//! preferences restrict only new nodes. Existing nodes are used as if there were no preferences. Pods that limits leave unplaced
+//! are tried again without the weakest preference, and finally without any.
 
 pub(crate) mod compare;
 pub(crate) mod estimates;
@@ -127,7 +127,7 @@ fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>>
     taints
 }
 
-/// Returns preferences about the node itself, strongest first: in words, and as requirements.
+/// Returns the preferences about the node itself, strongest first, each with a description and its requirements.
 fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<(String, Vec<Requirement>)> {
     let kept_off = taints
         .iter()
@@ -191,8 +191,8 @@ fn about_nodes<'a>(
     }
 }
 
-/// Returns whether a preference can be kept with those before it. The requirements are those before it, its own, and both
-/// together.
+/// Checks whether a preference can be kept together with the preferences before it. The requirements are those of the earlier
+/// preferences, its own, and both together.
 fn judge(
     estimates: &mut PriceEstimates<'_, '_>,
     buyers: Buyers<'_>,

@@ -1,4 +1,4 @@
-//! Places of nodes: their values of the topology keys in use.
+//! Places of nodes, which are their values of the topology keys in use.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::rules::new_node::UNNAMED;
 use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 
-/// No value: the node does not have the label.
+/// The index that stands for no value, because the node does not have the label.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// The values of one node by topology key: indices into [`Places::values`], or [`NONE`].
