@@ -208,7 +208,7 @@ impl Setbacks {
         self.reclaims.iter().filter(counts).map(|(key, reclaims)| (key.clone(), recent(reclaims))).collect()
     }
 
-    /// Returns when the next setback ends; `None` if there is none.
+    /// Returns the time at which the next setback ends; `None` if there is none.
     pub fn next_release(&self, now: Timestamp) -> Option<Timestamp> {
         let failed = self.offerings.values().map(|setback| setback.until);
         let all = failed.chain(self.reclaims.values().map(|reclaims| reclaims.until));

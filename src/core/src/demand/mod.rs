@@ -37,7 +37,7 @@ pub(crate) use successors::moving::{LeavingPod, Successor, moving};
 
 use crate::model::{PodKey, Snapshot};
 
-/// Returns where a finished plan may mention a pod, according to its source.
+/// Returns the places where a finished plan may mention a pod, according to its source.
 pub fn mentions(key: &PodKey) -> Mentions {
     match key {
         PodKey::Existing(_) => waiting::Waiting.mentions(),

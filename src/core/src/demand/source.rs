@@ -13,7 +13,7 @@ pub trait DemandSource: Sync {
     /// checked again, if any.
     fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp>;
 
-    /// Returns where a finished plan may mention its pods.
+    /// Returns the places where a finished plan may mention its pods.
     fn mentions(&self) -> Mentions;
 }
 

@@ -54,7 +54,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns how many more nodes of the pool may be disrupted for this cause.
+    /// Returns the number of further nodes of the pool that may be disrupted for this cause.
     pub(crate) fn left(&mut self, pool: &PoolName, cause: Cause) -> u64 {
         let facts = &self.facts;
         let entry = self.left.entry((pool.clone(), cause)).or_insert_with(|| {
@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
         entry.left
     }
 
-    /// Returns how many more nodes of all pools may be disrupted for this cause.
+    /// Returns the number of further nodes of all pools that may be disrupted for this cause.
     pub(crate) fn left_over_all(&mut self, cause: Cause) -> u64 {
         let facts = &self.facts;
         let work_out = || allowance::allowance_over_all(facts.snapshot, cause, facts.now);

@@ -6,7 +6,7 @@ use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT, UNREGISTERED_TA
 use crate::model::{Claim, Node};
 use crate::rules::allocatable_tolerance::is_kept;
 
-/// Returns why a node cannot open yet, or `None` if it can.
+/// Returns the reason why a node cannot open yet, and a message; `None` if it can.
 pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
     if node.deleting_since.is_some() {
         return Some((Reason::NodeDeleted, format!("node {} is being deleted", node.name)));
@@ -58,7 +58,7 @@ pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
 /// (<https://github.com/kubernetes-sigs/node-readiness-controller>).
 pub(crate) const READINESS_TAINTS: &str = "readiness.k8s.io/";
 
-/// Returns why a readiness gate is not passed, or `None` if it is.
+/// Describes why a readiness gate is not passed; `None` if it is.
 pub(crate) fn closed(node: &Node, gate: &str) -> Option<String> {
     if gate == "Ready" {
         // `Ready` is always required.

@@ -100,7 +100,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
     context.wake(after(context.now, SETTLE));
 }
 
-/// Returns why an empty node is kept, or `None` if it is not.
+/// Returns the reason why an empty node is kept, and a message; `None` if it is not kept.
 pub(crate) fn needed(
     context: &mut LifecycleContext<'_>,
     claim: &Claim,

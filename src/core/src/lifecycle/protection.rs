@@ -90,7 +90,7 @@ impl<'a> Facts<'a> {
         self.work(claim).filter(|pod| pod.deleting_since.is_none()).find_map(|pod| self.budget_of(pod))
     }
 
-    /// Returns why a pod may not be evicted, or `None` if it may.
+    /// Describes why a pod may not be evicted; `None` if it may.
     fn pod_obstacle(&self, pod: &Pod, cause: Cause) -> Option<String> {
         if pod.deleting_since.is_some() {
             return None;

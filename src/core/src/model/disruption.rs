@@ -128,7 +128,7 @@ impl DisruptionBudget {
         causes && self.window.as_ref().is_none_or(|window| window.is_open(now))
     }
 
-    /// Returns how many of `nodes` nodes may be disrupted.
+    /// Returns the number of nodes, out of `nodes`, that may be disrupted.
     pub fn allows(&self, nodes: u64) -> u64 {
         match (&self.window, self.nodes) {
             // The schedule is invalid, so the budget might be in force now.

@@ -47,7 +47,7 @@ impl Interruption {
         }
     }
 
-    /// Returns when the interruption becomes imminent; `None` if that is now or never.
+    /// Returns the time at which the interruption becomes imminent; `None` if that is now or never.
     pub fn imminent_from(&self) -> Option<Timestamp> {
         let start = self.deadline.filter(|_| self.kind == InterruptionKind::Maintenance)?;
         Some(start.checked_sub(NEAR).unwrap_or(Timestamp::MIN))

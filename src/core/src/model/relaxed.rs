@@ -20,7 +20,7 @@ pub enum PreferencePolicy {
 /// nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RelaxedPreference {
-    /// The preference, in words: ``preferred node affinity `gpu=h100` (weight 50)``.
+    /// The preference as text: ``preferred node affinity `gpu=h100` (weight 50)``.
     pub preference: String,
     /// The reason why it is not met.
     pub why: WhyRelaxed,

@@ -161,7 +161,7 @@ fn by_itself(
     Some((field, message))
 }
 
-/// Returns how many pods must stay healthy.
+/// Returns the number of pods that must stay healthy.
 fn at_least(amount: CountOrPercent, expected: u64) -> u64 {
     match amount {
         CountOrPercent::Count(count) => count,
@@ -187,7 +187,7 @@ fn said(amount: CountOrPercent) -> String {
     }
 }
 
-/// Returns how many pods the budget will select: the replicas of their controllers, plus pods without one.
+/// Returns the number of pods that the budget will select: the replicas of their controllers, plus pods without one.
 fn expected(chosen: &[&Pod], workloads: &BTreeMap<&Uid, &Workload>) -> u64 {
     let mut there: BTreeMap<Option<&Uid>, u64> = BTreeMap::new();
     for pod in chosen {

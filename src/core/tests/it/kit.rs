@@ -47,7 +47,7 @@ pub fn id(kind: &str, zone: &str) -> OfferingId {
     OfferingId { instance_type: kind.into(), zone: zone.into(), capacity_type: CapacityType::OnDemand }
 }
 
-/// One instance type, on demand, in some zones. An empty price is an unknown one.
+/// One instance type, on demand, in some zones. The price `unknown` stands for an unknown price.
 pub struct Kind(
     pub &'static str,
     pub ResourceList,

@@ -369,7 +369,7 @@ impl<'a> Colocation<'a> {
             })
     }
 
-    /// Returns why a pod may not join these pods on their node; `None` if it may.
+    /// Returns the reason why a pod may not join these pods on their node; `None` if it may.
     pub fn keeps_off(&self, profile: usize, present: &Present) -> Option<&'static str> {
         let newcomer = &self.profiles[profile];
         if self.admits_one(profile, present) {

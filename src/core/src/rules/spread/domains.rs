@@ -90,7 +90,7 @@ impl DomainCounts {
         self.count(domain) + u64::from(counts_itself) <= self.least(min_domains) + u64::from(max_skew)
     }
 
-    /// Returns whether the constraint is kept however this number of pods is distributed.
+    /// Returns whether the constraint is kept, however this number of further pods is distributed.
     pub fn admits_anywhere(&self, pods: u64, max_skew: u32) -> bool {
         let most = self.pods.iter().copied().max().unwrap_or(0) + pods;
         most - self.least(None) <= u64::from(max_skew)

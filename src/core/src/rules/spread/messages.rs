@@ -12,8 +12,8 @@ pub(crate) fn preference(rule: &TopologySpreadConstraint) -> String {
     format!("spread over `{}` (ScheduleAnyway{origin})", rule.topology_key)
 }
 
-/// Returns why no domain admits a pod. `domains` are all existing domains with their counts. `full` are the domains that could
-/// hold the pod without the constraint.
+/// Returns the message for a pod that no domain admits. `domains` are all existing domains with their counts. `full` are the
+/// domains that could hold the pod without the constraint.
 pub(crate) fn no_domain(rule: &TopologySpreadConstraint, domains: &[(String, u64)], full: &[&str]) -> String {
     let more = domains.len().saturating_sub(SHOWN);
     let mut listed: Vec<String> =
