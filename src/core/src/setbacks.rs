@@ -168,7 +168,7 @@ impl Setbacks {
         &self.launch_problems
     }
 
-    /// Registers that pods of this namespace may not be given a toleration. Returns whether that was unknown.
+    /// Registers that pods of this namespace may not be given a toleration. Returns whether this was not known before.
     pub fn toleration_refused(&mut self, namespace: &str, now: Timestamp) -> bool {
         let until = now.checked_add(REFUSED_FOR).unwrap_or(Timestamp::MAX);
         self.refusals.insert(namespace.to_owned(), until).is_none_or(|until| until <= now)

@@ -20,7 +20,7 @@ use crate::model::{Cause, Claim, ClaimName, PoolName};
 const TRIES: usize = 12;
 
 impl<'a> Search<'a> {
-    /// Returns the next set of nodes to consolidate, if any.
+    /// Returns a proposal to empty the next set of nodes, if any set saves enough.
     pub(crate) fn consolidation(&mut self, stop: &mut dyn StopSignal) -> Option<Proposal> {
         let mut candidates: Vec<&'a Claim> = Vec::new();
         for claim in self.settled() {

@@ -141,7 +141,7 @@ impl Claim {
         cause.filter(|_| recorded.status == ConditionStatus::True)
     }
 
-    /// Returns the offering of its instance, or the one to try first.
+    /// Returns the offering of its instance or, before launch, the offering to try first.
     pub fn current_offering(&self) -> &RankedOffering {
         self.launched
             .as_ref()

@@ -1,4 +1,4 @@
-//! Disruption settings of a pool: which nodes may be disrupted, for which causes, how many at a time, and when.
+//! The disruption settings of a pool: the nodes that may be disrupted, the causes, the number at a time, and the times.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -110,7 +110,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A disruption budget: how many nodes may be disrupted at a time.
+/// A disruption budget, which limits how many nodes may be disrupted at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisruptionBudget {
     /// The number of nodes. A percentage is rounded up.

@@ -6,7 +6,7 @@ use crate::model::names::Uid;
 use crate::model::pod::Pod;
 use crate::model::pod_key::{ObjectKey, OwnerKey};
 
-/// A JobSet or a LeaderWorkerSet: how many pods there will be, and their templates.
+/// A JobSet or a LeaderWorkerSet, with the number of its pods and their templates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gang {
     /// `JobSet` or `LeaderWorkerSet`.

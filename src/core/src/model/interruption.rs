@@ -27,7 +27,7 @@ impl Interruption {
     /// Merges two notices, in any order. The result has the earliest times, the most certain kind, and the message of that kind.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
-        // Between two messages of the same kind, the choice must not depend on the order of the notices.
+        // The choice between two messages of the same kind must not depend on the order of the notices.
         let rank = |one: &Self| (one.kind, std::cmp::Reverse((one.message.is_empty(), one.message.clone())));
         let told = if rank(other) > rank(self) { other } else { self };
         Self {

@@ -17,7 +17,7 @@ pub struct Node {
     pub provider_id: Option<String>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Taints, cordon included (`node.kubernetes.io/unschedulable`).
+    /// Taints, including the cordon (`node.kubernetes.io/unschedulable`).
     pub taints: Vec<Taint>,
     /// `status.allocatable`.
     pub allocatable: ResourceList,

@@ -23,11 +23,11 @@ pub struct Plan {
     pub claims: Vec<PlannedClaim>,
     /// Pods placed in free capacity of existing nodes or claims; sorted by pod.
     pub placements: Vec<PlacedPod>,
-    /// Pods without a place, and why; sorted by pod. Finished, bound and DaemonSet pods are not listed.
+    /// Pods without a place, with the reason; sorted by pod. Finished, bound and DaemonSet pods are not listed.
     pub unplaced: Vec<UnplacedPod>,
     /// Findings about every pool of the snapshot.
     pub pools: BTreeMap<PoolName, PoolFindings>,
-    /// The cost of `claims`, without what commitments pay and without unknown prices.
+    /// The cost of `claims`, minus the part that commitments pay, and without unknown prices.
     pub cost: UsdPerHour,
     /// The part of the prices of `claims` that commitments pay.
     pub covered: UsdPerHour,
@@ -99,7 +99,7 @@ pub struct Solve {
 pub struct Commitment {
     /// Its name, for messages.
     pub name: String,
-    /// The amount available to Poolwright's nodes; in a plan, what is left of it.
+    /// The amount available to Poolwright's nodes; in a plan, the amount left of it.
     pub left: UsdPerHour,
     /// The amount that a node of each offering uses; above zero. No offering is in two commitments.
     pub rates: BTreeMap<OfferingId, UsdPerHour>,
@@ -298,7 +298,7 @@ pub enum UnplacedReason {
     TopologyRule,
     /// Its PodGroup does not exist.
     PodGroupMissing,
-    /// Its gang cannot get places for the minimum number of pods.
+    /// Its gang cannot get places for its minimum number of pods.
     GangIncomplete,
     /// Its gang waits for more pods.
     PodGroupPending,
@@ -394,7 +394,7 @@ pub struct PoolFindings {
     pub invalid: Option<(Reason, String)>,
     /// The reason and message if its node class is missing or not ready.
     pub node_class: Option<(Reason, String)>,
-    /// The limits that keep it from buying what pods need, in a sentence.
+    /// A sentence about the limit that keeps it from buying nodes for pods; `None` if no limit does.
     pub limit_reached: Option<String>,
     /// The number of offerings that it may buy now.
     pub offerings: usize,

@@ -18,7 +18,7 @@ use crate::model::{Claim, Claims, DaemonSet, Node, Nodes, ObjectKey, OnNode, Per
 #[derive(Clone, Default)]
 pub struct PlanCache(Arc<Mutex<Content>>);
 
-/// The cache is no part of a snapshot's value: all caches are equal.
+/// All caches are equal, because the cache is not part of a snapshot's value.
 impl PartialEq for PlanCache {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -25,7 +25,7 @@ pub struct PodAffinityTerm {
     pub topology_key: String,
     /// The namespaces of the selected pods.
     pub namespaces: Namespaces,
-    /// The label selector, AND-ed. An empty list selects every pod, `None` selects none.
+    /// The label selector, AND-ed. An empty list selects every pod. `None` selects no pod.
     pub selector: Option<Vec<Requirement>>,
 }
 

@@ -317,7 +317,7 @@ impl<'a> ClaimNames<'a> {
         Self { options, snapshot, now, taken: BTreeSet::new() }
     }
 
-    /// Returns an unused name that starts with the pool's name, and is the same for the same snapshot and time.
+    /// Returns an unused name that starts with the pool's name. It is the same for the same snapshot and time.
     pub fn next(&mut self, pool: &str, pods: &[PodKey], offering: &OfferingId, index: usize) -> ClaimName {
         let mut hash = Fnv::new();
         hash.add(&self.options.salt);

@@ -1,4 +1,4 @@
-//! Tolerances between the allocatable resources that a catalogue promises and those that a node reports.
+//! Tolerances for differences between the allocatable resources that a catalogue promises and the resources that a node reports.
 
 use poolwright_catalog::ResourceName;
 

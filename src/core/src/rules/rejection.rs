@@ -40,7 +40,7 @@ pub enum Rejection {
     },
     /// A volume of the pod cannot be used on the node. Names the first failed requirement of the closest term.
     Volume {
-        /// The requirement; `None` if the volume can be used nowhere.
+        /// The requirement; `None` if the volume cannot be used anywhere.
         requirement: Option<Requirement>,
         /// The value on the node.
         has: Option<String>,

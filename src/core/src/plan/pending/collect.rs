@@ -1,4 +1,4 @@
-//! Collects the pending pods that need a node, and the reasons why the others do not.
+//! Collects the pending pods that need a node, and gives the reason why the others do not.
 
 use crate::demand::planned_at;
 use crate::demand::volumes::Volumes;

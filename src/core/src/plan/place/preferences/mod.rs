@@ -137,7 +137,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
                 Requirement { key: NODEPOOL_LABEL.to_owned(), operator: Operator::NotIn(pools.clone()) };
             (messages::taint(taint), vec![elsewhere])
         });
-    // The scheduler adds the scores of its profile to those of the pod.
+    // The scheduler adds the scores of its profile to the scores of the pod's own preferences.
     let preferences = spec.preferences.as_deref();
     let own =
         preferences.iter().flat_map(|preferences| &preferences.nodes).map(|preference| (preference, ""));
