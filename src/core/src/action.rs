@@ -11,15 +11,15 @@ use crate::model::{ClaimName, ObjectKey, PoolName, Uid};
 /// One thing to do. Every action is idempotent: doing it twice, or after a restart, does no harm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
-    /// Launch an instance for the claim, trying its offerings in order. The claim's UID is the idempotency key, so launching
-    /// again returns the instance that exists.
+    /// Launch an instance for the claim, trying its offerings in order. The claim's UID is the idempotency key, so a second
+    /// launch returns the existing instance.
     Launch {
         /// The claim.
         claim: ClaimName,
     },
-    /// The claim's node has joined. Give it the promised labels, annotations and taints, and close it to workload pods with a
-    /// cordon that carries [`poolwright_terms::keys::CORDONED_UNTIL_ANNOTATION`]. DaemonSets tolerate a cordon, so drivers and device
-    /// plugins can still start. Then record the node's name in the claim's status.
+    /// The claim's node has joined. Give it the promised labels, annotations and taints, and cordon it against workload pods,
+    /// with the annotation [`poolwright_terms::keys::CORDONED_UNTIL_ANNOTATION`]. DaemonSet pods tolerate a cordon, so drivers
+    /// and device plugins can still start. Then record the node's name in the claim's status.
     Register {
         /// The claim.
         claim: ClaimName,
@@ -32,8 +32,8 @@ pub enum Action {
         /// The complete list of taints.
         taints: Vec<Taint>,
     },
-    /// Nominate a waiting pod to the node that it was planned for (`status.nominatedNodeName`), so that the scheduler keeps to
-    /// the plan. Done after the node has registered and before it opens.
+    /// Nominate a waiting pod to the node that it was planned for (`status.nominatedNodeName`), so that the scheduler follows the
+    /// plan. This is done after the node has registered and before it opens.
     Nominate {
         /// The pod.
         pod: ObjectKey,
@@ -42,7 +42,7 @@ pub enum Action {
         /// The node.
         node: String,
     },
-    /// Let a waiting pod onto the reserved node that it is planned for, by adding a toleration for that node's
+    /// Let a waiting pod run on the reserved node that it is planned for, by adding a toleration for that node's
     /// [`poolwright_terms::keys::RESERVED_TAINT`]. Nothing else of the pod changes.
     Tolerate {
         /// The pod.
@@ -56,11 +56,11 @@ pub enum Action {
     Open {
         /// The node.
         node: String,
-        /// Reserve the node for the pods of this claim, by [`poolwright_terms::keys::RESERVED_TAINT`]. `None`: open to all
-        /// pods.
+        /// The claim for whose pods the node is reserved, with [`poolwright_terms::keys::RESERVED_TAINT`]; `None` to open it to
+        /// all pods.
         reserve_for: Option<ClaimName>,
     },
-    /// Set a node's taints to exactly this list.
+    /// Replace the taints of a node.
     SetTaints {
         /// The node.
         node: String,
@@ -73,11 +73,11 @@ pub enum Action {
         claim: ClaimName,
         /// UID of the claim; a later claim of the same name is left alone.
         uid: Uid,
-        /// If true, the executor first asks the API server whether a workload pod is bound to the claim's node, and does
-        /// nothing if there is one.
+        /// Whether to delete it only if its node is empty. The executor then asks the API server whether a workload pod is bound
+        /// to the node, and does nothing if there is one.
         only_if_empty: bool,
     },
-    /// Delete the NodeClaim of a disrupted node: its pods have room elsewhere, or there is no time to wait for it.
+    /// Delete the NodeClaim of a disrupted node, because its pods have room elsewhere or there is no time to wait for such room.
     Retire {
         /// The claim.
         claim: ClaimName,
@@ -91,7 +91,7 @@ pub enum Action {
         /// UID of the pod; a later pod of the same name is left alone.
         uid: Uid,
     },
-    /// Delete a pod regardless of budgets and annotations, because its node is about to go.
+    /// Delete a pod regardless of budgets and annotations, because its node is about to end.
     EndPod {
         /// The pod.
         pod: ObjectKey,
@@ -104,14 +104,14 @@ pub enum Action {
     Terminate {
         /// The claim.
         claim: ClaimName,
-        /// Terminate even if pods still run there: the deadline has passed.
+        /// Whether to terminate even if pods still run there, because the deadline has passed.
         forced: bool,
     },
     /// Terminate an instance that belongs to no claim.
     Reap {
         /// The cloud's id of the instance.
         provider_id: String,
-        /// UID of the claim that it was launched for. The executor first asks the API server whether that claim exists.
+        /// UID of the claim that it was launched for. The executor first asks the API server whether that claim still exists.
         claim_uid: Uid,
         /// The node class that it was launched with.
         node_class: NodeClassRef,
@@ -123,14 +123,14 @@ pub enum Action {
         /// The conditions.
         conditions: Vec<ConditionUpdate>,
     },
-    /// Avoid the claim's current offering for a while: it failed after launch.
+    /// Avoid the claim's current offering for a while, because it failed after launch.
     HoldBack {
         /// The claim.
         claim: ClaimName,
-        /// Why, in a sentence.
+        /// The reason, in a sentence.
         message: String,
     },
-    /// Plan at once, without waiting for the batch window: the pods have waited already.
+    /// Plan at once, without waiting for the batch window, because the pods have waited already.
     PlanNow,
     /// Read the node classes and their catalogues again.
     RefreshCatalogues,
@@ -158,7 +158,7 @@ pub enum Subject {
 pub struct Event {
     /// The object.
     pub subject: Subject,
-    /// Normal or warning.
+    /// The type: normal or warning.
     pub kind: EventType,
     /// The reason, for programs.
     pub reason: Reason,
@@ -166,12 +166,12 @@ pub struct Event {
     pub message: String,
 }
 
-/// The type of a Kubernetes event: how serious it is.
+/// The type of a Kubernetes event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum EventType {
-    /// Nothing is wrong.
+    /// Information about normal operation.
     Normal,
-    /// Somebody should look at it.
+    /// A problem that a person should look at.
     Warning,
 }
 

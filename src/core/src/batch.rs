@@ -1,4 +1,4 @@
-//! The batch window: when to plan, so that a burst of pods is planned together and a single pod does not wait long.
+//! The batch window decides when to plan, so that a burst of pods is planned together and a single pod does not wait long.
 //!
 //! Times are on the monotonic clock. If the wall clock were used, setting it back would keep a window open.
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::index::Change;
 
 /// The batch window. It opens with the first change that matters, stays open while demand keeps coming, and closes after a
-/// maximum at the latest.
+/// maximum time at the latest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchWindow {
     idle: Duration,
@@ -18,15 +18,16 @@ pub struct BatchWindow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Window {
     opened: Duration,
-    /// The last time demand was added, or the window opened.
+    /// The last time at which demand was added, or the time at which the window opened.
     last: Duration,
     urgent: bool,
-    /// Since when, and for how long at least, more interruptions are waited for.
+    /// The times of the first and the last interruption in this window.
     interruption: Option<(Duration, Duration)>,
 }
 
-/// Interruptions come in bursts. A plan is made when none has come for the first time, and after the second at the latest. So pods are
-/// planned within a second of the interruption of their instance, and all interruptions of that second are one plan with few orders.
+/// The waiting times for more interruptions, because interruptions come in bursts. A plan is due when no interruption has come
+/// for the first duration, and at the latest after the second duration. So pods are planned within a second of the interruption
+/// of their instance, and one plan with few orders covers all interruptions of that second.
 const INTERRUPTION_BURST: (Duration, Duration) = (Duration::from_millis(150), Duration::from_millis(600));
 
 impl Window {
@@ -36,14 +37,14 @@ impl Window {
 }
 
 impl Default for BatchWindow {
-    /// Idle 1 s, at most 10 s.
+    /// Creates a window that is due after 1 s without new demand, and after 10 s at the latest.
     fn default() -> Self {
         Self::new(Duration::from_secs(1), Duration::from_secs(10))
     }
 }
 
 impl BatchWindow {
-    /// A closed window that is due when no demand came for `idle`, and `max` after it opened at the latest.
+    /// Creates a closed window that is due when no demand has come for `idle`, and at the latest `max` after it opened.
     pub fn new(idle: Duration, max: Duration) -> Self {
         Self { idle, max, open: None }
     }
@@ -63,20 +64,20 @@ impl BatchWindow {
         }
     }
 
-    /// Makes a plan due at once: a launch failed, and its pods have waited already.
+    /// Makes a plan due at once. Used when a launch failed, because its pods have waited already.
     pub fn urgent(&mut self, now: Duration) {
         let window = self.open.get_or_insert(Window::at(now));
         window.urgent = true;
     }
 
-    /// Makes a plan due when the burst of interruptions is over: pods on interrupted instances have little time.
+    /// Makes a plan due when the burst of interruptions is over, because pods on interrupted instances have little time.
     fn on_interruption(&mut self, now: Duration) {
         let window = self.open.get_or_insert(Window::at(now));
         let first = window.interruption.map_or(now, |(first, _)| first);
         window.interruption = Some((first, now.max(first)));
     }
 
-    /// When the window is due; `None` while it is closed.
+    /// Returns the time at which the window is due; `None` while it is closed.
     pub fn next_deadline(&self) -> Option<Duration> {
         self.open.map(|window| {
             if window.urgent {
@@ -89,7 +90,7 @@ impl BatchWindow {
         })
     }
 
-    /// Whether to plan now.
+    /// Returns whether to plan now.
     pub fn due(&self, now: Duration) -> bool {
         self.next_deadline().is_some_and(|deadline| deadline <= now)
     }

@@ -1,8 +1,8 @@
-//! Decisions: which nodes to buy, open to pods, keep and terminate. The input is a snapshot and a time, the output is actions
-//! with reasons.
+//! Decides which nodes to buy, open to pods, keep and terminate. The input is a snapshot and a time. The output is a list of
+//! actions with reasons.
 //!
-//! This crate holds these modules, in the order in which data flows. A module uses only itself and the modules above it in this
-//! table; `tests/it/layers.rs` checks that.
+//! The crate consists of these modules, in the order in which data flows. A module uses only itself and the modules above it in
+//! this table, which `tests/it/layers.rs` checks.
 //!
 //! | module | contents |
 //! |---|---|
@@ -20,13 +20,13 @@
 //! | `disruption` | consolidation, drift and expiry: which healthy nodes to empty |
 //! | `why` | explanations for people: `poolwright explain`, events and conditions |
 //!
-//! `lifecycle` never uses `plan`: both use `demand` and `supply`.
+//! `lifecycle` never uses `plan`. Both use `demand` and `supply`.
 //!
-//! These are modules and not crates, so that the compiler can inline calls between them. The test keeps them apart just as
-//! well.
+//! They are modules of one crate so that the compiler can inline calls between them. The test keeps them as separate as crates
+//! would be.
 //!
-//! It must not contain a Kubernetes or cloud client, an async runtime, a clock, API objects (`intake` converts them), or logging.
-//! Every function is a pure function of its arguments.
+//! The crate must not contain a Kubernetes or cloud client, an async runtime, a clock, API objects (`intake` converts them), or
+//! logging. Every function is a pure function of its arguments.
 
 pub mod action;
 pub mod batch;

@@ -1,7 +1,7 @@
 //! Outcomes of the executor's calls, and the actions that follow from them.
 //!
-//! The executor carries out actions and decides nothing. Answers of a cloud or the API server that matter to decisions come
-//! back here. Failures are remembered as setbacks, and every outcome returns further actions.
+//! The executor carries out actions and decides nothing. It passes those answers of a cloud or the API server that matter to
+//! decisions to this module. The module records failures as setbacks and returns the actions that follow.
 
 use jiff::Timestamp;
 use poolwright_catalog::OfferingId;
@@ -11,7 +11,7 @@ use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::model::{Claim, ObjectKey};
 use crate::setbacks::Setbacks;
 
-/// The outcome of a call.
+/// The outcome of a call of the executor.
 #[derive(Clone, Copy, Debug)]
 pub enum Outcome<'a> {
     /// The claim's instance was launched.
@@ -34,14 +34,14 @@ pub enum Outcome<'a> {
     LaunchInvalid {
         /// The claim.
         claim: &'a Claim,
-        /// What to change.
+        /// The change that is needed.
         why: &'a str,
     },
     /// The API server refused to add a toleration to a pod.
     TolerationRefused {
         /// The pod.
         pod: &'a ObjectKey,
-        /// Its message.
+        /// The message of the API server.
         why: &'a str,
     },
 }
@@ -93,7 +93,7 @@ fn fail(claim: &Claim, unavailable: &[Unavailable], setbacks: &mut Setbacks, now
     }
 }
 
-/// The claim is deleted, and its pods are planned again at once, without the offerings that failed.
+/// Deletes the claim and plans its pods again at once, without the offerings that failed.
 fn none_available(claim: &Claim, unavailable: &[Unavailable]) -> Vec<Action> {
     let list: Vec<String> = unavailable.iter().map(|one| format!("{} ({})", one.offering, one.why)).collect();
     let message = format!("none of its offerings is available now: {}", list.join(", "));

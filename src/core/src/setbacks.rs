@@ -1,7 +1,8 @@
-//! Back-off after failures: offerings that were out of stock or over quota, or whose nodes never became usable; offerings whose
-//! instances the cloud reclaimed; node classes that cannot launch; namespaces whose pods may not be given a toleration.
+//! Back-off after failures. It covers offerings that were out of stock or over quota, or whose nodes never became usable;
+//! offerings whose instances the cloud reclaimed; node classes that cannot launch; and namespaces whose pods may not be given a
+//! toleration.
 //!
-//! It is lost with the process. That does no harm: failures that persist are learned again.
+//! It is lost when the process ends. That does no harm, because lasting failures show again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,38 +13,39 @@ use poolwright_terms::{CapacityType, ConditionType, InterruptionKind, NodeClassR
 
 use crate::model::{Claim, Reclaims, Uid};
 
-/// How long an offering is avoided after the cloud reclaimed an instance of it. Doubles with each reclaim in a row.
+/// The time for which an offering is avoided after the cloud reclaimed an instance of it. It doubles with each consecutive
+/// reclaim.
 const RECLAIM_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
-/// Reclaims within this time count as one: it is the notice that spot instances get.
+/// The time within which several reclaims count as one. Spot instances get a notice of this length.
 const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
 
-/// How long a refusal to add tolerations is remembered: permissions may change.
+/// The time for which a refusal to add tolerations is remembered, because permissions may change.
 const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
-/// Offerings to avoid for a while, or to buy only if everything else is much more expensive, by node class. Each failure in a
-/// row doubles the time. A success ends it.
+/// Offerings to avoid for a while, or to buy only if everything else is much more expensive, by node class. Each consecutive
+/// failure doubles the time. A success ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setbacks {
     first: SignedDuration,
     most: SignedDuration,
     offerings: BTreeMap<(NodeClassRef, OfferingId), Setback>,
-    /// Offerings whose instances the cloud reclaimed. A successful launch does not end this: it says nothing about how long the
-    /// instance will last.
+    /// Offerings whose instances the cloud reclaimed. A successful launch does not end this setback, because it does not show how
+    /// long the instance will last.
     reclaims: BTreeMap<(NodeClassRef, OfferingId), ReclaimHistory>,
     /// The interruptions counted so far.
     interruptions: BTreeSet<(Uid, InterruptionKind)>,
-    /// Why launches with a node class cannot succeed.
+    /// The reason why launches with a node class cannot succeed.
     launch_problems: BTreeMap<NodeClassRef, String>,
-    /// Namespaces where a toleration was refused, and until when that is remembered.
+    /// Namespaces where a toleration was refused, and the time until which that is remembered.
     refusals: BTreeMap<String, Timestamp>,
 }
 
 /// The reclaims of one offering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReclaimHistory {
-    /// Reclaims in a row.
+    /// The number of consecutive reclaims.
     consecutive: u32,
-    /// Time of the last one.
+    /// The time of the last reclaim.
     last: Timestamp,
     until: Timestamp,
 }
@@ -55,15 +57,15 @@ struct Setback {
 }
 
 impl Default for Setbacks {
-    /// One minute, doubling up to one hour.
+    /// Creates setbacks that last one minute at first, doubling up to one hour.
     fn default() -> Self {
         Self::new(SignedDuration::from_mins(1), SignedDuration::from_mins(60))
     }
 }
 
 impl Setbacks {
-    /// Without failures so far. The first failure holds an offering back for `first`; no offering is held back for longer than
-    /// `most`.
+    /// Creates setbacks without failures. The first failure holds an offering back for `first`; no offering is held back for
+    /// longer than `most`.
     pub fn new(first: SignedDuration, most: SignedDuration) -> Self {
         Self {
             first,
@@ -76,8 +78,8 @@ impl Setbacks {
         }
     }
 
-    /// Registers a failure, and returns until when the offering is held back. A failure while it is held back belongs to an
-    /// earlier launch, and does not count again.
+    /// Registers a failure, and returns the time until which the offering is held back. A failure while the offering is held back
+    /// belongs to an earlier launch and does not count again.
     pub fn failed(&mut self, node_class: &NodeClassRef, offering: &OfferingId, now: Timestamp) -> Timestamp {
         let setback = self
             .offerings
@@ -93,7 +95,7 @@ impl Setbacks {
     }
 
     /// Registers that the cloud reclaims an instance of this offering, or is likely to. Reclaims at about the same time count
-    /// once. After the longest setback without one, the count starts again.
+    /// once. If no reclaim follows for the longest setback time after a back-off ends, the count starts again.
     pub fn interrupted(
         &mut self,
         node_class: &NodeClassRef,
@@ -107,7 +109,7 @@ impl Setbacks {
         let fresh = ReclaimHistory { consecutive: 0, last: Timestamp::MIN, until: Timestamp::MIN };
         let reclaims = self.reclaims.entry((node_class.clone(), offering.clone())).or_insert(fresh);
         if kind == InterruptionKind::Rebalance {
-            // Only likely: counts as long as a first failure.
+            // The reclaim is only likely, so it counts for as long as a first failure.
             reclaims.until = reclaims.until.max(at.checked_add(self.first).unwrap_or(Timestamp::MAX));
             return;
         }
@@ -128,8 +130,8 @@ impl Setbacks {
         };
     }
 
-    /// Registers the interruptions recorded on these claims, each once. The claims must be all that have one. Returns whether
-    /// there are any, or were before.
+    /// Registers the interruptions recorded on these claims, each once. `claims` must contain all claims that have one. Returns
+    /// whether any exist now or were recorded before.
     pub fn note_interruptions<'a>(
         &mut self,
         claims: impl Iterator<Item = &'a Arc<Claim>>,
@@ -161,26 +163,26 @@ impl Setbacks {
         self.launch_problems.insert(node_class.clone(), why.to_owned());
     }
 
-    /// Why launches with a node class cannot succeed, by class.
+    /// Returns the reasons why launches cannot succeed, by node class.
     pub fn launch_problems(&self) -> &BTreeMap<NodeClassRef, String> {
         &self.launch_problems
     }
 
-    /// Registers that pods of this namespace may not be given a toleration. Returns whether that was unknown.
+    /// Registers that pods of this namespace may not be given a toleration. Returns whether this was not known before.
     pub fn toleration_refused(&mut self, namespace: &str, now: Timestamp) -> bool {
         let until = now.checked_add(REFUSED_FOR).unwrap_or(Timestamp::MAX);
         self.refusals.insert(namespace.to_owned(), until).is_none_or(|until| until <= now)
     }
 
-    /// The namespaces whose pods may not be given a toleration at `now`.
+    /// Returns the namespaces whose pods may not be given a toleration at `now`.
     pub fn unpatchable(&self, now: Timestamp) -> BTreeSet<String> {
         let believed = self.refusals.iter().filter(|(_, until)| **until > now);
         believed.map(|(namespace, _)| namespace.clone()).collect()
     }
 
-    /// Offerings that are held back at `now`, and until when: for [`crate::model::Snapshot::held_back`]. Besides offerings that
-    /// failed, these are prepaid offerings that were reclaimed: they cost nothing, so raising their price would not make
-    /// another offering preferable.
+    /// Returns the offerings that are held back at `now`, and the time until which they are, for
+    /// [`crate::model::Snapshot::held_back`]. They include prepaid offerings that were reclaimed: such offerings cost nothing, so
+    /// a raised price would not make another offering preferable.
     pub fn held_back(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Timestamp> {
         let failed = self.offerings.iter().map(|(key, setback)| (key, setback.until));
         let prepaid = self.reclaims.iter().filter(|((_, id), _)| is_prepaid(id));
@@ -193,7 +195,7 @@ impl Setbacks {
         held
     }
 
-    /// Offerings that the cloud has reclaimed lately and that may be bought at a higher counted price: for
+    /// Returns the offerings that the cloud has reclaimed recently and that may be bought at a higher counted price, for
     /// [`crate::model::Snapshot::reclaims`].
     pub fn reclaims(&self, now: Timestamp) -> BTreeMap<(NodeClassRef, OfferingId), Reclaims> {
         let counts = |((_, id), reclaims): &(&(NodeClassRef, OfferingId), &ReclaimHistory)| {
@@ -206,7 +208,7 @@ impl Setbacks {
         self.reclaims.iter().filter(counts).map(|(key, reclaims)| (key.clone(), recent(reclaims))).collect()
     }
 
-    /// When the next setback ends; `None` if there is none.
+    /// Returns the time at which the next setback ends; `None` if there is none.
     pub fn next_release(&self, now: Timestamp) -> Option<Timestamp> {
         let failed = self.offerings.values().map(|setback| setback.until);
         let all = failed.chain(self.reclaims.values().map(|reclaims| reclaims.until));

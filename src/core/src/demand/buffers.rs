@@ -1,7 +1,7 @@
 //! Buffers as a demand source: each unit of capacity that a pool keeps free is planned like a pod of the lowest priority.
 //!
-//! Units use free capacity first, and nodes are bought for the rest. While a pod needs a new node, units are left out: the pod
-//! takes the free capacity, and the next plan restores the buffer. [`crate::lifecycle`] decides which nodes are kept for
+//! Units use free capacity first, and nodes are bought for the rest. While a pod needs a new node, units are left out, so that
+//! the pod takes the free capacity. The next plan restores the buffer. [`crate::lifecycle`] decides which nodes are kept for
 //! buffers. No claim lists a unit.
 
 use std::sync::Arc;
@@ -35,17 +35,17 @@ impl DemandSource for Buffers {
     }
 }
 
-/// Whether any pool has a buffer, in force or not.
+/// Returns whether any usable pool has a buffer, whether or not its schedule applies now.
 pub(crate) fn is_used(snapshot: &Snapshot) -> bool {
     snapshot.pools.values().any(|pool| wants_buffer(pool))
 }
 
-/// Whether a pool has a buffer that it may fill now.
+/// Returns whether a pool has a buffer and is neither being deleted nor invalid.
 pub(crate) fn wants_buffer(pool: &Pool) -> bool {
     !pool.buffer.is_empty() && !pool.deleting && pool.problem.is_none()
 }
 
-/// Adds the units that a pool wants now to the forecast.
+/// Adds the buffer units that a pool wants now to the forecast.
 fn put_in(snapshot: &mut Snapshot, pool: &Pool, outlook: &ForecastOptions<'_>) {
     let now = outlook.now;
     for (entry, buffer) in (0..).zip(&pool.buffer) {

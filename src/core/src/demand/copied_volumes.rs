@@ -2,16 +2,16 @@
 
 use crate::model::{ObjectKey, Pod, PodKey, PodVolume, Snapshot, Uid, VolumeClaim};
 
-/// The volume that an expected pod uses in place of its example's.
+/// The volume that an expected pod uses in place of the volume of its example.
 pub(crate) struct CopiedVolume {
     pub volume: PodVolume,
     /// The volume claim that will be created, if any.
     pub claim: Option<VolumeClaim>,
 }
 
-/// The volumes of an expected pod that is a copy of `pod`; `None` if they cannot be known. A claim that all pods share must be
-/// bound, because an unbound one is bound where the first pod goes. For a claim of each pod's own (an ephemeral volume, or a
-/// template of a StatefulSet if `of_set`), the class must provision volumes where the pods go.
+/// Returns the volumes of an expected pod that is a copy of `pod`; `None` if they cannot be known. A claim that all pods share
+/// must be bound, because an unbound claim would be bound where the first pod goes. If each pod has a claim of its own (an
+/// ephemeral volume, or a template of a StatefulSet if `of_set`), the StorageClass must provision volumes where the pods go.
 pub(crate) fn copied(
     snapshot: &Snapshot,
     pod: &Pod,

@@ -1,9 +1,9 @@
 //! Expected pods: pods that a controller, or a part of a gang, is about to create.
 //!
-//! The pods of a controller arrive over seconds. If each burst were planned by itself, each would get its own nodes, and the
-//! cheaper large node for all of them would never be bought. So as soon as one pod of a controller is unschedulable, the pods
-//! still to come are planned with it, as copies of it. The claim lists each under a [`PodKey::Expected`]. So their place
-//! survives a restart, and each new pod takes one of the places.
+//! A controller creates its pods over several seconds. If each burst were planned separately, it would get its own nodes, and the
+//! cheaper large node for all pods would never be bought. So as soon as one pod of a controller is unschedulable, the pods that
+//! are still to come are planned with it, as copies of it. The claim lists each of them with a [`PodKey::Expected`], so the
+//! places survive a restart, and each new pod takes one of them.
 //!
 //! A gang's object (JobSet, LeaderWorkerSet) contains the templates of its pods. So pods of its Jobs and StatefulSets are
 //! expected before those controllers exist.
@@ -17,8 +17,8 @@ use crate::demand::copied_volumes::copied;
 use crate::demand::units::{Unit, UnusedQuota, families, quotas};
 use crate::model::{Claim, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
 
-/// A controller that has created no pod for this long is not expected to create more. Quotas, webhooks and errors may block it,
-/// and no field shows that reliably.
+/// The time after which a controller that has created no further pod is not expected to create more. Quotas, webhooks and errors
+/// may block it, and no field shows that reliably.
 const STILL_COMING: SignedDuration = SignedDuration::from_secs(30);
 
 /// The pods that one owner is about to create.
@@ -28,19 +28,19 @@ pub struct ExpectedPods<'a> {
     pub owner: Arc<OwnerKey>,
     /// An example: an unschedulable pod of the owner, or the template of a part of a gang.
     pub example: &'a Pod,
-    /// Their priority: that of the owner's existing pods.
+    /// Their priority, which is the priority of the owner's existing pods.
     pub priority: i32,
-    /// Whether a StatefulSet creates them, with volume claims of their own.
+    /// Whether a StatefulSet creates them, with volume claims of their own as its existing pods have.
     pub of_set: bool,
-    /// How many are missing.
+    /// The number of missing pods.
     pub missing: u64,
-    /// When the expectation ends, computed from recorded times.
+    /// The time at which the expectation ends, computed from recorded times.
     pub until: Timestamp,
 }
 
-/// All pods expected at `now`.
+/// Returns all pods expected at `now`.
 pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
-    // Only owners with an unschedulable pod.
+    // Only owners with an unschedulable pod matter.
     let stuck = snapshot.pods.unbound().filter(|pod| matches!(pod.phase, PodPhase::Unschedulable { .. }));
     let owners: BTreeSet<&Uid> = stuck.filter_map(|pod| pod.owner.as_ref()).collect();
     if snapshot.workloads.is_empty() || owners.is_empty() {
@@ -61,7 +61,7 @@ pub(super) fn uids<'a>(families: &[Vec<Unit<'a>>]) -> BTreeSet<&'a Uid> {
     families.iter().flatten().flat_map(|unit| &unit.controllers).map(|workload| &workload.uid).collect()
 }
 
-/// The pods that a gang, or a controller by itself, is about to create.
+/// Returns the pods that a gang, or a controller outside any gang, is about to create.
 fn of_family<'a>(
     snapshot: &Snapshot,
     family: &[Unit<'a>],
@@ -87,7 +87,7 @@ fn of_family<'a>(
             |workload: &&Workload| workload.wanted.saturating_sub(workload.current.max(count(&workload.uid)));
         let wanted = unit.unborn().saturating_add(unit.controllers.iter().map(of).sum());
         let of_set = unit.controllers.first().is_some_and(|workload| workload.kind == "StatefulSet");
-        // Without known volumes, a pod cannot be copied.
+        // A pod whose volumes are unknown cannot be copied.
         let can_be = |pod: &Pod, of_set| copied(snapshot, pod, of_set, (&pod.key, &pod.uid)).is_some();
         let tried = pods.iter().find(|pod| is_stuck(pod) && can_be(pod, of_set));
         let template = || unit.part.map(|part| &part.example).filter(|example| can_be(example, false));
@@ -104,7 +104,8 @@ fn of_family<'a>(
     all
 }
 
-/// How many of `wanted` pods like this the namespace's quotas admit. Their requests are subtracted from `left`.
+/// Returns the number of pods like this, at most `wanted`, that the namespace's quotas admit. Their requests are subtracted from
+/// `left`.
 fn within<'a>(left: &mut UnusedQuota<'a>, pod: &'a Pod, wanted: u64) -> u64 {
     let namespace = pod.key.namespace();
     let requests = || pod.spec.requests.iter().filter(|(_, amount)| *amount > 0);
@@ -121,7 +122,7 @@ fn within<'a>(left: &mut UnusedQuota<'a>, pod: &'a Pod, wanted: u64) -> u64 {
     missing
 }
 
-/// Unfinished workload pods of these controllers.
+/// Returns the unfinished workload pods of these controllers that are not being deleted.
 pub(super) fn owned_by<'a>(
     snapshot: &'a Snapshot,
     owners: &BTreeSet<&Uid>,
@@ -136,7 +137,7 @@ pub(super) fn owned_by<'a>(
     owned
 }
 
-/// Until when a claim is kept for expected pods; `None` if it lists none that are still expected.
+/// Returns the time until which a claim is kept for expected pods; `None` if it lists no pods that are still expected.
 pub(crate) fn kept_until(claim: &Claim, expected: &[ExpectedPods<'_>]) -> Option<Timestamp> {
     let owners = claim.planned_pods.iter().filter_map(PodKey::owner);
     let comes = |expected: &&ExpectedPods<'_>| owners.clone().any(|owner| *owner == expected.owner);

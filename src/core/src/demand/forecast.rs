@@ -14,18 +14,18 @@ use crate::demand::successors::moving::{LeavingPod, Successor, moving};
 use crate::demand::units::{Unit, families};
 use crate::model::{ClaimName, OwnerKey, Pod, Snapshot, Uid, Workload};
 
-/// Inputs of demand sources besides the cluster.
+/// The inputs of demand sources besides the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct ForecastOptions<'o> {
     /// The time.
     pub now: Timestamp,
-    /// The lowest priority: pods with it give way to all others.
+    /// The lowest priority, at which pods give way to all other pods.
     pub lowest_priority: i32,
     /// The name of the default scheduler.
     pub scheduler: &'o str,
 }
 
-/// Inputs that all sources share: the cluster, and the owners that are about to create pods.
+/// The inputs that all sources share: the cluster, and the owners that are about to create pods.
 pub struct ForecastInput<'a> {
     /// The cluster as it is.
     pub(super) snapshot: &'a Snapshot,
@@ -36,11 +36,11 @@ pub struct ForecastInput<'a> {
     pub(super) going: Vec<LeavingPod<'a>>,
     /// Units that create expected pods, or whose pods have places on claims; gangs first.
     pub(super) units: Vec<Unit<'a>>,
-    /// Unfinished pods of those units, by controller.
+    /// The unfinished pods of these units, by controller.
     pub(super) owned: BTreeMap<&'a Uid, Vec<&'a Pod>>,
 }
 
-/// A forecast under construction: sources add to it.
+/// A forecast under construction, to which the sources add.
 pub struct ForecastBuilder<'a> {
     pub(super) snapshot: Cow<'a, Snapshot>,
     pub(super) successors: Vec<Successor>,
@@ -52,9 +52,9 @@ pub struct ForecastBuilder<'a> {
 pub struct Forecast<'a> {
     /// The cluster with all expected pods. Pods on disrupted nodes are replaced by their successors, which are pending.
     pub snapshot: Cow<'a, Snapshot>,
-    /// When the first of the expectations ends.
+    /// The time at which the first expectation ends.
     pub believed_until: Option<Timestamp>,
-    /// Pods whose nodes are emptied.
+    /// The pods on nodes that are emptied, with their successors.
     pub(crate) successors: Vec<Successor>,
     /// Nodes that static pools lack.
     pub nodes: Vec<NodesWanted>,
@@ -62,17 +62,17 @@ pub struct Forecast<'a> {
 
 type Kept<'a> = BTreeMap<Arc<OwnerKey>, KeptPlaces<'a>>;
 
-/// Places that claims keep for expected pods of one owner. No ordinal is used twice.
+/// The places that claims keep for expected pods of one owner. No ordinal is used twice.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeptPlaces<'a> {
     /// Free places: ordinal and claim, ascending.
     pub free: VecDeque<(u64, &'a ClaimName)>,
-    /// The first ordinal above all that claims list.
+    /// The first ordinal above those of all free places.
     next: u64,
 }
 
 impl KeptPlaces<'_> {
-    /// The ordinal of the next expected pod: that of a free place, if there is one.
+    /// Returns the ordinal of the next expected pod, which is the ordinal of a free place if there is one.
     pub fn next_ordinal(&mut self) -> u64 {
         self.free.pop_front().map_or_else(
             || {
@@ -105,12 +105,12 @@ impl<'a> ForecastInput<'a> {
         known
     }
 
-    /// The pods that a unit is about to create.
+    /// Returns the pods that a unit is about to create.
     pub(super) fn coming_of(&self, unit: &Unit<'_>) -> Option<&ExpectedPods<'a>> {
         self.coming.iter().find(|expected| expected.owner == unit.owner)
     }
 
-    /// Unfinished pods of a unit, by controller.
+    /// Returns the unfinished pods of a unit, by controller.
     pub(super) fn pods_of(&self, unit: &Unit<'a>) -> impl Iterator<Item = &'a Pod> {
         let controllers = unit.controllers.iter();
         controllers.filter_map(|workload| self.owned.get(&workload.uid)).flatten().copied()
@@ -118,7 +118,7 @@ impl<'a> ForecastInput<'a> {
 }
 
 impl<'a> ForecastBuilder<'a> {
-    /// The shared inputs, and an empty forecast.
+    /// Creates the shared inputs, and an empty forecast.
     pub(super) fn begin(snapshot: &'a Snapshot, outlook: &ForecastOptions<'a>) -> (ForecastInput<'a>, Self) {
         let kept = kept_places(snapshot);
         let known = ForecastInput::new(snapshot, outlook, &kept);
@@ -126,7 +126,7 @@ impl<'a> ForecastBuilder<'a> {
         (known, Self { snapshot, successors: Vec::new(), nodes: Vec::new(), kept })
     }
 
-    /// The places that claims keep for pods of a unit.
+    /// Returns the places that claims keep for pods of a unit.
     pub(super) fn places_of(&mut self, unit: &Unit<'_>) -> &mut KeptPlaces<'a> {
         self.kept.entry(unit.owner.clone()).or_default()
     }
@@ -156,13 +156,13 @@ fn kept_places(snapshot: &Snapshot) -> Kept<'_> {
 pub struct NodesWanted {
     /// The pool.
     pub pool: Arc<Pool>,
-    /// How many nodes it has. Disrupted nodes do not count, because their replacements are launched first.
+    /// The number of nodes that it has. Disrupted nodes do not count, because their replacements are launched first.
     pub there: u64,
-    /// How many more it needs.
+    /// The number of further nodes that it needs.
     pub lacking: u64,
 }
 
-/// Adds the pods that these units are about to create to the forecast. Returns when the first expectation ends.
+/// Adds the pods that these units are about to create to the forecast. Returns the time at which the first expectation ends.
 pub(super) fn put_in<'a>(
     known: &ForecastInput<'a>,
     ahead: &mut ForecastBuilder<'a>,

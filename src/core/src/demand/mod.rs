@@ -1,8 +1,8 @@
-//! Demand: pods and nodes that the cluster will need, and the places that earlier plans chose.
+//! Demand: the pods that need nodes, the nodes that the cluster will need, and the places that earlier plans chose.
 //!
-//! This module holds each demand source in its own file, and facts about demand that `plan` and `lifecycle` share.
+//! Each demand source has its own file. Other files hold facts about demand that `plan` and `lifecycle` share.
 //!
-//! It must not contain offerings, prices, limits, or the choice of a node. Those modules depend on this one.
+//! This module must not contain offerings, prices, limits, or the choice of a node. The modules for these depend on this one.
 //!
 //! To add a source (a queue, a new kind of gang), write a file, implement [`DemandSource`] there, and list it in [`SOURCES`].
 
@@ -37,11 +37,11 @@ pub(crate) use successors::moving::{LeavingPod, Successor, moving};
 
 use crate::model::{PodKey, Snapshot};
 
-/// Where a finished plan may mention a pod, according to its source.
+/// Returns the places where a finished plan may mention a pod, according to its source.
 pub fn mentions(key: &PodKey) -> Mentions {
     match key {
         PodKey::Existing(_) => waiting::Waiting.mentions(),
-        // Gangs, controllers and successors share the ordinals of an owner, so the answer is the same for all three.
+        // Gangs, controllers and successors share the ordinals of an owner, so all three have the same answer.
         PodKey::Expected { .. } => controllers::Controllers.mentions(),
         PodKey::Buffer { .. } => buffers::Buffers.mentions(),
     }
@@ -51,11 +51,11 @@ pub fn mentions(key: &PodKey) -> Mentions {
 ///
 /// The first four share the places that claims keep for an owner's pods, so their order matters:
 ///
-/// 1. Existing pods take the places that were kept for them. The others stay free.
+/// 1. Existing pods take the places that were kept for them. All other places stay free.
 /// 2. Pods that gangs and controllers are about to create take free places, then new ordinals.
 /// 3. Successors take what is left, because their predecessors still run.
 ///
-/// Buffers and replicas do not depend on other sources, so they may stand anywhere in the list.
+/// Buffers and replicas do not depend on other sources, so they may be anywhere in the list.
 pub const SOURCES: [&dyn DemandSource; 6] = [
     &waiting::Waiting,
     &gangs::Gangs,

@@ -1,4 +1,4 @@
-//! PodGroups that the kube-scheduler holds back, and what they lack.
+//! PodGroups whose pods the kube-scheduler holds back, and whether they lack pods or room.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,38 @@ use jiff::Timestamp;
 use crate::demand::planned_at::planned_at;
 use crate::model::{ObjectKey, Pod, PodGroup, PodPhase, Snapshot};
 
-/// The pods of a PodGroup that exist.
+/// The state of a PodGroup and its existing pods.
 #[derive(Debug)]
 pub(crate) struct GroupState<'a> {
     /// The PodGroup; `None` if it does not exist.
     pub group: Option<&'a PodGroup>,
-    /// Bound pods, including those that are being deleted: the scheduler counts them too.
+    /// The number of bound pods, including pods that are being deleted, because the scheduler counts them too.
     pub bound: usize,
-    /// All its pods.
+    /// The number of all its pods.
     pub there: usize,
     /// The highest priority of its pods.
     pub priority: i32,
-    /// When the first of its pods was created.
+    /// The time at which the first of its pods was created.
     pub created: Timestamp,
 }
 
 impl GroupState<'_> {
-    /// How many pods must fit at the same time; `None` if pods are placed one by one.
+    /// Returns the number of pods that must fit at the same time; `None` if pods are placed one by one.
     pub fn least(&self) -> Option<usize> {
         self.group?.min_count.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
     }
 }
 
-/// What a held PodGroup lacks.
+/// The thing that a held PodGroup lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// Pods, or the PodGroup itself: they may be about to be created.
+    /// Pods, or the PodGroup itself. They may be about to be created.
     Pods,
-    /// Room: its pods exist, but too few of them have a place.
+    /// Room. Its pods exist, but too few of them have a place.
     Room,
 }
 
-/// PodGroups whose pods the scheduler holds back, and what they lack.
+/// Returns the PodGroups whose pods the scheduler holds back, and whether each lacks pods or room.
 pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
     let mut places: BTreeMap<ObjectKey, usize> = BTreeMap::new();
     for pod in snapshot.pods.unbound() {
@@ -60,7 +60,7 @@ pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
     places.into_iter().filter_map(lacks).collect()
 }
 
-/// The pods of a PodGroup that exist.
+/// Returns the state of a PodGroup and its existing pods.
 pub(crate) fn state<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> GroupState<'a> {
     let group = snapshot.pod_groups.get(key).map(AsRef::as_ref);
     let mut state = GroupState { group, bound: 0, there: 0, priority: i32::MIN, created: Timestamp::MAX };
@@ -73,7 +73,7 @@ pub(crate) fn state<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> GroupState<'
     state
 }
 
-/// Whether the pod counts for the start of a gang: it exists, or succeeds a pod that exists.
+/// Returns whether the pod counts for the start of a gang, which means that it exists or is the successor of an existing pod.
 pub(crate) fn is_there(pod: &Pod) -> bool {
     pod.key.existing().is_some() || pod.replaces.is_some()
 }

@@ -17,7 +17,7 @@ use crate::model::{
 /// Kinds of controllers whose selectors the scheduler uses. In manifests, a Deployment stands for its ReplicaSet.
 const SELECTING: [&str; 4] = ["ReplicaSet", "StatefulSet", "ReplicationController", "Deployment"];
 
-/// Adds the rules of their scheduler to the specs of pending pods.
+/// Adds the rules of each pending pod's scheduler to the pod's spec.
 pub(crate) fn apply(snapshot: &mut Cow<'_, Snapshot>, options: &PlanOptions) {
     if options.profiles.is_empty() {
         return;
@@ -49,7 +49,7 @@ impl<'a> ProfileRules<'a> {
         Self { snapshot, profiles, of_owners: OnceCell::new(), known: RefCell::default() }
     }
 
-    /// The spec of a pending pod with the rules of its scheduler; `None` if there are none.
+    /// Returns the spec of a pending pod with the rules of its scheduler; `None` if the scheduler adds none.
     pub fn spec_of(&self, pod: &'a Pod) -> Option<PodSpec> {
         let profile = self.profiles.get(&pod.scheduler)?;
         let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. } | PodPhase::Gated)
@@ -66,8 +66,8 @@ impl<'a> ProfileRules<'a> {
         Some(with(&pod.spec, profile, selector.as_deref()))
     }
 
-    /// The selector for the default constraints of a pod; `None` if no Service or controller selects it. Then the constraints
-    /// do not apply.
+    /// Returns the selector for the default constraints of a pod. Returns `None` if no Service or controller selects it, because
+    /// the constraints do not apply then.
     fn selector(&self, pod: &'a Pod) -> Option<Vec<Requirement>> {
         let key = (pod.key.namespace(), &pod.labels, pod.owner.as_ref());
         if let Some(known) = self.known.borrow().get(&key) {
@@ -83,7 +83,7 @@ impl<'a> ProfileRules<'a> {
         selector
     }
 
-    /// The selectors of all Services that select the pod.
+    /// Returns the selectors of all Services that select the pod.
     fn of_services(&self, pod: &Pod) -> Vec<Requirement> {
         let namespace = pod.key.namespace();
         let services = self.snapshot.services.range_from(&ObjectKey::new(namespace, ""));
@@ -109,7 +109,7 @@ impl<'a> ProfileRules<'a> {
     }
 }
 
-/// Whether the pod has topology spread constraints of its own. Then default constraints do not apply.
+/// Returns whether the pod has topology spread constraints of its own, so that default constraints do not apply.
 fn spreads_itself(spec: &PodSpec) -> bool {
     let preferences = spec.preferences.as_deref();
     !spec.spreads.is_empty()

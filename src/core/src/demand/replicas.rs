@@ -8,7 +8,7 @@ use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::source::{DemandSource, Mentions};
 use crate::model::{Claim, Pool};
 
-/// How soon to check again whether a pool has its number of nodes.
+/// The time until the next check whether a pool has its number of nodes.
 pub(super) const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 pub(super) struct Replicas;
@@ -40,7 +40,7 @@ fn is_usable(pool: &Pool) -> bool {
     pool.replicas.is_some() && !pool.deleting && pool.problem.is_none()
 }
 
-/// Whether a claim counts as one of the pool's replicas and is not disrupted.
+/// Returns whether a claim counts as one of the pool's replicas and is not disrupted.
 pub(crate) fn is_replica(pool: &Pool, claim: &Claim) -> bool {
     claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
 }

@@ -4,25 +4,26 @@ use jiff::Timestamp;
 
 use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 
-/// A demand source: it predicts pods or nodes that do not exist yet.
+/// A demand source, which predicts pods or nodes that do not exist yet.
 pub trait DemandSource: Sync {
-    /// The name of the source, for messages.
+    /// Returns the name of the source, for messages.
     fn name(&self) -> &'static str;
 
-    /// Adds what the source expects to the forecast. Returns when the expectation ends, if it does.
+    /// Adds the pods or nodes that the source expects to the forecast. Returns the time at which the expectation ends or must be
+    /// checked again, if any.
     fn foresee<'a>(&self, known: &ForecastInput<'a>, ahead: &mut ForecastBuilder<'a>) -> Option<Timestamp>;
 
-    /// Where a finished plan may mention its pods.
+    /// Returns the places where a finished plan may mention its pods.
     fn mentions(&self) -> Mentions;
 }
 
-/// Where a finished plan may mention the pods of a source.
+/// The places where a finished plan may mention the pods of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mentions {
-    /// Everywhere: they exist.
+    /// Everywhere, because the pods exist.
     Everywhere,
-    /// Only in the claims bought for them: the real pods will take these places.
+    /// Only in the claims bought for them, because the real pods will take these places.
     InClaims,
-    /// Nowhere: the capacity is for any pod.
+    /// Nowhere, because the capacity is for any pod.
     Nowhere,
 }

@@ -1,4 +1,4 @@
-//! Units: controllers that create pods from one template. The units of one gang form a family.
+//! Units of controllers that create pods from one template. The units of one gang form a family.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub(crate) struct Unit<'a> {
     pub owner: Arc<OwnerKey>,
     /// The controllers that exist.
     pub controllers: Vec<&'a Workload>,
-    /// The part of a gang, if it belongs to one.
+    /// The part of a gang, if the unit belongs to one.
     pub part: Option<&'a GangPart>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// How many pods the controllers that do not exist yet will create.
+    /// Returns the number of pods that controllers of the unit will create that do not exist yet.
     pub fn unborn(&self) -> u64 {
         let Some(part) = self.part.filter(|part| part.creates_missing) else { return 0 };
         let missing = part.controllers.len().saturating_sub(self.controllers.len());
@@ -41,8 +41,8 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Families of units: those of a gang, or one by itself. Returns families with a unit that is `wanted`. Controllers are
-/// filtered before their unit is built, because most are finished.
+/// Returns the families that have a `wanted` unit. The units of a gang form one family, and every other unit is a family by
+/// itself. Controllers outside gangs are filtered with `may_be` before their unit is built, because most of them are finished.
 pub(crate) fn families<'a>(
     snapshot: &'a Snapshot,
     may_be: impl Fn(&Workload) -> bool,
@@ -67,7 +67,7 @@ pub(crate) fn families<'a>(
 /// The unused part of quotas, by namespace and resource.
 pub(crate) type UnusedQuota<'a> = BTreeMap<(&'a str, &'a str), u64>;
 
-/// The unused part of the quotas of all namespaces; of several quotas for one resource, the smallest.
+/// Returns the unused part of the quotas of all namespaces. If several quotas limit one resource, the smallest part counts.
 pub(crate) fn quotas(snapshot: &Snapshot) -> UnusedQuota<'_> {
     let mut all = UnusedQuota::new();
     for quota in snapshot.quotas.values() {

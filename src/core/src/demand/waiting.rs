@@ -1,4 +1,5 @@
-//! Pending pods as a demand source. They are in the cluster already; this source assigns new pods to places that claims keep.
+//! Pending pods as a demand source. They are in the cluster already, so this source only assigns new pods to the places that
+//! claims keep.
 //!
 //! A new pod takes a place that a claim keeps for its controller's pods. If none is free and another pod of the controller is
 //! unschedulable, the new pod counts as unschedulable too, before the scheduler has tried it.
@@ -37,7 +38,8 @@ impl DemandSource for Waiting {
     }
 }
 
-/// The pods of a unit that no claim lists by name, oldest first. Pods that took a place before keep it.
+/// Returns the pods of a unit that have no place yet, oldest first. Pods that took a place earlier keep it, so their places are
+/// removed from the free ones.
 fn without_place<'a>(
     known: &ForecastInput<'a>,
     ahead: &mut ForecastBuilder<'a>,
@@ -60,7 +62,7 @@ fn without_place<'a>(
     unplanned
 }
 
-/// The claim that the pod runs on or is planned for.
+/// Returns the claim that the pod runs on or is planned for.
 fn home<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Option<&'a ClaimName> {
     let claim = match &pod.phase {
         PodPhase::Bound { node } => snapshot.claims.named_node(node),
@@ -69,7 +71,7 @@ fn home<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Option<&'a ClaimName> {
     claim.map(|claim| &claim.name)
 }
 
-/// Marks a pod as unschedulable before the scheduler does.
+/// Marks a pod as unschedulable before the scheduler reports it.
 fn find_no_node(snapshot: &mut Snapshot, pod: &Pod) {
     snapshot.pods.change(&pod.key, |pod| {
         pod.phase = PodPhase::Unschedulable { since: pod.created, message: String::new() };

@@ -1,7 +1,7 @@
 //! Consolidation: chooses nodes to empty because their pods cost less on other nodes.
 //!
-//! The solver proposes sets of nodes ([`repack`]); single nodes are tried after them. A plan then shows whether the pods of a
-//! set fit elsewhere under every scheduling rule, and at what cost. A set is accepted if the saving soon pays for the loss of
+//! The solver proposes sets of nodes ([`repack`]), and single nodes are tried after them. A plan then shows whether the pods of a
+//! set fit elsewhere under every scheduling rule, and what that costs. A set is accepted if the saving soon pays for the loss of
 //! moving its pods ([`payback`]).
 
 use std::cmp::Reverse;
@@ -16,11 +16,11 @@ use crate::disruption::{payback, repack};
 use crate::model::plan::{MovedTo, Plan};
 use crate::model::{Cause, Claim, ClaimName, PoolName};
 
-/// How many sets of nodes one search tries.
+/// The most sets of nodes that one search tries.
 const TRIES: usize = 12;
 
 impl<'a> Search<'a> {
-    /// The next set of nodes to consolidate, if any.
+    /// Returns a proposal to empty the next set of nodes, if any set saves enough.
     pub(crate) fn consolidation(&mut self, stop: &mut dyn StopSignal) -> Option<Proposal> {
         let mut candidates: Vec<&'a Claim> = Vec::new();
         for claim in self.settled() {
@@ -52,7 +52,8 @@ impl<'a> Search<'a> {
             sets.push(all);
         }
         sets.extend(groups.into_iter().filter(|group| self.within(group)));
-        // Single nodes, which the solver's simplified model may have missed: those with the highest price for their loss first.
+        // Single nodes follow, because the solver's simplified model may have missed them. Nodes with the lowest loss for their
+        // price come first.
         let mut single = candidates.clone();
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
         single.sort_by_key(|claim| {
@@ -81,7 +82,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Whether a node may be consolidated.
+    /// Returns whether a node may be consolidated.
     fn may_save(&self, claim: &Claim) -> bool {
         let Some(pool) = self.facts.pool(claim) else { return false };
         let moves = pool.disruption.consolidates && pool.replicas.is_none() && !pool.deleting;
@@ -101,7 +102,7 @@ impl<'a> Search<'a> {
             && self.move_history.allow(&self.facts, &[claim])
     }
 
-    /// Whether disruption budgets allow to empty these nodes together.
+    /// Returns whether disruption budgets allow emptying these nodes together.
     fn within(&mut self, set: &[&Claim]) -> bool {
         let mut counts: BTreeMap<&PoolName, u64> = BTreeMap::new();
         for claim in set {
@@ -111,7 +112,7 @@ impl<'a> Search<'a> {
             && counts.into_iter().all(|(pool, count)| count <= self.left(pool, Cause::Underutilized))
     }
 
-    /// The proposal to empty these nodes, if that saves enough.
+    /// Returns a proposal to empty these nodes, if that saves enough.
     fn saves(&self, set: &[&Claim], stop: &mut dyn StopSignal) -> Option<Proposal> {
         let caused: Vec<(&Claim, Cause)> = set.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
         if !self.move_history.allow(&self.facts, set) {
@@ -148,8 +149,8 @@ impl<'a> Search<'a> {
         Some(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving })
     }
 
-    /// Whether a pod would move to a new node of a pool with a lower weight. It would be planned for the higher weight again as
-    /// soon as it is recreated.
+    /// Returns whether a pod would move to a new node of a pool with a lower weight. As soon as such a pod is recreated, it would
+    /// be planned for the higher weight again.
     fn goes_down(&self, plan: &Plan) -> bool {
         let weight = |pool: &PoolName| self.facts.snapshot.pools.get(pool).map_or(0, |pool| pool.weight);
         let bought: BTreeMap<&ClaimName, u32> =

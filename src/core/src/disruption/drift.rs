@@ -1,4 +1,4 @@
-//! Drift: whether a claim still matches its pool.
+//! Drift: checks whether a claim still matches its pool.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::model::{Claim, Pool, Snapshot};
 use crate::rules;
 use crate::supply::rooms::labels_of_claim;
 
-/// How a claim differs from its pool, in words; `None` if it does not. The claim's own spec is compared, so manual changes on
-/// the node are no drift.
+/// Describes how a claim differs from its pool; `None` if it does not. The claim's own spec is compared, so manual changes on the
+/// node are not drift.
 pub fn drift(snapshot: &Snapshot, pool: &Pool, claim: &Claim) -> Option<String> {
     let mut changes: Vec<String> = Vec::new();
     changes.extend(maps("label", &claim.labels, &pool.labels));
@@ -21,7 +21,7 @@ pub fn drift(snapshot: &Snapshot, pool: &Pool, claim: &Claim) -> Option<String> 
     }
     let labels = labels_of_claim(snapshot, claim, None);
     let fails = |requirement: &&crate::model::Requirement| !rules::matches(requirement, &labels);
-    // Without a catalogue, the offering cannot be compared.
+    // Without a catalogue that contains it, the offering cannot be compared.
     let known = matches!(snapshot.catalogues.get(&claim.node_class), Some(Ok(catalogue)) if catalogue.offering(&claim.current_offering().offering).is_some());
     if let Some(requirement) = pool.requirements.iter().find(fails).filter(|_| known) {
         let value = labels.get(&requirement.key).map_or("none".to_owned(), |value| format!("`{value}`"));

@@ -1,4 +1,4 @@
-//! Disrupted nodes after the decision: deletes their claims when all replacements are ready, or calls the disruption off.
+//! Follows disrupted nodes after the decision: deletes their claims when all replacements are ready, or calls the disruption off.
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
@@ -9,10 +9,10 @@ use crate::lifecycle::protection::Facts;
 use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{Cause, Claim, ClaimName, Snapshot};
 
-/// How soon to check again while nodes are disrupted.
+/// The time until the next check while nodes are disrupted.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long to wait for a PodDisruptionBudget that allows no eviction.
+/// The time to wait for a PodDisruptionBudget that allows no eviction.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 
 /// The next actions for disrupted nodes.
@@ -20,17 +20,18 @@ const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 pub struct FollowUp {
     /// The actions.
     pub actions: Vec<Action>,
-    /// Whether the plan contains claims for a disruption that was just called off. Then it must be made again.
+    /// Whether the plan contains claims for a disruption that was just called off. If so, it must be made again.
     pub obsolete: bool,
-    /// When to check again; `None` if no node is disrupted.
+    /// The time to check again; `None` if no node is disrupted.
     pub again_at: Option<Timestamp>,
-    /// The saving of consolidated nodes that start to drain now: their prices, minus their pods' part of the prices of new
-    /// nodes.
+    /// The saving of consolidated nodes that start to drain now: their prices, minus the part of the prices of new nodes that
+    /// falls to their pods.
     pub saved: UsdPerHour,
 }
 
 impl FollowUp {
-    /// Removes claims that the plan makes only for successors if the plan is obsolete: their nodes may stay.
+    /// Removes the claims that the plan makes only for successors, if the plan is obsolete. The nodes of their predecessors may
+    /// stay.
     pub fn drop_obsolete_claims(&self, plan: &mut Plan) {
         if self.obsolete {
             plan.claims.retain(|claim| {
@@ -40,7 +41,7 @@ impl FollowUp {
     }
 }
 
-/// Checks every disrupted node that is not draining yet, with a plan for this snapshot.
+/// Checks every disrupted node that is not draining yet. `plan` is a plan for this snapshot.
 pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> FollowUp {
     let mut followed = FollowUp::default();
     let mut leaving = snapshot.claims.leaving().filter(|claim| claim.deleting_since.is_none()).peekable();
@@ -91,7 +92,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> FollowUp {
     followed
 }
 
-/// The price of a claim's node, minus its pods' part of the prices of new nodes.
+/// Returns the price of a claim's node, minus the part of the prices of new nodes that falls to its pods.
 fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
     let part = |moved: &Moved| {
@@ -111,7 +112,7 @@ enum Progress {
     Ready,
     /// New nodes are still starting.
     Waits,
-    /// The disruption is called off. `bought`: whether the plan buys nodes for it.
+    /// The disruption is called off. `bought` says whether the plan buys nodes for it.
     Off { why: String, bought: bool },
 }
 
@@ -140,7 +141,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
         };
     }
     if let Some(why) = facts.shut_budget(claim) {
-        // Other evictions may be in progress. Waiting longer means paying for two nodes.
+        // Other evictions may be in progress, so it is worth some wait. Waiting longer means paying for two nodes.
         let since = claim.since(ConditionType::Disrupting).unwrap_or(facts.now);
         let patient = since.checked_add(PATIENCE).is_ok_and(|until| facts.now < until);
         return if patient { Progress::Waits } else { Progress::Off { why, bought: false } };
@@ -152,7 +153,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
     if moved.iter().all(ready) { Progress::Ready } else { Progress::Waits }
 }
 
-/// Whether pods can be scheduled there now.
+/// Returns whether pods can be scheduled on this node or claim now.
 fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
     let node = match target {
         Target::Claim(name) => {

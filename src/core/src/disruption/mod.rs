@@ -1,13 +1,13 @@
-//! Disruption: healthy nodes that are emptied because of consolidation, drift, expiry or maintenance.
+//! Disruption: empties healthy nodes because of consolidation, drift, expiry or maintenance.
 //!
 //! [`propose`] chooses the nodes: required disruptions first (`required`), then `consolidation`. The condition `Disrupting` of
-//! their claims records the decision. From then on, the planner counts the successors of their pods as demand, so nodes for
-//! them are bought first. When every successor has a place on an open node, [`follow`] deletes the claim, and its node is
-//! drained like any other. Until then, [`follow`] may call the disruption off. All state is in conditions, so a restart changes
-//! nothing.
+//! their claims records the decision. From then on, the planner counts the successors of their pods as demand, so nodes for them
+//! are bought first. When every successor has a place on an open node, [`follow`] deletes the claim, and its node is drained like
+//! any other. Until then, [`follow`] may call the disruption off. All state of a disruption is in conditions, so a restart
+//! changes nothing.
 //!
 //! For consolidation, the solver proposes sets of nodes. A plan without these nodes then shows whether every rule of every pod
-//! can be kept, and at what cost.
+//! can be kept, and what that costs.
 
 pub(crate) mod consolidation;
 pub(crate) mod drift;

@@ -1,5 +1,5 @@
-//! The history of consolidation: pods do not move again before the last move has paid off, and nodes that were tried without success
-//! are tried last.
+//! The history of consolidation. It prevents that pods move again before the last move has paid off, and it makes nodes that were
+//! tried without success come last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use crate::disruption::proposal::{Proposal, SearchResult};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Claim, ClaimName, Snapshot, Uid};
 
-/// Pods do not move again within this time, even if the move pays off sooner.
+/// The time within which pods do not move again, even if the move pays off sooner.
 const LEAST: SignedDuration = SignedDuration::from_hours(1);
 
-/// When consolidation moved pods of each controller, and which claims it tried without success. Poolwright keeps the history in
-/// memory; after a restart, pods may move once more.
+/// The times at which consolidation moved pods of each controller, and the claims that it tried without success. Poolwright keeps
+/// the history in memory, so pods may move once more after a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MoveHistory {
     times: BTreeMap<Uid, Vec<Timestamp>>,
@@ -25,8 +25,8 @@ pub struct MoveHistory {
 }
 
 impl MoveHistory {
-    /// Remembers claims that were tried without success, so that the next search tries others: a search covers only a few
-    /// hundred nodes. When all were tried, the next round begins.
+    /// Records the claims that a search tried without success, so that the next search tries others. A search covers only a few
+    /// hundred nodes. After all claims have been tried, the next round begins.
     pub fn record_search(&mut self, outlook: &SearchResult) {
         if outlook.proposal.is_some() {
             return;
@@ -41,17 +41,17 @@ impl MoveHistory {
         }
     }
 
-    /// Whether a claim was considered together with others in this round.
+    /// Returns whether a claim was considered together with others in this round.
     pub(crate) fn tried_together(&self, claim: &ClaimName) -> bool {
         self.together.contains(claim)
     }
 
-    /// Whether a claim was tried alone in this round.
+    /// Returns whether a claim was tried alone in this round.
     pub(crate) fn tried_alone(&self, claim: &ClaimName) -> bool {
         self.alone.contains(claim)
     }
 
-    /// Remembers a proposal that is carried out, and forgets moves that have paid off in every pool.
+    /// Records a proposal that is carried out, and forgets moves that have paid off in every pool.
     pub fn record(&mut self, snapshot: &Snapshot, proposal: &Proposal, now: Timestamp) {
         let longest = snapshot.pools.values().map(|pool| pool.disruption.payback).max().unwrap_or(LEAST);
         let begin = now.checked_sub(longest.max(LEAST)).unwrap_or(Timestamp::MIN);
@@ -70,7 +70,8 @@ impl MoveHistory {
         }
     }
 
-    /// Whether these nodes may be consolidated: within the pool's payback time, no controller may have more moves than pods.
+    /// Returns whether these nodes may be consolidated. Within the pool's payback time, no controller may have more moves than
+    /// pods.
     pub(crate) fn allow(&self, facts: &Facts<'_>, claims: &[&Claim]) -> bool {
         let mut counts: BTreeMap<&Uid, u64> = BTreeMap::new();
         claims.iter().all(|claim| {

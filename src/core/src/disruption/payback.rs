@@ -6,16 +6,16 @@ use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Claim, Pod};
 
-/// The restart time of a recreated pod: image, model, caches.
+/// The restart time of a recreated pod, which loads its image, model and caches.
 const RESTART: SignedDuration = SignedDuration::from_mins(5);
-/// How long old and new nodes are paid at the same time.
+/// The time for which old and new nodes are paid at the same time.
 pub(crate) const OVERLAP: SignedDuration = SignedDuration::from_mins(10);
-/// The least saving of a move, in thousandths of the nodes' price. Without it, small changes of prices would move pods back and
-/// forth.
+/// The least saving of a move, in thousandths of the nodes' price. Without this minimum, small price changes would move pods back
+/// and forth.
 const LEAST_PERMILLE: u64 = 10;
 
-/// The loss of emptying a claim's node, in micro-dollars: for each pod, its part of the node's price during the restart, and
-/// for pods that run to completion, since they started.
+/// Returns the loss of emptying a claim's node, in micro-dollars. Each pod loses its part of the node's price during the restart.
+/// Pods that run to completion also lose their part since they were created.
 pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
     let total = &claim.current_offering().allocatable;
     let of = |pod: &Pod| {
@@ -28,13 +28,14 @@ pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
     facts.work(claim).map(of).fold(0, u64::saturating_add)
 }
 
-/// The cost of a price over a time, in micro-dollars.
+/// Returns the cost at a price over a time, in micro-dollars.
 pub(crate) fn during(price: UsdPerHour, time: SignedDuration) -> u64 {
     let seconds = u128::try_from(time.as_secs()).unwrap_or(0);
     u64::try_from(u128::from(price.micros()) * seconds / 3600).unwrap_or(u64::MAX)
 }
 
-/// A pod's part of a node in thousandths: of its GPUs, or else of the resource that it uses most of.
+/// Returns a pod's part of a node in thousandths: of its GPUs or, if the node has none, of CPU or memory, whichever part is
+/// larger.
 fn permille(requests: &ResourceList, total: &ResourceList) -> u64 {
     let of = |name: &str| {
         let (part, all) = (requests.get(name), total.get(name));
@@ -45,7 +46,7 @@ fn permille(requests: &ResourceList, total: &ResourceList) -> u64 {
     })
 }
 
-/// Whether a move from nodes at one price to nodes at another earns back its loss within the payback time.
+/// Returns whether a move from nodes at one price to nodes at another earns back its loss within the payback time.
 pub(crate) fn pays(before: UsdPerHour, after: UsdPerHour, lost: u64, payback: SignedDuration) -> bool {
     let saving = before.saturating_sub(after);
     let least = u128::from(before.micros()) * u128::from(LEAST_PERMILLE) / 1000;
@@ -66,7 +67,7 @@ mod tests {
         let hour = SignedDuration::from_hours(1);
         assert!(pays(usd("10"), usd("0"), 9_999_999, hour));
         assert!(!pays(usd("10"), usd("0"), 10_000_000, hour));
-        // Ten minutes at six dollars per hour are paid twice: one dollar.
+        // The new nodes cost six dollars per hour, and ten minutes of overlap cost one dollar.
         assert!(pays(usd("10"), usd("6"), 2_999_999, hour));
         assert!(!pays(usd("10"), usd("6"), 3_000_000, hour));
         assert!(pays(usd("10"), usd("6"), 6_000_000, hour * 2));

@@ -27,7 +27,7 @@ pub struct SearchResult {
 pub struct Proposal {
     /// The nodes' claims.
     pub nodes_to_empty: Vec<NodeToEmpty>,
-    /// The plan without them. Its claims are created after the disruption is recorded.
+    /// The plan without these nodes. Its claims are created after the disruption is recorded.
     pub plan: Plan,
     /// The saving per hour.
     pub saving: UsdPerHour,
@@ -36,7 +36,7 @@ pub struct Proposal {
 /// A claim whose node will be emptied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeToEmpty {
-    /// Which.
+    /// The claim.
     pub claim: ClaimName,
     /// UID of the claim; a later claim of the same name is left alone.
     pub uid: Uid,

@@ -15,8 +15,8 @@ use crate::model::plan::Plan;
 use crate::model::{ClaimName, PlanOptions, Snapshot, Window};
 use crate::supply::commitments;
 
-/// Proposes nodes to empty: required disruptions by cause and age, then consolidation. `current` is a plan for the same
-/// snapshot that buys nothing, `move_history` holds the moves of earlier consolidations.
+/// Proposes nodes to empty: required disruptions by cause and age, then consolidation. `current` is a plan for the same snapshot
+/// that buys nothing. `move_history` holds the moves of earlier consolidations.
 pub fn propose(
     snapshot: &Snapshot,
     current: &Plan,
@@ -47,7 +47,7 @@ pub fn propose(
     SearchResult { proposal, actions, tried_together, tried_alone, has_untried }
 }
 
-/// Claims that pods are planned for: their nodes stay.
+/// Returns the claims that pods are planned for. Their nodes stay.
 fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
     let moves = snapshot
         .claims
@@ -60,7 +60,7 @@ fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
     moves.map(|claim| claim.name.clone()).chain(rooms).collect()
 }
 
-/// Events about invalid budgets, which allow nothing.
+/// Returns events about invalid budgets, which allow nothing.
 fn unreadable_budgets(snapshot: &Snapshot) -> Vec<Action> {
     let mut actions = Vec::new();
     for pool in snapshot.pools.values() {

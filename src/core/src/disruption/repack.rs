@@ -1,8 +1,8 @@
-//! Candidates for consolidation from the solver, by a model of the whole cluster that leaves out some scheduling rules.
+//! Asks the solver for sets of nodes to consolidate, with a model of the whole cluster that leaves out some scheduling rules.
 //!
-//! The model is the problem of a plan in which all these nodes are disrupted. The nodes are added to it as existing nodes that
-//! the solver may empty, each with its price, its pods and the loss of moving them. The solver's answers are only candidates:
-//! each is then planned with every rule.
+//! The model is the solver problem of a plan in which all these nodes are disrupted. The nodes are added to it as existing nodes
+//! that the solver may empty, each with its price, its pods and the loss of moving them. The solver's answers are only
+//! candidates, and each is then planned with every rule.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::supply::commitments;
 /// The most nodes in one model.
 const MOST: usize = 400;
 
-/// Candidate sets of nodes to empty, by saving for each moved pod.
+/// Returns candidate sets of nodes to empty, ordered by the saving for each moved pod.
 pub(crate) fn candidate_sets<'a>(
     search: &mut Search<'a>,
     candidates: &[&'a Claim],
@@ -68,7 +68,7 @@ pub(crate) fn candidate_sets<'a>(
             keys.iter().filter_map(of).collect()
         })
         .collect();
-    // The model adds up prices of nodes, so each node has its own part of the commitments.
+    // The model adds up the prices of nodes, so each node needs its own part of the commitments.
     let paid = commitments::shares(&search.options.commitments, &search.staying);
     let first = problem.existing.len();
     let mut there: Vec<&Claim> = Vec::new();
@@ -108,7 +108,7 @@ pub(crate) fn candidate_sets<'a>(
     steps.filter(|set| !set.is_empty()).collect()
 }
 
-/// A claim's node in the solver's form; commitments pay part of its price.
+/// Returns a claim's node in the solver's form. Commitments pay the part `paid` of its price.
 fn existing(
     search: &Search<'_>,
     claim: &Claim,
@@ -135,7 +135,7 @@ fn existing(
     })
 }
 
-/// Adds the nodes to the problem, with their pods in place. Other pods may move to them.
+/// Places the pods of the added nodes on these nodes, and lets other pods move to them.
 fn put_back(
     search: &Search<'_>,
     problem: &mut Problem,

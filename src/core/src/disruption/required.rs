@@ -11,7 +11,7 @@ use crate::disruption::search::{Search, places};
 use crate::model::{Cause, Claim};
 
 impl Search<'_> {
-    /// The next nodes with upcoming maintenance, drift or expiry, if any.
+    /// Returns a proposal to empty the next nodes with upcoming maintenance, drift or expiry, if any.
     pub(crate) fn required(&mut self, stop: &mut dyn StopSignal) -> Option<Proposal> {
         let mut wanted: Vec<(Cause, Timestamp, &Claim, String)> = Vec::new();
         for claim in self.settled() {
@@ -86,7 +86,7 @@ impl Search<'_> {
     }
 }
 
-/// The condition `Drifted`, if it is not recorded yet.
+/// Returns an action that writes the condition `Drifted`, if it differs from the recorded one.
 fn drifted_condition(claim: &Claim, drifted: Option<&str>) -> Option<Action> {
     let recorded = claim.conditions.get(&ConditionType::Drifted);
     let update = match drifted {

@@ -1,4 +1,4 @@
-//! One search for nodes to empty: keeps track of budgets, and tries plans without a set of nodes.
+//! One search for nodes to empty. It keeps track of budgets and makes plans without a set of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub(crate) struct Search<'a> {
     pub(crate) current: &'a Plan,
     pub move_history: &'a MoveHistory,
     pub options: &'a PlanOptions,
-    /// Claims whose nodes stay so far and use commitments.
+    /// The claims whose nodes stay and use commitments.
     pub staying: Vec<&'a Claim>,
-    /// What is left of the disruption budgets of each pool.
+    /// The number of nodes that the disruption budgets of each pool still allow.
     pub(crate) left: BTreeMap<(PoolName, Cause), allowance::Allowance>,
-    /// What is left of the disruption budgets over all pools.
+    /// The number of nodes that the disruption budgets of all pools together still allow.
     pub(crate) over_all: BTreeMap<Cause, allowance::Allowance>,
     pub(crate) targets: BTreeSet<ClaimName>,
     pub(crate) actions: Vec<Action>,
@@ -39,12 +39,12 @@ pub(crate) struct Search<'a> {
 pub(crate) struct TrialPlan {
     pub(crate) plan: Plan,
     pub(crate) before: UsdPerHour,
-    /// The claims of the set whose pods have no other place, and why.
+    /// The claims of the set whose pods have no other place, with the reason.
     pub(crate) stuck: BTreeMap<ClaimName, String>,
 }
 
 impl<'a> Search<'a> {
-    /// Claims that may be considered: open nodes that stay so far and that no pod is planned for.
+    /// Returns the claims that may be considered: claims with open nodes that are neither disrupted nor being deleted.
     pub(crate) fn settled(&self) -> impl Iterator<Item = &'a Claim> + use<'a> {
         let claims = self.facts.snapshot.claims.values().map(AsRef::as_ref);
         claims.filter(|claim| {
@@ -54,7 +54,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// How many more nodes of the pool may be disrupted for this cause.
+    /// Returns the number of further nodes of the pool that may be disrupted for this cause.
     pub(crate) fn left(&mut self, pool: &PoolName, cause: Cause) -> u64 {
         let facts = &self.facts;
         let entry = self.left.entry((pool.clone(), cause)).or_insert_with(|| {
@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
         entry.left
     }
 
-    /// How many more nodes of all pools may be disrupted for this cause.
+    /// Returns the number of further nodes of all pools that may be disrupted for this cause.
     pub(crate) fn left_over_all(&mut self, cause: Cause) -> u64 {
         let facts = &self.facts;
         let work_out = || allowance::allowance_over_all(facts.snapshot, cause, facts.now);
@@ -87,7 +87,7 @@ impl<'a> Search<'a> {
         self.actions.push(Action::RecordEvent(event));
     }
 
-    /// A snapshot in which these claims are disrupted.
+    /// Returns a snapshot in which these claims are disrupted.
     pub fn without(&self, set: &[(&Claim, Cause)]) -> Snapshot {
         let mut snapshot = self.facts.snapshot.clone();
         for (claim, cause) in set {
@@ -104,13 +104,13 @@ impl<'a> Search<'a> {
         snapshot
     }
 
-    /// The saving if these nodes are removed. A node that a commitment pays saves nothing, unless other nodes can use the
-    /// commitment.
+    /// Returns the saving if these nodes are removed. A node that a commitment pays for saves nothing, unless other nodes can use
+    /// the commitment.
     fn worth(&self, gone: &[&Claim]) -> UsdPerHour {
         commitments::worth(&self.options.commitments, &self.staying, gone)
     }
 
-    /// Plans without these nodes; `None` if other pods would be worse off.
+    /// Makes a plan without these nodes; `None` if other pods would be worse off.
     pub(crate) fn attempt(&self, set: &[(&Claim, Cause)], stop: &mut dyn StopSignal) -> Option<TrialPlan> {
         let plan = plan(&self.without(set), self.facts.now, self.options, stop);
         let names: BTreeSet<&ClaimName> = set.iter().map(|(claim, _)| &claim.name).collect();
@@ -140,7 +140,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Where the pods of a claim would go, in words.
+/// Describes where the pods of a claim would go.
 pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
     let (mut rooms, mut new): (BTreeSet<&str>, BTreeSet<&ClaimName>) = (BTreeSet::new(), BTreeSet::new());
     for moved in plan.moved.iter().filter(|moved| moved.from == *from) {

@@ -1,4 +1,4 @@
-//! When to search for nodes to empty.
+//! Decides when to search for nodes to empty.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::model::Snapshot;
 
 /// The pause between searches if nodes or their pods have changed since the last search.
 const AFTER_CHANGE: Duration = Duration::from_secs(10);
-/// The pause between searches without a change: nodes age, schedules of budgets begin and end, and prices move.
+/// The pause between searches without a change. Even then, nodes age, schedules of budgets begin and end, and prices move.
 const WITHOUT_CHANGE: Duration = Duration::from_mins(1);
 /// The least delay of a plan that is made only for an overdue search.
 const LEAST_DELAY: Duration = Duration::from_secs(5);
 
-/// Decides when to search for nodes to empty. It remembers the last search in memory: after a restart, the first search is due
-/// at once. All times are of the monotonic clock.
+/// Decides when to search for nodes to empty. It keeps the last search in memory, so the first search after a restart is due at
+/// once. All times are on the monotonic clock.
 #[derive(Debug, Default)]
 pub struct SearchSchedule {
     last: Option<LastSearch>,
@@ -29,7 +29,7 @@ struct LastSearch {
 }
 
 impl SearchSchedule {
-    /// Whether a search of this snapshot is due.
+    /// Returns whether a search of this snapshot is due.
     pub fn is_due(&self, snapshot: &Snapshot, now: Duration) -> bool {
         self.last.as_ref().is_none_or(|last| now.saturating_sub(last.at) >= last.pause(snapshot))
     }
@@ -46,7 +46,7 @@ impl SearchSchedule {
         }
     }
 
-    /// How long until the next search is due; `None` while no node can become a candidate without a change.
+    /// Returns the time until the next search is due; `None` while no node can become a candidate without a change.
     pub fn next_in(&self, snapshot: &Snapshot, now: Duration) -> Option<Duration> {
         if !self.has_candidates(snapshot) {
             return None;
@@ -58,8 +58,8 @@ impl SearchSchedule {
         Some(wait.max(LEAST_DELAY))
     }
 
-    /// Whether time alone can make a node a candidate: its pool consolidates or expires nodes, or the node has drifted. After a
-    /// change of the pools, any node may have drifted.
+    /// Returns whether a node can become a candidate as time passes, because its pool consolidates or expires nodes or the node
+    /// has drifted. After a change of the pools, any node may have drifted.
     fn has_candidates(&self, snapshot: &Snapshot) -> bool {
         let pools_changed =
             || self.last.as_ref().is_none_or(|last| !last.seen.pools.is_same(&snapshot.pools));

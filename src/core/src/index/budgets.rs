@@ -4,12 +4,12 @@ use crate::index::{Change, ClusterIndex, put, reset};
 use crate::model::{ObjectKey, PodDisruptionBudget};
 
 impl ClusterIndex {
-    /// A PodDisruptionBudget was added or changed.
+    /// Adds or replaces a PodDisruptionBudget.
     pub fn apply_budget(&mut self, budget: PodDisruptionBudget) -> Change {
         put(&mut self.state.budgets, budget.key.clone(), budget).min(Change::Life)
     }
 
-    /// A PodDisruptionBudget was deleted.
+    /// Removes a PodDisruptionBudget.
     pub fn delete_budget(&mut self, key: &ObjectKey) -> Change {
         self.state.budgets.remove(key).map_or(Change::None, |_| Change::Life)
     }

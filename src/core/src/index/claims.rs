@@ -8,18 +8,18 @@ use jiff::{SignedDuration, Timestamp};
 use crate::index::{Change, ClusterIndex};
 use crate::model::{Cause, Claim, ClaimName};
 
-/// How long a claim that we created stays in the index although a list does not contain it.
+/// The time for which a claim that we created stays in the index although a list does not contain it.
 const EXPECTATION: SignedDuration = SignedDuration::from_secs(60);
 
 impl ClusterIndex {
-    /// A watch showed a claim, or the API server returned it to a write.
+    /// Adds or replaces a claim that a watch showed, or that the API server returned in response to a write.
     pub fn apply_claim(&mut self, claim: Claim) -> Change {
         self.expected.remove(&claim.name);
         self.put_claim(claim)
     }
 
-    /// Adds a claim that we created, as the API server returned it. It stays even if an older list does not contain it, until a
-    /// watch shows it, for at most a minute.
+    /// Adds a claim that we created, as the API server returned it. It stays in the index even if an older list does not contain
+    /// it, until a watch shows it or a minute has passed.
     pub fn expect_claim(&mut self, claim: Claim, now: Timestamp) -> Change {
         let until = now.checked_add(EXPECTATION).unwrap_or(Timestamp::MAX);
         if self.state.claims.get(&claim.name).is_some_and(|known| known.uid == claim.uid) {
@@ -29,7 +29,7 @@ impl ClusterIndex {
         self.put_claim(claim)
     }
 
-    /// A claim was deleted.
+    /// Removes a claim.
     pub fn delete_claim(&mut self, name: &ClaimName) -> Change {
         self.expected.remove(name);
         let gone = self.state.claims.remove(name).map_or(Change::None, |_| Change::Room);
@@ -58,7 +58,7 @@ impl ClusterIndex {
         let before = self.state.claims.get(&claim.name);
         let change = match before {
             Some(old) if **old == claim => return Change::None,
-            // From now on, the successors of its pods are demand.
+            // From this change on, the successors of its pods are demand.
             Some(old) if is_taken(&claim) && !is_taken(old) => {
                 self.note_interrupted(&claim);
                 Change::Interrupted
@@ -77,7 +77,7 @@ impl ClusterIndex {
     }
 }
 
-/// Whether the claim's instance is being reclaimed.
+/// Returns whether the claim's instance is being reclaimed.
 fn is_taken(claim: &Claim) -> bool {
     claim.leaving() == Some(Cause::Interrupted)
 }

@@ -4,13 +4,13 @@ use crate::index::{Change, ClusterIndex, put};
 use crate::model::{Gang, ObjectKey};
 
 impl ClusterIndex {
-    /// A gang was added or changed. Only its existing pods are demand; this says how many more to expect.
+    /// Adds or replaces a gang. Only its existing pods are demand. The gang shows how many further pods to expect.
     pub fn apply_gang(&mut self, gang: Gang) -> Change {
         let key = (gang.kind.clone(), gang.key.clone());
         put(&mut self.state.gangs, key, gang).min(Change::Life)
     }
 
-    /// A gang was deleted.
+    /// Removes a gang.
     pub fn delete_gang(&mut self, kind: &str, key: &ObjectKey) -> Change {
         let gone = self.state.gangs.remove(&(kind.to_owned(), key.clone()));
         gone.map_or(Change::None, |_| Change::Life)

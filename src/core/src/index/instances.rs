@@ -1,4 +1,4 @@
-//! Instances in the index, from the providers' listings.
+//! Instances in the index, as the providers list them.
 
 use jiff::Timestamp;
 
@@ -9,14 +9,14 @@ impl ClusterIndex {
     /// Sets the instances of a listing that began at `at`.
     pub fn set_instances(&mut self, at: Timestamp, instances: Vec<ListedInstance>) -> Change {
         let gone = &mut self.instances_gone;
-        // A later listing shows for itself that they have terminated.
+        // A listing that began after they terminated does not contain them, so they need not be remembered.
         gone.retain(|_, since| *since >= at);
         let there = instances.into_iter().filter(|instance| !gone.contains_key(&instance.provider_id));
         self.state.instances = Some(Instances::new(at, there));
         Change::Life
     }
 
-    /// An instance has terminated, even if a listing that began before `now` still contains it.
+    /// Records that an instance has terminated, even if a listing that began before `now` still contains it.
     pub fn instance_gone(&mut self, provider_id: &str, now: Timestamp) -> Change {
         self.instances_gone.insert(provider_id.to_owned(), now);
         let was_listed = self.state.instances.as_mut().is_some_and(|listed| listed.remove(provider_id));

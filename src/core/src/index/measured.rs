@@ -1,8 +1,8 @@
 //! Allocatable resources that nodes lack compared to the catalogue, learned from nodes that have joined.
 //!
 //! A catalogue can only estimate how much memory a machine's firmware, kernel and kubelet leave free, so a node that advertises
-//! nearly the promised amount is accepted. A pod that needs the difference does not fit there, nor on the next node of that
-//! type. So plans expect future nodes of the type to lack what earlier ones lacked.
+//! nearly the promised amount is accepted. A pod that needs the difference does not fit on this node, nor on the next node of
+//! that type. So plans expect future nodes of the type to lack the amounts that earlier nodes lacked.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::model::{Claim, ClaimName, Node};
 use crate::rules::allocatable_tolerance::{is_estimated, is_kept};
 
 impl ClusterIndex {
-    /// Measures the node of a claim after either has changed. The result outlives the node, because it is used for later nodes.
+    /// Measures the node of a claim after the claim or the node has changed. The result outlives the node, because it is used for
+    /// later nodes.
     pub(crate) fn measure_claim(&mut self, name: &ClaimName) -> Change {
         let Some(claim) = self.state.claims.get(name).cloned() else { return Change::None };
         let launched = claim.launched.as_ref();
@@ -23,7 +24,7 @@ impl ClusterIndex {
         self.measure(&claim, &node)
     }
 
-    /// The same, by node name.
+    /// Measures a node, by name, in the same way.
     pub(crate) fn measure_node(&mut self, name: &str) -> Change {
         let Some(node) = self.state.nodes.get(name).cloned() else { return Change::None };
         let Some(claim) = self.state.claims.of_node(&node).cloned() else { return Change::None };
@@ -31,7 +32,7 @@ impl ClusterIndex {
     }
 
     fn measure(&mut self, claim: &Claim, node: &Node) -> Change {
-        // Until the node is initialized, its resources say nothing about other nodes.
+        // The resources of a node that is not initialized yet say nothing about other nodes.
         if claim.since(ConditionType::Initialized).is_none() {
             return Change::None;
         }
@@ -42,7 +43,7 @@ impl ClusterIndex {
         for (name, promised) in offered.allocatable.iter().filter(|(name, _)| is_estimated(name)) {
             let has = node.allocatable.get(name.as_str());
             let lacks = promised.saturating_sub(has);
-            // The difference is relative to the promise: if the class later promises more, the difference still applies.
+            // The difference is relative to the promised amount. If the class later promises more, the difference still applies.
             if lacks > short.get(name.as_str()) && is_kept(name, promised, has) {
                 short.set(name.clone(), lacks);
             }

@@ -1,4 +1,4 @@
-//! The cluster index: the cluster as watches last showed it, changed only by synchronous calls.
+//! The cluster index holds the cluster as watches last showed it. Only synchronous calls change it.
 
 pub(crate) mod budgets;
 pub(crate) mod claims;
@@ -24,29 +24,29 @@ use crate::model::{
     Quota, Reclaims, Snapshot, Uid, Workload,
 };
 
-/// The effect of a change on decisions. Ordered: a larger value wakes more loops.
+/// The effect of a change on decisions. The values are ordered, and a larger value wakes more loops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// Nothing.
+    /// No effect.
     #[default]
     None,
-    /// Something for [`crate::lifecycle::decide`], nothing for the planner.
+    /// An effect on [`crate::lifecycle::decide`], but not on the planner.
     Life,
     /// Capacity or rules changed, so the plan for pending pods may change.
     Room,
     /// More pods need a node, or they need a different one.
     Demand,
-    /// Pods lose their node to an interruption, or have lost it and need another.
+    /// Pods are losing their node to an interruption, or have lost it and need another.
     Interrupted,
 }
 
-/// The index: everything known about the cluster. It is cheap to take a [`Snapshot`] of.
+/// The index of everything known about the cluster. Taking a [`Snapshot`] of it is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterIndex {
     state: Snapshot,
     /// Whether selectors of controllers are needed.
     keeps_selectors: bool,
-    /// Claims that we created and no watch has shown yet: their UIDs, and until when they are kept.
+    /// Claims that we created and no watch has shown yet, with their UIDs and the time until which they are kept.
     expected: BTreeMap<ClaimName, (Uid, Timestamp)>,
     instances_gone: TerminatedInstances,
     /// Controllers of pods on interrupted nodes, and the claims of those nodes.
@@ -54,32 +54,32 @@ pub struct ClusterIndex {
 }
 
 impl ClusterIndex {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A snapshot of the current state.
+    /// Returns a snapshot of the current state.
     pub fn snapshot(&self) -> Snapshot {
         self.state.clone()
     }
 
-    /// The current state, without a copy.
+    /// Returns the current state, without a copy.
     pub fn view(&self) -> &Snapshot {
         &self.state
     }
 
-    /// A pool was added or changed.
+    /// Adds or replaces a pool.
     pub fn apply_pool(&mut self, pool: Pool) -> Change {
         put(&mut self.state.pools, pool.name.clone(), pool)
     }
 
-    /// A pool was deleted.
+    /// Removes a pool.
     pub fn delete_pool(&mut self, name: &PoolName) -> Change {
         self.state.pools.remove(name).map_or(Change::None, |_| Change::Room)
     }
 
-    /// Sets the disruption budgets over all pools.
+    /// Sets the disruption budgets of all pools together.
     pub fn set_disruption_budgets(&mut self, budgets: Arc<[DisruptionBudget]>) {
         self.state.disruption_budgets = budgets;
     }
@@ -101,12 +101,12 @@ impl ClusterIndex {
         pools.into_values().map(|pool| self.apply_pool(pool)).fold(gone, Ord::max)
     }
 
-    /// A DaemonSet was added or changed.
+    /// Adds or replaces a DaemonSet.
     pub fn apply_daemonset(&mut self, daemonset: DaemonSet) -> Change {
         put(&mut self.state.daemonsets, daemonset.key.clone(), daemonset)
     }
 
-    /// A DaemonSet was deleted.
+    /// Removes a DaemonSet.
     pub fn delete_daemonset(&mut self, key: &ObjectKey) -> Change {
         self.state.daemonsets.remove(key).map_or(Change::None, |_| Change::Room)
     }
@@ -119,7 +119,7 @@ impl ClusterIndex {
         all.into_values().map(|daemonset| self.apply_daemonset(daemonset)).fold(gone, Ord::max)
     }
 
-    /// A namespace was added or changed.
+    /// Adds or replaces a namespace.
     pub fn apply_namespace(&mut self, namespace: Namespace) -> Change {
         let known = &mut self.state.namespaces;
         if known.get(&namespace.name) == Some(&namespace.labels) {
@@ -129,7 +129,7 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// A namespace was deleted.
+    /// Removes a namespace.
     pub fn delete_namespace(&mut self, name: &str) -> Change {
         Arc::make_mut(&mut self.state.namespaces).remove(name).map_or(Change::None, |_| Change::Room)
     }
@@ -144,9 +144,10 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// A controller of pods was added or changed. Only its existing pods are demand; this says how many more to expect.
+    /// Adds or replaces a controller of pods. Only its existing pods are demand. The controller shows how many further pods to
+    /// expect.
     pub fn apply_workload(&mut self, mut workload: Workload) -> Change {
-        // Clusters keep many ReplicaSets without pods.
+        // Clusters keep many ReplicaSets without pods, whose selectors are not needed.
         if !self.keeps_selectors || workload.total == 0 {
             workload.selector = None;
         }
@@ -154,7 +155,7 @@ impl ClusterIndex {
         put(&mut self.state.workloads, key, workload).min(Change::Life)
     }
 
-    /// A controller of pods was deleted.
+    /// Removes a controller of pods.
     pub fn delete_workload(&mut self, kind: &str, key: &ObjectKey) -> Change {
         let gone = self.state.workloads.remove(&(kind.to_owned(), key.clone()));
         gone.map_or(Change::None, |_| Change::Life)
@@ -166,12 +167,12 @@ impl ClusterIndex {
         all.into_iter().map(|workload| self.apply_workload(workload)).fold(Change::Life, Ord::max)
     }
 
-    /// A ResourceQuota was added or changed.
+    /// Adds or replaces a ResourceQuota.
     pub fn apply_quota(&mut self, quota: Quota) -> Change {
         put(&mut self.state.quotas, quota.key.clone(), quota).min(Change::Life)
     }
 
-    /// A ResourceQuota was deleted.
+    /// Removes a ResourceQuota.
     pub fn delete_quota(&mut self, key: &ObjectKey) -> Change {
         self.state.quotas.remove(key).map_or(Change::None, |_| Change::Life)
     }
@@ -181,7 +182,7 @@ impl ClusterIndex {
         reset(&mut self.state.quotas, all, |quota| quota.key.clone()).min(Change::Life)
     }
 
-    /// Sets the catalogue of a node class, or why it has none.
+    /// Sets the catalogue of a node class, or the reason why it has none.
     pub fn set_catalogue(
         &mut self,
         class: NodeClassRef,
@@ -194,7 +195,7 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// A node class was deleted.
+    /// Removes a node class.
     pub fn delete_catalogue(&mut self, class: &NodeClassRef) -> Change {
         self.state.catalogues.remove(class).map_or(Change::None, |_| Change::Room)
     }
@@ -211,7 +212,7 @@ impl ClusterIndex {
         all.into_iter().map(|(class, catalogue)| self.set_catalogue(class, catalogue)).fold(gone, Ord::max)
     }
 
-    /// Sets the offerings that are held back: [`crate::setbacks::Setbacks::held_back`].
+    /// Sets the offerings that are held back, from [`crate::setbacks::Setbacks::held_back`].
     pub fn set_held_back(&mut self, held_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>) -> Change {
         if self.state.held_back == held_back {
             return Change::None;
@@ -220,7 +221,7 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// Sets the offerings that were reclaimed lately: [`crate::setbacks::Setbacks::reclaims`].
+    /// Sets the offerings that were reclaimed recently, from [`crate::setbacks::Setbacks::reclaims`].
     pub fn set_reclaims(&mut self, reclaims: BTreeMap<(NodeClassRef, OfferingId), Reclaims>) -> Change {
         if self.state.reclaims == reclaims {
             return Change::None;
@@ -229,7 +230,8 @@ impl ClusterIndex {
         Change::Room
     }
 
-    /// Sets the places of pending pods in the last plan: [`crate::model::plan::Plan::nominations`].
+    /// Sets the places of pending pods in the last plan ([`crate::model::plan::Plan::nominations`]), and whether it left pods
+    /// unplaced for lack of capacity.
     pub fn set_nominations(
         &mut self,
         nominations: BTreeMap<PodKey, (Uid, String)>,
@@ -272,5 +274,5 @@ fn drop_missing<K: Ord + Clone, V: Clone, W>(
     if map.len() < before { change } else { Change::None }
 }
 
-/// Instances that have terminated, and since when.
+/// Instances that have terminated, with the time since which they have.
 pub(crate) type TerminatedInstances = BTreeMap<String, Timestamp>;

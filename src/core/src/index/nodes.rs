@@ -9,7 +9,7 @@ use crate::index::{Change, ClusterIndex};
 use crate::model::Node;
 
 impl ClusterIndex {
-    /// A node was added or changed.
+    /// Adds or replaces a node.
     pub fn apply_node(&mut self, node: Node) -> Change {
         let old = self.state.nodes.get(&node.name);
         if old.is_some_and(|old| **old == node) {
@@ -19,7 +19,7 @@ impl ClusterIndex {
             self.state.nodes.insert(node.name.clone(), Arc::new(node));
             return Change::Life;
         }
-        // Until our node opens, plans use what its claim promised, not what the node reports.
+        // Until our node opens, plans use the promised resources of its claim, not those that the node reports.
         let closed = node.cordoned_until_initialized
             || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT);
         let name = node.name.clone();
@@ -28,7 +28,7 @@ impl ClusterIndex {
         change.max(self.measure_node(&name))
     }
 
-    /// A node was deleted.
+    /// Removes a node.
     pub fn delete_node(&mut self, name: &str) -> Change {
         self.state.nodes.remove(name).map_or(Change::None, |_| Change::Room)
     }
@@ -43,7 +43,7 @@ impl ClusterIndex {
     }
 }
 
-/// The node as the planner sees it: free capacity on a reserved node counts.
+/// Returns the node as the planner sees it, without a reservation, because free capacity on a reserved node counts.
 fn unreserved(node: &Node) -> Node {
     let mut node = node.clone();
     node.taints.retain(|taint| taint.key != RESERVED_TAINT);

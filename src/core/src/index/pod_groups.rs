@@ -4,12 +4,12 @@ use crate::index::{Change, ClusterIndex, put, reset};
 use crate::model::{ObjectKey, PodGroup};
 
 impl ClusterIndex {
-    /// A PodGroup was added or changed: its pods may be planned now.
+    /// Adds or replaces a PodGroup. Its pods may be planned now.
     pub fn apply_pod_group(&mut self, group: PodGroup) -> Change {
         put(&mut self.state.pod_groups, group.key.clone(), group)
     }
 
-    /// A PodGroup was deleted.
+    /// Removes a PodGroup.
     pub fn delete_pod_group(&mut self, key: &ObjectKey) -> Change {
         self.state.pod_groups.remove(key).map_or(Change::None, |_| Change::Room)
     }

@@ -1,4 +1,4 @@
-//! Pods in the index, and which of their changes are demand.
+//! Pods in the index. Decides which of their changes are demand.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::index::{Change, ClusterIndex};
 use crate::model::{ClaimName, ObjectKey, Pod, PodKey, PodPhase, PodRole};
 
 impl ClusterIndex {
-    /// A pod was added or changed.
+    /// Adds or replaces a pod.
     pub fn apply_pod(&mut self, pod: Pod) -> Change {
         let change = self.pod_change(&pod);
         if change != Change::None {
@@ -16,7 +16,7 @@ impl ClusterIndex {
         change
     }
 
-    /// A pod was deleted.
+    /// Removes a pod.
     pub fn delete_pod(&mut self, key: &ObjectKey) -> Change {
         self.state.pods.remove(&PodKey::Existing(key.clone())).map_or(Change::None, |_| Change::Life)
     }
@@ -42,17 +42,17 @@ impl ClusterIndex {
                     && old.volumes == pod.volumes
                     && old.labels == pod.labels
                     && old.priority == pod.priority
-                    // A nomination that was cleared has failed.
+                    // A cleared nomination has failed.
                     && (pod.nominated_node.is_some() || old.nominated_node.is_none())
             });
             return if as_before { Change::Life } else { self.demand_of(pod) };
         }
         if old.is_none() && self.lacks_group(pod) {
-            // The scheduler holds the pod without a message, so a plan has to say what is missing.
+            // The scheduler holds the pod without a message, so a plan must report what is missing.
             return Change::Demand;
         }
         match (&pod.phase, old.map(|old| &old.phase)) {
-            // It took capacity that may have been planned for another pod.
+            // The pod took capacity that may have been planned for another pod.
             (PodPhase::Bound { node }, before)
                 if !matches!(before, Some(PodPhase::Bound { .. }))
                     && pod.role == PodRole::Workload
@@ -64,13 +64,13 @@ impl ClusterIndex {
         }
     }
 
-    /// Whether the pod waits for a PodGroup that does not exist.
+    /// Returns whether the pod waits for a PodGroup that does not exist.
     fn lacks_group(&self, pod: &Pod) -> bool {
         pod.phase == PodPhase::Waiting
             && pod.group_key().is_some_and(|key| !self.state.pod_groups.contains_key(&key))
     }
 
-    /// Whether the pod is on the node that it was planned for.
+    /// Returns whether the pod is on the node that it was planned for.
     fn planned_for(&self, pod: &Pod, node: &str) -> bool {
         let Some((uid, target)) = self.state.nominations.get(&pod.key) else { return false };
         let claim = self.state.claims.get(&ClaimName(target.clone()));

@@ -1,7 +1,7 @@
 //! Controllers whose pods lose their nodes to interruptions. Their new pods are urgent.
 //!
-//! When an instance is reclaimed, controllers create new pods for those that end. These pods are planned as quickly as the
-//! interruption itself was. Most of them get the place that was bought for them at that time.
+//! When an instance is reclaimed, controllers create new pods for the pods that end. The new pods are planned as quickly as the
+//! interruption itself. Most of them get the place that was bought for them when the interruption was planned.
 
 use crate::index::{Change, ClusterIndex};
 use crate::model::{Claim, ClaimName, Pod, Uid};
@@ -25,7 +25,7 @@ impl ClusterIndex {
         self.interrupted_owners.retain(|(_, claim)| claim != name);
     }
 
-    /// The kind of change if this pod needs a node.
+    /// Returns the effect of a pod that needs a node.
     pub(crate) fn demand_of(&self, pod: &Pod) -> Change {
         let Some(owner) = &pod.owner else { return Change::Demand };
         let first: (Uid, ClaimName) = (owner.clone(), ClaimName(String::new()));

@@ -1,15 +1,15 @@
-//! Services and selectors of controllers in the index, for default spread constraints of schedulers.
+//! Services and selectors of controllers in the index. Default spread constraints of schedulers need them.
 
 use crate::index::{Change, ClusterIndex, put, reset};
 use crate::model::{ObjectKey, Service};
 
 impl ClusterIndex {
-    /// Keeps selectors of controllers, for a scheduler with default spread constraints.
+    /// Keeps selectors of controllers from now on, because a scheduler has default spread constraints.
     pub fn keep_selectors(&mut self) {
         self.keeps_selectors = true;
     }
 
-    /// A Service was added or changed. A Service without a selector is ignored.
+    /// Adds or replaces a Service. A Service without a selector is ignored.
     pub fn apply_service(&mut self, service: Service) -> Change {
         if service.selector.is_empty() {
             return self.delete_service(&service.key);
@@ -17,7 +17,7 @@ impl ClusterIndex {
         put(&mut self.state.services, service.key.clone(), service)
     }
 
-    /// A Service was deleted.
+    /// Removes a Service.
     pub fn delete_service(&mut self, key: &ObjectKey) -> Change {
         self.state.services.remove(key).map_or(Change::None, |_| Change::Room)
     }

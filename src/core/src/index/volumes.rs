@@ -4,12 +4,12 @@ use crate::index::{Change, ClusterIndex, put, reset};
 use crate::model::{Attachment, NodeDrivers, ObjectKey, StorageClass, Volume, VolumeClaim};
 
 impl ClusterIndex {
-    /// A PersistentVolumeClaim was added or changed.
+    /// Adds or replaces a PersistentVolumeClaim.
     pub fn apply_volume_claim(&mut self, claim: VolumeClaim) -> Change {
         put(&mut self.state.volume_claims, claim.key.clone(), claim)
     }
 
-    /// A PersistentVolumeClaim was deleted.
+    /// Removes a PersistentVolumeClaim.
     pub fn delete_volume_claim(&mut self, key: &ObjectKey) -> Change {
         self.state.volume_claims.remove(key).map_or(Change::None, |_| Change::Room)
     }
@@ -19,12 +19,12 @@ impl ClusterIndex {
         reset(&mut self.state.volume_claims, all, |claim| claim.key.clone())
     }
 
-    /// A PersistentVolume was added or changed.
+    /// Adds or replaces a PersistentVolume.
     pub fn apply_volume(&mut self, volume: Volume) -> Change {
         put(&mut self.state.volumes, volume.name.clone(), volume)
     }
 
-    /// A PersistentVolume was deleted.
+    /// Removes a PersistentVolume.
     pub fn delete_volume(&mut self, key: &str) -> Change {
         self.state.volumes.remove(key).map_or(Change::None, |_| Change::Room)
     }
@@ -34,12 +34,12 @@ impl ClusterIndex {
         reset(&mut self.state.volumes, all, |volume| volume.name.clone())
     }
 
-    /// A StorageClass was added or changed.
+    /// Adds or replaces a StorageClass.
     pub fn apply_storage_class(&mut self, class: StorageClass) -> Change {
         put(&mut self.state.storage_classes, class.name.clone(), class)
     }
 
-    /// A StorageClass was deleted.
+    /// Removes a StorageClass.
     pub fn delete_storage_class(&mut self, key: &str) -> Change {
         self.state.storage_classes.remove(key).map_or(Change::None, |_| Change::Room)
     }
@@ -49,12 +49,12 @@ impl ClusterIndex {
         reset(&mut self.state.storage_classes, all, |class| class.name.clone())
     }
 
-    /// A VolumeAttachment was added or changed.
+    /// Adds or replaces a VolumeAttachment.
     pub fn apply_attachment(&mut self, attachment: Attachment) -> Change {
         put(&mut self.state.attachments, attachment.name.clone(), attachment).min(Change::Life)
     }
 
-    /// A VolumeAttachment was deleted.
+    /// Removes a VolumeAttachment.
     pub fn delete_attachment(&mut self, key: &str) -> Change {
         self.state.attachments.remove(key).map_or(Change::None, |_| Change::Life)
     }
@@ -64,12 +64,12 @@ impl ClusterIndex {
         reset(&mut self.state.attachments, all, |attachment| attachment.name.clone()).min(Change::Life)
     }
 
-    /// A CSINode was added or changed.
+    /// Adds or replaces a CSINode.
     pub fn apply_node_drivers(&mut self, drivers: NodeDrivers) -> Change {
         put(&mut self.state.node_drivers, drivers.node.clone(), drivers)
     }
 
-    /// A CSINode was deleted.
+    /// Removes a CSINode.
     pub fn delete_node_drivers(&mut self, key: &str) -> Change {
         self.state.node_drivers.remove(key).map_or(Change::None, |_| Change::Room)
     }

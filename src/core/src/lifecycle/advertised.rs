@@ -1,4 +1,4 @@
-//! Whether a new node advertises the promised resources and passes its readiness gates.
+//! Checks whether a new node advertises the promised resources and passes its readiness gates.
 
 use poolwright_terms::Reason;
 use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT, UNREGISTERED_TAINT};
@@ -6,7 +6,7 @@ use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT, UNREGISTERED_TA
 use crate::model::{Claim, Node};
 use crate::rules::allocatable_tolerance::is_kept;
 
-/// Why a node cannot open yet, if it cannot.
+/// Returns the reason why a node cannot open yet, and a message; `None` if it can.
 pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
     if node.deleting_since.is_some() {
         return Some((Reason::NodeDeleted, format!("node {} is being deleted", node.name)));
@@ -54,11 +54,11 @@ pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
     None
 }
 
-/// Prefix of the taints of the Node Readiness Controller, which removes each when the conditions of its rule hold.
-/// (<https://github.com/kubernetes-sigs/node-readiness-controller>)
+/// The prefix of the taints of the Node Readiness Controller, which removes each taint when the conditions of its rule hold
+/// (<https://github.com/kubernetes-sigs/node-readiness-controller>).
 pub(crate) const READINESS_TAINTS: &str = "readiness.k8s.io/";
 
-/// Why a readiness gate is not passed, if it is not.
+/// Describes why a readiness gate is not passed; `None` if it is.
 pub(crate) fn closed(node: &Node, gate: &str) -> Option<String> {
     if gate == "Ready" {
         // `Ready` is always required.

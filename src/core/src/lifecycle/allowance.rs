@@ -1,4 +1,4 @@
-//! Disruption budgets: how many more nodes of a pool, and of all pools, may be disrupted now.
+//! Disruption budgets: computes how many more nodes of a pool, and of all pools together, may be disrupted now.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use poolwright_terms::ConditionType;
 
 use crate::model::{Cause, Claim, Disruption, DisruptionBudget, Pool, Snapshot, Window};
 
-/// What disruption budgets allow now.
+/// The number of nodes that disruption budgets allow now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Allowance {
-    /// How many more nodes.
+    /// The number of further nodes that may be disrupted.
     pub left: u64,
-    /// The budget that allows no more, in words.
+    /// A description of the budget that allows no more.
     pub why: String,
 }
 
-/// What the budgets of a pool allow for a cause. The most restrictive budget in force counts. Nodes of the pool that are
-/// disrupted, being deleted or not ready are subtracted, for any cause.
+/// Returns the number of nodes that the budgets of a pool allow for a cause. The most restrictive budget in force counts. Nodes
+/// of the pool that are disrupted, being deleted or not ready are subtracted, for any cause.
 pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Timestamp) -> Allowance {
     let budgets = &pool.disruption.budgets;
     if budgets.is_empty() && cause == Cause::Empty {
@@ -44,7 +44,7 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
     left(least, disturbed)
 }
 
-/// What the budgets over all pools allow for a cause.
+/// Returns the number of nodes that the budgets of all pools together allow for a cause.
 pub(crate) fn allowance_over_all(snapshot: &Snapshot, cause: Cause, now: Timestamp) -> Allowance {
     let budgets = &snapshot.disruption_budgets;
     if budgets.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn allowance_over_all(snapshot: &Snapshot, cause: Cause, now: Timesta
     left(least, disturbed)
 }
 
-/// How many of these nodes are or were open, and how many of those are disrupted.
+/// Returns the number of these nodes that are or were open, and how many of them are disrupted, being deleted or not ready.
 fn count(snapshot: &Snapshot, concerned: impl Fn(&Claim) -> bool) -> (u64, u64) {
     let open = |claim: &&Arc<Claim>| claim.since(ConditionType::Initialized).is_some() && concerned(claim);
     let (mut nodes, mut disturbed) = (0u64, 0u64);
@@ -73,7 +73,7 @@ fn count(snapshot: &Snapshot, concerned: impl Fn(&Claim) -> bool) -> (u64, u64) 
     (nodes, disturbed)
 }
 
-/// The most restrictive budget that is in force.
+/// Returns the most restrictive budget that is in force.
 fn least(
     budgets: &[DisruptionBudget],
     nodes: u64,

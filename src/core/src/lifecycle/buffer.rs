@@ -1,7 +1,7 @@
 //! Nodes that are kept for the buffers of their pool.
 //!
-//! Units go to the first node with room, in a stable order that starts with nodes that run pods. Nodes without units may be
-//! terminated once all units have a place. The remaining nodes hold all units, so the planner buys no replacement.
+//! Units go to the first node with room, in a stable order that starts with nodes that run pods. Once all units have a place,
+//! nodes without units may be terminated. The remaining nodes hold all units, so the planner buys no replacement.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::demand::{uses_buffers, wants_buffer};
 use crate::lifecycle::context::{LifecycleContext, after};
 use crate::model::{Claim, ClaimName, Pool};
 
-/// How often to check whether a schedule begins or ends.
+/// The interval between checks whether a schedule begins or ends.
 const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
-/// The claims whose nodes are kept.
+/// Returns the claims whose nodes are kept for buffers.
 pub(crate) fn kept(context: &mut LifecycleContext<'_>) -> BTreeSet<ClaimName> {
     let mut kept = BTreeSet::new();
-    // Pods come first: buffers count against the limits that pods wait for.
+    // Pods come first, because buffers count against the limits that pods wait for.
     if !uses_buffers(context.snapshot) || context.snapshot.short_of_capacity {
         return kept;
     }
@@ -42,7 +42,7 @@ pub(crate) fn kept(context: &mut LifecycleContext<'_>) -> BTreeSet<ClaimName> {
     kept
 }
 
-/// The free capacity of the nodes of a pool; nodes that stay in any case come first.
+/// Returns the free capacity of the nodes of a pool. Nodes with pods, or with pods planned for them, come first.
 fn rooms<'a>(context: &LifecycleContext<'a>, pool: &Pool) -> Vec<(&'a Claim, ResourceList)> {
     let claims = context.snapshot.claims.values().map(Arc::as_ref).filter(|claim| {
         claim.pool == pool.name && claim.deleting_since.is_none() && claim.leaving().is_none()
@@ -61,7 +61,8 @@ fn rooms<'a>(context: &LifecycleContext<'a>, pool: &Pool) -> Vec<(&'a Claim, Res
     rooms.into_iter().map(|(_, claim, free)| (claim, free)).collect()
 }
 
-/// The free capacity of a claim's node, or of what it promises; `None` if pods cannot use it.
+/// Returns the free capacity of a claim's node, or the promised capacity if the node is not open yet; `None` if pods cannot use
+/// the node.
 fn free(context: &LifecycleContext<'_>, claim: &Claim) -> Option<ResourceList> {
     if claim.since(ConditionType::Initialized).is_none() {
         return Some(claim.current_offering().allocatable.clone());

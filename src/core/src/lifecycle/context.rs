@@ -14,10 +14,10 @@ use crate::model::{
     Claim, ClaimName, Node, ObjectKey, OwnerKey, Pod, PodKey, PodPhase, PodRole, PoolName, Snapshot,
 };
 
-/// How long to wait before an action without a recorded effect is repeated.
+/// The time after which an action without a recorded effect is repeated.
 pub(crate) const REPEAT: SignedDuration = SignedDuration::from_secs(5);
 
-/// How pods are directed to the nodes that they were planned for.
+/// The way in which pods are directed to the nodes that they were planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlacementMode {
     /// New nodes are reserved for their pods. If pods may not be changed ([`crate::model::Snapshot::unpatchable`]), pods are
@@ -28,12 +28,12 @@ pub enum PlacementMode {
     Nominate,
 }
 
-/// The actions to take, and when to decide again even if nothing changes.
+/// The actions to take, and the time to decide again even if nothing changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The actions, in order.
     pub actions: Vec<Action>,
-    /// When the next deadline or timer ends; `None` if there is none.
+    /// The time at which the next deadline or timer ends; `None` if there is none.
     pub wake_at: Option<Timestamp>,
 }
 
@@ -42,14 +42,15 @@ pub(crate) struct LifecycleContext<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) now: Timestamp,
     pub(crate) placement: PlacementMode,
-    /// The last lookup of a claim's node, because the same claim is looked up several times in a row. Claims do not move within
-    /// a snapshot.
+    /// The last lookup of a claim's node, cached because the same claim is looked up several times in succession. The address of
+    /// a claim identifies it, because claims do not move within a snapshot.
     pub(crate) last: Cell<(*const Claim, Option<&'a Node>)>,
-    /// Waiting workload pods, by the claim they are planned for.
+    /// Waiting workload pods, by the claim that they are planned for.
     pub(crate) expected: BTreeMap<&'a str, Vec<&'a Pod>>,
-    /// Since when all nodes that a gang's waiting pods are planned for are open; `None` while one is not.
+    /// For each gang, the time since which all nodes that its waiting pods are planned for are open; `None` while one is not
+    /// open.
     pub(crate) gangs: BTreeMap<ObjectKey, Option<Timestamp>>,
-    /// Claims that pods of incomplete gangs are planned for, with the gang.
+    /// The claims that pods of incomplete gangs are planned for, each with its gang.
     pub(crate) lacking: BTreeMap<&'a str, ObjectKey>,
     /// Waiting workload pods without a planned place.
     pub(crate) unplanned: Vec<&'a Pod>,
@@ -59,7 +60,7 @@ pub(crate) struct LifecycleContext<'a> {
     pub(crate) successors: BTreeSet<Arc<OwnerKey>>,
     /// Claims whose nodes are kept for buffers.
     pub(crate) buffered: BTreeSet<ClaimName>,
-    /// How many empty nodes of each pool this decision closes.
+    /// The number of empty nodes of each pool that this decision closes.
     pub(crate) closing: BTreeMap<PoolName, u64>,
     /// The number of unhealthy nodes and of all nodes, by pool; filled on demand.
     pub(crate) sick: BTreeMap<PoolName, (u64, u64)>,
@@ -70,7 +71,7 @@ impl<'a> LifecycleContext<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, now: Timestamp, placement: PlacementMode) -> Self {
         let mut expected: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         let (mut unplanned, mut lacking) = (Vec::new(), BTreeMap::new());
-        // Pods of an incomplete gang may wait for ever.
+        // Pods of an incomplete gang may wait forever.
         let held = demand::incomplete_gangs(snapshot);
         let held_of = |pod: &Pod| pod.group_key().and_then(|key| Some((*held.get(&key)?, key)));
         for pod in snapshot.pods.unbound().filter(|pod| pod.role == PodRole::Workload) {
@@ -111,7 +112,7 @@ impl<'a> LifecycleContext<'a> {
         }
     }
 
-    /// The claim's node, if it exists.
+    /// Returns the claim's node, if it exists.
     pub(crate) fn node(&self, claim: &Claim) -> Option<&'a Node> {
         let (last, node) = self.last.get();
         if std::ptr::eq(last, claim) {
@@ -125,13 +126,14 @@ impl<'a> LifecycleContext<'a> {
         node
     }
 
-    /// Whether a claim is kept for successors of pods on disrupted nodes.
+    /// Returns whether a claim is kept for successors of pods on disrupted nodes.
     pub(crate) fn awaits_successors(&self, claim: &Claim) -> bool {
         let mut owners = claim.planned_pods.iter().filter_map(PodKey::owner);
         !self.successors.is_empty() && owners.any(|owner| self.successors.contains(owner))
     }
 
-    /// Workload pods that have not ended on the claim's node, or bound to its name.
+    /// Returns the workload pods on the claim's node that have not ended. If the node does not exist, returns the pods bound to
+    /// its name.
     pub(crate) fn work(&self, claim: &Claim) -> Vec<&'a Pod> {
         let name = self.node(claim).map(|node| node.name.as_str()).or(claim.node_name.as_deref());
         let there = name.and_then(|name| self.snapshot.pods.on_node(name));
@@ -139,21 +141,21 @@ impl<'a> LifecycleContext<'a> {
         pods.filter(|pod| pod.role == PodRole::Workload).collect()
     }
 
-    /// Waiting pods that are planned for the claim.
+    /// Returns the waiting pods that are planned for the claim.
     pub(crate) fn expected(&self, claim: &Claim) -> &[&'a Pod] {
         self.expected.get(claim.name.0.as_str()).map_or(&[], Vec::as_slice)
     }
 
-    /// Since when the pods that are planned for the claim can be scheduled: since its node is open or, for pods of a gang,
-    /// since all nodes of the gang are open.
+    /// Returns the time since which the pods planned for the claim can be scheduled. That is the time since which its node is
+    /// open or, for pods of a gang, since which all nodes of the gang are open.
     pub(crate) fn ready_since(&self, claim: &Claim) -> Option<Timestamp> {
         let own = claim.since(ConditionType::Initialized);
         let gangs = self.expected(claim).iter().filter_map(|pod| self.gangs.get(&pod.group_key()?));
         gangs.fold(own, |since, gang| Some(since?.max((*gang)?)))
     }
 
-    /// Whether the claim's instance is missing in a listing that had to contain it. A listing with a time in the future was
-    /// made before the wall clock was set back, so it proves nothing.
+    /// Returns whether the claim's instance is missing in a listing that should contain it. A listing with a time in the future
+    /// was made before the wall clock was set back, so it proves nothing.
     pub(crate) fn instance_is_gone(&self, claim: &Claim) -> bool {
         let Some(launched) = &claim.launched else { return false };
         let Some(instances) = &self.snapshot.instances else { return false };
@@ -173,7 +175,7 @@ impl<'a> LifecycleContext<'a> {
         *wake_at = Some(wake_at.map_or(at, |before| before.min(at)));
     }
 
-    /// Whether a timer that ends at `at` has ended. If not, schedules the next decision for then.
+    /// Returns whether a timer that ends at `at` has ended. If not, schedules the next decision for then.
     pub(crate) fn ended(&mut self, at: Timestamp) -> bool {
         if at <= self.now {
             return true;
@@ -214,7 +216,7 @@ impl<'a> LifecycleContext<'a> {
     }
 }
 
-/// Since when all nodes of each gang are open, for the claims of waiting pods.
+/// Returns, for each gang, the time since which all nodes that its waiting pods are planned for are open.
 fn open_since(
     snapshot: &Snapshot,
     expected: &BTreeMap<&str, Vec<&Pod>>,
@@ -246,7 +248,7 @@ pub(crate) fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
     time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
-/// `3 pods (a/b, a/c, ...)`.
+/// Lists pods for a message: `3 pods (a/b, a/c, ...)`.
 pub(crate) fn some_pods(pods: &[&Pod]) -> String {
     let shown: Vec<String> = pods.iter().take(3).map(|pod| pod.key.to_string()).collect();
     let more = if pods.len() > 3 { ", ..." } else { "" };
@@ -254,7 +256,7 @@ pub(crate) fn some_pods(pods: &[&Pod]) -> String {
     format!("{} {noun} ({}{more})", pods.len(), shown.join(", "))
 }
 
-/// A duration in words: `5 min`, `90 s`.
+/// Formats a duration, such as `5 min` or `90 s`.
 pub(crate) fn words(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     if seconds % 60 == 0 && seconds > 0 { format!("{} min", seconds / 60) } else { format!("{seconds} s") }

@@ -1,7 +1,7 @@
 //! Waits until the volumes of a drained node are detached before its instance is terminated.
 //!
-//! Kubernetes attaches a volume to another node only after it is detached, or six minutes after its node is gone. So
-//! terminating earlier would delay the pods that moved.
+//! Kubernetes attaches a volume to another node only after it is detached, or six minutes after its node is gone. So terminating
+//! the instance earlier would delay the pods that moved.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use crate::lifecycle::context::{LifecycleContext, after, is, is_not};
 use crate::model::{Claim, ObjectKey, Pod, PodVolume};
 
-/// How long to wait for detaching. After that time, Kubernetes itself force-detaches a volume (kube-controller-manager,
-/// `maxWaitForUnmountDuration`).
+/// The time to wait for volumes to be detached. After that time, Kubernetes itself force-detaches a volume
+/// (kube-controller-manager, `maxWaitForUnmountDuration`).
 const PATIENCE: SignedDuration = SignedDuration::from_mins(6);
 
-/// Whether to wait for a volume.
+/// Returns whether to wait until a volume is detached.
 pub(crate) fn waits(context: &mut LifecycleContext<'_>, claim: &Claim, node: &str) -> bool {
     let kept = of_pods(context, node);
     let attachments = context.snapshot.attachments.values().filter(|one| one.node == node);
@@ -49,7 +49,7 @@ pub(crate) fn waits(context: &mut LifecycleContext<'_>, claim: &Claim, node: &st
     waits
 }
 
-/// Volumes of the pods that are still on a node. These are not waited for.
+/// Returns the volumes of pods that are still on a node. These volumes are not waited for.
 fn of_pods<'a>(context: &LifecycleContext<'a>, node: &str) -> BTreeSet<&'a str> {
     let there = context.snapshot.pods.on_node(node);
     let pods = there.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref);

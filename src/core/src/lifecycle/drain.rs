@@ -1,9 +1,9 @@
-//! Drain: evicts the pods of a deleted claim's node, tier by tier, and force-deletes pods when the deadline is near.
+//! Drain: evicts the pods on a deleted claim's node, tier by tier, and deletes the remaining pods when a deadline is near.
 //!
-//! Pods are evicted with the Eviction API, so that PodDisruptionBudgets hold. The tiers are: low-priority pods, other pods,
-//! DaemonSet pods, system-critical pods. Protected pods are left alone. Two deadlines override this: `deadlines.termination` of
-//! the pool, and the time at which the cloud reclaims the instance. Before a deadline, each remaining pod is deleted early
-//! enough for its grace period.
+//! Pods are evicted with the Eviction API, so that PodDisruptionBudgets hold. The tiers are: pods without a positive priority,
+//! other pods, DaemonSet pods, system-critical pods. Protected pods are left alone. Two deadlines override this:
+//! `deadlines.termination` of the pool, and the time at which the cloud reclaims the instance. Each remaining pod is deleted so
+//! early that its grace period ends by the deadline.
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::keys::DISRUPTED_TAINT;
@@ -14,9 +14,9 @@ use crate::lifecycle::context::{LifecycleContext, after, is, is_not, some_pods};
 use crate::model::{Claim, Pod, PodPhase, PodRole};
 use crate::rules;
 
-/// The least priority of system-critical pods (`system-cluster-critical`).
+/// The lowest priority of system-critical pods (`system-cluster-critical`).
 const CRITICAL: i32 = 2_000_000_000;
-/// A pod that should have ended this long ago is ignored: only its finalizers or its kubelet keep the object.
+/// The time after which a pod that should have ended is ignored. Only its finalizers or its kubelet still keep the object.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
 
 /// The state of a drain.
@@ -25,7 +25,7 @@ pub(crate) enum Drain {
     Waiting,
     /// No pod is left to wait for.
     Done,
-    /// The deadline has passed: remaining pods are lost.
+    /// The deadline has passed, so remaining pods are lost.
     TimeIsUp,
 }
 
@@ -95,15 +95,16 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &s
     Drain::Waiting
 }
 
-/// Whether a drain waits for a pod on a node that was closed at `closed`. It does not wait for DaemonSet and mirror pods, for
-/// pods that tolerate everything and came after the node was closed, and for pods that should have ended long ago.
+/// Returns whether a drain waits for a pod on a node that was closed at `closed`. It does not wait for mirror pods, for pods that
+/// should have ended long ago, for DaemonSet pods that tolerate the taint of a closed node, and for other pods that tolerate it
+/// and were created after the node was closed.
 pub fn is_waited_for(pod: &Pod, closed: Timestamp, now: Timestamp) -> bool {
     let stuck = pod.deleting_since.is_some_and(|until| after(until, STUCK) <= now);
     let bound = matches!(pod.phase, PodPhase::Bound { .. });
     bound && !stuck && pod.role != PodRole::Mirror && !comes_back(pod, closed)
 }
 
-/// Whether an evicted pod's successor could come to the closed node.
+/// Returns whether the successor of an evicted pod could be scheduled to the closed node again.
 fn comes_back(pod: &Pod, closed: Timestamp) -> bool {
     let taint =
         Taint { key: DISRUPTED_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
@@ -125,8 +126,8 @@ fn tier(pod: &Pod) -> Tier {
     }
 }
 
-/// Deletes a pod, regardless of protection, when only its grace period is left before the deadline. A pod that is terminating
-/// already gets a shorter grace period if needed. Returns whether it does so now.
+/// Deletes a pod, regardless of protection, when only its grace period is left before the deadline. A pod that is already
+/// terminating gets a shorter grace period if needed. Returns whether the pod is deleted now.
 fn force(context: &mut LifecycleContext<'_>, pod: &Pod, deadline: Timestamp) -> bool {
     let late = match pod.deleting_since {
         Some(until) => until > deadline,

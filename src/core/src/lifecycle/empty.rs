@@ -1,4 +1,4 @@
-//! Empty nodes: closes them, checks them once more, and deletes their claims.
+//! Empty nodes: closes them, checks again that they are empty, and deletes their claims.
 
 use crate::lifecycle::gang::{PATIENCE, lacking};
 use crate::lifecycle::waiting::{UNPLANNED, waits_since};
@@ -16,10 +16,10 @@ use crate::lifecycle::reserve::unreserved;
 use crate::model::{Cause, Claim, Node, Pod};
 use crate::rules;
 
-/// The time between closing a node and deleting its claim: by then, watches show pods that the scheduler bound meanwhile.
+/// The time between closing a node and deleting its claim. By then, watches show pods that the scheduler bound in the meantime.
 const SETTLE: SignedDuration = SignedDuration::from_secs(5);
 
-/// How soon to check again whether a disruption budget allows more.
+/// The time until the next check whether a disruption budget allows more.
 const BUDGET: SignedDuration = SignedDuration::from_secs(15);
 
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) {
@@ -41,7 +41,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
                 context.conditions(claim, [is_not(ConditionType::Disrupting, reason, message)]);
             }
         }
-        // Only the change of the condition matters, not which pods there were.
+        // Only the change of the condition matters, not which pods it names.
         if claim.since(ConditionType::Empty).is_some() {
             context.conditions(claim, [is_not(ConditionType::Empty, reason, message)]);
         }
@@ -100,7 +100,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
     context.wake(after(context.now, SETTLE));
 }
 
-/// Why an empty node is kept, if it is.
+/// Returns the reason why an empty node is kept, and a message; `None` if it is not kept.
 pub(crate) fn needed(
     context: &mut LifecycleContext<'_>,
     claim: &Claim,
@@ -124,7 +124,7 @@ pub(crate) fn needed(
     }
 }
 
-/// Whether its pool is static.
+/// Returns whether the claim's pool is static.
 fn is_static(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
     context.snapshot.pools.get(&claim.pool).is_some_and(|pool| pool.replicas.is_some())
 }
@@ -145,7 +145,7 @@ pub(crate) fn close(context: &mut LifecycleContext<'_>, node: &Node) {
     context.act(Action::SetTaints { node: node.name.clone(), taints });
 }
 
-/// Whether a node is closed.
+/// Returns whether a node is closed.
 pub(crate) fn is_closed(node: &Node) -> bool {
     node.taints.iter().any(is_disrupted)
 }
@@ -154,7 +154,8 @@ fn may_use(pod: &Pod, node: &Node) -> bool {
     pod.spec.requests.fits(&node.allocatable) && rules::admits(&pod.spec, &node.labels, &node.taints).is_ok()
 }
 
-/// Deletes a claim whose node is not open yet and that is no longer needed. Returns whether it does so.
+/// Deletes a claim whose node is not open yet, if it has been kept for some time only for a gang that cannot start. Returns
+/// whether it does so.
 pub(crate) fn release(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let held = lacking(context, claim).cloned();
     let Some(gang) = held.filter(|_| needed(context, claim, "its node").is_none()) else {

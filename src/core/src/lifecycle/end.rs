@@ -19,7 +19,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) {
         interruption::record_event(context, claim, interruption);
     }
     let name = node.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
-    // Nothing runs on an instance that is gone, even if pods are still bound to its node. A lost node does not react.
+    // Nothing runs on an instance that is gone, even if pods are still bound to its node. A lost node does not respond.
     let lost = repair::is_lost(context, claim);
     let gone = context.instance_is_gone(claim);
     let ending = claim.is_ending() && !gone;

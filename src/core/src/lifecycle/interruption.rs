@@ -1,9 +1,9 @@
 //! Reactions to interruptions of instances.
 //!
-//! An imminent interruption is handled at once: the node is closed, and its claim is marked as disrupted, so that the
-//! successors of its pods are demand of the next plan. After that plan has launched replacements, the claim is deleted
+//! An imminent interruption is handled at once: the node is closed, and its claim is marked as disrupted, so that the successors
+//! of its pods are demand in the next plan. After that plan has launched replacements, the claim is deleted
 //! ([`crate::disruption::follow`]). If no plan is made in time, the claim is deleted anyway. For an interruption that is only
-//! likely, an event is written, and no pod is moved.
+//! likely, an event is recorded, and no pod is moved.
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, Reason};
@@ -13,10 +13,10 @@ use crate::lifecycle::context::{LifecycleContext, after, is};
 use crate::lifecycle::empty;
 use crate::model::{Cause, Claim, Interruption};
 
-/// How long to wait for the plan that launches replacements; at most an eighth of the remaining time.
+/// The time to wait for the plan that launches replacements. The wait is at most an eighth of the remaining time.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
-/// The conditions of a claim for an interruption: `Interrupted`, and `Disrupting` if it is imminent.
+/// Returns the conditions of a claim with an interruption: `Interrupted`, and `Disrupting` if it is imminent.
 pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> Vec<ConditionUpdate> {
     let likely = interruption.kind == InterruptionKind::Rebalance;
     let status = if likely { ConditionStatus::Unknown } else { ConditionStatus::True };
@@ -29,7 +29,7 @@ pub fn interruption_conditions(interruption: &Interruption, now: Timestamp) -> V
     all
 }
 
-/// What happens, and what Poolwright does about it, in words.
+/// Describes the interruption and what Poolwright does about it.
 fn told(interruption: &Interruption, now: Timestamp) -> String {
     let what = interruption.words();
     let done = match (interruption.kind, interruption.usable_until()) {
@@ -55,7 +55,7 @@ fn told(interruption: &Interruption, now: Timestamp) -> String {
     format!("{what}: {done}")
 }
 
-/// Handles a claim with an interruption. Returns whether its node is removed now.
+/// Handles a claim with an interruption. Returns whether the interruption is imminent, so that the node is closed.
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let Some(interruption) = &claim.interruption else { return false };
     context.conditions(claim, interruption_conditions(interruption, context.now));

@@ -1,5 +1,5 @@
-//! The lifecycle of claims: launch, register, reserve or nominate, open, drain, terminate. Each step has its own file; the
-//! stages (states) are defined in `model/stage.rs`.
+//! The lifecycle of claims: launch, register, reserve or nominate, open, drain, terminate. Each step has its own file.
+//! `model/stage.rs` derives the stage (state) of a claim from its conditions.
 
 pub(crate) mod advertised;
 pub(crate) mod allowance;
@@ -33,9 +33,9 @@ use jiff::Timestamp;
 use crate::lifecycle::context::LifecycleContext;
 use crate::model::Snapshot;
 
-/// Decides about every claim, node and instance of the snapshot.
+/// Decides on the actions for every claim, node and instance of the snapshot.
 ///
-/// Every call decides from the recorded state alone. So an action is repeated until its effect shows in the snapshot, and the
+/// Every call decides from the recorded state alone. So it repeats an action until the effect shows in the snapshot, and the
 /// executor skips actions that are still in progress. After `Launch` and `Terminate`, `wake_at` is at most 5 s later.
 pub fn decide(snapshot: &Snapshot, now: Timestamp, placement: PlacementMode) -> Decision {
     let mut context = LifecycleContext::new(snapshot, now, placement);

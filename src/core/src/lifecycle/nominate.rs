@@ -1,9 +1,9 @@
-//! Nominations: which waiting pods to nominate to a claim's node.
+//! Nominations: chooses the waiting pods to nominate to a claim's node.
 
 use crate::lifecycle::context::LifecycleContext;
 use crate::model::{Claim, ObjectKey, Pod, Uid};
 
-/// Of these pods, those that are not nominated to the node yet.
+/// Returns the waiting pods that satisfy `these` and are not nominated to the claim's node yet.
 pub(crate) fn to_nominate(
     context: &LifecycleContext<'_>,
     claim: &Claim,
@@ -19,7 +19,8 @@ pub(crate) fn to_nominate(
         .collect()
 }
 
-/// Waiting pods that are planned for the claim, without pods for which the scheduler preempts others on foreign nodes.
+/// Returns the waiting pods that are planned for the claim. Pods for which the scheduler preempts other pods on a node without a
+/// claim are left out.
 pub(crate) fn nominable<'s>(
     context: &'s LifecycleContext<'_>,
     claim: &'s Claim,

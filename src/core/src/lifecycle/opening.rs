@@ -20,16 +20,16 @@ use crate::lifecycle::nominate::to_nominate;
 use crate::lifecycle::reserve;
 use crate::model::{Claim, ClaimName};
 
-/// How long to wait for the pods of one group before the next group opens anyway.
+/// The time to wait for the pods of one group before the next group opens anyway.
 const SETTLE: SignedDuration = SignedDuration::from_secs(3);
-/// How long to wait for the preparation of a node's pods before it opens anyway: the scheduler may keep clearing nominations,
-/// or the API server may refuse tolerations.
+/// The time to wait for the preparation of a node's pods before the node opens anyway. The scheduler may keep clearing
+/// nominations, or the API server may refuse tolerations.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
-/// The size of a group is the number of ready nodes divided by this. So few nodes open one by one, and many nodes open in at
-/// most this many groups.
+/// The divisor that gives the size of a group from the number of nodes that are ready to open. Up to this many nodes open one by
+/// one, and more nodes open in larger groups.
 const SHARE: usize = 64;
 
-/// The nodes that proceed now; the others wait.
+/// The nodes that proceed now. All other nodes wait.
 #[derive(Debug, Default)]
 pub(crate) struct Opening<'a> {
     /// Nodes whose pods are nominated now.
@@ -45,7 +45,7 @@ pub(crate) fn choose<'a>(context: &mut LifecycleContext<'a>) -> Opening<'a> {
             && claim.node_name.is_some()
             && context.node(claim).is_some_and(|node| missing(claim, node).is_none())
     });
-    // A node without planned pods may open at any time: no pod loses its place.
+    // A node without planned pods may open at any time, because no pod can lose its place.
     let (waited_for, alone): (Vec<&Claim>, Vec<&Claim>) =
         ready.map(AsRef::as_ref).partition(|claim| !context.expected(claim).is_empty());
     let mut opening = Opening { open: alone.iter().map(|claim| &claim.name).collect(), ..Opening::default() };

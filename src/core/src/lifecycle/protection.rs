@@ -1,4 +1,5 @@
-//! Obstacles to disruption: annotations, protected pods and PodDisruptionBudgets that keep a node from being emptied.
+//! Obstacles to disruption: annotations, protected pods, pods that cannot be moved, and PodDisruptionBudgets that allow no
+//! eviction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use crate::model::{
 };
 use crate::rules;
 
-/// The kind of the object whose annotation protects a node, if any.
+/// Returns the kind of the object whose annotation protects a node, if any.
 pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'static str> {
     let kept = [
         (claim.do_not_disrupt, "NodeClaim"),
@@ -20,7 +21,7 @@ pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'stati
     kept.into_iter().find_map(|(kept, kind)| kept.then_some(kind))
 }
 
-/// Data of the snapshot that is needed for many nodes.
+/// Data from the snapshot that is needed for many nodes.
 pub(crate) struct Facts<'a> {
     pub snapshot: &'a Snapshot,
     pub now: Timestamp,
@@ -56,7 +57,7 @@ impl<'a> Facts<'a> {
         self.snapshot.nodes.get(claim.node_name.as_ref()?).map(AsRef::as_ref)
     }
 
-    /// The workload pods on the claim's node.
+    /// Returns the workload pods on the claim's node.
     pub fn work(&self, claim: &Claim) -> impl Iterator<Item = &'a Pod> + use<'a> {
         let there = claim.node_name.as_deref().and_then(|node| self.snapshot.pods.on_node(node));
         let pods = there.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref);
@@ -67,7 +68,7 @@ impl<'a> Facts<'a> {
         self.makers.get(pod.owner.as_ref()?).copied()
     }
 
-    /// Why the claim's node may not be emptied for this cause, in words; `None` if it may.
+    /// Describes why the claim's node may not be emptied for this cause; `None` if it may.
     pub fn obstacle(&self, claim: &Claim, cause: Cause) -> Option<String> {
         let Some(pool) = self.pool(claim) else {
             return Some(format!("its pool `{}` no longer exists", claim.pool));
@@ -84,12 +85,12 @@ impl<'a> Facts<'a> {
         self.work(claim).find_map(|pod| self.pod_obstacle(pod, cause))
     }
 
-    /// The PodDisruptionBudget that currently allows no eviction of a pod there, in words.
+    /// Describes a PodDisruptionBudget that currently allows no eviction of a pod on the claim's node, if there is one.
     pub fn shut_budget(&self, claim: &Claim) -> Option<String> {
         self.work(claim).filter(|pod| pod.deleting_since.is_none()).find_map(|pod| self.budget_of(pod))
     }
 
-    /// Why a pod may not be evicted.
+    /// Describes why a pod may not be evicted; `None` if it may.
     fn pod_obstacle(&self, pod: &Pod, cause: Cause) -> Option<String> {
         if pod.deleting_since.is_some() {
             return None;

@@ -8,7 +8,7 @@ use crate::action::Action;
 use crate::lifecycle::context::{LifecycleContext, after};
 use crate::model::Uid;
 
-/// The least age of a reaped instance: its claim may have been created just now.
+/// The least age of a reaped instance, because the claim of a younger one may have been created just now.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 pub(crate) fn decide(context: &mut LifecycleContext<'_>) {

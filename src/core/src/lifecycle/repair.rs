@@ -1,4 +1,4 @@
-//! Repair: replaces nodes that are unhealthy for too long.
+//! Repair: replaces nodes that have been unhealthy for too long.
 //!
 //! The claim is deleted, so the node is closed and drained, and its instance is terminated. If its kubelet does not respond,
 //! pods cannot be evicted and are not waited for.
@@ -11,8 +11,8 @@ use crate::lifecycle::context::{LifecycleContext, after, is, is_not, words};
 use crate::lifecycle::protection::kept_by;
 use crate::model::{Claim, Node, NodeCondition, Pool, RepairRule, Snapshot};
 
-/// The largest percentage of a pool's nodes that may be unhealthy for repair, rounded up. If more are, the nodes are probably
-/// not the cause, but a network, an image or a faulty daemon, and replacing all nodes would end all work.
+/// The largest percentage of a pool's nodes that may be unhealthy for a repair, rounded up. If more are unhealthy, the cause is
+/// probably not the nodes, but a network, an image or a faulty daemon, and replacing all nodes would end all work.
 const BREAKER_PERCENT: u64 = 20;
 
 /// Checks the node of an initialized claim. Returns whether its claim is deleted.
@@ -55,12 +55,12 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
     true
 }
 
-/// The repair rule of the pool that is due first, with the condition and the time.
+/// Returns the repair rule of the pool that is due first, with the condition and the time.
 fn first_due<'a>(pool: &'a Pool, node: &'a Node) -> Option<(&'a RepairRule, &'a NodeCondition, Timestamp)> {
     broken(pool, node).min_by_key(|(_, _, due)| *due)
 }
 
-/// The repair rules that match the node, with the condition and the time at which each is due.
+/// Returns the repair rules that match the node, with the condition and the time at which each is due.
 fn broken<'a>(
     pool: &'a Pool,
     node: &'a Node,
@@ -74,7 +74,8 @@ fn broken<'a>(
     })
 }
 
-/// How many initialized nodes of a pool are unhealthy by its rules, including those being replaced, and how many there are.
+/// Returns the number of initialized nodes of a pool that are unhealthy by its rules, including nodes that are being replaced,
+/// and the number of all its initialized nodes.
 fn sick_of_pool(snapshot: &Snapshot, pool: &Pool) -> (u64, u64) {
     let of_pool =
         |claim: &&Claim| claim.pool == pool.name && claim.since(ConditionType::Initialized).is_some();
@@ -87,8 +88,8 @@ fn sick_of_pool(snapshot: &Snapshot, pool: &Pool) -> (u64, u64) {
     (sick, nodes)
 }
 
-/// Whether the claim's node is lost: not ready for longer than its pool allows. A node that is being replaced for another
-/// reason and not ready for a moment is not lost.
+/// Returns whether the claim's node is lost, which means that it has been not ready for longer than its pool allows. A node that
+/// is being replaced for another reason and is briefly not ready is not lost.
 pub(crate) fn is_lost(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
     let Some(pool) = context.snapshot.pools.get(&claim.pool) else { return false };
     let node = context.node(claim).filter(|node| !node.ready);

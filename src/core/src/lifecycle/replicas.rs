@@ -1,4 +1,4 @@
-//! Static pools with too many nodes: which claims to delete.
+//! Static pools with too many nodes: deletes the surplus claims.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::demand::is_replica;
 use crate::lifecycle::context::LifecycleContext;
 use crate::model::{Claim, Pool};
 
-/// Deletes surplus claims: first those without a node, then empty nodes, then the newest. Their nodes are drained like those of
-/// every deleted claim.
+/// Deletes surplus claims: first claims whose nodes are not open yet, then claims with the fewest pods, then the newest claims.
+/// Their nodes are drained like the node of every deleted claim.
 pub(crate) fn decide(context: &mut LifecycleContext<'_>) {
     let pools = context.snapshot.pools.values().map(Arc::as_ref);
     for pool in pools.filter(|pool| pool.replicas.is_some() && !pool.deleting && pool.problem.is_none()) {

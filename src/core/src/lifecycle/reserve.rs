@@ -1,10 +1,10 @@
-//! Reservations: an open node admits only the pods that are planned for it, until they are bound.
+//! Reservations: a reserved open node admits only the pods that are planned for it, until they are bound.
 //!
 //! The write that opens the node adds a taint with the name of its claim. The planned pods get a toleration for exactly that
 //! taint. So no other pod can use the node, and these pods cannot use other new nodes, which are reserved too. The order of the
-//! writes does not matter. The next plan may count on the remaining room, so a reservation lasts until the scale-up is over: no
-//! planned pod waits, and no pod that may be planned next. It always ends some time after the node opened; then any pod may use
-//! the room.
+//! writes does not matter. The next plan may count on the remaining room, so a reservation lasts until the scale-up is over:
+//! until no planned pod waits, nor any pod that may be planned next. It always ends some time after the node opened, and then any
+//! pod may use the room.
 
 use crate::lifecycle::nominate::{nominable, to_nominate};
 use jiff::SignedDuration;
@@ -17,29 +17,29 @@ use crate::lifecycle::waiting;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, Uid};
 use crate::rules;
 
-/// How long a reservation lasts after its node opened; for pods of a gang, after all nodes of the gang opened. It counts from a
-/// recorded time, so a restart does not extend it.
+/// The time for which a reservation lasts after its node opened or, for pods of a gang, after all nodes of the gang opened. It
+/// starts at a recorded time, so a restart does not extend it.
 const LIMIT: SignedDuration = SignedDuration::from_secs(60);
-/// The longest value of a taint.
+/// The longest value that a taint may have.
 const LONGEST_VALUE: usize = 63;
 
-/// The taint of a node that is reserved for the pods of this claim.
+/// Returns the taint of a node that is reserved for the pods of this claim.
 pub fn reservation(claim: &ClaimName) -> Taint {
     Taint { key: RESERVED_TAINT.to_owned(), value: claim.0.clone(), effect: TaintEffect::NoSchedule }
 }
 
-/// Whether the node is reserved.
+/// Returns whether the node is reserved.
 pub(crate) fn is_reserved(node: &Node) -> bool {
     node.taints.iter().any(|taint| taint.key == RESERVED_TAINT)
 }
 
-/// The node's taints but for the reservation.
+/// Returns the node's taints without the reservation.
 pub(crate) fn unreserved(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| taint.key != RESERVED_TAINT).cloned().collect()
 }
 
-/// Whether the claim's node should be reserved. Either it opens and pods are planned for it, or it opened recently and a
-/// scale-up is in progress. All planned pods must be able to get a toleration.
+/// Returns whether the claim's node should be reserved. That is so if pods are planned for it or a scale-up is in progress, and
+/// the node is not open yet or opened recently. All planned pods must be able to get a toleration.
 pub(crate) fn holds(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let initialized = claim.since(ConditionType::Initialized);
     let successors = context.awaits_successors(claim);
@@ -53,12 +53,13 @@ pub(crate) fn holds(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
         && claim.since(ConditionType::Disrupting).is_none()
         && wanted
         && expected.iter().all(can_be_let_in)
-        // No time limit while a drain is the reason: it ends or is called off.
+        // There is no time limit while the successors of pods on a disrupted node are the reason. The disruption ends or is
+        // called off.
         && (successors || ready.is_none_or(|since| !context.ended(after(since, LIMIT))))
 }
 
-/// Whether a scale-up is in progress: planned pods wait, or pods that began to wait so recently that a plan for them may be in
-/// progress. Pods that wait longer without a plan cannot be helped.
+/// Returns whether a scale-up is in progress. That is so if planned pods wait, or if pods began to wait so recently that a plan
+/// for them may be in progress. Pods that have waited longer without a plan do not count, because no plan can help them.
 fn is_under_way(context: &mut LifecycleContext<'_>) -> bool {
     if context.expected.values().any(|pods| !pods.is_empty()) {
         return true;
@@ -81,12 +82,12 @@ pub(crate) fn lead_in(context: &mut LifecycleContext<'_>, claim: &Claim, node_na
     }
 }
 
-/// Whether every planned pod can be scheduled as soon as the node opens.
+/// Returns whether every planned pod can be scheduled as soon as the node opens.
 pub(crate) fn is_prepared(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
     kept_out(context, claim).is_empty() && unbound(context, claim).is_empty()
 }
 
-/// Planned pods without a toleration for the reservation.
+/// Returns the planned pods without a toleration for the reservation.
 fn kept_out(context: &LifecycleContext<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
     nominable(context, claim)
@@ -95,7 +96,8 @@ fn kept_out(context: &LifecycleContext<'_>, claim: &Claim) -> Vec<(ObjectKey, Ui
         .collect()
 }
 
-/// Planned pods that tolerate every reservation, so that this reservation does not direct them to the node.
+/// Returns the planned pods that tolerate every reservation and are not nominated to the node yet. The reservation alone does not
+/// direct them to the node.
 fn unbound(context: &LifecycleContext<'_>, claim: &Claim) -> Vec<(ObjectKey, Uid)> {
     let taint = reservation(&claim.name);
     to_nominate(context, claim, |pod| tolerates(pod, &taint))

@@ -18,7 +18,7 @@ use crate::lifecycle::opening::Opening;
 use crate::lifecycle::{empty, interruption, repair, reserve};
 use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
 
-/// How long the scheduler may take to bind a pod to the open node that was bought for it.
+/// The time that the scheduler may take to bind a pod to the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, opening: &Opening<'_>) {
@@ -86,7 +86,7 @@ fn register(context: &mut LifecycleContext<'_>, claim: &Claim) {
 }
 
 fn registration(context: &LifecycleContext<'_>, claim: &Claim, node: &Node) -> Action {
-    // Labels that the plan relied on and the cloud did not set, then the template's, then ours.
+    // The order is: labels that the plan relied on and the cloud did not set, labels of the template, Poolwright's own labels.
     let mut labels: BTreeMap<String, String> = BTreeMap::new();
     if let Some(Ok(catalogue)) = context.snapshot.catalogues.get(&claim.node_class)
         && let Some(offering) = catalogue.offering(&claim.current_offering().offering)
@@ -100,7 +100,7 @@ fn registration(context: &LifecycleContext<'_>, claim: &Claim, node: &Node) -> A
     labels.insert(REGISTERED_LABEL.to_owned(), "true".to_owned());
     let mut annotations = claim.annotations.clone();
     annotations.insert(CORDONED_UNTIL_ANNOTATION.to_owned(), CORDONED_UNTIL_INITIALIZED.to_owned());
-    // Startup taints are left as they are: they may have been removed already.
+    // Startup taints are left as they are, because they may have been removed already.
     let mut taints: Vec<Taint> =
         node.taints.iter().filter(|taint| taint.key != UNREGISTERED_TAINT).cloned().collect();
     for taint in &claim.taints {
@@ -125,7 +125,7 @@ fn initialize(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str
     };
     let reserve = reserve::holds(context, claim);
     if reserve {
-        // Also while the node still starts, so that pods can be scheduled as soon as it opens.
+        // This is done while the node still starts, too, so that pods can be scheduled as soon as it opens.
         reserve::let_in(context, claim);
     }
     let Some((reason, message)) = missing else {
@@ -139,7 +139,7 @@ fn initialize(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &str
             return;
         }
         if !reserve {
-            // Nominate once more at the last moment: a cleared nomination would cost the pod its place.
+            // Nominate once more at the last moment, because a cleared nomination would cost the pod its place.
             let key = |pod: &Pod| Some((pod.key.existing()?.clone(), pod.uid.clone()));
             let pods: Vec<_> = nominable(context, claim).filter_map(key).collect();
             for (pod, uid) in pods {
@@ -202,7 +202,7 @@ fn initialized(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &st
     }
 }
 
-/// Records an event if the scheduler does not bind pods to their planned node, which then idles.
+/// Records an event if the scheduler does not bind pods to their planned node, so that the node idles.
 fn refused(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) {
     let Some(open_since) = context.ready_since(claim) else { return };
     let waiting: Vec<(ObjectKey, Timestamp, String)> = context
@@ -227,7 +227,7 @@ fn refused(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node) {
     }
 }
 
-/// A stage took too long: avoids the offering for a while and deletes the claim, so that its pods are demand again.
+/// Handles a stage that took too long: avoids the offering for a while and deletes the claim, so that its pods are demand again.
 fn give_up(context: &mut LifecycleContext<'_>, claim: &Claim, reason: Reason, why: String) {
     let offering = &claim.current_offering().offering;
     let message = format!("{offering}: {why}");

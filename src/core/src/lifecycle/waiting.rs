@@ -1,9 +1,9 @@
-//! When pods began to wait, and whether a plan may have considered them yet.
+//! The time at which a pod began to wait, and whether a plan may have considered it yet.
 
 use crate::model::{Pod, PodPhase};
 use jiff::SignedDuration;
 
-/// A pod that has waited no longer than this may not have been planned yet.
+/// The waiting time within which a pod may not have been planned yet.
 pub(crate) const UNPLANNED: SignedDuration = SignedDuration::from_secs(15);
 
 pub(crate) fn waits_since(pod: &Pod) -> Option<jiff::Timestamp> {

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: how many pods may be evicted at a time.
+//! PodDisruptionBudgets, which limit how many pods may be evicted at a time.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +19,9 @@ pub struct PodDisruptionBudget {
     pub limit: Option<BudgetLimit>,
     /// `status.expectedPods`; zero if not set.
     pub expected: u64,
-    /// `status.disruptionsAllowed`: how many pods may be evicted now. `None` if not set.
+    /// `status.disruptionsAllowed`: the number of pods that may be evicted now. `None` if not set.
     pub allowed: Option<u64>,
-    /// The disruption controller's message if it cannot compute the budget. Nothing may be evicted then.
+    /// The disruption controller's message if it cannot compute the budget. Then no pod may be evicted.
     pub failure: Option<String>,
 }
 
@@ -30,7 +30,7 @@ pub struct PodDisruptionBudget {
 pub enum BudgetSelector {
     /// No pods: the budget has no selector.
     Nothing,
-    /// Pods that meet all of these.
+    /// Pods that meet all these requirements.
     Pods(Vec<Requirement>),
     /// An invalid selector, with the name of the invalid field. The API server treats it as selecting no pods.
     Invalid(String),
@@ -39,13 +39,13 @@ pub enum BudgetSelector {
 /// The limit of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BudgetLimit {
-    /// `minAvailable`: how many pods must stay healthy.
+    /// `minAvailable`: the number of pods that must stay healthy.
     MinAvailable(CountOrPercent),
-    /// `maxUnavailable`: how many pods may be unavailable.
+    /// `maxUnavailable`: the number of pods that may be unavailable.
     MaxUnavailable(CountOrPercent),
 }
 
-/// A number of pods, or a percentage of those expected (rounded up, as the disruption controller does).
+/// A number of pods, or a percentage of the expected pods. Percentages are rounded up, as the disruption controller does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CountOrPercent {
     /// A number.

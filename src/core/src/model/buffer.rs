@@ -13,12 +13,12 @@ pub struct Buffer {
     pub units: u64,
     /// The requests of one unit, including one of `pods`.
     pub requests: ResourceList,
-    /// When the buffer applies; `None` for always.
+    /// The schedule on which the buffer applies; `None` for always.
     pub window: Option<Window>,
 }
 
 impl Buffer {
-    /// How many units are wanted at `now`. None if the schedule is invalid: the pool's condition reports that.
+    /// Returns the number of units wanted at `now`. Returns zero if the schedule is invalid, which the pool's condition reports.
     pub fn wanted(&self, now: Timestamp) -> u64 {
         match &self.window {
             Some(Window::Unreadable(_)) => 0,

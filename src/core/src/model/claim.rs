@@ -1,4 +1,4 @@
-//! NodeClaims: one claim for each node, from intent to termination.
+//! NodeClaims. Each node has one claim, from the decision to buy it until its instance is terminated.
 
 use crate::model::names::ClaimName;
 use std::collections::BTreeMap;
@@ -19,37 +19,37 @@ use crate::model::pod_key::PodKey;
 pub struct Claim {
     /// Its name.
     pub name: ClaimName,
-    /// Its UID: the idempotency key of its launch.
+    /// Its UID, which is the idempotency key of the launch.
     pub uid: Uid,
     /// Its pool.
     pub pool: PoolName,
     /// The node class to launch with.
     pub node_class: NodeClassRef,
-    /// What to launch: the planned offering first, then alternatives if it is out of stock, best first. Never empty.
+    /// The offerings to launch: the planned offering first, then alternatives if it is out of stock, best first. Never empty.
     pub offerings: Vec<RankedOffering>,
-    /// Labels the node gets from the pool's template.
+    /// Labels that the node gets from the pool's template.
     pub labels: BTreeMap<String, String>,
-    /// Annotations the node gets from the pool's template.
+    /// Annotations that the node gets from the pool's template.
     pub annotations: BTreeMap<String, String>,
-    /// Taints the node keeps.
+    /// Taints that the node keeps.
     pub taints: Vec<Taint>,
-    /// Startup taints: the node has them at first, and somebody else removes them.
+    /// Startup taints: the node has them at first, and another component removes them later.
     pub startup_taints: Vec<Taint>,
     /// Types of node conditions that must be true before the node opens.
     pub readiness_gates: Vec<String>,
     /// The pods it was bought for.
     pub planned_pods: Vec<PodKey>,
-    /// Why it was bought: a sentence, not a [`Reason`]; empty if not recorded.
+    /// The reason for buying it: a sentence, not a [`Reason`]; empty if none is recorded.
     pub reason: String,
-    /// Whether an annotation forbids to disrupt its node.
+    /// Whether an annotation forbids disruption of its node.
     pub do_not_disrupt: bool,
     /// Whether it was bought because pods lost the place that an earlier plan gave them on a node that still exists.
     pub bought_again: bool,
-    /// How long each stage may take.
+    /// The time limit of each stage.
     pub deadlines: Deadlines,
-    /// When it was created.
+    /// The creation time.
     pub created: Timestamp,
-    /// Deletion timestamp.
+    /// The deletion timestamp; `None` if it is not being deleted.
     pub deleting_since: Option<Timestamp>,
     /// The launched instance; `None` until one is recorded.
     pub launched: Option<Launched>,
@@ -70,22 +70,22 @@ pub struct Launched {
     pub offering: OfferingId,
 }
 
-/// How long each stage of a claim may take.
+/// The time limits of the stages of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadlines {
-    /// From creation to a launched instance.
+    /// The limit from the creation of the claim to a launched instance.
     pub launch: SignedDuration,
-    /// From launch to a registered node.
+    /// The limit from the launch to a registered node.
     pub registration: SignedDuration,
-    /// From registration to a node that is ready and advertises the promised resources.
+    /// The limit from the registration to a node that is ready and advertises the promised resources.
     pub initialization: SignedDuration,
-    /// From the deletion of the claim to the termination of its instance, even if pods still run on it. `None`: wait as long as
-    /// budgets and protected pods require.
+    /// The limit from the deletion of the claim to the termination of its instance, after which pods that still run are killed.
+    /// `None` waits as long as budgets and protected pods require.
     pub termination: Option<SignedDuration>,
 }
 
 impl Default for Deadlines {
-    /// 5, 15 and 15 minutes; no termination deadline.
+    /// Creates timeouts of 5, 15 and 15 minutes, without a termination deadline.
     fn default() -> Self {
         Self {
             launch: SignedDuration::from_mins(5),
@@ -101,7 +101,7 @@ impl Default for Deadlines {
 pub struct Condition {
     /// True, False or Unknown.
     pub status: ConditionStatus,
-    /// Since when it has this status.
+    /// The time of the last change of the status.
     pub since: Timestamp,
     /// The reason; `None` if this version does not know it.
     pub reason: Option<Reason>,
@@ -110,23 +110,23 @@ pub struct Condition {
 }
 
 impl Claim {
-    /// Since when a condition is true; `None` if it is not.
+    /// Returns the time since which a condition is true; `None` if it is not true.
     pub fn since(&self, kind: ConditionType) -> Option<Timestamp> {
         self.conditions.get(&kind).filter(|c| c.status == ConditionStatus::True).map(|c| c.since)
     }
 
-    /// Whether its interruption is imminent ([`Interruption::is_imminent`]).
+    /// Returns whether its interruption is imminent ([`Interruption::is_imminent`]).
     pub fn ends_soon(&self, now: Timestamp) -> bool {
         self.interruption.as_ref().is_some_and(|one| one.is_imminent(now))
     }
 
-    /// Whether its cloud says that the instance is being stopped or terminated. Pods that still run there are lost.
+    /// Returns whether its cloud says that the instance is being stopped or terminated. Pods that still run on it are lost.
     pub fn is_ending(&self) -> bool {
         self.interruption.as_ref().is_some_and(|one| one.kind == InterruptionKind::Ending)
     }
 
-    /// When the instance ends even if pods still run on it: at the termination deadline, or shortly before the cloud reclaims
-    /// it.
+    /// Returns the time at which the instance ends even if pods still run on it: the termination deadline, or shortly before the
+    /// cloud reclaims it.
     pub fn ends_at(&self) -> Option<Timestamp> {
         let begun = self.deleting_since.zip(self.deadlines.termination);
         let own = begun.map(|(begun, length)| begun.checked_add(length).unwrap_or(Timestamp::MAX));
@@ -134,14 +134,14 @@ impl Claim {
         [own, cloud].into_iter().flatten().min()
     }
 
-    /// The cause for which its node is disrupted. `None` if it is not disrupted, or only because it is empty.
+    /// Returns the cause for which its node is disrupted. `None` if it is not disrupted, or only because it is empty.
     pub fn leaving(&self) -> Option<Cause> {
         let recorded = self.conditions.get(&ConditionType::Disrupting)?;
         let cause = recorded.reason.and_then(Cause::of).filter(|cause| *cause != Cause::Empty);
         cause.filter(|_| recorded.status == ConditionStatus::True)
     }
 
-    /// The offering of its instance, or the one to try first.
+    /// Returns the offering of its instance or, before launch, the offering to try first.
     pub fn current_offering(&self) -> &RankedOffering {
         self.launched
             .as_ref()

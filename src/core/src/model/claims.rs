@@ -13,15 +13,15 @@ use crate::model::pod_key::{OwnerKey, PodKey};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claims {
     all: PersistentMap<ClaimName, Arc<Claim>>,
-    /// By the name of their node: claim names, ascending.
+    /// Claim names by the name of their node, ascending.
     by_node: PersistentMap<String, Vec<ClaimName>>,
-    /// By provider id: claim names, ascending.
+    /// Claim names by provider id, ascending.
     by_provider_id: PersistentMap<String, Vec<ClaimName>>,
-    /// By planned pod: claim names, ascending. Without claims that are being deleted.
+    /// Claim names by planned pod, ascending, without claims that are being deleted.
     by_pod: PersistentMap<PodKey, Vec<ClaimName>>,
-    /// Those planned for pods that do not exist yet.
+    /// The entries of `by_pod` for pods that do not exist yet.
     awaiting: PersistentMap<PodKey, Vec<ClaimName>>,
-    /// By the cloud's own id of the instance: claim names, ascending.
+    /// Claim names by the cloud's own id of the instance, ascending.
     by_instance: PersistentMap<String, Vec<ClaimName>>,
     /// Claims whose nodes are disrupted.
     leaving: PersistentMap<ClaimName, ()>,
@@ -29,7 +29,7 @@ pub struct Claims {
     interrupted: PersistentMap<ClaimName, ()>,
 }
 
-/// The cloud's own id of an instance: the last part of its provider id.
+/// Returns the cloud's own id of an instance: the last part of its provider id.
 fn instance_of(provider_id: &str) -> String {
     provider_id.rsplit('/').next().unwrap_or(provider_id).to_owned()
 }
@@ -43,7 +43,7 @@ impl Deref for Claims {
 }
 
 impl Claims {
-    /// Inserts a claim; returns the previous one.
+    /// Inserts a claim and returns the previous one.
     pub fn insert(&mut self, name: ClaimName, claim: Arc<Claim>) -> Option<Arc<Claim>> {
         let before = self.remove(&name);
         if let Some(node) = &claim.node_name {
@@ -103,40 +103,40 @@ impl Claims {
         }
     }
 
-    /// The claim that names this node as its own; of several, the first by name.
+    /// Returns the claim that names this node as its own. If there are several, the first by name.
     pub fn named_node(&self, node: &str) -> Option<&Arc<Claim>> {
         self.all.get(self.by_node.get(node)?.first()?)
     }
 
-    /// The claim of a node, by node name or provider id; of several, the first by name.
+    /// Returns the claim of a node, by node name or provider id. If there are several, the first by name.
     pub fn of_node(&self, node: &Node) -> Option<&Arc<Claim>> {
         let by_id = node.provider_id.as_ref().and_then(|id| self.by_provider_id.get(id));
         let names = [self.by_node.get(&node.name), by_id];
         self.all.get(names.into_iter().flatten().filter_map(|names| names.first()).min()?)
     }
 
-    /// The claim that a pod is planned for and that is not being deleted; of several, the last by name.
+    /// Returns the claim that a pod is planned for and that is not being deleted. If there are several, the last by name.
     pub fn planned_for(&self, pod: &PodKey) -> Option<&ClaimName> {
         self.by_pod.get(pod)?.last()
     }
 
-    /// Claims whose nodes are disrupted, by name.
+    /// Returns the claims whose nodes are disrupted, by name.
     pub fn leaving(&self) -> impl Iterator<Item = &Arc<Claim>> {
         self.leaving.keys().filter_map(|name| self.all.get(name))
     }
 
-    /// The claims with this instance id, by name. Two clouds may use the same id.
+    /// Returns the claims with this instance id, by name. Two clouds may use the same id.
     pub fn of_instance(&self, instance: &str) -> impl Iterator<Item = &Arc<Claim>> {
         let names = self.by_instance.get(instance).map(Vec::as_slice).unwrap_or_default();
         names.iter().filter_map(|name| self.all.get(name))
     }
 
-    /// Claims with an interruption, by name.
+    /// Returns the claims with an interruption, by name.
     pub fn interrupted(&self) -> impl Iterator<Item = &Arc<Claim>> {
         self.interrupted.keys().filter_map(|name| self.all.get(name))
     }
 
-    /// Expected pods that claims are planned for, and those claims. Without claims that are being deleted.
+    /// Returns the expected pods that claims are planned for, and those claims. Claims that are being deleted are left out.
     pub fn awaiting(&self) -> impl Iterator<Item = (&Arc<OwnerKey>, u64, &[ClaimName])> {
         self.awaiting.iter().filter_map(|(pod, names)| match pod {
             PodKey::Expected { owner, ordinal } => Some((owner, *ordinal, names.as_slice())),

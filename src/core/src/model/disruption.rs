@@ -1,4 +1,4 @@
-//! Disruption settings of a pool: which nodes may be disrupted, for which causes, how many at a time, and when.
+//! The disruption settings of a pool: the nodes that may be disrupted, the causes, the number at a time, and the times.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,32 +13,32 @@ use crate::model::budget::CountOrPercent;
 /// The disruption settings of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disruption {
-    /// Whether nodes are consolidated: pods move so that the same pods cost less.
+    /// Whether nodes are consolidated: their pods move to other nodes so that the same pods cost less.
     pub consolidates: bool,
-    /// How old the newest pod of a node must be before the node is consolidated; `None` for never.
+    /// The age that the newest pod of a node must reach before the node is consolidated; `None` for never.
     pub consolidate_after: Option<SignedDuration>,
     /// The time within which a move must earn back its cost.
     pub payback: SignedDuration,
-    /// How many nodes may be disrupted at a time. If empty, [`Self::DEFAULT_PERCENT`] applies to every cause except
+    /// The limits on the number of nodes disrupted at a time. If empty, [`Self::DEFAULT_PERCENT`] applies to every cause except
     /// [`Cause::Empty`].
     pub budgets: Vec<DisruptionBudget>,
     /// The age at which a node expires; `None` for never.
     pub expire_after: Option<SignedDuration>,
-    /// Whether an annotation of the pool forbids to disrupt its nodes.
+    /// Whether an annotation of the pool forbids disruption of its nodes.
     pub do_not_disrupt: bool,
-    /// Node conditions after which a node is replaced.
+    /// The node conditions that lead to the replacement of a node.
     #[serde(default)]
     pub repair: Vec<RepairRule>,
 }
 
-/// A node that has this condition for some time is replaced.
+/// A rule that replaces a node once it has had this condition for some time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairRule {
     /// The type of a node's condition.
     pub condition: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// How long the condition must last.
+    /// The time that the condition must last.
     pub after: SignedDuration,
 }
 
@@ -48,7 +48,7 @@ impl Disruption {
 }
 
 impl Default for Disruption {
-    /// No consolidation and no expiry; a tenth of the nodes at a time.
+    /// Creates rules without consolidation and expiry, which allow disruption of a tenth of the nodes at a time.
     fn default() -> Self {
         Self {
             consolidates: false,
@@ -62,7 +62,7 @@ impl Default for Disruption {
     }
 }
 
-/// Why a healthy node is disrupted.
+/// The cause for which a healthy node is disrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
     /// No workload pods run on it.
@@ -82,7 +82,7 @@ impl Cause {
     pub const ALL: [Self; 5] =
         [Self::Empty, Self::Underutilized, Self::Interrupted, Self::Drifted, Self::Expired];
 
-    /// The reason of the condition `Disrupting`.
+    /// Returns the reason of the condition `Disrupting`.
     pub const fn reason(self) -> Reason {
         match self {
             Self::Empty => Reason::Empty,
@@ -93,12 +93,12 @@ impl Cause {
         }
     }
 
-    /// The name in the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         self.reason().as_str()
     }
 
-    /// The cause with this reason.
+    /// Returns the cause with this reason.
     pub fn of(reason: Reason) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| cause.reason() == reason)
     }
@@ -110,28 +110,28 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A disruption budget: how many nodes may be disrupted at a time.
+/// A disruption budget, which limits how many nodes may be disrupted at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisruptionBudget {
     /// The number of nodes. A percentage is rounded up.
     pub nodes: CountOrPercent,
     /// The causes that it applies to; empty for all.
     pub causes: BTreeSet<Cause>,
-    /// When it is in force; `None` for always.
+    /// The schedule on which it is in force; `None` for always.
     pub window: Option<Window>,
 }
 
 impl DisruptionBudget {
-    /// Whether it applies to this cause at this time.
+    /// Returns whether it applies to this cause at this time.
     pub fn concerns(&self, cause: Cause, now: Timestamp) -> bool {
         let causes = self.causes.is_empty() || self.causes.contains(&cause);
         causes && self.window.as_ref().is_none_or(|window| window.is_open(now))
     }
 
-    /// How many of `nodes` nodes may be disrupted.
+    /// Returns the number of nodes, out of `nodes`, that may be disrupted.
     pub fn allows(&self, nodes: u64) -> u64 {
         match (&self.window, self.nodes) {
-            // The schedule is invalid, so the budget may be in force now.
+            // The schedule is invalid, so the budget might be in force now.
             (Some(Window::Unreadable(_)), _) => 0,
             (_, CountOrPercent::Count(count)) => count,
             (_, CountOrPercent::Percent(percent)) => {
@@ -141,22 +141,22 @@ impl DisruptionBudget {
     }
 }
 
-/// When a budget is in force.
+/// The times at which a budget is in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Window {
-    /// For a time after each time of a schedule.
+    /// For some time after each time of a schedule.
     Scheduled {
         /// The times.
         schedule: Schedule,
         /// The duration.
         length: SignedDuration,
     },
-    /// The schedule is invalid, with the reason. The budget is always in force and allows nothing.
+    /// The schedule is invalid, for this reason. The budget is then always in force and allows nothing.
     Unreadable(String),
 }
 
 impl Window {
-    /// Whether the window is open at `now`.
+    /// Returns whether the window is open at `now`.
     pub fn is_open(&self, now: Timestamp) -> bool {
         match self {
             Self::Scheduled { schedule, length } => schedule.hits_within(now, *length),
@@ -173,10 +173,10 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Parses five fields, or one of cron's names such as `@daily`, and the name of a time zone.
+    /// Parses a schedule of five fields, or one of cron's names such as `@daily`, and the name of a time zone.
     ///
     /// # Errors
-    /// A sentence that quotes the error.
+    /// Returns a sentence that quotes the error.
     pub fn parse(text: &str, zone: &str) -> Result<Self, String> {
         let schedule = Self { text: text.trim().to_owned(), zone: zone.trim().to_owned() };
         if schedule.fields().split_whitespace().count() != 5 {
@@ -213,7 +213,7 @@ impl Schedule {
         parse_crontab(&text)
     }
 
-    /// Whether one of its times is at most `length` ago. True if that cannot be computed.
+    /// Returns whether one of its times was less than `length` ago. Returns true if that cannot be computed.
     pub fn hits_within(&self, now: Timestamp, length: SignedDuration) -> bool {
         let Ok(crontab) = self.crontab() else { return true };
         // The start is excluded: a time exactly `length` ago is over.

@@ -6,7 +6,7 @@ use crate::model::names::Uid;
 use crate::model::pod::Pod;
 use crate::model::pod_key::{ObjectKey, OwnerKey};
 
-/// A JobSet or a LeaderWorkerSet: how many pods there will be, and their templates.
+/// A JobSet or a LeaderWorkerSet, with the number of its pods and their templates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gang {
     /// `JobSet` or `LeaderWorkerSet`.
@@ -20,7 +20,7 @@ pub struct Gang {
 }
 
 impl Gang {
-    /// The owner in the keys of the expected pods of one part.
+    /// Returns the owner in the keys of the expected pods of one part.
     pub fn owner_key(&self, part: &GangPart) -> OwnerKey {
         OwnerKey {
             namespace: self.key.namespace.clone(),
@@ -39,7 +39,7 @@ pub struct GangPart {
     pub controller: String,
     /// The names of those controllers, in the gang's namespace.
     pub controllers: Vec<String>,
-    /// How many pods each of those controllers runs at a time.
+    /// The number of pods that each of those controllers runs at a time.
     pub pods_per_controller: u64,
     /// Whether missing controllers are about to be created. If false, they are created only when other parts run.
     pub creates_missing: bool,

@@ -18,31 +18,31 @@ pub struct ListedInstance {
     pub claim_uid: Uid,
     /// The node class that it was launched with.
     pub node_class: NodeClassRef,
-    /// When it was launched.
+    /// The launch time.
     pub launched: Timestamp,
 }
 
-/// All instances of one listing, without those that are known to have terminated since.
+/// All instances of one listing, without instances that are known to have terminated since.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instances {
-    /// When the listing began.
+    /// The time at which the listing began.
     pub at: Timestamp,
     by_id: PersistentMap<String, Arc<ListedInstance>>,
 }
 
 impl Instances {
-    /// A listing that began at `at`.
+    /// Creates a listing that began at `at`.
     pub fn new(at: Timestamp, listed: impl IntoIterator<Item = ListedInstance>) -> Self {
         let by_id = listed.into_iter().map(|one| (one.provider_id.clone(), Arc::new(one))).collect();
         Self { at, by_id }
     }
 
-    /// All of them, by provider id.
+    /// Returns all instances, by provider id.
     pub fn iter(&self) -> impl Iterator<Item = &ListedInstance> {
         self.by_id.values().map(Arc::as_ref)
     }
 
-    /// The instance with this provider id.
+    /// Returns the instance with this provider id.
     pub fn get(&self, provider_id: &str) -> Option<&ListedInstance> {
         self.by_id.get(provider_id).map(Arc::as_ref)
     }

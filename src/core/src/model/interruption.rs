@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::InterruptionKind;
 use serde::{Deserialize, Serialize};
 
-/// A drain ends this long before the deadline, or a sixth of the notice before it if that is less. In that time, the kubelet
+/// The time between the end of a drain and the deadline, or a sixth of the notice if that is less. In this time, the kubelet
 /// unmounts volumes and the instance is terminated.
 const MARGIN: SignedDuration = SignedDuration::from_secs(10);
 /// Maintenance that begins within this time is imminent.
@@ -13,21 +13,21 @@ const NEAR: SignedDuration = SignedDuration::from_hours(1);
 /// The interruption of one instance, merged from all notices about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interruption {
-    /// What happens to it.
+    /// The kind of interruption.
     pub kind: InterruptionKind,
-    /// When the cloud first announced it, by the cloud's clock.
+    /// The time at which the cloud first announced it, by the cloud's clock.
     pub noticed: Timestamp,
-    /// When it happens; `None` if the cloud does not say.
+    /// The time at which it happens; `None` if the cloud does not say.
     pub deadline: Option<Timestamp>,
     /// The cloud's message.
     pub message: String,
 }
 
 impl Interruption {
-    /// Merges two notices, in any order: the earliest times, the most certain kind, and the message of that kind.
+    /// Merges two notices, in any order. The result has the earliest times, the most certain kind, and the message of that kind.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
-        // Between two messages of the same kind, the choice must not depend on the order of the notices.
+        // The choice between two messages of the same kind must not depend on the order of the notices.
         let rank = |one: &Self| (one.kind, std::cmp::Reverse((one.message.is_empty(), one.message.clone())));
         let told = if rank(other) > rank(self) { other } else { self };
         Self {
@@ -38,7 +38,7 @@ impl Interruption {
         }
     }
 
-    /// Whether the node's pods must move now, regardless of budgets.
+    /// Returns whether the node's pods must move now, regardless of budgets.
     pub fn is_imminent(&self, now: Timestamp) -> bool {
         match self.kind {
             InterruptionKind::Rebalance => false,
@@ -47,13 +47,13 @@ impl Interruption {
         }
     }
 
-    /// When the interruption becomes imminent; `None` if that is now or never.
+    /// Returns the time at which the interruption becomes imminent; `None` if that is now or never.
     pub fn imminent_from(&self) -> Option<Timestamp> {
         let start = self.deadline.filter(|_| self.kind == InterruptionKind::Maintenance)?;
         Some(start.checked_sub(NEAR).unwrap_or(Timestamp::MIN))
     }
 
-    /// Until when pods can use the instance; `None` if unknown or not certain.
+    /// Returns the time until which pods can use the instance; `None` if it is unknown or the interruption is not certain.
     pub fn usable_until(&self) -> Option<Timestamp> {
         let deadline = self.deadline.filter(|_| self.kind.is_certain())?;
         let notice = deadline.duration_since(self.noticed).max(SignedDuration::ZERO);
@@ -61,7 +61,7 @@ impl Interruption {
         Some(deadline.checked_sub(margin).unwrap_or(Timestamp::MIN))
     }
 
-    /// What happens and when, as a sentence without a full stop: `spot capacity is taken back at 2026-01-01T00:02:00Z`.
+    /// Describes what happens and when, as a sentence without a full stop: `spot capacity is taken back at 2026-01-01T00:02:00Z`.
     pub fn words(&self) -> String {
         let what = self.kind.words();
         let at = self.deadline.map(|at| format!(" at {at}")).unwrap_or_default();

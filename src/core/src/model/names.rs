@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use std::fmt;
 
-/// The UID the API server gave an object.
+/// The UID that the API server gave an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Uid(pub String);

@@ -17,29 +17,29 @@ pub struct Node {
     pub provider_id: Option<String>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Taints, cordon included (`node.kubernetes.io/unschedulable`).
+    /// Taints, including the cordon (`node.kubernetes.io/unschedulable`).
     pub taints: Vec<Taint>,
     /// `status.allocatable`.
     pub allocatable: ResourceList,
     /// Whether its `Ready` condition is true.
     pub ready: bool,
-    /// `spec.unschedulable`: cordoned by anybody.
+    /// `spec.unschedulable`: cordoned, by whatever component or person.
     pub cordoned: bool,
     /// Whether the cordon is ours: the node carries [`poolwright_terms::keys::CORDONED_UNTIL_ANNOTATION`] and opens when its claim is
     /// initialized.
     pub cordoned_until_initialized: bool,
-    /// Whether an annotation forbids to disrupt it.
+    /// Whether an annotation forbids disruption of the node.
     pub do_not_disrupt: bool,
-    /// Deletion timestamp.
+    /// The deletion timestamp; `None` if it is not being deleted.
     pub deleting_since: Option<Timestamp>,
-    /// Conditions that may be unhealthy: `Ready` unless true, and pressure or network conditions unless false. All other
-    /// conditions are included, since their healthy status is unknown.
+    /// Conditions that may be unhealthy: `Ready` unless it is true, and pressure and network conditions unless they are false.
+    /// All other conditions are included, because their healthy status is unknown.
     #[serde(default)]
     pub unhealthy_conditions: Vec<NodeCondition>,
 }
 
 impl Node {
-    /// The condition of this type, if it is in [`Self::unhealthy_conditions`].
+    /// Returns the condition of this type, if it is in [`Self::unhealthy_conditions`].
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
         self.unhealthy_conditions.iter().find(|one| one.kind == kind)
     }
@@ -52,7 +52,7 @@ pub struct NodeCondition {
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Since when it has this status.
+    /// The time of the last change of the status.
     pub since: Timestamp,
 }
 

@@ -10,7 +10,7 @@ use crate::model::persistent_map::{PersistentMap, insert_name, remove_name};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nodes {
     all: PersistentMap<String, Arc<Node>>,
-    /// Names by provider id, ascending; normally one.
+    /// Node names by provider id, ascending. Normally there is one.
     by_provider_id: PersistentMap<String, Vec<String>>,
 }
 
@@ -23,7 +23,7 @@ impl Deref for Nodes {
 }
 
 impl Nodes {
-    /// Inserts a node; returns the previous one.
+    /// Inserts a node and returns the previous one.
     pub fn insert(&mut self, name: String, node: Arc<Node>) -> Option<Arc<Node>> {
         let before = self.remove(&name);
         if let Some(id) = &node.provider_id {
@@ -51,7 +51,7 @@ impl Nodes {
         }
     }
 
-    /// The node with a provider id; of several, the last by name.
+    /// Returns the node with a provider id. If there are several, the last by name.
     pub fn with_provider_id(&self, id: &str) -> Option<&Arc<Node>> {
         self.all.get(self.by_provider_id.get(id)?.last()?)
     }

@@ -10,40 +10,41 @@ use super::relaxed::PreferencePolicy;
 /// Options of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanOptions {
-    /// Whether to plan pods that no scheduler has tried yet: for planning from files.
+    /// Whether to plan pods that no scheduler has tried yet. Used for planning from files.
     pub include_waiting: bool,
     /// Names of the schedulers whose pods are planned.
     pub schedulers: Vec<String>,
     /// Profiles of the schedulers, which add rules to their pods.
     pub profiles: Profiles,
-    /// No nodes are bought for pods with a lower priority.
+    /// The lowest priority of pods for which nodes are bought; `None` for any priority.
     pub min_priority: Option<i32>,
-    /// How many offerings a claim may list, including the planned one; at least one.
+    /// The most offerings that a claim may list, including the planned one; at least one.
     pub max_offerings: usize,
-    /// How much more an alternative may cost than the planned offering, in percent. Interruption risk counts as cost.
+    /// The percentage by which an alternative may cost more than the planned offering. Interruption risk counts as cost.
     pub max_dearer_percent: u32,
     /// Whether to compute the cost of naive planning.
     pub baselines: bool,
     /// Options of each solver call.
     pub solver: poolwright_solver::Options,
-    /// Limits over all pools together, in addition to each pool's own.
+    /// Limits on all pools together, in addition to each pool's own.
     pub limits: PoolLimits,
     /// Whether GPUs of new nodes may be shared or partitioned.
     pub sharing: Sharing,
     /// The counted cost of spot interruptions; `None` to ignore them.
     pub spot_risk: Option<SpotRisk>,
-    /// All commitments. The planner subtracts what existing nodes use of them ([`crate::plan::left_of_commitments`]).
+    /// All commitments. The planner subtracts the part that existing nodes use ([`crate::plan::left_of_commitments`]).
     pub commitments: Vec<Commitment>,
     /// Whether preferences of pods influence which nodes are bought.
     pub preferences: PreferencePolicy,
     /// Whether to keep the solver's problems and solutions in [`crate::plan::Plan::solves`].
     pub keep_solves: bool,
-    /// Makes claim names of different planners differ. May be empty in the CLI.
+    /// A text that makes claim names of different planners differ. May be empty in the CLI.
     pub salt: String,
 }
 
 impl Default for PlanOptions {
-    /// Unschedulable pods of `default-scheduler`; 20 offerings, at most 20 % more expensive; baselines.
+    /// Creates options that plan unschedulable pods of `default-scheduler`, list 20 offerings that are at most 20 % more
+    /// expensive, and compute baselines.
     fn default() -> Self {
         Self {
             include_waiting: false,
@@ -65,7 +66,7 @@ impl Default for PlanOptions {
     }
 }
 
-/// What may be done with the GPUs of nodes that are bought.
+/// The ways in which GPUs of new nodes may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
     /// Each GPU goes to one pod as a whole.
@@ -91,16 +92,16 @@ pub struct SpotRisk {
 }
 
 impl Default for SpotRisk {
-    /// A dollar for each GPU: 40 minutes (half of an hour between checkpoints, and ten to come back) at 1.50 $/h, about what one GPU
-    /// costs. One node in ten a day: AWS publishes 5 to 10 % a month for most types, without saying of how long a life; this is the
-    /// cautious end.
+    /// Creates a risk of one dollar for each GPU: 40 minutes at 1.50 $/h, about the price of one GPU. The 40 minutes are half of
+    /// an hour between checkpoints, and ten minutes to restart. One node in ten is interrupted each day: AWS publishes 5 to 10 %
+    /// a month for most types, without the lifetime that this refers to, so the rate is a cautious one.
     fn default() -> Self {
         Self { per_gpu_micros: 1_000_000, prior: 4_400 }
     }
 }
 
 impl SpotRisk {
-    /// The usual, but for what one interruption loses for each GPU; `None` where that is nothing.
+    /// Creates the default risk with another cost of one interruption for each GPU; `None` if that cost is zero.
     pub fn losing(per_gpu: UsdPerHour) -> Option<Self> {
         (per_gpu > UsdPerHour::ZERO).then(|| Self { per_gpu_micros: per_gpu.micros(), ..Self::default() })
     }

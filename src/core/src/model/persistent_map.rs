@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
-/// Entries per part. A part with twice as many is split.
+/// The number of entries in a part. A part with twice as many is split.
 const PART: usize = 64;
 
 type Part<K, V> = Arc<Vec<(K, V)>>;
@@ -13,7 +13,7 @@ type Part<K, V> = Arc<Vec<(K, V)>>;
 /// A persistent ordered map, stored in parts. Cloning is cheap, and a change copies at most one part. Lookups cost as much as
 /// in a `BTreeMap`.
 pub struct PersistentMap<K, V> {
-    /// In ascending order; no part is empty.
+    /// The parts in ascending order of keys; no part is empty.
     parts: Arc<Vec<Part<K, V>>>,
     len: usize,
 }
@@ -31,42 +31,42 @@ impl<K, V> Default for PersistentMap<K, V> {
 }
 
 impl<K, V> PersistentMap<K, V> {
-    /// An empty map.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the map is empty.
+    /// Returns whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All entries, by key.
+    /// Returns all entries, by key.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> + Clone {
         self.parts.iter().flat_map(|part| part.iter()).map(|(key, value)| (key, value))
     }
 
-    /// All keys, ascending.
+    /// Returns all keys, ascending.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &K> + Clone {
         self.iter().map(|(key, _)| key)
     }
 
-    /// All values, by key.
+    /// Returns all values, by key.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &V> + Clone {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Whether neither map has changed since one was cloned from the other.
+    /// Returns whether neither map has changed since one was cloned from the other.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.parts, &other.parts)
     }
 
-    /// The part that holds a key, or would hold it.
+    /// Returns the part that holds a key, or would hold it.
     fn part<Q: Ord + ?Sized>(&self, key: &Q) -> usize
     where
         K: Borrow<Q>,
@@ -74,7 +74,7 @@ impl<K, V> PersistentMap<K, V> {
         self.parts.partition_point(|part| part[0].0.borrow() <= key).saturating_sub(1)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -84,7 +84,7 @@ impl<K, V> PersistentMap<K, V> {
         Some(&part[at].1)
     }
 
-    /// Whether the map contains a key.
+    /// Returns whether the map contains a key.
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -92,7 +92,7 @@ impl<K, V> PersistentMap<K, V> {
         self.get(key).is_some()
     }
 
-    /// Entries starting at a key.
+    /// Returns the entries from this key on, in ascending order.
     pub fn range_from<'a, Q: Ord + ?Sized>(
         &'a self,
         key: &Q,
@@ -109,7 +109,7 @@ impl<K, V> PersistentMap<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> PersistentMap<K, V> {
-    /// Inserts a value; returns the previous one.
+    /// Inserts a value and returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let at = self.part(&key);
         let parts = Arc::make_mut(&mut self.parts);
@@ -156,7 +156,7 @@ impl<K: Ord + Clone, V: Clone> PersistentMap<K, V> {
         Some(value)
     }
 
-    /// A mutable reference to a value.
+    /// Returns a mutable reference to a value.
     pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,

@@ -23,11 +23,11 @@ pub struct Plan {
     pub claims: Vec<PlannedClaim>,
     /// Pods placed in free capacity of existing nodes or claims; sorted by pod.
     pub placements: Vec<PlacedPod>,
-    /// Pods without a place, and why; sorted by pod. Finished, bound and DaemonSet pods are not listed.
+    /// Pods without a place, with the reason; sorted by pod. Finished, bound and DaemonSet pods are not listed.
     pub unplaced: Vec<UnplacedPod>,
     /// Findings about every pool of the snapshot.
     pub pools: BTreeMap<PoolName, PoolFindings>,
-    /// The cost of `claims`, without what commitments pay and without unknown prices.
+    /// The cost of `claims`, minus the part that commitments pay, and without unknown prices.
     pub cost: UsdPerHour,
     /// The part of the prices of `claims` that commitments pay.
     pub covered: UsdPerHour,
@@ -39,21 +39,21 @@ pub struct Plan {
     /// A lower bound for the cost and risk of any plan that places the same pods, given that pools with a higher weight are
     /// used first.
     pub bound: UsdPerHour,
-    /// How many pods got a zone or a shared node from rules about other pods, before packing. If there are any, `bound` holds
-    /// only for plans with these places.
+    /// The number of pods that got a zone or a shared node before packing, because of rules about other pods. If there are any,
+    /// `bound` holds only for plans with these places.
     pub pinned_pods: usize,
-    /// How many pods have preferences that influence what is bought. If there are any, `bound` holds only for plans that meet
-    /// the same preferences.
+    /// The number of pods with preferences that influence what is bought. If there are any, `bound` holds only for plans that
+    /// meet the same preferences.
     pub steered_pods: usize,
     /// Preferences that new nodes do not meet; sorted.
     pub relaxed: Vec<RelaxedPreference>,
     /// The strength of the proof of `bound`: the weakest of all solver calls.
     pub proof: Proof,
-    /// How many of `claims` have an unknown price. Their cost is in neither `cost` nor `bound`.
+    /// The number of `claims` with an unknown price. Their cost is in neither `cost` nor `bound`.
     pub unknown_price_claims: usize,
     /// The cost of naive plans for the same pods.
     pub baselines: Baselines,
-    /// The place of each pending pod: its UID, and the name of the claim, or of a node without a claim. Goes into the next
+    /// The place of each pending pod: its UID, and the name of the claim, or of a node without a claim. It goes into the next
     /// [`crate::model::snapshot::Snapshot::nominations`].
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
     /// Places of the successors of pods on disrupted nodes; sorted by pod.
@@ -63,7 +63,7 @@ pub struct Plan {
     /// The violations, if the plan failed the independent check. Then `claims` is empty, and nothing is bought. A violation is
     /// a bug in Poolwright.
     pub refused: Vec<String>,
-    /// When to plan again even if nothing changes: something that a pod waits for times out then.
+    /// The time to plan again even if nothing changes, because something that a pod waits for times out then.
     pub again_at: Option<Timestamp>,
     /// Whether the solver was stopped early.
     pub stopped_early: bool,
@@ -72,7 +72,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether pods are unplaced although offerings fit them, because a limit is reached or the offerings failed lately.
+    /// Returns whether pods are unplaced although offerings fit them, because a limit is reached or the offerings failed
+    /// recently.
     pub fn is_short_of_capacity(&self) -> bool {
         use UnplacedReason::GangIncomplete;
         use UnplacedReason::LimitReached;
@@ -98,19 +99,19 @@ pub struct Solve {
 pub struct Commitment {
     /// Its name, for messages.
     pub name: String,
-    /// The amount available to Poolwright's nodes; in a plan, what is left of it.
+    /// The amount available to Poolwright's nodes; in a plan, the amount left of it.
     pub left: UsdPerHour,
     /// The amount that a node of each offering uses; above zero. No offering is in two commitments.
     pub rates: BTreeMap<OfferingId, UsdPerHour>,
 }
 
 impl Commitment {
-    /// Whether nothing is left.
+    /// Returns whether nothing is left.
     pub fn is_used_up(&self) -> bool {
         self.left == UsdPerHour::ZERO
     }
 
-    /// Whether it covers this offering.
+    /// Returns whether it covers this offering.
     pub fn pays_for(&self, offering: &OfferingId) -> bool {
         !self.is_used_up() && self.rates.contains_key(offering)
     }
@@ -130,7 +131,7 @@ pub struct CommitmentUse {
 /// A node to buy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedClaim {
-    /// The name its NodeClaim gets: unique, and the same for the same snapshot and time.
+    /// The name of its NodeClaim: unique, and the same for the same snapshot and time.
     pub name: ClaimName,
     /// Its pool.
     pub pool: PoolName,
@@ -138,7 +139,7 @@ pub struct PlannedClaim {
     pub pool_uid: Uid,
     /// Its node class.
     pub node_class: NodeClassRef,
-    /// What to launch: the planned offering first, then alternatives if it is out of stock. Never empty.
+    /// The offerings to launch: the planned offering first, then alternatives if it is out of stock. Never empty.
     pub offerings: Vec<RankedOffering>,
     /// Labels from the pool's template.
     pub labels: BTreeMap<String, String>,
@@ -146,20 +147,20 @@ pub struct PlannedClaim {
     pub annotations: BTreeMap<String, String>,
     /// Taints the node keeps.
     pub taints: Vec<Taint>,
-    /// Startup taints: the node has them at first, and somebody else removes them.
+    /// Startup taints: the node has them at first, and another component removes them later.
     pub startup_taints: Vec<Taint>,
     /// Types of node conditions that must be true before the node opens.
     pub readiness_gates: Vec<String>,
-    /// The pods it is bought for; sorted. Empty for nodes of static pools and buffers. Expected pods have keys that no pod can
-    /// have, such as `ml/Job:train#7`.
+    /// The pods it is bought for; sorted. Empty for nodes of static pools and buffers. Expected pods have keys that no existing
+    /// pod can have, such as `ml/Job:train#7`.
     pub planned_pods: Vec<PodKey>,
-    /// Those of them that lost an earlier place on a node that still exists. Otherwise this node might not be bought.
+    /// The planned pods that lost an earlier place on a node that still exists. Without that loss, this node might not be bought.
     pub bought_again: Vec<PodKey>,
-    /// How long each stage may take.
+    /// The time limit of each stage.
     pub deadlines: Deadlines,
     /// The use of each GPU; empty unless GPUs are shared or partitioned.
     pub gpus: Vec<PlannedGpu>,
-    /// Why this node is bought: a sentence, not a [`Reason`].
+    /// The reason for buying this node: a sentence, not a [`Reason`].
     pub reason: String,
 }
 
@@ -199,17 +200,17 @@ pub struct PlannedInstance {
 }
 
 impl PlannedClaim {
-    /// The planned offering.
+    /// Returns the planned offering.
     pub fn offering(&self) -> &OfferingId {
         &self.offerings[0].offering
     }
 
-    /// The planned instance type.
+    /// Returns the planned instance type.
     pub fn instance_type(&self) -> &InstanceTypeName {
         &self.offerings[0].offering.instance_type
     }
 
-    /// Its price per hour; `None` if unknown.
+    /// Returns its price per hour; `None` if unknown.
     pub fn price(&self) -> Option<UsdPerHour> {
         self.offerings[0].price
     }
@@ -234,7 +235,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The claim's name, or the node's.
+    /// Returns the claim's name, or the node's.
     pub fn name(&self) -> &str {
         let (Self::Claim(ClaimName(name)) | Self::Node(name)) = self;
         name
@@ -272,22 +273,22 @@ pub enum MovedTo {
     Existing(Target),
     /// A node that the plan buys.
     New(ClaimName),
-    /// None, with the reason.
+    /// No place, with the reason.
     Unplaced(String),
-    /// Its controller creates no successor: it has enough pods without it.
+    /// No successor: its controller has enough pods without one.
     NoSuccessor,
 }
 
-/// Why a pod has no place.
+/// The reason why a pod has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum UnplacedReason {
     /// No pool can buy anything.
     NoUsablePool,
     /// It fits no offering of any pool.
     NoOfferingFits,
-    /// It fits offerings, but a limit of their pool is reached.
+    /// It fits offerings, but a limit on their pool is reached.
     LimitReached,
-    /// It fits offerings, but all of them failed lately.
+    /// It fits offerings, but all of them failed recently.
     OfferingsHeldBack,
     /// It fits offerings, but their prices are unknown.
     PriceUnknown,
@@ -297,7 +298,7 @@ pub enum UnplacedReason {
     TopologyRule,
     /// Its PodGroup does not exist.
     PodGroupMissing,
-    /// Its gang cannot get places for the minimum number of pods.
+    /// Its gang cannot get places for its minimum number of pods.
     GangIncomplete,
     /// Its gang waits for more pods.
     PodGroupPending,
@@ -339,7 +340,7 @@ impl UnplacedReason {
         Self::NotYetTried,
     ];
 
-    /// The reason of the event about it.
+    /// Returns the reason of the event about it.
     pub const fn reason(self) -> Reason {
         match self {
             Self::NoUsablePool => Reason::NoUsablePool,
@@ -362,12 +363,13 @@ impl UnplacedReason {
         }
     }
 
-    /// The stable name, as in events and in the JSON of a plan.
+    /// Returns the stable name, as in events and in the JSON of a plan.
     pub const fn as_str(self) -> &'static str {
         self.reason().as_str()
     }
 
-    /// Whether the pod needs a node and gets none. Users are told about these pods. The others wait for something else.
+    /// Returns whether the pod needs a node and gets none. Users are told about such pods. All other pods wait for something
+    /// else.
     pub const fn is_unmet_demand(self) -> bool {
         matches!(
             self,
@@ -388,22 +390,22 @@ impl UnplacedReason {
 /// Findings of a plan about a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolFindings {
-    /// Why its spec is invalid: reason and message.
+    /// The reason and message if its spec is invalid.
     pub invalid: Option<(Reason, String)>,
-    /// Why its node class is missing or not ready: reason and message.
+    /// The reason and message if its node class is missing or not ready.
     pub node_class: Option<(Reason, String)>,
-    /// The limits that keep it from buying what pods need, in a sentence.
+    /// A sentence about the limit that keeps it from buying nodes for pods; `None` if no limit does.
     pub limit_reached: Option<String>,
-    /// How many offerings it may buy now.
+    /// The number of offerings that it may buy now.
     pub offerings: usize,
 }
 
 /// Costs of naive plans for the pods on new nodes. Zero if nothing is bought or baselines are not requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baselines {
-    /// Each pod on a node of its own: the cheapest that fits.
+    /// The cost with each pod on the cheapest node that fits it, without any other pod.
     pub one_pod_per_node: UsdPerHour,
-    /// First-fit decreasing; each new node is the cheapest that fits its first pod.
+    /// The cost of first-fit decreasing, with each new node the cheapest that fits its first pod.
     pub first_fit: UsdPerHour,
 }
 
@@ -430,7 +432,7 @@ impl fmt::Display for Target {
 }
 
 impl Plan {
-    /// `(cost - bound) / bound`; zero if nothing is bought.
+    /// Returns `(cost - bound) / bound`; zero if nothing is bought.
     pub fn gap(&self) -> f64 {
         poolwright_solver::gap(self.cost + self.risk, self.bound)
     }

@@ -14,11 +14,11 @@ use poolwright_terms::Taint;
 use crate::model::plan::Target;
 use crate::model::{Claim, Claims, DaemonSet, Node, Nodes, ObjectKey, OnNode, PersistentMap, Pods, Pool};
 
-/// A cache that plans share, from a snapshot and its clones. It saves time and changes no plan.
+/// A cache that the plans from a snapshot and its clones share. It saves time and changes no plan.
 #[derive(Clone, Default)]
 pub struct PlanCache(Arc<Mutex<Content>>);
 
-/// The cache is no part of a snapshot's value: all caches are equal.
+/// All caches are equal, because the cache is not part of a snapshot's value.
 impl PartialEq for PlanCache {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -50,7 +50,7 @@ pub(crate) struct Content {
 #[derive(Default)]
 pub(crate) struct CachedRooms {
     pub daemonsets: PersistentMap<ObjectKey, Arc<DaemonSet>>,
-    /// The inputs of all of them, at the last plan.
+    /// The inputs of all rooms at the last plan.
     pub basis: Option<Basis>,
     pub claims: Vec<CacheEntry>,
     pub nodes: Vec<CacheEntry>,
@@ -72,7 +72,7 @@ pub(crate) type OfferingLabels = Arc<Vec<BTreeMap<String, String>>>;
 
 pub(crate) type CachedLabels = (Arc<Catalogue>, OfferingLabels);
 
-/// Which offerings of a catalogue meet the requirements of a pool, ascending.
+/// The offerings of a catalogue that meet the requirements of a pool, ascending.
 pub(crate) type CachedMatches = (Arc<Catalogue>, Arc<Pool>, Arc<Vec<usize>>);
 
 /// The part of a room that depends only on its claim, its node, the pods there and the DaemonSets.
@@ -93,7 +93,7 @@ pub(crate) struct Origin {
     pub(crate) node: Option<Arc<Node>>,
     pub(crate) pods: Option<Arc<OnNode>>,
     pub(crate) catalogue: Option<Arc<Catalogue>>,
-    /// What nodes of its type lacked ([`crate::model::Snapshot::measured`]).
+    /// The resources that nodes of its type lacked ([`crate::model::Snapshot::measured`]).
     pub(crate) measured: Option<Arc<ResourceList>>,
 }
 
@@ -112,7 +112,7 @@ impl Origin {
             && same(self.measured.as_ref(), other.measured.as_ref())
     }
 
-    /// The claim's name, or the node's.
+    /// Returns the claim's name, or the node's.
     pub fn name(&self) -> &str {
         let claim = self.claim.as_ref().map(|claim| claim.name.0.as_str());
         claim.or_else(|| self.node.as_ref().map(|node| node.name.as_str())).unwrap_or_default()

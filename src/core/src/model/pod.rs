@@ -16,12 +16,12 @@ use crate::model::profile::EnforcedAffinity;
 use crate::model::rules::{NodeSelectorTerm, Toleration};
 use crate::model::volumes::PodVolume;
 
-/// What a pod requires of its node.
+/// The requirements of a pod on its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodSpec {
     /// Effective requests: containers, init containers, sidecars and overhead, and one `pods`.
     pub requests: ResourceList,
-    /// `nodeSelector`: labels the node must have, by value.
+    /// `nodeSelector`: the labels that the node must have, with their values.
     pub node_selector: BTreeMap<String, String>,
     /// Required node affinity, as OR-ed terms; `None` if there is none.
     pub node_affinity: Option<Vec<NodeSelectorTerm>>,
@@ -42,8 +42,8 @@ pub struct PodSpec {
     pub spreads: Vec<TopologySpreadConstraint>,
     /// Preferences; `None` if it has none.
     pub preferences: Option<Box<Preferences>>,
-    /// Where each of its volumes can be used: AND-ed lists of OR-ed node terms. Filled in by the planner from [`Pod::volumes`]
-    /// and their bindings.
+    /// The places where each of its volumes can be used, as AND-ed lists of OR-ed node terms. Filled in by the planner from
+    /// [`Pod::volumes`] and their bindings.
     pub volumes: Vec<Vec<NodeSelectorTerm>>,
     /// Rules that the planner does not model. A pod with such a rule is never planned.
     pub unmodelled: Vec<UnmodelledRule>,
@@ -60,7 +60,7 @@ pub struct Pod {
     pub owner: Option<Uid>,
     /// Labels, which selectors of other pods match.
     pub labels: BTreeMap<String, String>,
-    /// What it requires of its node.
+    /// Its requirements on its node.
     pub spec: PodSpec,
     /// Volumes that not every node can provide.
     pub volumes: Vec<PodVolume>,
@@ -78,20 +78,20 @@ pub struct Pod {
     /// Its phase.
     pub phase: PodPhase,
     /// Claims whose reserved nodes it tolerates, in the order in which the tolerations were added
-    /// ([`poolwright_terms::keys::RESERVED_TAINT`]). These tolerations are not in [`PodSpec::tolerations`]: they are not the
-    /// user's.
+    /// ([`poolwright_terms::keys::RESERVED_TAINT`]). These tolerations are not in [`PodSpec::tolerations`], because the user did
+    /// not write them.
     pub reserved_for: Vec<ClaimName>,
     /// `status.nominatedNodeName`.
     pub nominated_node: Option<String>,
-    /// Deletion timestamp.
+    /// The deletion timestamp; `None` if it is not being deleted.
     pub deleting_since: Option<Timestamp>,
-    /// When it was created.
+    /// The creation time.
     pub created: Timestamp,
-    /// How it terminates.
+    /// The settings for its termination.
     pub ending: Ending,
 }
 
-/// How a pod terminates when its node is drained.
+/// The settings for the termination of a pod when its node is drained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     /// `spec.terminationGracePeriodSeconds`: from SIGTERM to SIGKILL.
@@ -101,7 +101,7 @@ pub struct Ending {
 }
 
 impl Default for Ending {
-    /// Kubernetes' defaults: 30 seconds, and no protection.
+    /// Creates the defaults of Kubernetes: 30 seconds, and no protection.
     fn default() -> Self {
         Self { grace: SignedDuration::from_secs(30), protection: None }
     }
@@ -112,12 +112,12 @@ impl Default for Ending {
 pub struct Protection {
     /// The annotation that protects it: `poolwright.dev/do-not-disrupt=4h`.
     pub annotation: String,
-    /// When the protection ends; `None` for as long as the pod runs.
+    /// The end of the protection; `None` for as long as the pod runs.
     pub until: Option<Timestamp>,
 }
 
 impl Pod {
-    /// A pod that waits for the default scheduler, with nothing known but its spec. Its name is its UID.
+    /// Creates a pod that waits for the default scheduler, of which only the spec is known. Its name is its UID.
     pub fn waiting(key: PodKey, spec: PodSpec) -> Self {
         Self {
             uid: Uid(key.name().into_owned()),
@@ -140,7 +140,7 @@ impl Pod {
         }
     }
 
-    /// The key of the PodGroup that it belongs to.
+    /// Returns the key of the PodGroup that it belongs to.
     pub fn group_key(&self) -> Option<ObjectKey> {
         Some(ObjectKey::new(self.key.namespace(), self.group.as_ref()?))
     }
@@ -166,7 +166,7 @@ pub enum PodPhase {
     Gated,
     /// The scheduler found no node for it.
     Unschedulable {
-        /// When the scheduler first reported it.
+        /// The time at which the scheduler first reported it.
         since: Timestamp,
         /// The scheduler's message.
         message: String,
@@ -180,7 +180,7 @@ pub enum PodPhase {
     Finished,
 }
 
-/// A DaemonSet: what its pods take of each node.
+/// A DaemonSet, with the resources that its pods take on each node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonSet {
     /// Namespace and name.

@@ -25,7 +25,7 @@ pub struct PodAffinityTerm {
     pub topology_key: String,
     /// The namespaces of the selected pods.
     pub namespaces: Namespaces,
-    /// The label selector, AND-ed. An empty list selects every pod, `None` selects none.
+    /// The label selector, AND-ed. An empty list selects every pod. `None` selects no pod.
     pub selector: Option<Vec<Requirement>>,
 }
 
@@ -42,7 +42,7 @@ pub struct Namespace {
 pub type NamespaceLabels = BTreeMap<String, BTreeMap<String, String>>;
 
 impl Namespace {
-    /// The labels of many namespaces, as a [`crate::model::snapshot::Snapshot`] holds them.
+    /// Returns the labels of many namespaces, as a [`crate::model::snapshot::Snapshot`] holds them.
     pub fn labels_by_name(all: impl IntoIterator<Item = Self>) -> Arc<NamespaceLabels> {
         Arc::new(all.into_iter().map(|namespace| (namespace.name, namespace.labels)).collect())
     }
@@ -66,8 +66,8 @@ pub struct TopologySpreadConstraint {
     pub topology_key: String,
     /// `maxSkew`; at least 1.
     pub max_skew: u32,
-    /// The label selector for pods of its own namespace, AND-ed. An empty list selects none, as `None` does (unlike in
-    /// [`PodAffinityTerm`]).
+    /// The label selector for pods of its own namespace, AND-ed. An empty list selects no pods, and neither does `None` (unlike
+    /// in [`PodAffinityTerm`]).
     pub selector: Option<Vec<Requirement>>,
     /// `minDomains`: with fewer domains, the least count is taken as zero.
     pub min_domains: Option<u32>,
@@ -80,7 +80,7 @@ pub struct TopologySpreadConstraint {
 }
 
 impl TopologySpreadConstraint {
-    /// A suffix for messages if it is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
+    /// Returns a suffix for messages if the constraint is not the pod's own: ` (the scheduler's default, from scheduler.yaml)`.
     pub fn origin(&self) -> String {
         self.default_of
             .as_ref()

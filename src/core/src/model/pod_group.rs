@@ -13,8 +13,8 @@ pub struct PodGroup {
     pub key: ObjectKey,
     /// Its UID.
     pub uid: Uid,
-    /// Policy `gang`: how many pods must fit at the same time before any of them is placed. `None` for policy `basic`, whose
-    /// pods are placed one by one.
+    /// Policy `gang`: the number of pods that must fit at the same time before any of them is placed. `None` for policy `basic`,
+    /// whose pods are placed one by one.
     pub min_count: Option<u32>,
     /// Rules that the planner does not model. If there are any, its pods are not planned.
     pub unmodelled: Vec<UnmodelledRule>,

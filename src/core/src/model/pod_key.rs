@@ -23,7 +23,7 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// From namespace and name.
+    /// Creates a key from a namespace and a name.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -47,7 +47,7 @@ pub struct OwnerKey {
 }
 
 impl OwnerKey {
-    /// Its namespace, kind and name.
+    /// Returns its namespace, kind and name.
     pub(crate) fn parts(&self) -> (&str, &str, &str) {
         (&self.namespace, &self.kind, &self.name)
     }
@@ -89,12 +89,12 @@ const BUFFER_NAMESPACE: &str = "poolwright";
 const BUFFER_PREFIX: &str = "NodePool:";
 
 impl PodKey {
-    /// The key of a pod that exists.
+    /// Creates the key of a pod that exists.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self::Existing(ObjectKey::new(namespace, name))
     }
 
-    /// The namespace and name of a pod that exists; `None` for all others.
+    /// Returns the namespace and name of a pod that exists; `None` for all others.
     pub const fn existing(&self) -> Option<&ObjectKey> {
         match self {
             Self::Existing(key) => Some(key),
@@ -102,7 +102,7 @@ impl PodKey {
         }
     }
 
-    /// The owner of the pod; `None` unless it is expected.
+    /// Returns the owner of the pod; `None` unless it is expected.
     pub const fn owner(&self) -> Option<&Arc<OwnerKey>> {
         match self {
             Self::Expected { owner, .. } => Some(owner),
@@ -110,12 +110,12 @@ impl PodKey {
         }
     }
 
-    /// Whether this is one unit of a pool's buffer.
+    /// Returns whether this is one unit of a pool's buffer.
     pub const fn is_buffer(&self) -> bool {
         matches!(self, Self::Buffer { .. })
     }
 
-    /// The namespace.
+    /// Returns the namespace.
     pub fn namespace(&self) -> &str {
         match self {
             Self::Existing(key) => &key.namespace,
@@ -124,7 +124,7 @@ impl PodKey {
         }
     }
 
-    /// The name, as [`Display`](fmt::Display) writes it after the namespace.
+    /// Returns the name, as [`Display`](fmt::Display) writes it after the namespace.
     pub fn name(&self) -> Cow<'_, str> {
         match self {
             Self::Existing(key) => Cow::Borrowed(&key.name),
@@ -135,7 +135,7 @@ impl PodKey {
         }
     }
 
-    /// The name in pieces, each a text and the number after it. Comparing pieces allocates nothing, and keys are compared
+    /// Returns the name in pieces, each a text and the number after it. Comparing pieces allocates nothing, and keys are compared
     /// often.
     fn pieces(&self) -> [(&str, Option<u64>); 4] {
         match self {
@@ -151,7 +151,7 @@ impl PodKey {
 }
 
 impl Ord for PodKey {
-    /// The order of the texts.
+    /// Compares the texts of the keys.
     fn cmp(&self, other: &Self) -> Ordering {
         if let (Self::Existing(one), Self::Existing(other)) = (self, other) {
             return one.cmp(other);
@@ -208,7 +208,7 @@ impl FromStr for PodKey {
 }
 
 fn read(namespace: &str, name: &str) -> Option<PodKey> {
-    // No name of an object holds a `#`.
+    // No object name contains a `#`.
     let Some((maker, number)) = name.split_once('#') else {
         return Some(PodKey::new(namespace, name));
     };
@@ -224,7 +224,7 @@ fn read(namespace: &str, name: &str) -> Option<PodKey> {
     Some(PodKey::Expected { owner: Arc::new(owner), ordinal })
 }
 
-/// A number as `Display` writes it: without a sign or leading zeros.
+/// Returns a number as `Display` writes it: without a sign or leading zeros.
 fn read_number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number: &u64| number.to_string() == text)
 }

@@ -1,4 +1,4 @@
-//! All pods, indexed by what decisions ask for, so that no decision scans all pods.
+//! All pods, with an index for each question that decisions ask, so that no decision scans all pods.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +22,10 @@ pub struct Pods {
     unbound: PersistentMap<PodKey, Arc<Pod>>,
     with_volumes: PersistentMap<PodKey, Arc<Pod>>,
     owned: PersistentMap<(Uid, PodKey), Arc<Pod>>,
-    /// By PodGroup.
+    /// The pods of each PodGroup.
     grouped: PersistentMap<(ObjectKey, PodKey), Arc<Pod>>,
     nodes: PersistentMap<String, Arc<OnNode>>,
-    /// By traits and node, with nodes named by [`OnNode::number`].
+    /// The number of pods by traits and node. Nodes are named by [`OnNode::number`].
     alike: PersistentMap<PodTraits, PersistentMap<u32, Count>>,
     /// The next node's number.
     next: u32,
@@ -36,7 +36,7 @@ pub struct Pods {
 pub struct OnNode {
     /// A number that identifies this node while it has pods.
     pub number: u32,
-    /// All of them, by key.
+    /// All pods, by key.
     pub pods: Vec<Arc<Pod>>,
     /// DaemonSet pods, by key.
     pub daemons: Vec<Arc<Pod>>,
@@ -44,26 +44,26 @@ pub struct OnNode {
     pub requests: ResourceList,
     /// The sum of the requests of pods that are being deleted.
     pub leaving: ResourceList,
-    /// When the last of those must have ended.
+    /// The time by which the last of these pods must have ended.
     pub left_by: Option<Timestamp>,
 }
 
-/// How many pods are on a node.
+/// The number of pods on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// All of them.
+    /// All pods.
     pub all: u32,
-    /// Those that are not being deleted.
+    /// Pods that are not being deleted.
     pub staying: u32,
 }
 
-/// The traits of a bound pod that rules of other pods look at: namespace, labels, required anti-affinity and host ports. Pods
-/// that agree in these are equal here; nothing else of the pod may be used.
+/// The traits of a bound pod that rules of other pods look at: namespace, labels, required anti-affinity and host ports. Two pods
+/// with the same traits compare as equal, so nothing else of the pod may be used.
 #[derive(Clone, Debug)]
 pub struct PodTraits(Arc<Pod>);
 
 impl PodTraits {
-    /// A pod with these traits, which may no longer exist.
+    /// Returns a pod with these traits. It may no longer exist.
     pub fn example(&self) -> &Pod {
         &self.0
     }
@@ -125,7 +125,7 @@ impl Deref for Pods {
 }
 
 impl Pods {
-    /// Inserts a pod; returns the previous one.
+    /// Inserts a pod and returns the previous one.
     pub fn insert(&mut self, key: PodKey, pod: Arc<Pod>) -> Option<Arc<Pod>> {
         let before = self.all.insert(key, pod.clone());
         if let Some(before) = &before {
@@ -159,22 +159,22 @@ impl Pods {
         }
     }
 
-    /// A pod that exists.
+    /// Returns a pod that exists.
     pub fn existing(&self, key: &ObjectKey) -> Option<&Arc<Pod>> {
         self.all.get(&PodKey::Existing(key.clone()))
     }
 
-    /// Pods without a node that have not ended, by key: waiting, gated or unschedulable.
+    /// Returns the pods without a node that have not ended, by key: waiting, gated or unschedulable.
     pub fn unbound(&self) -> impl DoubleEndedIterator<Item = &Pod> + Clone {
         self.unbound.values().map(AsRef::as_ref)
     }
 
-    /// Bound pods with volumes that not every node can provide, by key.
+    /// Returns the bound pods with volumes that not every node can provide, by key.
     pub fn bound_with_volumes(&self) -> impl Iterator<Item = &Pod> {
         self.with_volumes.values().map(AsRef::as_ref)
     }
 
-    /// Workload pods of a controller that have not ended, by key.
+    /// Returns the workload pods of a controller that have not ended, by key.
     pub fn of_owner<'a>(&'a self, owner: &Uid) -> impl Iterator<Item = &'a Pod> {
         let owner = owner.clone();
         let first = (owner.clone(), PodKey::new("", ""));
@@ -182,7 +182,7 @@ impl Pods {
         theirs.map(|(_, pod)| pod.as_ref())
     }
 
-    /// Pods of a PodGroup that have not ended, by key.
+    /// Returns the pods of a PodGroup that have not ended, by key.
     pub fn of_group<'a>(&'a self, group: &ObjectKey) -> impl Iterator<Item = &'a Pod> {
         let group = group.clone();
         let first = (group.clone(), PodKey::new("", ""));
@@ -190,22 +190,23 @@ impl Pods {
         theirs.map(|(_, pod)| pod.as_ref())
     }
 
-    /// The pods on a node.
+    /// Returns the pods on a node.
     pub fn on_node(&self, name: &str) -> Option<&Arc<OnNode>> {
         self.nodes.get(name)
     }
 
-    /// The bound pods, grouped by traits, with the number of each group on each node. Nodes are named by [`OnNode::number`].
+    /// Returns the bound pods, grouped by traits, with the number of each group on each node. Nodes are named by
+    /// [`OnNode::number`].
     pub fn alike(&self) -> impl Iterator<Item = (&PodTraits, &PersistentMap<u32, Count>)> + Clone {
         self.alike.iter()
     }
 
-    /// Whether the same pods are bound to the same nodes. This is a quick check: it may return false for equal maps.
+    /// Returns whether the same pods are bound to the same nodes. This is a quick check: it may return false for equal maps.
     pub fn is_bound_alike(&self, other: &Self) -> bool {
         self.nodes.is_same(&other.nodes)
     }
 
-    /// A cursor over the nodes with pods, for lookups in ascending order of names.
+    /// Returns a cursor over the nodes with pods, for lookups in ascending order of names.
     pub fn beside(&self) -> Beside<'_, impl Iterator<Item = (&String, &Arc<OnNode>)>> {
         Beside { left: self.nodes.iter().peekable() }
     }
@@ -302,7 +303,7 @@ impl OnNode {
     }
 
     fn remove(&mut self, key: &PodKey) {
-        // Recounted, because a saturated sum cannot be decreased.
+        // The sums are computed again, because a saturated sum cannot be decreased.
         let mut left = Self { number: self.number, ..Self::default() };
         for pod in self.pods.iter().filter(|pod| pod.key != *key) {
             left.count(pod);
@@ -329,7 +330,7 @@ pub struct Beside<'a, I: Iterator<Item = (&'a String, &'a Arc<OnNode>)>> {
 }
 
 impl<'a, I: Iterator<Item = (&'a String, &'a Arc<OnNode>)>> Beside<'a, I> {
-    /// The pods on a node. Later calls must ask for later names.
+    /// Returns the pods on a node. Later calls must ask for later names.
     pub fn on(&mut self, name: &str) -> Option<&'a Arc<OnNode>> {
         while self.left.next_if(|(known, _)| known.as_str() < name).is_some() {}
         self.left.next_if(|(known, _)| known.as_str() == name).map(|(_, there)| there)

@@ -1,4 +1,4 @@
-//! NodePools: what may be bought, how much of it, and the template of its nodes.
+//! NodePools: the offerings that may be bought, their limits, and the template of the nodes.
 
 use crate::model::names::PoolName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,13 +21,13 @@ pub struct Pool {
     pub name: PoolName,
     /// Its UID.
     pub uid: Uid,
-    /// Labels its nodes get.
+    /// Labels that its nodes get.
     pub labels: BTreeMap<String, String>,
-    /// Annotations its nodes get.
+    /// Annotations that its nodes get.
     pub annotations: BTreeMap<String, String>,
-    /// Taints its nodes keep.
+    /// Taints that its nodes keep.
     pub taints: Vec<Taint>,
-    /// Startup taints: nodes have them at first, and somebody else removes them. Pods need not tolerate them.
+    /// Startup taints: nodes have them at first, and another component removes them later. Pods need not tolerate them.
     pub startup_taints: Vec<Taint>,
     /// Types of node conditions that must be true before a new node opens.
     pub readiness_gates: Vec<String>,
@@ -35,40 +35,41 @@ pub struct Pool {
     pub requirements: Vec<Requirement>,
     /// Its node class.
     pub node_class: NodeClassRef,
-    /// Pods go to the pool with the highest weight that fits them.
+    /// The weight. Pods go to the pool with the highest weight that fits them.
     pub weight: u32,
-    /// Limits over all its nodes.
+    /// Limits on all its nodes together.
     pub limits: PoolLimits,
-    /// Instance types it may buy although their price is unknown.
+    /// Instance types that it may buy although their price is unknown.
     pub allow_unknown_price: BTreeSet<InstanceTypeName>,
-    /// How long a node may be empty before it is terminated; `None` for ever.
+    /// The time that a node may be empty before it is terminated; `None` for no limit.
     pub scale_to_zero_after: Option<SignedDuration>,
     /// The number of nodes of a static pool; `None` for a pool that scales with its pods.
     pub replicas: Option<u64>,
-    /// Buffers: capacity kept free on its nodes.
+    /// Buffers: capacity that is kept free on its nodes.
     pub buffer: Vec<Buffer>,
     /// Disruption settings.
     pub disruption: Disruption,
-    /// How long each stage of its claims may take.
+    /// The time limits of the stages of its claims.
     pub deadlines: Deadlines,
-    /// Whether it is being deleted. It buys nothing then.
+    /// Whether it is being deleted. Such a pool buys nothing.
     pub deleting: bool,
-    /// Why the pool is invalid, if it is. It buys nothing then.
+    /// The problem of the pool if it is invalid. An invalid pool buys nothing.
     pub problem: Option<PoolProblem>,
 }
 
-/// Limits over all nodes of a pool, including nodes that have not joined yet.
+/// Limits on all nodes of a pool together, including nodes that have not joined yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolLimits {
-    /// By resource, in the units of [`poolwright_catalog::ResourceList`]. A limit may be zero, hence a map.
+    /// The limit of each resource, in the units of [`poolwright_catalog::ResourceList`]. This is a plain map because a limit may
+    /// be zero.
     pub resources: BTreeMap<ResourceName, u64>,
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: Option<u64>,
-    /// Money.
+    /// The cost per hour.
     pub usd_per_hour: Option<UsdPerHour>,
 }
 
-/// Why a pool is invalid.
+/// The problem of an invalid pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolProblem {
     /// Stable reason: `InvalidQuantity`, `ContradictingRequirements`, ...

@@ -19,21 +19,21 @@ pub struct Preferences {
     pub anti_affinity: Vec<Weighted<PodAffinityTerm>>,
     /// Topology spread constraints with `ScheduleAnyway`.
     pub spreads: Vec<TopologySpreadConstraint>,
-    /// Invalid preferences: they are ignored and reported.
+    /// Invalid preferences, which are ignored and reported.
     pub unread: Vec<UnmodelledRule>,
 }
 
 /// A preference and its weight.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Weighted<T> {
-    /// From 1 to 100.
+    /// The weight, from 1 to 100.
     pub weight: u32,
     /// The preferred term.
     pub term: T,
 }
 
 impl Preferences {
-    /// `None` if there are no preferences.
+    /// Boxes the preferences, or returns `None` if there are none.
     pub fn some(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
     }

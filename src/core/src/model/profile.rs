@@ -28,7 +28,7 @@ pub struct Profile {
 pub type Profiles = BTreeMap<String, Profile>;
 
 impl Profile {
-    /// Whether it has default spread constraints, so that Services and controllers of pods must be known.
+    /// Returns whether it has default spread constraints. They need the Services and controllers of pods.
     pub fn spreads_pods(&self) -> bool {
         !self.spreads.is_empty() || !self.preferred_spreads.is_empty()
     }

@@ -11,6 +11,6 @@ use crate::model::pod_key::ObjectKey;
 pub struct Quota {
     /// Namespace and name.
     pub key: ObjectKey,
-    /// How much of each resource pods of the namespace may still request; `pods` is their number.
+    /// The amount of each resource that pods of the namespace may still request; `pods` is the number of pods.
     pub left: BTreeMap<String, u64>,
 }

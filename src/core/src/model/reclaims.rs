@@ -5,8 +5,8 @@ use jiff::Timestamp;
 /// Recent reclaims of instances of one offering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reclaims {
-    /// When they stop counting.
+    /// The time at which they stop counting.
     pub until: Timestamp,
-    /// Reclaims in a row, at least one. Reclaims at about the same time count once.
+    /// The number of consecutive reclaims, at least one. Reclaims at about the same time count once.
     pub consecutive: u32,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::pod_key::PodKey;
 
-/// How a plan treats preferences.
+/// The treatment of preferences by a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreferencePolicy {
     /// They influence what is bought.
@@ -16,18 +16,19 @@ pub enum PreferencePolicy {
     Ignore,
 }
 
-/// A preference that a new node does not meet. Pods on existing nodes are not listed: the scheduler chooses among those nodes.
+/// A preference that a new node does not meet. Pods on existing nodes are not listed, because the scheduler chooses among those
+/// nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RelaxedPreference {
-    /// The preference, in words: ``preferred node affinity `gpu=h100` (weight 50)``.
+    /// The preference as text: ``preferred node affinity `gpu=h100` (weight 50)``.
     pub preference: String,
-    /// Why it is not met.
+    /// The reason why it is not met.
     pub why: WhyRelaxed,
     /// The pods with this preference; sorted, never empty.
     pub pods: Vec<PodKey>,
 }
 
-/// Why a preference is not met. The JSON of a plan has the names of the variants.
+/// The reason why a preference is not met. The JSON of a plan contains the names of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WhyRelaxed {
     /// It is invalid.
@@ -38,9 +39,9 @@ pub enum WhyRelaxed {
     OverHosts,
     /// No offering meets it.
     NotOffered,
-    /// No offering that meets the pod's requirements meets it.
+    /// Offerings meet it, but none of them meets the pod's requirements.
     Required,
-    /// The offerings that meet it failed lately.
+    /// The offerings that meet it failed recently.
     HeldBack,
     /// Offerings meet it, but not together with stronger preferences.
     Contradicted,
@@ -57,7 +58,7 @@ pub enum WhyRelaxed {
 }
 
 impl WhyRelaxed {
-    /// Why, in words.
+    /// Returns the reason in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Senseless => "it is invalid; correct or remove it",

@@ -39,8 +39,8 @@ pub enum Operator {
 /// One node selector term: all its requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeSelectorTerm {
-    /// AND-ed. A term without requirements matches nothing (Kubernetes: "a null or empty node selector term matches no
-    /// objects").
+    /// The requirements, AND-ed. A term without requirements matches nothing (Kubernetes: "a null or empty node selector term
+    /// matches no objects").
     pub requirements: Vec<Requirement>,
 }
 
@@ -49,13 +49,13 @@ pub struct NodeSelectorTerm {
 pub struct Toleration {
     /// The taint's key; `None` tolerates every key (only with [`TolerationMatch::Exists`]).
     pub key: Option<String>,
-    /// How the value is compared.
+    /// The comparison of the value.
     pub matches: TolerationMatch,
     /// The effect tolerated; `None` for every effect.
     pub effect: Option<TaintEffect>,
 }
 
-/// How a toleration compares the taint's value.
+/// The comparison of the taint's value by a toleration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TolerationMatch {
     /// Any value.

@@ -66,22 +66,22 @@ pub struct Snapshot {
     pub node_drivers: PersistentMap<String, Arc<NodeDrivers>>,
     /// VolumeAttachments by name.
     pub attachments: PersistentMap<String, Arc<Attachment>>,
-    /// The catalogue of each node class, or why it has none.
+    /// The catalogue of each node class, or the reason why it has none.
     pub catalogues: BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>,
-    /// Offerings that failed lately, and until when they are held back.
+    /// Offerings that failed recently, and the time until which they are held back.
     pub held_back: BTreeMap<(NodeClassRef, OfferingId), Timestamp>,
-    /// Offerings whose instances the cloud reclaimed lately. Their prices count as higher.
+    /// Offerings whose instances the cloud reclaimed recently. Their prices count as higher.
     pub reclaims: BTreeMap<(NodeClassRef, OfferingId), Reclaims>,
     /// Allocatable resources that nodes lacked compared to the catalogue, by node class and instance type: the largest
     /// difference seen for each resource.
     pub measured: BTreeMap<(NodeClassRef, InstanceTypeName), Arc<ResourceList>>,
     /// The places of pending pods in the last plan.
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
-    /// Whether the last plan left pods unplaced because of limits or failed offerings. Buffers are not filled then.
+    /// Whether the last plan left pods unplaced because of limits or failed offerings. If so, buffers are not filled.
     pub short_of_capacity: bool,
     /// Namespaces in which the API server refuses to add tolerations to pods.
     pub unpatchable: BTreeSet<String>,
-    /// Disruption budgets over all pools, in addition to each pool's own.
+    /// Disruption budgets across all pools, in addition to each pool's own.
     pub disruption_budgets: Arc<[DisruptionBudget]>,
     /// The instances that providers listed; `None` until the first listing succeeds.
     pub instances: Option<Instances>,
@@ -90,18 +90,18 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Allocatable resources that nodes of a type lacked, if any.
+    /// Returns the allocatable resources that nodes of a type lacked, if any.
     pub(crate) fn measured(
         &self,
         node_class: &NodeClassRef,
         kind: &InstanceTypeName,
     ) -> Option<&Arc<ResourceList>> {
-        // Usually the map is empty, and no key needs to be built.
+        // The map is usually empty. Then no key needs to be built.
         let measured = Some(&self.measured).filter(|measured| !measured.is_empty());
         measured?.get(&(node_class.clone(), kind.clone()))
     }
 
-    /// Whether pools, claims, nodes and bound pods are identical to those of another snapshot.
+    /// Returns whether pools, claims, nodes and bound pods are identical to those of another snapshot.
     pub fn has_same_nodes_and_work(&self, other: &Self) -> bool {
         self.claims.is_same(&other.claims)
             && self.nodes.is_same(&other.nodes)

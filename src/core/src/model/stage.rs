@@ -5,7 +5,7 @@ use poolwright_terms::{ConditionType, Stage};
 use crate::model::claim::Claim;
 
 impl Claim {
-    /// The stage of the claim, derived from its conditions.
+    /// Returns the stage of the claim, derived from its conditions.
     pub fn stage(&self) -> Stage {
         if self.deleting_since.is_some() {
             let terminates = self.since(ConditionType::InstanceTerminating).is_some();
@@ -14,7 +14,8 @@ impl Claim {
         if self.since(ConditionType::Disrupting).is_some() { Stage::Disrupting } else { self.start_stage() }
     }
 
-    /// The stage that its node has reached on the way to open, whether or not it is disrupted: at most [`Stage::Initialized`].
+    /// Returns the stage that its node has reached on the way to open, whether or not it is disrupted: at most
+    /// [`Stage::Initialized`].
     pub fn start_stage(&self) -> Stage {
         let is = |kind| self.since(kind).is_some();
         if is(ConditionType::Initialized) {

@@ -6,8 +6,8 @@ use serde::Serialize;
 /// A scheduling rule that the planner does not model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UnmodelledRule {
-    /// The field: `spec.topologySpreadConstraints`.
+    /// The field, such as `spec.topologySpreadConstraints`.
     pub field: String,
-    /// The rule, in words: `topology spread`.
+    /// The name of the rule, such as `topology spread`.
     pub rule: String,
 }

@@ -31,7 +31,7 @@ pub enum PodVolume {
 /// Properties that a claim requests and a volume offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeShape {
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
     /// `ReadWriteOnce`, `ReadWriteOncePod`, ...
     pub access_modes: BTreeSet<String>,
@@ -73,7 +73,7 @@ pub struct Volume {
     pub name: String,
     /// Its StorageClass, empty for none.
     pub class: String,
-    /// What it offers.
+    /// The size, access modes and other properties that it offers.
     pub shape: VolumeShape,
     /// Labels, which selectors of claims match.
     pub labels: BTreeMap<String, String>,
@@ -81,11 +81,11 @@ pub struct Volume {
     pub claim: Option<ObjectKey>,
     /// Whether it can be bound.
     pub available: bool,
-    /// It is being deleted.
+    /// Whether it is being deleted.
     pub deleting: bool,
-    /// Where it can be used: AND-ed lists of OR-ed terms, from its node affinity and its zone labels.
+    /// The places where it can be used, from its node affinity and its zone labels: AND-ed lists of OR-ed terms.
     pub topology: Vec<Vec<NodeSelectorTerm>>,
-    /// The CSI driver that attaches it, and its handle there.
+    /// The CSI driver that attaches it, and the driver's handle of it.
     pub attached: Option<(String, String)>,
 }
 
@@ -109,7 +109,7 @@ pub struct StorageClass {
     pub provisioner: Option<String>,
     /// Whether a claim is bound when its first pod is scheduled (`WaitForFirstConsumer`); otherwise at once.
     pub waits_for_pod: bool,
-    /// `allowedTopologies`: where volumes can be created, as OR-ed terms; `None` for everywhere.
+    /// `allowedTopologies`: the places where volumes can be created, as OR-ed terms; `None` for everywhere.
     pub allowed: Option<Vec<NodeSelectorTerm>>,
     /// Its creation time, if it is the default class.
     pub default_since: Option<Timestamp>,

@@ -17,13 +17,13 @@ pub struct Workload {
     pub uid: Uid,
     /// The UID of its own controller.
     pub owner: Option<Uid>,
-    /// How many pods it creates in total.
+    /// The number of pods that it creates in total.
     pub total: u64,
-    /// How many pods it runs at a time; zero while it is suspended, blocked or finished.
+    /// The number of pods that it runs at a time; zero while it is suspended, blocked or finished.
     pub wanted: u64,
-    /// How many of its pods exist and have not ended, according to its status.
+    /// The number of its pods that exist and have not ended, according to its status.
     pub current: u64,
-    /// Whether its template has scheduling gates: its pods need no node until the gates are removed.
+    /// Whether its template has scheduling gates. Its pods need no node until the gates are removed.
     #[serde(default)]
     pub scheduling_gated: bool,
     /// Its label selector, AND-ed, for default spread constraints. Set for ReplicaSets, StatefulSets and
@@ -32,7 +32,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The owner in the keys of its expected pods.
+    /// Returns the owner in the keys of its expected pods.
     pub fn owner_key(&self) -> OwnerKey {
         OwnerKey {
             namespace: self.key.namespace.clone(),
@@ -41,12 +41,12 @@ impl Workload {
         }
     }
 
-    /// Its namespace, kind and name, in the order of [`OwnerKey`].
+    /// Returns its namespace, kind and name, in the order of [`OwnerKey`].
     pub(crate) fn parts(&self) -> (&str, &str, &str) {
         (&self.key.namespace, &self.kind, &self.key.name)
     }
 
-    /// The same without expected pods, for when only its selector matters.
+    /// Returns the same workload without expected pods, for when only its selector matters.
     pub fn without_demand(self) -> Self {
         Self { wanted: 0, ..self }
     }

@@ -19,13 +19,13 @@ use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
 use crate::supply::{limits, offerings, rooms};
 
-/// One attempt at a plan. Another may follow that uses what this one has shown.
+/// One attempt at a plan. Another attempt may follow and use its lessons.
 pub(crate) struct Attempt {
     pub plan: Plan,
-    /// Pods that were pinned to a place and did not fit there, and why.
+    /// Pods that were pinned to a place and did not fit there, with the reason.
     pub left: Vec<(PodKey, Pin, String)>,
     pub limits_reached: Vec<(PoolName, String)>,
-    /// Rules about hosts, zones and other domains that it violates.
+    /// The violations of rules about hosts, zones and other domains.
     pub violations: Vec<audit_topology::Violation>,
     /// The preferences that were decided before packing.
     pub preferences: preferences::Record,
@@ -33,7 +33,7 @@ pub(crate) struct Attempt {
     pub floor: Option<UsdPerHour>,
 }
 
-/// Pods with a place, and open pods.
+/// The pods with a place, and the open pods.
 struct Placed<'a> {
     settled: Settled<'a>,
     assigned: topology::Assigned<'a>,
@@ -47,12 +47,12 @@ struct Packed<'a> {
     admissions: offerings::Admissions,
     limits: limits::Limits,
     outcome: solves::Packing<'a>,
-    /// No plan without preferences costs less; `None` where that is not known.
+    /// A lower bound for the cost of a plan without preferences; `None` if unknown.
     floor: Option<UsdPerHour>,
 }
 
 impl PlanContext<'_> {
-    /// One attempt. Its steps are below, in this order.
+    /// Makes one attempt. Its steps are below, in this order.
     pub fn attempt(
         &self,
         supply: &offerings::Supply<'_>,
@@ -91,7 +91,7 @@ impl PlanContext<'_> {
         }
     }
 
-    /// Places pods: at the place of an earlier plan, or pinned to a place by a rule about other pods.
+    /// Places pods at the place of an earlier plan, or pins them to a place because of rules about other pods.
     fn place<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
@@ -100,7 +100,7 @@ impl PlanContext<'_> {
     ) -> Placed<'s> {
         let Self { snapshot, now, options, colocation, relations, daemons, .. } = self;
         let mut unplaced = self.demand.unplaced.clone();
-        // Earlier places are kept, so that no order of events and no restart buys twice for the same pod.
+        // Earlier places are kept. So no order of events and no restart makes Poolwright buy twice for the same pod.
         let pending = self.demand.pending.clone();
         let mut settled = sticky::settle(pending, snapshot, rooms, colocation, *now, &lessons.unsettled);
         groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
@@ -119,7 +119,8 @@ impl PlanContext<'_> {
             lessons,
         });
         for (pod, message) in &assigned.unplaced {
-            // If a place has no more capacity, that is the reason. The rule only explains why the pod cannot go elsewhere.
+            // If the pod's earlier place had no capacity, that is the reason. The rule only explains why the pod cannot go
+            // elsewhere.
             let had = lessons.bans.get(pod).and_then(|pins| pins.values().next());
             let (reason, message) = match had {
                 Some(limit) => {
@@ -153,7 +154,7 @@ impl PlanContext<'_> {
         })
     }
 
-    /// Packs open pods onto rooms and new nodes, with the solver.
+    /// Packs open pods onto rooms and new nodes with the solver.
     fn pack<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
@@ -206,7 +207,7 @@ impl PlanContext<'_> {
         maker.claims(&packed.outcome.new)
     }
 
-    /// Explains each unplaced pod. Returns pods that were pinned to a place and may fit elsewhere.
+    /// Explains each unplaced pod. Returns the pods that were pinned to a place and may fit elsewhere.
     fn leave_over<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
@@ -236,7 +237,7 @@ impl PlanContext<'_> {
 }
 
 impl Packed<'_> {
-    /// A plan with the figures of the solver calls, and nothing else.
+    /// Returns a plan with the figures of the solver calls, and nothing else.
     fn figures(&mut self) -> Plan {
         let outcome = &mut self.outcome;
         Plan {
@@ -252,7 +253,8 @@ impl Packed<'_> {
         }
     }
 
-    /// Reached limits by pool. Limits over all pools are left out: they are no condition of a single pool.
+    /// Returns the reached limits by pool. Limits on all pools together are left out, because they are no condition of a single
+    /// pool.
     fn limits_reached(&self, supply: &offerings::Supply<'_>) -> Vec<(PoolName, String)> {
         let of_pool = |limit: &u32| {
             let pool = self.limits.all[*limit as usize].pool?;
@@ -262,7 +264,7 @@ impl Packed<'_> {
     }
 }
 
-/// The pods that the plan places on existing nodes and claims.
+/// Returns the pods that the plan places on existing nodes and claims.
 fn placements(on_rooms: &[(usize, &Pod)], rooms: &rooms::Rooms<'_>) -> Vec<PlacedPod> {
     let placement = |(room, pod): &(usize, &Pod)| PlacedPod {
         pod: pod.key.clone(),

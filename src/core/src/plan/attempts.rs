@@ -1,4 +1,4 @@
-//! Repeated attempts at a plan: each uses what earlier attempts have shown about rules, limits and gangs.
+//! Repeated attempts at a plan. Each attempt uses the lessons of earlier ones about rules, limits and gangs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,17 +14,17 @@ use crate::plan::context::PlanContext;
 use crate::plan::place::topology;
 use crate::supply::offerings;
 
-/// The most attempts because of rules about other pods.
+/// The most attempts that rules about other pods may cause.
 const ATTEMPTS: usize = 12;
 
-/// If such rules leave pods unplaced, planning is repeated at most this often with these pods first; less often with many pods,
-/// and never beyond this number of pods.
+/// If such rules leave pods unplaced, planning is repeated with these pods first, at most `REORDERINGS` times. It is repeated
+/// less often with many pods, and never with more than `REORDERED_PODS`.
 const REORDERINGS: usize = 3;
 const REORDERED_PODS: usize = 3_000;
 
 impl PlanContext<'_> {
-    /// The best attempt. Places are chosen pod by pod, so another order may place more pods: unplaced pods choose first in the
-    /// next attempt, as long as that leaves fewer pods unplaced.
+    /// Returns the best attempt. Places are chosen pod by pod, so another order may place more pods. Unplaced pods choose first
+    /// in the next attempt, and the attempt that leaves the fewest pods unplaced is kept.
     pub fn best_attempt(
         &self,
         supply: &offerings::Supply<'_>,
@@ -52,7 +52,7 @@ impl PlanContext<'_> {
         best
     }
 
-    /// The number of unplaced pods by priority, the highest first.
+    /// Returns the number of unplaced pods by priority, the highest first.
     pub fn left_over(&self, plan: &Plan) -> Vec<(Reverse<i32>, usize)> {
         let mut counts: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
         for want in &self.demand.pending {
@@ -85,8 +85,8 @@ impl PlanContext<'_> {
         }
     }
 
-    /// Excludes incomplete gangs from the next attempt: only the less important half, because the others may then fit. Returns
-    /// whether there were any.
+    /// Excludes incomplete gangs from the next attempt. With `half`, excludes only the less important half, because the others
+    /// may then fit. Returns whether any was excluded.
     fn leave_gangs_out(&self, lessons: &mut topology::Lessons, plan: &Plan, half: bool) -> bool {
         if !plan.refused.is_empty() {
             return false;
@@ -114,12 +114,12 @@ impl PlanContext<'_> {
                 let placed = |key: &PodKey| plan.placements.iter().any(|placement| placement.pod == *key);
                 let mut left = Vec::new();
                 for violation in violations {
-                    // It had its place from an earlier plan, and may fit better elsewhere.
+                    // This pod kept its place of an earlier plan, and may fit better elsewhere.
                     if !(placed(&violation.pod) && lessons.unsettled.insert(violation.pod.clone())) {
                         left.push(violation);
                     }
                 }
-                // Without some of these pods, the others may fit: the least important ones are given up first.
+                // Without some of these pods, the others may fit. The least important ones are given up first.
                 let priority = |violation: &audit_topology::Violation| {
                     self.snapshot.pods.get(&violation.pod).map_or(0, |pod| pod.priority)
                 };

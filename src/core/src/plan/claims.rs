@@ -1,4 +1,4 @@
-//! Creates claims for planned nodes: alternatives, names and reasons.
+//! Creates claims for planned nodes, with alternatives, names and reasons.
 
 use crate::plan::pack::class_risk::of_class;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ pub(crate) struct ClaimBuilder<'s, 'a> {
     pub now: Timestamp,
 }
 
-/// Pool, offering, form and content: equal nodes get equal lists of offerings.
+/// The pool, offering, form and content of a node. Equal nodes get equal lists of offerings.
 type Like<'n> = (usize, usize, GpuForm, &'n BTreeMap<usize, u32>);
 
 /// A cheaper offering for the same pods that was avoided because the cloud reclaims its instances.
@@ -67,7 +67,7 @@ struct Order {
 }
 
 impl ClaimBuilder<'_, '_> {
-    /// One claim for each node, sorted by name.
+    /// Returns one claim for each node, sorted by name.
     pub fn claims(&self, nodes: &[NewNode<'_>]) -> Vec<PlannedClaim> {
         let mut orders: BTreeMap<Like<'_>, Order> = BTreeMap::new();
         let mut names = ClaimNames::new(self.options, self.snapshot, self.now);
@@ -109,7 +109,8 @@ impl ClaimBuilder<'_, '_> {
         claims
     }
 
-    /// The offerings for a node: all that fit the same pods and use no more of any limit, cheapest first.
+    /// Returns the offerings for a node, and the reason for the choice. Alternatives fit the same pods, use no more of any limit
+    /// and cost little more. They are sorted by price.
     fn order(&self, node: &NewNode<'_>) -> Order {
         // The requests for messages, and the requests without shared and partitioned GPUs.
         let mut stated = ResourceList::new();
@@ -134,12 +135,12 @@ impl ClaimBuilder<'_, '_> {
                 &pods_losing,
             )
         };
-        // The value for comparisons. Limits use the real price.
+        // The price for comparisons. Limits use the real price.
         let counted = |offer: &PoolOffering| offer.availability.weighed().map(|price| price + risk(offer));
         let planned_counts = counted(&node.offer);
         let planned_type = &self.id(node, &node.offer).instance_type;
         let ceiling = self.uses(node, &node.offer);
-        // (less preferred, counted price, other type, id): among equals, the planned type sorts first.
+        // The sort key is (less preferred, counted price, other type, id), so the planned type comes first among equals.
         let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &PoolOffering)> = Vec::new();
         let preferred = self.preferred(node);
         let mut second: Option<Second<'_>> = None;
@@ -187,7 +188,7 @@ impl ClaimBuilder<'_, '_> {
                 }
                 _ => true,
             };
-            // Most offerings are too expensive. Whether the pods fit is checked only for the others.
+            // Most offerings are too expensive. The fit of the pods is checked only for the others.
             if !(affordable || better_second.is_some()) || !self.holds(node, offer, &requests) {
                 continue;
             }
@@ -208,7 +209,7 @@ impl ClaimBuilder<'_, '_> {
         others.sort_by(|a, b| (a.0, a.1, a.2, a.3).cmp(&(b.0, b.1, b.2, b.3)));
         let mut offers: Vec<&PoolOffering> = vec![&node.offer];
         offers.extend(others.iter().map(|other| other.4));
-        // Something cheaper fits as well: the solver's solution was not optimal.
+        // A cheaper offering fits as well, so the solver's solution was not optimal.
         if others.first().is_some_and(|(less, cheapest, ..)| !less && *cheapest < planned_counts) {
             offers.swap(0, 1);
             let preferred = 1 + others.iter().filter(|other| !other.0).count();
@@ -236,7 +237,7 @@ impl ClaimBuilder<'_, '_> {
         if let (Some(_), None, None) = (chosen.price, &second, &avoided) {
             reasons.push(format!("no other type of pool `{}` does", self.supply.pools[node.pool].pool.name));
         }
-        // Offerings at no higher price with more interruptions are mentioned below.
+        // Offerings at no higher price but with more interruptions are mentioned below.
         let second = second
             .filter(|second| Some(second.price) > chosen.price || Some(second.counted) <= chosen_counts);
         reasons.extend(
@@ -252,13 +253,13 @@ impl ClaimBuilder<'_, '_> {
         Order { offerings, reason: reasons.join("; ") }
     }
 
-    /// The loss of pods of a class on an interruption.
+    /// Returns the loss on an interruption for this number of pods of a class.
     fn losing(&self, class: usize, count: u32) -> PodLoss {
         let each = of_class(self.options, &self.classes.classes[class]);
         PodLoss { each, pods: count.into() }
     }
 
-    /// The met preferences of its pods, as signatures that alternatives should meet too.
+    /// Returns the preferences of its pods that the node meets, as signatures that alternatives should meet too.
     fn preferred(&self, node: &NewNode<'_>) -> BTreeSet<usize> {
         let met = |preference: &&usize| self.admissions.admits(node.pool, **preference, node.offer.offering);
         let classes = node.content.keys().map(|class| &self.classes.classes[*class]);
@@ -274,7 +275,7 @@ impl ClaimBuilder<'_, '_> {
         uses.into_iter().collect()
     }
 
-    /// Whether commitments cover another offering as much as the planned one.
+    /// Returns whether commitments cover another offering as much as the planned one.
     fn same_terms(&self, node: &NewNode<'_>, offer: &PoolOffering) -> bool {
         let (planned, other) = (self.id(node, &node.offer), self.id(node, offer));
         self.options.commitments.iter().filter(|one| !one.is_used_up()).all(|commitment| {
@@ -316,7 +317,7 @@ impl<'a> ClaimNames<'a> {
         Self { options, snapshot, now, taken: BTreeSet::new() }
     }
 
-    /// An unused name that starts with the pool's name, and is the same for the same snapshot and time.
+    /// Returns an unused name that starts with the pool's name. It is the same for the same snapshot and time.
     pub fn next(&mut self, pool: &str, pods: &[PodKey], offering: &OfferingId, index: usize) -> ClaimName {
         let mut hash = Fnv::new();
         hash.add(&self.options.salt);
@@ -359,16 +360,16 @@ fn next_best(price: UsdPerHour, other: UsdPerHour, name: &InstanceTypeName) -> S
     }
 }
 
-/// By how many percent `other` is above `price`, rounded, at least 1.
+/// Returns the percentage by which `other` is above `price`, rounded, at least 1.
 fn dearer_percent(price: UsdPerHour, other: UsdPerHour) -> u64 {
     let (price, more) = (u128::from(price.micros().max(1)), u128::from(other.saturating_sub(price).micros()));
     u64::try_from(((more * 200 + price) / (price * 2)).max(1)).unwrap_or(u64::MAX)
 }
 
-/// Length of the suffix of a claim's name.
+/// The length of the suffix of a claim's name.
 const SUFFIX: usize = 8;
 
-/// FNV-1a, 64 bits: a hash that stays the same over releases and machines.
+/// A hash (FNV-1a, 64 bits) that is the same across releases and machines.
 struct Fnv(u64);
 
 impl Fnv {
@@ -383,7 +384,7 @@ impl Fnv {
         }
     }
 
-    /// Letters and digits that do not form words.
+    /// Returns letters and digits that do not form words.
     fn letters(&self) -> String {
         const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
         let mut rest = self.0 ^ (self.0 >> 29);
@@ -396,7 +397,7 @@ impl Fnv {
     }
 }
 
-/// The expected pods of each owner, in words: `7 pods of Job ml/train that are still to come`.
+/// Describes the expected pods: `7 pods of Job ml/train that are still to come`.
 fn kept_in_words(pods: &[PodKey]) -> Option<String> {
     let coming: Vec<&Arc<OwnerKey>> = pods.iter().filter_map(PodKey::owner).collect();
     let owners: BTreeSet<String> = coming.iter().map(ToString::to_string).collect();
@@ -405,7 +406,7 @@ fn kept_in_words(pods: &[PodKey]) -> Option<String> {
     (!coming.is_empty()).then(|| format!("{pods} of {owners} that are still to come"))
 }
 
-/// The number of buffer units, in words.
+/// Describes the number of buffer units.
 fn buffered_in_words(pods: &[PodKey]) -> Option<String> {
     let units = pods.iter().filter(|key| key.is_buffer()).count();
     let verb = if units == 1 { "is" } else { "are" };

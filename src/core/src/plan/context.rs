@@ -1,4 +1,4 @@
-//! The context of a plan: inputs that all attempts share.
+//! The context of a plan: the inputs that all attempts share.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use crate::plan::{audit, groups, pending};
 use crate::rules::colocation::Colocation;
 use crate::supply::{daemonsets, offerings, rooms};
 
-/// Inputs that all attempts at a plan share.
+/// The inputs that all attempts at a plan share.
 pub(crate) struct PlanContext<'a> {
     pub snapshot: &'a Snapshot,
     pub volumes: &'a Volumes,
@@ -28,7 +28,7 @@ pub(crate) struct PlanContext<'a> {
 }
 
 impl<'a> PlanContext<'a> {
-    /// The context and the supply for prepared inputs.
+    /// Creates the context and the supply for prepared inputs.
     pub fn new(prepared: &'a Prepared<'a>) -> (Self, offerings::Supply<'a>) {
         let Prepared { now, volumes, .. } = prepared;
         let (snapshot, options) = (prepared.snapshot.as_ref(), prepared.options.as_ref());

@@ -1,9 +1,9 @@
 //! PodGroups (gangs) in a plan: pods that the kube-scheduler holds until enough of them exist, and places together or not at
 //! all (`plugins/gangscheduling`, `schedule_one_podgroup.go`).
 //!
-//! Nothing is bought for a gang without room for its minimum number of pods; planning is repeated without its pods. Nodes
-//! bought earlier stay planned for it, because the missing room may become available. A node that waits for an incomplete gang
-//! counts as empty ([`crate::demand`]).
+//! Nothing is bought for a gang without room for its minimum number of pods. Planning is repeated without its pods. Nodes bought
+//! earlier stay planned for it, because the missing room may become available. A node that waits for an incomplete gang counts as
+//! empty ([`crate::demand`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, Snapshot};
 use crate::plan::pending::{Demand, PendingPod, Settled};
 
-/// The PodGroups of pods that wait, by key.
+/// The PodGroups of pods without a node, by key.
 #[derive(Debug, Default)]
 pub(crate) struct Groups<'a> {
     by_key: BTreeMap<ObjectKey, GroupState<'a>>,
@@ -28,7 +28,8 @@ impl<'a> Groups<'a> {
         Self { by_key }
     }
 
-    /// Why the pod is not planned: the scheduler holds it, or its PodGroup has unmodelled rules.
+    /// Returns the reason why the pod is not planned, if there is one: the scheduler holds it, or its PodGroup has unmodelled
+    /// rules.
     pub fn hold(&self, pod: &Pod) -> Option<(UnplacedReason, String)> {
         let key = pod.group_key()?;
         let state = self.by_key.get(&key)?;
@@ -55,7 +56,7 @@ impl<'a> Groups<'a> {
         Some((UnplacedReason::PodGroupPending, message))
     }
 
-    /// Removes pods from the demand whose gang has too few pods that can be planned now. Pods with a place keep it.
+    /// Removes the pods of gangs that have too few pods that can be planned now from the demand. Pods with a place keep it.
     pub fn retain_startable(&self, snapshot: &Snapshot, demand: &mut Demand<'a>) {
         let mut pending: BTreeMap<ObjectKey, usize> = BTreeMap::new();
         for key in demand.pending.iter().filter(|want| is_there(want.pod)).filter_map(group_of) {
@@ -93,7 +94,8 @@ impl<'a> Groups<'a> {
         });
     }
 
-    /// Gangs with places for fewer pods than their minimum, the least important first, and why. Without those in `known`.
+    /// Returns the gangs for which the plan has places, but fewer than their minimum, with a message. The least important gangs
+    /// come first. Gangs in `known` are left out.
     pub fn incomplete(
         &self,
         snapshot: &Snapshot,
@@ -141,7 +143,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// The audit of gangs: a plan must not buy nodes for a gang without places for its minimum number of pods.
+/// Audits gangs: a plan must not buy nodes for a gang without places for its minimum number of pods.
 pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     let bought_for = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
     let gangs: BTreeSet<ObjectKey> =
@@ -164,7 +166,7 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     problems
 }
 
-/// How many existing pods of each PodGroup a plan places.
+/// Returns the number of pods of each PodGroup that a plan places, counting existing pods and their successors.
 fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
     let on_rooms = plan.placements.iter().map(|placement| &placement.pod);
     let on_new = plan.claims.iter().flat_map(|claim| &claim.planned_pods);

@@ -1,8 +1,8 @@
 //! The planner: finds places for pending pods on existing nodes, and buys nodes for the rest.
 //!
 //! Start reading at [`plan()`]. `prepare` lists the steps from the current cluster to the cluster to plan for. `attempt` lists
-//! the steps of one attempt: place pods, pack the rest, create claims. `attempts` repeats attempts with what earlier ones have
-//! shown. `audit` checks the plan, and `report` computes its figures.
+//! the steps of one attempt: place pods, pack the rest, create claims. `attempts` repeats attempts and uses the lessons of
+//! earlier ones. `audit` checks the plan, and `report` computes its figures.
 
 pub(crate) mod attempt;
 pub(crate) mod attempts;

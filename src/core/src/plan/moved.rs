@@ -6,7 +6,7 @@ use crate::demand::Successor;
 use crate::model::plan::{Moved, MovedTo, Plan, Target};
 use crate::model::{ClaimName, PodKey};
 
-/// The place of each successor in a plan.
+/// Returns the place of each successor in a plan.
 pub(crate) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
     let mut places: BTreeMap<&PodKey, MovedTo> = BTreeMap::new();
     if !successors.is_empty() {
@@ -32,7 +32,7 @@ pub(crate) fn moved(successors: &[Successor], plan: &Plan) -> Vec<Moved> {
 }
 
 impl Moved {
-    /// Whether its successor is planned for this claim or node.
+    /// Returns whether its successor is planned for this claim or node.
     pub fn goes_to(&self, name: &str) -> bool {
         match &self.to {
             MovedTo::Existing(Target::Claim(ClaimName(target)) | Target::Node(target))

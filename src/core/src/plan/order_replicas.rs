@@ -18,7 +18,7 @@ use crate::supply::{interruption_backoff, offerings};
 /// The claims for static pools.
 #[derive(Debug, Default)]
 pub(crate) struct Ordered {
-    /// The claims, by pool and number.
+    /// The claims, in the order of pools.
     pub claims: Vec<PlannedClaim>,
     /// Reached limits by pool, as messages.
     pub limits: Vec<(crate::model::PoolName, String)>,
@@ -41,7 +41,7 @@ pub(crate) fn order(
                 ordered.limits.push((pool.name.clone(), sentence));
                 break;
             }
-            // Each of the offerings may be launched, so each must keep the limits.
+            // Each of the offerings may be launched, so each must be within the limits.
             offerings.retain(|one| beyond(snapshot, pool, one, &options.limits).is_none());
             let Some(first) = offerings.first() else { break };
             let mut names = ClaimNames::new(options, snapshot, now);
@@ -78,7 +78,7 @@ pub(crate) fn order(
     ordered
 }
 
-/// The offerings that may be bought for the pool now, cheapest first, without those that are much more expensive.
+/// Returns the offerings that may be bought for the pool now, cheapest first, without those that are much more expensive.
 fn offerings(
     snapshot: &Snapshot,
     catalogue: &Arc<Catalogue>,
@@ -95,7 +95,7 @@ fn offerings(
         held || (!priced && interruption_backoff::of(snapshot, pool, offering, now).is_some())
     };
     let money = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-    // The counted price, and the offering.
+    // Each entry is the counted price and the offering.
     let mut all: Vec<(Option<UsdPerHour>, RankedOffering)> = meeting
         .iter()
         .map(|index| &catalogue.offerings()[*index])
@@ -122,7 +122,7 @@ fn offerings(
         .first()
         .and_then(|(first, _)| *first)
         .map(|cheapest| u128::from(cheapest.micros()) * u128::from(100 + options.max_dearer_percent) / 100);
-    // Offerings with unknown prices are no alternatives to one with a known price.
+    // An offering with an unknown price is no alternative to one with a known price.
     all.retain(|(price, _)| match (price, most) {
         (Some(price), Some(most)) => u128::from(price.micros()) <= most,
         (price, most) => price.is_none() && most.is_none(),
@@ -130,7 +130,7 @@ fn offerings(
     all.into_iter().map(|(_, ranked)| ranked).take(options.max_offerings.max(1)).collect()
 }
 
-/// The message about the limit that one more node of this offering would exceed.
+/// Returns a message about the limit that one more node of this offering would exceed, if there is one.
 fn beyond(
     snapshot: &Snapshot,
     pool: &Pool,
@@ -154,7 +154,7 @@ fn beyond(
     })
 }
 
-/// The claim as the executor will create it.
+/// Returns the claim as the executor will create it.
 fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
     Claim {
         name: planned.name.clone(),
@@ -181,7 +181,7 @@ fn as_made(planned: &PlannedClaim, now: Timestamp) -> Claim {
     }
 }
 
-/// The sum of their known prices.
+/// Returns the sum of the known prices of claims.
 pub(crate) fn cost(claims: &[PlannedClaim]) -> UsdPerHour {
     claims.iter().filter_map(PlannedClaim::price).sum()
 }

@@ -16,10 +16,10 @@ use crate::supply::commitments;
 ///
 /// 1. Expected pods come first, because all later steps treat them like existing pods.
 /// 2. Claims of static pools are created before pods are placed, so that pods can use their room. These claims use commitments,
-///    so this comes before the next step.
-/// 3. Commitments are reduced by what nodes and claims use. No later step adds a claim.
-/// 4. Profiles add the rules of a pod's scheduler, also to expected pods.
-/// 5. Volumes come last: they add requirements to the pod's final spec.
+///    so this step comes before the next.
+/// 3. Commitments are reduced by the amounts that nodes and claims use. No later step adds a claim.
+/// 4. Profiles add the rules of each pod's scheduler, and do so for expected pods too.
+/// 5. Volumes come last, because they add requirements to the pod's final spec.
 const STEPS: [fn(&mut Prepared<'_>); 5] =
     [foresee_demand, order_replicas, subtract_commitments, apply_profiles, resolve_volumes];
 
@@ -28,9 +28,9 @@ pub(crate) struct Prepared<'a> {
     pub now: Timestamp,
     /// The cluster to plan for.
     pub snapshot: Cow<'a, Snapshot>,
-    /// The options, with what is left of commitments.
+    /// The options, with the amounts left of commitments.
     pub options: Cow<'a, PlanOptions>,
-    /// When the first expectation of a demand source ends.
+    /// The time at which the first expectation of a demand source ends.
     pub believed_until: Option<Timestamp>,
     /// Pods on disrupted nodes, and their successors.
     pub successors: Vec<Successor>,

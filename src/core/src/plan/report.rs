@@ -32,7 +32,7 @@ pub(crate) fn complete(
     supply: Supply<'_>,
 ) {
     plan.again_at = [plan.again_at, prepared.believed_until].into_iter().flatten().min();
-    // Before risk is computed: an interruption of free capacity costs nothing.
+    // This comes before risk is computed, because an interruption of free capacity costs nothing.
     for claim in &mut plan.claims {
         claim.planned_pods.retain(|key| mentions(key) != Mentions::Nowhere);
     }
@@ -78,7 +78,7 @@ fn sum(plan: &mut Plan, context: &PlanContext<'_>) {
     plan.unknown_price_claims = plan.claims.iter().filter(|claim| claim.price().is_none()).count();
 }
 
-/// Removes pods that do not exist from the plan. Claims still list expected pods.
+/// Removes pods that do not exist from the plan, except for expected pods that claims list.
 fn mention_existing_pods(plan: &mut Plan) {
     let is_mentioned = |key: &PodKey| mentions(key) == Mentions::Everywhere;
     plan.placements.retain(|placement| is_mentioned(&placement.pod));

@@ -5,7 +5,7 @@ use crate::rules::affinity::check as check_affinity;
 use crate::rules::labels::Labels;
 use crate::rules::rejection::Rejection;
 
-/// Whether one of the terms matches.
+/// Checks whether one of the added terms matches.
 pub fn check(enforced: Option<&EnforcedAffinity>, labels: &impl Labels) -> Result<(), Rejection> {
     let Some(EnforcedAffinity { source, terms }) = enforced else { return Ok(()) };
     check_affinity(Some(terms), labels).map_err(|rejection| match rejection {

@@ -5,8 +5,8 @@ use crate::rules::labels::Labels;
 use crate::rules::rejection::Rejection;
 use crate::rules::requirement::matches;
 
-/// Whether one of the terms matches. No affinity matches everything; an empty list of terms, and a term without
-/// requirements, match nothing.
+/// Checks whether one of the terms matches. `None` matches every node. An empty list of terms and a term without requirements
+/// match no node.
 pub fn check(terms: Option<&[NodeSelectorTerm]>, labels: &impl Labels) -> Result<(), Rejection> {
     let Some(terms) = terms else { return Ok(()) };
     let mut furthest = None;

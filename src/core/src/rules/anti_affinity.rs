@@ -5,7 +5,7 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::rules::identity::{Identity, selects};
 use crate::rules::rejection::Rejection;
 
-/// Whether a newcomer may join a resident on its node. As in the kube-scheduler, the terms of both pods must hold.
+/// Checks whether a newcomer may join a resident on its node. As in the kube-scheduler, the terms of both pods must hold.
 pub fn check(newcomer: Identity<'_>, resident: Identity<'_>) -> Result<(), Rejection> {
     let keeps_away = |one: Identity<'_>, other: Identity<'_>| {
         one.spec.anti_affinity.iter().any(|term| term.topology_key == HOSTNAME && selects(term, other))

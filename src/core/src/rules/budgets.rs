@@ -1,5 +1,5 @@
-//! PodDisruptionBudgets that can never be met. Their pods can never be evicted, so their nodes cannot be drained. Such pods get
-//! nodes nevertheless, and events tell their owners what to change.
+//! Finds PodDisruptionBudgets that can never be met. Their pods can never be evicted, so the nodes of these pods cannot be
+//! drained. Such pods still get nodes, and events tell their owners what to change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,9 +15,9 @@ use crate::rules::requirement::matches;
 pub struct UnmeetableBudget {
     /// The budget.
     pub budget: ObjectKey,
-    /// The field that is wrong, with its value.
+    /// The wrong field, with its value.
     pub field: String,
-    /// The consequence, and what to do.
+    /// The consequence and the remedy.
     pub message: String,
     /// The pods that may never be evicted; sorted.
     pub pods: Vec<PodKey>,
@@ -29,7 +29,7 @@ impl fmt::Display for UnmeetableBudget {
     }
 }
 
-/// Every budget that can never be met. Budgets that select no pods are skipped, unless they are invalid.
+/// Returns every budget that can never be met. Budgets that select no pods are skipped, unless they are invalid.
 pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
     let mut by_namespace: BTreeMap<&str, Vec<&PodDisruptionBudget>> = BTreeMap::new();
     for budget in snapshot.budgets.values() {
@@ -45,7 +45,7 @@ pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
         .collect()
 }
 
-/// The budgets that select this pod and can never be met.
+/// Returns the budgets that select this pod and can never be met.
 pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<UnmeetableBudget> {
     let namespace = pod.key.namespace();
     let budgets: Vec<&PodDisruptionBudget> = snapshot
@@ -124,7 +124,7 @@ fn in_namespace(
     found
 }
 
-/// Why a budget by itself can never be met: the field with its value, and the message.
+/// Returns the wrong field with its value, and the message, if the budget can never be met even without regard to other budgets.
 fn by_itself(
     budget: &PodDisruptionBudget,
     chosen: &[&Pod],
@@ -161,7 +161,7 @@ fn by_itself(
     Some((field, message))
 }
 
-/// How many pods must stay healthy.
+/// Returns the number of pods that must stay healthy.
 fn at_least(amount: CountOrPercent, expected: u64) -> u64 {
     match amount {
         CountOrPercent::Count(count) => count,
@@ -187,7 +187,7 @@ fn said(amount: CountOrPercent) -> String {
     }
 }
 
-/// How many pods the budget will select: the replicas of their controllers, plus pods without one.
+/// Returns the number of pods that the budget will select: the replicas of their controllers, plus pods without one.
 fn expected(chosen: &[&Pod], workloads: &BTreeMap<&Uid, &Workload>) -> u64 {
     let mut there: BTreeMap<Option<&Uid>, u64> = BTreeMap::new();
     for pod in chosen {

@@ -1,15 +1,15 @@
-//! Node labels of CSI drivers and cloud providers that repeat a standard label under another key.
+//! Node labels with which CSI drivers and cloud providers repeat a standard label under another key.
 
 use std::collections::BTreeMap;
 
 use poolwright_terms::labels::{REGION, ZONE};
 
-/// The standard label that this one repeats.
+/// Returns the standard label that a label repeats.
 pub fn repeats(key: &str) -> Option<&'static str> {
     REPEATED.iter().find(|(repeated, _)| *repeated == key).map(|(_, original)| *original)
 }
 
-/// Adds the labels that CSI drivers will put on a node with these labels.
+/// Adds the labels that CSI drivers will add to a node with these labels.
 pub fn add_repeated(labels: &mut BTreeMap<String, String>) {
     for (key, original) in REPEATED {
         if let Some(value) = labels.get(original).cloned() {

@@ -5,7 +5,7 @@ use poolwright_catalog::{ResourceList, ResourceName};
 /// The prefix of the volume resources of CSI drivers, as older kubelets named them.
 pub(crate) const ATTACHABLE: &str = "attachable-volumes-csi-";
 
-/// Formats an amount: `3.5` for CPU, `16Gi` for memory, a count for all else.
+/// Formats an amount, such as `3.5` for CPU and `16Gi` for memory. Amounts of other resources are counts.
 pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
     if name.is_cpu() {
         let (whole, milli) = (amount / 1000, amount % 1000);
@@ -34,7 +34,7 @@ pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
     amount.to_string()
 }
 
-/// Whether a resource is an extended one: not CPU, memory, ephemeral storage or pods.
+/// Returns whether a resource is an extended resource, which means any but CPU, memory, ephemeral storage and pods.
 pub(crate) fn is_extended(name: &ResourceName) -> bool {
     !matches!(
         name.as_str(),
@@ -42,7 +42,7 @@ pub(crate) fn is_extended(name: &ResourceName) -> bool {
     )
 }
 
-/// A summary of a resource list: its extended resources if it has any, otherwise CPU and memory.
+/// Returns a summary of a resource list: its extended resources if it has any, otherwise CPU and memory.
 pub(crate) fn gist(list: &ResourceList) -> String {
     let extended: Vec<String> = list
         .iter()
@@ -60,12 +60,12 @@ pub(crate) fn gist(list: &ResourceList) -> String {
     if plain.is_empty() { "no requests".to_owned() } else { plain.join(", ") }
 }
 
-/// `1 pod`, `2 pods`.
+/// Formats a count with its noun: `1 pod`, `2 pods`.
 pub(crate) fn count(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-/// `a, b, c and 4 more`.
+/// Lists names for a message: `a, b, c and 4 more`.
 pub(crate) fn list<T: AsRef<str>>(items: &[T], most: usize) -> String {
     let shown: Vec<&str> = items.iter().take(most).map(AsRef::as_ref).collect();
     let more = items.len().saturating_sub(most);

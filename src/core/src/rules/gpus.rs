@@ -1,4 +1,4 @@
-//! Shared and partitioned GPUs: what pods request, and how the GPUs of a new node are set up.
+//! Shared and partitioned GPUs: the requests of pods, and the setup of the GPUs of new nodes.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::model::{PodSpec, Sharing};
 /// Prefix of the resources for MIG instances: `nvidia.com/mig-1g.10gb`.
 pub(crate) const MIG_PREFIX: &str = "nvidia.com/mig-";
 
-/// The most GPUs of a node; any above this are not used.
+/// The most GPUs of a node that are used.
 const MOST_GPUS: usize = 64;
 
 /// A pod's request for GPUs.
@@ -29,7 +29,7 @@ pub(crate) enum GpuNeed {
 }
 
 impl GpuNeed {
-    /// The request in the solver's form; `None` if impossible.
+    /// Returns the request in the solver's form; `None` if impossible.
     pub fn request(&self) -> Option<GpuRequest> {
         match self {
             Self::Whole(count) => Some(GpuRequest::Whole(*count)),
@@ -41,7 +41,7 @@ impl GpuNeed {
     }
 }
 
-/// A pod's requests without GPUs that may be shared or partitioned, and its request for these.
+/// Returns a pod's requests without GPUs that may be shared or partitioned, and separately its request for such GPUs.
 ///
 /// `models` are the GPU models on offer that support MIG.
 pub(crate) fn wanted(
@@ -89,7 +89,7 @@ pub(crate) fn wanted(
     (rest, need)
 }
 
-/// The MIG profile in a resource's name.
+/// Returns the MIG profile in a resource's name.
 pub(crate) fn profile_of(resource: &ResourceName) -> Option<MigProfile> {
     match resource.as_str().strip_prefix(MIG_PREFIX)?.split_once('.')?.0 {
         "1g" => Some(MigProfile::G1),
@@ -101,7 +101,7 @@ pub(crate) fn profile_of(resource: &ResourceName) -> Option<MigProfile> {
     }
 }
 
-/// A pod's requests if every share of a GPU counts as a whole one.
+/// Returns a pod's requests if every share of a GPU and every MIG instance counts as a whole GPU.
 pub(crate) fn naive(spec: &PodSpec) -> ResourceList {
     let (mut rest, _) = wanted(Sharing::Whole, &[], spec);
     let mut gpus = rest.get(ResourceName::NVIDIA_GPU);
@@ -113,14 +113,14 @@ pub(crate) fn naive(spec: &PodSpec) -> ResourceList {
     rest
 }
 
-/// The free GPUs of an existing node, which are given whole.
+/// Returns the free GPUs of an existing node. Pods get only whole GPUs there.
 pub(crate) fn free(room: &ResourceList) -> Vec<GpuState> {
     let idle = GpuState::Shared { units_used: 0, memory_used_mib: 0, memory_mib: 0 };
     vec![idle; usize::try_from(room.get(ResourceName::NVIDIA_GPU)).unwrap_or(0).min(MOST_GPUS)]
 }
 
-/// The smallest MIG instance with this share of compute, by the GPU family on offer with the most slices. Other families are
-/// used if the profile has as much compute there.
+/// Returns the smallest MIG instance with this share of compute, by the GPU family on offer with the most slices. Other families
+/// are used if the profile has as much compute there.
 fn part(milli: u32, models: &[&MigModel]) -> GpuNeed {
     let families: BTreeSet<MigGeometry> = models.iter().map(|model| model.geometry).collect();
     match families.first().map(|family| family.smallest(milli)) {
@@ -130,8 +130,8 @@ fn part(milli: u32, models: &[&MigModel]) -> GpuNeed {
     }
 }
 
-/// The meaning of a profile name depends on the board: `1g.10gb` is the smallest instance of one A100 and the second smallest
-/// of another. If both boards are on offer, the smallest instance is meant.
+/// Returns the MIG instance that a resource name requests. The meaning of a profile name depends on the board: `1g.10gb` is the
+/// smallest instance of one A100 and the second smallest of another. If both boards are on offer, the smallest instance is meant.
 fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
     let profile = models
         .iter()
@@ -148,7 +148,7 @@ fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
     }
 }
 
-/// How the GPUs of a new node are set up.
+/// The setup of the GPUs of a new node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GpuForm {
     /// Only whole GPUs.
@@ -160,7 +160,7 @@ pub(crate) enum GpuForm {
 }
 
 impl GpuForm {
-    /// The possible forms for this instance type; never empty.
+    /// Returns the possible forms for this instance type; never empty.
     pub fn all(sharing: Sharing, kind: &InstanceType) -> &'static [Self] {
         let Some(gpu) = &kind.gpu else { return &[Self::Whole] };
         match (sharing, MigModel::of(gpu)) {
@@ -171,7 +171,7 @@ impl GpuForm {
         }
     }
 
-    /// A suffix for the names of candidates.
+    /// Returns a suffix for the names of candidates with this setup.
     pub fn words(self) -> &'static str {
         match self {
             Self::Whole => "",
@@ -180,7 +180,7 @@ impl GpuForm {
         }
     }
 
-    /// The node's GPUs in the solver's form.
+    /// Returns the node's GPUs in the solver's form.
     pub fn gpus(self, sharing: Sharing, kind: &InstanceType) -> Option<Gpus> {
         let gpu = kind.gpu.as_ref()?;
         let mode = match self {
@@ -194,7 +194,7 @@ impl GpuForm {
         Some(Gpus { count: gpu.count, memory_mib: gpu.memory_mib.unwrap_or(0), mode })
     }
 
-    /// The node's capacity without shared or partitioned GPUs.
+    /// Returns the node's capacity without shared or partitioned GPUs.
     pub fn room(self, capacity: &ResourceList) -> ResourceList {
         let mut room = capacity.clone();
         if self != Self::Whole {
@@ -203,7 +203,7 @@ impl GpuForm {
         room
     }
 
-    /// Whether the GPUs of an empty node of this form satisfy a request.
+    /// Returns whether the GPUs of an empty node of this form satisfy a request.
     pub fn grants(self, sharing: Sharing, kind: &InstanceType, need: Option<&GpuNeed>) -> bool {
         let Some(need) = need else { return true };
         let Some(gpu) = &kind.gpu else { return false };

@@ -1,4 +1,4 @@
-//! Pods as rules of other pods see them.
+//! The properties of a pod that rules of other pods look at.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::rules::requirement::matches;
 /// The label that every namespace has, with its name.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-/// A pod as rules of other pods see it.
+/// The properties of a pod that rules of other pods look at.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
     /// Its namespace.
@@ -23,13 +23,13 @@ pub struct Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
-    /// The identity of a pod.
+    /// Returns the identity of a pod.
     pub fn of_pod(pod: &'a Pod, namespaces: &'a NamespaceLabels) -> Self {
         let namespace = pod.key.namespace();
         Self { namespace, namespace_labels: namespaces.get(namespace), labels: &pod.labels, spec: &pod.spec }
     }
 
-    /// The identity of a DaemonSet's pods.
+    /// Returns the identity of a DaemonSet's pods.
     pub fn of_daemonset(set: &'a DaemonSet, namespaces: &'a NamespaceLabels) -> Self {
         let namespace = set.key.namespace.as_str();
         Self { namespace, namespace_labels: namespaces.get(namespace), labels: &set.labels, spec: &set.spec }
@@ -46,7 +46,7 @@ impl Labels for NamespaceOf<'_> {
     }
 }
 
-/// Whether a pod affinity or anti-affinity term selects this pod.
+/// Returns whether a pod affinity or anti-affinity term selects this pod.
 pub fn selects(term: &PodAffinityTerm, pod: Identity<'_>) -> bool {
     let lives_there = match &term.namespaces {
         Namespaces::All => true,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Something that has labels.
 pub trait Labels {
-    /// The value of a label.
+    /// Returns the value of a label.
     fn label(&self, key: &str) -> Option<&str>;
 }
 

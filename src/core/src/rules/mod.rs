@@ -1,5 +1,5 @@
-//! Scheduling rules: whether a pod may run on a node, as the kube-scheduler decides it. Each rule has its own file and explains
-//! its rejections.
+//! Scheduling rules. They decide whether a pod may run on a node, as the kube-scheduler does. Each rule has its own file and
+//! explains its rejections.
 
 pub(crate) mod added_affinity;
 pub(crate) mod affinity;

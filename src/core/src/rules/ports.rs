@@ -6,8 +6,8 @@ use std::fmt;
 use crate::model::HostPort;
 use crate::rules::rejection::Rejection;
 
-/// Whether all wanted ports are free. As in the kube-scheduler, ports conflict if port and protocol are equal and the host IPs
-/// are equal or one is `0.0.0.0`.
+/// Checks whether all wanted ports are free. As in the kube-scheduler, ports conflict if port and protocol are equal and the host
+/// IPs are equal or one is `0.0.0.0`.
 pub fn check<'a>(
     wanted: &BTreeSet<HostPort>,
     taken: impl IntoIterator<Item = &'a HostPort>,

@@ -1,4 +1,4 @@
-//! Rejections: why a pod may not run on a node.
+//! Rejections: the reasons why a pod may not run on a node.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use poolwright_terms::Taint;
 
 use crate::model::{HostPort, Requirement, TopologySpreadConstraint};
 
-/// Why a pod may not run on a node.
+/// The reason why a pod may not run on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// It does not tolerate a taint.
@@ -16,7 +16,7 @@ pub enum Rejection {
     Selector {
         /// The label's key.
         key: String,
-        /// The value wanted.
+        /// The wanted value.
         wanted: String,
         /// The value on the node.
         has: Option<String>,
@@ -25,7 +25,7 @@ pub enum Rejection {
     Affinity {
         /// The requirement; `None` if there are no terms or only empty ones, which match nothing.
         requirement: Option<Requirement>,
-        /// The value the node has.
+        /// The value on the node.
         has: Option<String>,
     },
     /// The affinity that the scheduler's configuration adds does not match. Names the first failed requirement of the closest
@@ -33,37 +33,37 @@ pub enum Rejection {
     Enforced {
         /// The requirement; `None` if no node can meet it.
         requirement: Option<Requirement>,
-        /// The value the node has.
+        /// The value on the node.
         has: Option<String>,
         /// The scheduler's configuration file.
         source: String,
     },
     /// A volume of the pod cannot be used on the node. Names the first failed requirement of the closest term.
     Volume {
-        /// The requirement; `None` if the volume can be used nowhere.
+        /// The requirement; `None` if the volume cannot be used anywhere.
         requirement: Option<Requirement>,
-        /// The value the node has.
+        /// The value on the node.
         has: Option<String>,
     },
     /// Another pod on the node uses this host port.
     Port(HostPort),
-    /// Pod anti-affinity with a pod on the node.
+    /// Pod anti-affinity forbids sharing the node with a pod there.
     AntiAffinity {
-        /// Whether the rule is the newcomer's; otherwise it is the resident's.
+        /// Whether the rule is the newcomer's. Otherwise it is the resident's.
         its_own: bool,
     },
-    /// Topology spread: too many such pods on the node.
+    /// Topology spread: the node would hold too many such pods.
     Spread {
         /// The topology key.
         topology_key: String,
         /// `maxSkew`.
         max_skew: u32,
-        /// How many pods there would be.
+        /// The number of such pods that there would be.
         count: u64,
-        /// The scheduler's configuration file, if it is a default constraint.
+        /// The scheduler's configuration file, if the constraint is a default one.
         default_of: Option<String>,
     },
-    /// Too little of a resource.
+    /// The node has too little of a resource.
     Resource(Shortage),
 }
 

@@ -5,19 +5,19 @@ use poolwright_catalog::{ResourceList, ResourceName};
 /// One init container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InitContainer {
-    /// What it requests.
+    /// Its requests.
     pub requests: ResourceList,
     /// Whether it is a sidecar that keeps running (`restartPolicy: Always`).
     pub sidecar: bool,
 }
 
-/// Effective requests of a pod, as the kube-scheduler counts them, and one `pods`.
+/// Returns the effective requests of a pod, as the kube-scheduler counts them, and one `pods`.
 ///
-/// Containers run together with all sidecars; each other init container runs alone but for the sidecars started before
-/// it (KEP-753). The larger counts, resource by resource. Requests of the whole pod replace that where they are given
-/// (KEP-2837). Overhead of the runtime class comes on top.
+/// Containers run together with all sidecars. Each other init container runs together only with the sidecars started before it
+/// (KEP-753). For each resource, the larger of the two sums counts. Where the pod itself has requests, they replace this amount
+/// (KEP-2837). The overhead of the runtime class is added.
 ///
-/// Requests must have been defaulted from limits before.
+/// The caller must have filled in missing requests from limits.
 pub fn effective(
     containers: &[ResourceList],
     init: &[InitContainer],

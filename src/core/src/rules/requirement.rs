@@ -1,4 +1,4 @@
-//! Requirements on labels: whether one holds, and whether several contradict each other.
+//! Checks whether a requirement on a label holds, and whether several requirements contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::model::{Operator, Requirement};
 use crate::rules::labels::Labels;
 
-/// Whether the labels satisfy the requirement. An absent label satisfies only `NotIn` and `DoesNotExist`.
+/// Returns whether the labels satisfy the requirement. An absent label satisfies only `NotIn` and `DoesNotExist`.
 pub fn matches(requirement: &Requirement, labels: &impl Labels) -> bool {
     let value = labels.label(&requirement.key);
     match (&requirement.operator, value) {
@@ -16,7 +16,7 @@ pub fn matches(requirement: &Requirement, labels: &impl Labels) -> bool {
     }
 }
 
-/// Whether a label value satisfies an operator.
+/// Returns whether a label value satisfies an operator.
 fn allows(operator: &Operator, value: &str) -> bool {
     let number = || value.parse::<i64>().ok();
     match operator {
@@ -31,7 +31,7 @@ fn allows(operator: &Operator, value: &str) -> bool {
     }
 }
 
-/// The contradiction if no label value satisfies all requirements; `None` if some value does.
+/// Describes the contradiction if no label value satisfies all requirements; `None` if some value does.
 pub fn contradiction(requirements: &[Requirement]) -> Option<String> {
     let mut by_key: BTreeMap<&str, Vec<&Requirement>> = BTreeMap::new();
     for requirement in requirements {
@@ -61,7 +61,7 @@ fn satisfiable(group: &[&Requirement]) -> bool {
     if let Some(values) = listed {
         return values.iter().any(|value| allowed(value));
     }
-    // For integers: an interval without the excluded values.
+    // For integers, the operators leave an interval without the excluded values.
     let (mut low, mut high) = (i64::MIN, i64::MAX);
     let mut excluded: BTreeSet<i64> = BTreeSet::new();
     for operator in operators() {
@@ -186,7 +186,7 @@ mod tests {
                 .into_iter()
                 .map(|operator| Requirement { key: "key".into(), operator })
                 .collect();
-            // Every number that the operators could tell apart, a word they know and one they do not, and absence.
+            // Every number that the operators can distinguish, a word that they contain, another word, and an absent label.
             let mut candidates: Vec<Option<String>> = (-3i64..9).map(|number| Some(number.to_string())).collect();
             candidates.extend([Some("word".to_owned()), Some("other".to_owned()), None]);
             let possible = candidates.into_iter().any(|value| {

@@ -1,10 +1,10 @@
-//! Resource requests: all must fit.
+//! Resource requests: all of them must fit.
 
 use poolwright_catalog::ResourceList;
 
 use crate::rules::rejection::Rejection;
 
-/// Whether the requests fit into the free resources.
+/// Checks whether the requests fit into the free resources.
 pub fn check(requests: &ResourceList, room: &ResourceList) -> Result<(), Rejection> {
     requests.first_shortage(room).map_or(Ok(()), |shortage| Err(Rejection::Resource(shortage)))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::rules::labels::Labels;
 use crate::rules::rejection::Rejection;
 
-/// Whether the labels match the selector.
+/// Checks whether the labels match the selector.
 pub fn check(selector: &BTreeMap<String, String>, labels: &impl Labels) -> Result<(), Rejection> {
     for (key, wanted) in selector {
         let has = labels.label(key);

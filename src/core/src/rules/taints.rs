@@ -21,14 +21,14 @@ const TOLERATED_BY_DAEMONSETS: [&str; 7] = [
     NETWORK_UNAVAILABLE_TAINT,
 ];
 
-/// Whether every `NoSchedule` and `NoExecute` taint is tolerated. `PreferNoSchedule` taints do not matter here.
+/// Checks whether every `NoSchedule` and `NoExecute` taint is tolerated. `PreferNoSchedule` taints do not matter here.
 pub fn check(tolerations: &[Toleration], taints: &[Taint]) -> Result<(), Rejection> {
     let blocks =
         |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && !tolerated(tolerations, taint);
     taints.iter().find(blocks).map_or(Ok(()), |taint| Err(Rejection::Taint(taint.clone())))
 }
 
-/// The same for a pod of a DaemonSet.
+/// Does the same check for a pod of a DaemonSet.
 pub fn check_daemonset(tolerations: &[Toleration], taints: &[Taint]) -> Result<(), Rejection> {
     let blocks = |taint: &&Taint| {
         taint.effect != TaintEffect::PreferNoSchedule
@@ -42,7 +42,7 @@ fn tolerated(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| tolerates(toleration, taint))
 }
 
-/// Whether one toleration tolerates one taint.
+/// Returns whether one toleration tolerates one taint.
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     toleration.effect.is_none_or(|effect| effect == taint.effect)
         && match (&toleration.key, &toleration.matches) {

@@ -5,7 +5,7 @@ use crate::rules::affinity::check as check_affinity;
 use crate::rules::labels::Labels;
 use crate::rules::rejection::Rejection;
 
-/// Whether every volume can be used on a node with these labels. Each is a list of OR-ed terms.
+/// Checks whether every volume can be used on a node with these labels. Each volume is a list of OR-ed terms.
 pub fn check(volumes: &[Vec<NodeSelectorTerm>], labels: &impl Labels) -> Result<(), Rejection> {
     for terms in volumes {
         check_affinity(Some(terms), labels).map_err(|rejection| match rejection {

@@ -30,8 +30,8 @@ impl Basis {
 }
 
 impl PlanCache {
-    /// Takes the cached rooms out, and says whether all of them are still valid: then only pending pods have changed since. A
-    /// concurrent plan starts with an empty cache.
+    /// Takes the cached rooms out of the cache, and returns whether all of them are still valid because only pending pods have
+    /// changed. A concurrent plan starts with an empty cache.
     pub(crate) fn rooms(&self, snapshot: &Snapshot) -> (CachedRooms, bool) {
         let mut known = self.with(|content| std::mem::take(&mut content.rooms));
         if !known.daemonsets.is_same(&snapshot.daemonsets) {
@@ -43,12 +43,12 @@ impl PlanCache {
         (known, all)
     }
 
-    /// Puts the rooms back for the next plan.
+    /// Puts the rooms back into the cache for the next plan.
     pub(crate) fn keep_rooms(&self, rooms: CachedRooms) {
         self.with(|content| content.rooms = rooms);
     }
 
-    /// The labels of nodes of each offering.
+    /// Returns the node labels of each offering.
     pub(crate) fn labels(&self, catalogue: &Arc<Catalogue>) -> OfferingLabels {
         self.with(|content| {
             // Drops catalogues that are no longer used.
@@ -64,7 +64,7 @@ impl PlanCache {
         })
     }
 
-    /// The offerings of a catalogue that meet the requirements of a pool.
+    /// Returns the offerings of a catalogue that meet the requirements of a pool.
     pub(crate) fn meeting(
         &self,
         catalogue: &Arc<Catalogue>,
@@ -98,7 +98,7 @@ impl<'k> CacheWalk<'k> {
         Self { known, at: 0 }
     }
 
-    /// The room with these inputs: cached, or computed now.
+    /// Returns the room with these inputs, from the cache or computed now.
     pub fn next(
         &mut self,
         origin: Origin,

@@ -1,7 +1,7 @@
-//! Commitments (savings plans): what existing nodes use of them, and what they pay of prices.
+//! Commitments (savings plans): the part that existing nodes use, and the part of prices that they pay.
 //!
 //! Clouds bill commitments by the hour. Disrupted nodes do not count, because their replacements will outlast them. All other
-//! nodes take their part first, and a plan may use the rest.
+//! nodes use their part first, and a plan may use the rest.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -14,18 +14,18 @@ use crate::model::PlanOptions;
 use crate::model::plan::Commitment;
 use crate::model::{Claim, ClaimName, Snapshot};
 
-/// Whether a claim's node stays, or will join to stay.
+/// Returns whether a claim's node stays in the cluster, now or once it has joined.
 fn stays(claim: &Claim) -> bool {
     claim.deleting_since.is_none() && claim.leaving().is_none() && !claim.is_ending()
 }
 
-/// The claims of a snapshot whose nodes stay.
+/// Returns the claims of a snapshot whose nodes stay.
 pub(crate) fn staying(snapshot: &Snapshot) -> Vec<&Claim> {
     snapshot.claims.values().map(Arc::as_ref).filter(|claim| stays(claim)).collect()
 }
 
-/// What is left of each commitment after the nodes of these claims have used their part. Commitments cover only on-demand
-/// offerings.
+/// Returns the amount left of each commitment after the nodes of these claims have used their part. Commitments cover only
+/// on-demand offerings.
 pub fn left(commitments: &[Commitment], claims: &[&Claim]) -> Vec<UsdPerHour> {
     let of = |commitment: &Commitment| {
         let rate = |claim: &&Claim| commitment.rates.get(&claim.current_offering().offering);
@@ -36,7 +36,7 @@ pub fn left(commitments: &[Commitment], claims: &[&Claim]) -> Vec<UsdPerHour> {
     commitments.iter().map(of).collect()
 }
 
-/// Subtracts from the commitments what staying nodes use.
+/// Subtracts the amounts that staying nodes use from the commitments.
 pub(crate) fn subtract_used(snapshot: &Snapshot, options: &mut Cow<'_, PlanOptions>) {
     if options.commitments.is_empty() {
         return;
@@ -47,8 +47,8 @@ pub(crate) fn subtract_used(snapshot: &Snapshot, options: &mut Cow<'_, PlanOptio
     }
 }
 
-/// What commitments pay of the price of each claim. As clouds do it, the best discount comes first; ties go by name; the last
-/// claim may be covered in part. Claims with unknown prices get nothing.
+/// Returns the part of each claim's price that commitments pay. As in the clouds' billing, the largest discount is covered first,
+/// ties go by name, and the last claim may be covered in part. Claims with unknown prices get nothing.
 pub(crate) fn shares<'c>(
     commitments: &[Commitment],
     claims: &[&'c Claim],
@@ -61,7 +61,7 @@ pub(crate) fn shares<'c>(
             Some((current.price?.micros(), rate.max(1), &claim.name))
         };
         let mut nodes: Vec<(u64, u64, &ClaimName)> = claims.iter().filter_map(covered).collect();
-        // In millionths of the rate: precise enough to compare discounts.
+        // The key is in millionths of the rate, which is precise enough to compare discounts.
         nodes.sort_by_key(|(price, rate, name)| {
             (Reverse(u128::from(*price) * 1_000_000 / u128::from(*rate)), *name)
         });
@@ -76,7 +76,8 @@ pub(crate) fn shares<'c>(
     shares
 }
 
-/// The saving if some of the staying claims are removed: their prices, minus the commitments that no other node would use.
+/// Returns the saving if some of the staying claims are removed: their prices, minus the commitments that no other node would
+/// use.
 pub(crate) fn worth(commitments: &[Commitment], staying: &[&Claim], gone: &[&Claim]) -> UsdPerHour {
     let prices: UsdPerHour = gone.iter().filter_map(|claim| claim.current_offering().price).sum();
     if commitments.is_empty() {

@@ -1,4 +1,4 @@
-//! DaemonSets: what their pods take of each node.
+//! DaemonSets: the resources that their pods take on each node.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::labels::Labels;
 
-/// Length of the random suffix in the names of a DaemonSet's pods, and of the longest prefix before it.
+/// The length of the random suffix in the names of a DaemonSet's pods. The longest prefix before it follows from it.
 const SUFFIX: usize = 5;
 const MAX_PREFIX: usize = 63 - SUFFIX;
 
@@ -32,20 +32,20 @@ impl<'a> DaemonSets<'a> {
         Self { sets, prefixes }
     }
 
-    /// The DaemonSets that tolerate these taints. Labels are not checked.
+    /// Selects the DaemonSets that tolerate these taints. Labels are not checked.
     pub fn tolerating(&self, taints: &[Taint]) -> Self {
         let tolerates =
             |set: &&&DaemonSet| rules::check_daemonset_taints(&set.spec.tolerations, taints).is_ok();
         Self::of(self.sets.iter().filter(tolerates).copied().collect())
     }
 
-    /// Indices of the DaemonSets that run on a node with these labels, ascending.
+    /// Returns the indices of the DaemonSets whose pods run on a node with these labels, ascending.
     pub fn landing(&self, labels: &impl Labels) -> Vec<u16> {
         let lands = |index: &usize| rules::check_labels(&self.sets[*index].spec, labels).is_ok();
         (0..self.sets.len()).filter(lands).map(|index| index as u16).collect()
     }
 
-    /// The sum of the requests of these DaemonSets.
+    /// Returns the sum of the requests of these DaemonSets.
     pub fn requests(&self, landing: &[u16]) -> ResourceList {
         let mut sum = ResourceList::new();
         for index in landing {
@@ -54,12 +54,12 @@ impl<'a> DaemonSets<'a> {
         sum
     }
 
-    /// The DaemonSets with these indices.
+    /// Returns the DaemonSets with these indices.
     pub fn sets(&self, landing: &[u16]) -> impl Iterator<Item = &'a DaemonSet> {
         landing.iter().map(|index| self.sets[usize::from(*index)])
     }
 
-    /// The pods of these DaemonSets, as colocation rules count them.
+    /// Returns the pods of these DaemonSets, as colocation rules count them.
     pub fn present(&self, landing: &[u16], colocation: &Colocation<'_>) -> Present {
         let mut present = Present::new();
         for set in self.sets(landing) {
@@ -68,7 +68,7 @@ impl<'a> DaemonSets<'a> {
         present
     }
 
-    /// Indices of the DaemonSets that run on this node and whose pods are not there yet.
+    /// Returns the indices of the DaemonSets whose pods run on this node but are not there yet.
     pub fn outstanding(&self, labels: &impl Labels, taints: &[Taint], there: Option<&OnNode>) -> Vec<u16> {
         let there = there.map_or(&[][..], |there| there.daemons.as_slice());
         let comes = |index: &usize| {
@@ -88,7 +88,7 @@ fn prefix(set: &DaemonSet) -> String {
     prefix
 }
 
-/// Whether a pod belongs to this DaemonSet, by the naming of the DaemonSet controller.
+/// Returns whether a pod belongs to this DaemonSet, by the naming of the DaemonSet controller.
 fn belongs_to(pod: &Pod, set: &DaemonSet, prefix: &str) -> bool {
     pod.key.namespace() == set.key.namespace
         && pod.key.name().strip_prefix(prefix).is_some_and(|rest| rest.len() == SUFFIX && !rest.contains('-'))

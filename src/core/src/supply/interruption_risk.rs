@@ -17,7 +17,7 @@ pub(crate) struct PodLoss {
     pub pods: u64,
 }
 
-/// Interruptions per million node-hours; zero if not counted.
+/// Returns the interruptions per million node-hours; zero if they are not counted.
 pub(crate) fn interruptions(options: &PlanOptions, offering: &Offering) -> u32 {
     match options.spot_risk {
         Some(risk) if offering.id.capacity_type == CapacityType::Spot => {
@@ -27,20 +27,20 @@ pub(crate) fn interruptions(options: &PlanOptions, offering: &Offering) -> u32 {
     }
 }
 
-/// The loss of one interruption of such a pod, in micro-dollars.
+/// Returns the loss of a pod with this spec on one interruption, in micro-dollars.
 pub(crate) fn at_risk(options: &PlanOptions, spec: &PodSpec) -> u64 {
     let Some(risk) = options.spot_risk else { return 0 };
     let lost = u128::from(risk.per_gpu_micros) * u128::from(gpu_milli(spec)) / 1000;
     u64::try_from(lost).unwrap_or(u64::MAX)
 }
 
-/// The expected cost of interruptions of a node of this offering, per hour.
+/// Returns the expected cost of interruptions of a node of this offering, per hour.
 pub(crate) fn of_node(options: &PlanOptions, offering: &Offering, pods: &[PodLoss]) -> UsdPerHour {
     let rate = interruptions(options, offering);
     pods.iter().map(|losing| problem::risk(losing.each, rate).times(losing.pods)).sum()
 }
 
-/// The GPUs of a pod, in thousandths.
+/// Returns the number of GPUs that a pod requests, in thousandths.
 fn gpu_milli(spec: &PodSpec) -> u64 {
     let whole = spec.requests.get(ResourceName::NVIDIA_GPU).saturating_mul(1000);
     let instances = spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(MIG_PREFIX));
@@ -51,7 +51,7 @@ fn gpu_milli(spec: &PodSpec) -> u64 {
     whole.saturating_add(cut.sum()).saturating_add(spec.gpu_share.unwrap_or(0).into())
 }
 
-/// The message if an offering was avoided: its price and risk compared to those of the chosen one.
+/// Returns the message for an avoided offering, which compares its price and risk to the chosen offering.
 pub(crate) fn avoided(
     id: &OfferingId,
     of: (UsdPerHour, UsdPerHour),
@@ -65,7 +65,7 @@ pub(crate) fn avoided(
     )
 }
 
-/// The expected cost of interruptions of a new node, per hour.
+/// Returns the expected cost of interruptions of a new node, per hour.
 pub(crate) fn of_claim(snapshot: &Snapshot, options: &PlanOptions, claim: &PlannedClaim) -> UsdPerHour {
     let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { return UsdPerHour::ZERO };
     let Some(offering) = catalogue.offering(claim.offering()) else { return UsdPerHour::ZERO };

@@ -1,4 +1,4 @@
-//! Limits of each pool and over all pools, and what is left of them.
+//! Limits of each pool and of all pools together, with the amounts left.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) enum LimitKind {
     Available(OfferingId),
 }
 
-/// A limit of one pool or of all.
+/// A limit of one pool, or of all pools together.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolLimit {
     /// Index into [`Supply::pools`]; `None` for all pools together.
@@ -32,7 +32,7 @@ pub(crate) struct PoolLimit {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     pub all: Vec<PoolLimit>,
-    /// Indices by pool, ascending. Limits over all pools are in each, last.
+    /// The indices of the limits that apply to each pool, ascending. Limits on all pools together come last in each list.
     by_pool: Vec<Vec<u32>>,
     /// The limit on available instances, by node class and offering.
     scarce: BTreeMap<(usize, usize), u32>,
@@ -58,7 +58,7 @@ impl Limits {
         all
     }
 
-    /// Adds the limits of one pool or of all; returns their indices.
+    /// Adds the limits of one pool, or of all pools together, and returns their indices.
     fn add(
         &mut self,
         pool: Option<usize>,
@@ -86,7 +86,7 @@ impl Limits {
                     self.scarce.insert((offered.table, offer.offering), at);
                     let kind = LimitKind::Available(offering.id.clone());
                     let ceiling = u64::from(available);
-                    // Claims that are not launched yet use instances that still count as available.
+                    // Claims that are not launched yet will use instances that the cloud still reports as available.
                     let on_the_way = snapshot.claims.values().filter(|claim| {
                         claim.launched.is_none()
                             && claim.node_class == offered.pool.node_class
@@ -99,27 +99,27 @@ impl Limits {
         }
     }
 
-    /// Whether the number of instances of an offering is limited.
+    /// Returns whether the number of instances of an offering is limited.
     pub fn is_scarce(&self, table: usize, offering: usize) -> bool {
         self.scarce.contains_key(&(table, offering))
     }
 
-    /// Whether a limit is on the number of instances of an offering.
+    /// Returns whether a limit is on the number of instances of an offering.
     pub fn is_stock(&self, limit: u32) -> bool {
         matches!(self.all[limit as usize].kind, LimitKind::Available(_))
     }
 
-    /// Whether the pool has a limit of its own.
+    /// Returns whether the pool has a limit of its own.
     pub fn has_own(&self, pool: usize) -> bool {
         self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].pool.is_some())
     }
 
-    /// Whether the pool has a limit on cost.
+    /// Returns whether the pool has a limit on cost.
     pub fn on_money(&self, pool: usize) -> bool {
         self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].kind == LimitKind::UsdPerHour)
     }
 
-    /// What one node uses of each limit, by limit, ascending.
+    /// Returns the amount that one node uses of each limit, by limit, ascending.
     pub fn uses(
         &self,
         supply: &Supply<'_>,
@@ -134,7 +134,7 @@ impl Limits {
         of_pool.chain(scarce.map(|limit| (*limit, 1))).collect()
     }
 
-    /// Subtracts what one node uses.
+    /// Subtracts the amounts that one node uses.
     pub fn take(&mut self, uses: &[(u32, u64)]) {
         for (limit, amount) in uses {
             let left = &mut self.all[*limit as usize].left;
@@ -142,7 +142,7 @@ impl Limits {
         }
     }
 
-    /// The limits in the solver's form.
+    /// Returns the limits in the solver's form.
     pub fn for_solver(&self, supply: &Supply<'_>) -> Vec<Limit> {
         let name = |limit: &PoolLimit| match limit.pool {
             Some(pool) => format!("pool {}: {}", supply.pools[pool].pool.name, limit.name()),
@@ -151,7 +151,7 @@ impl Limits {
         self.all.iter().map(|limit| Limit { name: name(limit), bound: limit.left }).collect()
     }
 
-    /// A message about a reached limit.
+    /// Returns a message about a reached limit.
     pub fn sentence(&self, limit: u32, supply: &Supply<'_>) -> String {
         let limit = &self.all[limit as usize];
         if let LimitKind::Available(id) = &limit.kind {
@@ -202,7 +202,7 @@ impl LimitKind {
         }
     }
 
-    /// What one node uses of it.
+    /// Returns the amount that one node uses of such a limit.
     pub fn of(&self, allocatable: &ResourceList, price: Option<UsdPerHour>) -> u64 {
         match self {
             Self::Resource(name) => allocatable.get(name.as_str()),
@@ -223,7 +223,8 @@ pub(crate) fn ceilings(limits: &PoolLimits) -> Vec<(LimitKind, u64)> {
     all
 }
 
-/// What a claim uses: that of its instance, or the most of any offering that it may be launched as.
+/// Returns the amount that a claim uses. Before launch, it is the largest amount of any offering that the claim may be launched
+/// as.
 pub(crate) fn used(kind: &LimitKind, claim: &Claim) -> u64 {
     let of = |ranked: &poolwright_catalog::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
     if claim.launched.is_some() {

@@ -1,4 +1,4 @@
-//! Supply: free capacity of nodes and claims, offerings of pools, limits, commitments, and interruption risk.
+//! Supply: the free capacity of nodes and claims, the offerings of pools, limits, commitments, and interruption risk.
 
 pub(crate) mod cached;
 pub(crate) mod commitments;

@@ -37,18 +37,18 @@ pub(crate) struct ClassOfferings<'a> {
 pub(crate) enum Availability {
     /// Yes, at this price.
     Priced(UsdPerHour),
-    /// Yes, at this price, but it counts with a higher one: the cloud has reclaimed instances of it lately.
+    /// Yes, at this price, but a higher price counts, because the cloud has reclaimed instances of it recently.
     Reclaimed(UsdPerHour, Reclaims),
     /// Yes, although the price is unknown: the pool allows this type by name.
     Unpriced,
     /// No: the price is unknown.
     PriceUnknown,
-    /// No: it failed lately, and is held back until this time.
+    /// No: it failed recently, and is held back until this time.
     HeldBack(Timestamp),
 }
 
 impl Availability {
-    /// Its price, if known and it may be bought.
+    /// Returns its price, if it is known and the offering may be bought.
     pub const fn price(self) -> Option<UsdPerHour> {
         match self {
             Self::Priced(price) | Self::Reclaimed(price, _) => Some(price),
@@ -56,7 +56,7 @@ impl Availability {
         }
     }
 
-    /// The price that it counts with in comparisons.
+    /// Returns the price that counts in comparisons.
     pub fn weighed(self) -> Option<UsdPerHour> {
         match self {
             Self::Reclaimed(price, reclaims) => Some(interruption_backoff::weighed(price, reclaims)),
@@ -64,7 +64,7 @@ impl Availability {
         }
     }
 
-    /// Whether it may be bought.
+    /// Returns whether it may be bought.
     pub const fn is_sold(self) -> bool {
         matches!(self, Self::Priced(_) | Self::Reclaimed(..) | Self::Unpriced)
     }
@@ -97,7 +97,7 @@ pub(crate) struct PoolSupply<'a> {
 pub(crate) struct Supply<'a> {
     pub tables: Vec<ClassOfferings<'a>>,
     pub pools: Vec<PoolSupply<'a>>,
-    /// Capacities of new nodes without what DaemonSets take; one for each instance type and set of DaemonSets.
+    /// Capacities of new nodes, less the requests of DaemonSet pods. There is one for each instance type and set of DaemonSets.
     pub capacities: Vec<ResourceList>,
     /// DaemonSet pods on new nodes that colocation rules count.
     pub residents: Vec<Present>,
@@ -115,7 +115,7 @@ impl<'a> Supply<'a> {
         &catalogue.types()[&catalogue.offerings()[offering].id.instance_type]
     }
 
-    /// Whether another pool has offerings that admit a pod.
+    /// Returns whether another pool has offerings that admit a pod.
     pub fn others_sell(&self, pool: usize, spec: &PodSpec) -> bool {
         let buyable = |offer: &&PoolOffering| offer.availability.is_sold();
         let admits = |at: usize| {
@@ -129,7 +129,7 @@ impl<'a> Supply<'a> {
         (0..self.pools.len()).any(|at| at != pool && admits(at))
     }
 
-    /// The GPU models on offer that can be partitioned with MIG.
+    /// Returns the GPU models on offer that support MIG.
     pub fn mig_models(&self) -> Vec<&'static MigModel> {
         let kinds = self.tables.iter().flat_map(|table| table.catalogue.types().values());
         let mut models: Vec<&'static MigModel> = Vec::new();
@@ -141,7 +141,7 @@ impl<'a> Supply<'a> {
         models
     }
 
-    /// The labels of a new node.
+    /// Returns the labels of a new node.
     pub fn labels(&self, pool: usize, offering: usize) -> NewNodeLabels<'_> {
         let supply = &self.pools[pool];
         NewNodeLabels {
@@ -221,7 +221,7 @@ fn invalid(pool: &Pool) -> Option<(Reason, String)> {
     rules::contradiction(&pool.requirements).map(|message| (Reason::ContradictingRequirements, message))
 }
 
-/// Names a required label that no node of the pool would have.
+/// Returns a suffix for messages that names a required label that no node of the pool would have.
 fn unknown_key(pool: &Pool, table: &ClassOfferings<'_>) -> String {
     let known = |key: &str| {
         key == NODEPOOL_LABEL
@@ -239,7 +239,7 @@ fn unknown_key(pool: &Pool, table: &ClassOfferings<'_>) -> String {
         .map_or_else(String::new, |requirement| format!(" (no offering has a label `{}`)", requirement.key))
 }
 
-/// Inputs of offerings besides their pool.
+/// The inputs of offerings besides their pool.
 struct OfferContext<'t, 'a> {
     snapshot: &'a Snapshot,
     daemons: &'t DaemonSets<'t>,
@@ -249,7 +249,7 @@ struct OfferContext<'t, 'a> {
     now: Timestamp,
 }
 
-/// The offerings that meet the requirements of a pool.
+/// Returns the offerings that meet the requirements of a pool.
 pub(crate) fn meeting(pool: &Pool, labels: &[BTreeMap<String, String>]) -> Vec<usize> {
     let meets = |index: &usize| {
         let labels = NewNodeLabels { offering: &labels[*index], template: &pool.labels, pool: &pool.name };
@@ -258,7 +258,8 @@ pub(crate) fn meeting(pool: &Pool, labels: &[BTreeMap<String, String>]) -> Vec<u
     (0..labels.len()).filter(meets).collect()
 }
 
-/// The allocatable resources of new nodes of a type: the promise, minus what earlier nodes of the type lacked.
+/// Returns the allocatable resources of new nodes of a type: the promised amounts, minus the amounts that earlier nodes of the
+/// type lacked.
 pub(crate) fn as_measured(
     snapshot: &Snapshot,
     node_class: &NodeClassRef,
@@ -272,7 +273,7 @@ pub(crate) fn as_measured(
     room
 }
 
-/// The pool's offerings, for those that meet its requirements (`meeting`).
+/// Builds the pool's offerings from the indices of those that meet its requirements (`meeting`).
 fn offers<'a>(
     terms: &OfferContext<'_, 'a>,
     supply: &mut Supply<'a>,
@@ -330,7 +331,7 @@ fn offers<'a>(
     offers
 }
 
-/// Which offerings of which pools admit which pod signatures, ignoring capacity.
+/// The offerings of each pool that admit pods of each signature, ignoring capacity.
 #[derive(Debug)]
 pub(crate) struct Admissions {
     /// Index into `sets` by pool and signature; `None` if the pods do not tolerate the pool's taints.
@@ -342,7 +343,7 @@ pub(crate) struct Admissions {
 impl Admissions {
     pub fn new(supply: &Supply<'_>, signatures: &[(&PodSpec, &Pin)]) -> Self {
         let mut sets = Vec::new();
-        // Most pods do not select on template labels. Then all pools of a node class share one answer.
+        // Most pods do not select on template labels. For them, all pools of a node class share one answer.
         let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let keys: Vec<BTreeSet<&str>> = signatures.iter().map(|(spec, pin)| keys(spec, pin)).collect();
         let mut matrix = Vec::with_capacity(supply.pools.len());
@@ -394,13 +395,13 @@ impl Admissions {
         self.matrix[pool][signature].is_some_and(|set| self.sets[set].contains(offering))
     }
 
-    /// Whether the pods tolerate the pool's taints.
+    /// Returns whether the pods tolerate the pool's taints.
     pub fn tolerated(&self, pool: usize, signature: usize) -> bool {
         self.matrix[pool][signature].is_some()
     }
 }
 
-/// Whether the node selector excludes all nodes of the pool by template labels.
+/// Returns whether the node selector excludes all nodes of the pool by template labels.
 fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
     spec.node_selector.iter().any(|(key, value)| match key.as_str() {
         NODEPOOL_LABEL => *value != pool.name.0,
@@ -408,7 +409,7 @@ fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
     })
 }
 
-/// The label keys that a spec and its pin refer to.
+/// Returns the label keys that a spec and its pin refer to.
 fn keys<'s>(spec: &'s PodSpec, pin: &'s Pin) -> BTreeSet<&'s str> {
     let enforced = spec.enforced.iter().flat_map(|enforced| &enforced.terms);
     let terms = spec.node_affinity.iter().flatten().chain(enforced).chain(spec.volumes.iter().flatten());

@@ -31,13 +31,13 @@ pub(crate) struct Room<'a> {
     /// The name of the node, if it has joined.
     pub node: Option<&'a str>,
     pub free: Arc<ResourceList>,
-    /// What pods that are being deleted still use.
+    /// The resources that pods being deleted still use.
     pub leaving: ResourceList,
-    /// When the last of those must have ended.
+    /// The time by which the last of these pods must have ended.
     pub left_by: Option<Timestamp>,
     /// The pods that are or will be there, as colocation rules count them.
     pub present: Present,
-    /// The same without pods that are being deleted.
+    /// The pods of `present` that are not being deleted.
     pub staying: Present,
 }
 
@@ -54,27 +54,27 @@ impl Deref for Room<'_> {
 pub(crate) struct Rooms<'a> {
     /// Rooms of claims by name, then rooms of other nodes by name. Each attempt at a plan changes its own copy.
     pub all: Vec<Arc<Room<'a>>>,
-    /// How many of them belong to claims.
+    /// The number of rooms that belong to claims.
     of_claims: usize,
     /// Rooms of claims by node name.
     by_node: Vec<(&'a str, usize)>,
 }
 
 impl Rooms<'_> {
-    /// The room of a claim or of a node without one, by name.
+    /// Returns the index of the room of a claim, or of a node without a claim, by name.
     pub fn of_target(&self, name: &str) -> Option<usize> {
         let (claims, nodes) = self.all.split_at(self.of_claims);
         find(nodes, name).map(|at| self.of_claims + at).or_else(|| find(claims, name))
     }
 
-    /// The room of a node.
+    /// Returns the index of the room of a node, by name.
     pub fn of_node(&self, name: &str) -> Option<usize> {
         let at = find(&self.all[self.of_claims..], name).map(|at| self.of_claims + at);
         let of_claim = || self.by_node.binary_search_by_key(&name, |(node, _)| node).ok();
         at.or_else(|| of_claim().map(|at| self.by_node[at].1))
     }
 
-    /// Places a pod there.
+    /// Places a pod in a room.
     pub fn take(&mut self, at: usize, requests: &ResourceList, profile: usize) {
         let room = Arc::make_mut(&mut self.all[at]);
         Arc::make_mut(&mut room.free).saturating_sub(requests);
@@ -194,7 +194,7 @@ fn repeat<'a>(
     }
 }
 
-/// Fills in the pods that colocation rules count. `numbers` are the nodes' numbers, ascending.
+/// Fills in the pods that colocation rules count. `numbers` are the numbers of nodes with the indices of their rooms, ascending.
 fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, colocation: &Colocation<'_>) {
     for ((_, nodes), (staying, leaving)) in snapshot.pods.alike().zip(colocation.of_alike()) {
         if staying == 0 && leaving == 0 {
@@ -212,7 +212,7 @@ fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, co
     }
 }
 
-/// The node of a claim, by provider id or else by name.
+/// Returns the node of a claim, by provider id or else by name.
 fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
     let launched = claim.launched.as_ref();
     let by_id = launched.and_then(|launched| snapshot.nodes.with_provider_id(&launched.provider_id));
@@ -274,7 +274,7 @@ fn of_claim(
     Some(known(site, total, node, snapshot, daemons))
 }
 
-/// The labels that a claim's node has, or will have.
+/// Returns the labels that a claim's node has, or will have.
 pub(crate) fn labels_of_claim(
     snapshot: &Snapshot,
     claim: &Claim,
@@ -289,9 +289,9 @@ pub(crate) fn labels_of_claim(
     labels
 }
 
-/// The room of a node without a claim.
+/// Returns the room of a node without a claim.
 fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &DaemonSets<'_>) -> Option<CachedRoom> {
-    // A node of Poolwright's without a claim will be terminated.
+    // A node that Poolwright launched and that has no claim will be terminated.
     let orphan = node.labels.contains_key(NODECLAIM_LABEL)
         || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT || taint.key == DISRUPTED_TAINT);
     if orphan || !is_open(node) {
@@ -303,25 +303,25 @@ fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &DaemonSets<'_>) -> Opt
     Some(known(site, &node.allocatable, Some(node), snapshot, daemons))
 }
 
-/// The node's name, as a label for `matchFields`.
+/// Returns the node's name, as a label for `matchFields`.
 fn named(node: &Node) -> (String, String) {
     (NODE_NAME_FIELD.to_owned(), node.name.clone())
 }
 
-/// Our cordon on an initialized node is about to be removed.
+/// Returns whether a node is open to pods, or is about to be: our cordon on an initialized node will be removed soon.
 fn is_open(node: &Node) -> bool {
     node.ready && (!node.cordoned || node.cordoned_until_initialized) && node.deleting_since.is_none()
 }
 
-/// The node's taints without short-lived ones. The node controller derives not-ready and cordon taints a moment late; a node
-/// that has just opened still has them, and treating it as closed would buy a second node for its pods. Reservation taints do
-/// not count either: planned pods get a toleration.
+/// Returns the node's taints without short-lived ones. The node controller updates not-ready and cordon taints with a delay, so a
+/// node that has just opened still has them. Treating it as closed would buy a second node for its pods. Reservation taints are
+/// left out too, because planned pods get a toleration.
 fn lasting_taints(node: &Node) -> Vec<Taint> {
     let passing = [NOT_READY_TAINT, UNREACHABLE_TAINT, CORDON_TAINT, RESERVED_TAINT];
     node.taints.iter().filter(|taint| !passing.contains(&taint.key.as_str())).cloned().collect()
 }
 
-/// The part of a room that is cached: node properties and free capacity.
+/// Builds the part of a room that is cached: node properties and free capacity.
 fn known(
     site: NodeFacts,
     total: &ResourceList,
@@ -344,7 +344,7 @@ fn known(
     }
 }
 
-/// The labels that the claim's offering gives its node.
+/// Returns the labels that the claim's offering gives its node.
 fn offering_labels(snapshot: &Snapshot, claim: &Claim) -> BTreeMap<String, String> {
     let id = &claim.current_offering().offering;
     if let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class)
@@ -352,7 +352,7 @@ fn offering_labels(snapshot: &Snapshot, claim: &Claim) -> BTreeMap<String, Strin
     {
         return catalogue.node_labels(offering);
     }
-    // The catalogue no longer lists the offering, so the claim's own data must do.
+    // The catalogue no longer lists the offering, so the labels come from the claim's own data.
     let mut known = BTreeMap::from([
         (labels::INSTANCE_TYPE.to_owned(), id.instance_type.to_string()),
         (labels::ZONE.to_owned(), id.zone.to_string()),

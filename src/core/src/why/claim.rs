@@ -10,10 +10,10 @@ use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Sn
 use crate::rules::budgets::never_met_of;
 use crate::rules::format::{gist, list};
 
-/// How many pods are named.
+/// The most pods that are named.
 const SHOWN: usize = 4;
 
-/// The explanation of a claim; `None` if it does not exist.
+/// Returns the explanation of a claim; `None` if it does not exist.
 pub fn claim(snapshot: &Snapshot, now: Timestamp, name: &ClaimName) -> Option<Vec<String>> {
     let claim = snapshot.claims.get(name)?;
     let offering = claim.current_offering();
@@ -43,7 +43,7 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, name: &ClaimName) -> Option<Ve
     Some(lines)
 }
 
-/// The explanation of a node; `None` if it does not exist.
+/// Returns the explanation of a node; `None` if it does not exist.
 pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<String>> {
     let node = snapshot.nodes.get(name)?;
     let owner = snapshot.claims.of_node(node);
@@ -64,7 +64,7 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<Strin
     Some(lines)
 }
 
-/// The budgets that make it impossible to drain a node, in words.
+/// Describes the budgets that make it impossible to drain a node.
 fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
     let pods = work(snapshot, name);
     let mut kept: Vec<&Pod> = Vec::new();
@@ -95,7 +95,7 @@ fn state(node: &Node) -> String {
     words.join(", ")
 }
 
-/// The stage of a claim, in words.
+/// Describes the stage of a claim.
 fn stands(claim: &Claim) -> String {
     let (kind, words) = match claim.stage() {
         Stage::Draining | Stage::Terminating => return "It is being deleted.".to_owned(),
@@ -162,7 +162,7 @@ fn age(since: Timestamp, now: Timestamp) -> String {
     format!("{:#}", jiff::SignedDuration::from_secs(seconds))
 }
 
-/// The price of a claim; zero if unknown.
+/// Returns the price of a claim; zero if unknown.
 pub(crate) fn price(claim: &Claim) -> UsdPerHour {
     claim.current_offering().price.unwrap_or_default()
 }

@@ -3,8 +3,8 @@
 use crate::model::PodKey;
 use crate::why::pod::is_outcome;
 
-/// The result for a pod and the explanation, as one text of at most `most` bytes. The result comes first, because lists of
-/// events show only the first line. Lines that do not fit are left out, and the last line says where to read them.
+/// Combines the result for a pod and the explanation into one text of at most `most` bytes. The result comes first, because lists
+/// of events show only the first line. Lines that do not fit are left out, and the last line then says where to read them.
 pub fn event_note(pod: &PodKey, sentence: &str, story: &[String], most: usize) -> String {
     const CUT: &str = "...";
     // One line of an explanation repeats the result.

@@ -8,8 +8,8 @@ use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::model::plan::{Plan, PoolFindings};
 use crate::model::{PodKey, Snapshot};
 
-/// Events on pods and conditions of pools that follow from a plan. The same plan gives the same events; the event queue leaves
-/// out repetitions.
+/// Returns the events on pods and the conditions of pools that follow from a plan. The same plan gives the same events, and the
+/// event queue leaves out repetitions.
 pub fn of_plan(plan: &Plan) -> Vec<Action> {
     let mut actions = Vec::new();
     for (pool, findings) in &plan.pools {
@@ -40,7 +40,7 @@ pub fn of_plan(plan: &Plan) -> Vec<Action> {
     actions
 }
 
-/// Adds launch problems of node classes to the conditions of their pools. Plans do not know these.
+/// Adds launch problems of node classes to the conditions of their pools. Plans do not know these problems.
 pub fn add_launch_problems(
     actions: &mut [Action],
     snapshot: &Snapshot,
@@ -61,7 +61,7 @@ pub fn add_launch_problems(
     }
 }
 
-/// The conditions of a pool.
+/// Returns the conditions of a pool.
 pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
     let of = |kind, problem: &Option<(Reason, String)>, reason: Reason, message: String| match problem {
         Some((reason, message)) => update(kind, ConditionStatus::False, *reason, message.clone()),

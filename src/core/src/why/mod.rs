@@ -1,6 +1,6 @@
 //! Explanations for people (`poolwright explain`, events, conditions): the requirements of a pod, claim, node or pool, the
-//! alternatives considered, and the deciding reason. Each is a few lines of plain text, made from the snapshot and the plan that
-//! decisions use.
+//! alternatives considered, and the deciding reason. Each explanation is a few lines of plain text, made from the snapshot and
+//! the plan that decisions use.
 
 pub(crate) mod claim;
 pub(crate) mod event_note;

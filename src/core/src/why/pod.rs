@@ -1,4 +1,4 @@
-//! Explanations of pods: why a pod got its place, or none.
+//! Explanations of pods: why a pod got its place, or no place.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use crate::why::rulings::{OfferingRuling, Ruling, rulings};
 
 /// The most lines of an explanation.
 pub const MOST_LINES: usize = 6;
-/// How many groups of excluded offerings are listed.
+/// The most groups of excluded offerings that are listed.
 const SHOWN: usize = 4;
 
-/// The explanation of a pod; `None` if it does not exist.
+/// Returns the explanation of a pod; `None` if it does not exist.
 pub fn pod(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -31,7 +31,7 @@ pub fn pod(
     pods(snapshot, now, options, plan, &[key]).pop()?
 }
 
-/// The explanations of many pods, in order; `None` for those that do not exist.
+/// Returns the explanations of many pods, in order; `None` for pods that do not exist.
 pub fn pods(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -59,7 +59,7 @@ pub fn pods(
         lines.extend(left(&rulings));
         let relaxed = relaxed(plan, key);
         lines.extend(budgets(snapshot, pod));
-        // The result is always included.
+        // The result must always be included.
         lines.truncate(MOST_LINES - 1 - usize::from(relaxed.is_some()));
         lines.push(outcome(plan, key));
         lines.extend(relaxed);
@@ -116,7 +116,7 @@ fn terms(all: &[NodeSelectorTerm]) -> String {
     list(&all.iter().map(one).collect::<Vec<_>>(), 3).replace(", ", " or ")
 }
 
-/// The message for a pod that never gets a new node, for any offering.
+/// Returns the message for a pod that gets no new node, whatever the offerings are.
 fn not_ours(pod: &Pod) -> Option<String> {
     match (&pod.phase, pod.role) {
         (PodPhase::Bound { node }, _) => {
@@ -133,7 +133,7 @@ fn not_ours(pod: &Pod) -> Option<String> {
     }
 }
 
-/// The budgets that never allow to evict the pod.
+/// Describes the budgets that never allow the eviction of the pod.
 fn budgets(snapshot: &Snapshot, pod: &Pod) -> Option<String> {
     let found = never_met_of(snapshot, pod);
     let (first, more) = found.split_first()?;
@@ -155,7 +155,7 @@ fn considered(snapshot: &Snapshot, rulings: &[OfferingRuling]) -> String {
     format!("Considered {} offerings, by pool: {}.", rulings.len(), list(&named, 6))
 }
 
-/// The offerings that are excluded, by reason, the most frequent first.
+/// Describes the excluded offerings by reason, the most frequent reason first.
 fn ruled_out(rulings: &[OfferingRuling]) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for offering in rulings {
@@ -169,7 +169,7 @@ fn ruled_out(rulings: &[OfferingRuling]) -> Option<String> {
     (!said.is_empty()).then(|| format!("Ruled out: {}.", list(&said, SHOWN)))
 }
 
-/// The offerings that fit, or that come closest.
+/// Describes the offerings that fit or, if none does, the offering that comes closest.
 fn left(rulings: &[OfferingRuling]) -> Option<String> {
     let open: Vec<&OfferingRuling> =
         rulings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
@@ -196,7 +196,7 @@ fn left(rulings: &[OfferingRuling]) -> Option<String> {
     Some(format!("Nearest miss: {} of pool {}: {reason}.{remedy}", nearest.offering, nearest.pool))
 }
 
-/// Its relaxed preferences.
+/// Describes the relaxed preferences of a pod.
 fn relaxed(plan: &Plan, key: &PodKey) -> Option<String> {
     let own = plan.relaxed.iter().filter(|relaxed| relaxed.pods.binary_search(key).is_ok());
     let own: Vec<String> = own.map(ToString::to_string).collect();
@@ -206,7 +206,7 @@ fn relaxed(plan: &Plan, key: &PodKey) -> Option<String> {
     (!own.is_empty()).then(|| format!("Relaxed: {shown}{more}."))
 }
 
-/// Whether a line of an explanation is the result.
+/// Returns whether a line of an explanation is the result.
 pub(crate) fn is_outcome(line: &str) -> bool {
     line.starts_with("Planned on ") || line.starts_with("Not planned")
 }

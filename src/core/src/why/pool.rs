@@ -1,4 +1,4 @@
-//! Explanations of pools: what a pool may buy, has bought, and what limits it.
+//! Explanations of pools: the offerings that a pool may buy, the nodes that it has bought, and its limits.
 
 use poolwright_catalog::UsdPerHour;
 
@@ -6,7 +6,7 @@ use crate::model::plan::Plan;
 use crate::model::{PoolName, Snapshot};
 use crate::why::claim::price;
 
-/// The explanation of a pool; `None` if it does not exist.
+/// Returns the explanation of a pool; `None` if it does not exist.
 pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<String>> {
     let pool = snapshot.pools.get(name)?;
     let findings = plan.pools.get(name);

@@ -1,4 +1,4 @@
-//! Rulings: why each offering fits a pod or not, for explanations.
+//! Rulings, for explanations: whether each offering fits a pod, and the reason if it does not.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,11 +25,11 @@ pub struct OfferingRuling {
     pub pool: PoolName,
     /// The offering.
     pub offering: OfferingId,
-    /// How many kinds of rules it meets, in the order taints, labels, resources, colocation, availability.
+    /// The number of kinds of rules that it meets, in the order taints, labels, resources, colocation, availability.
     pub rules_passed: u8,
     /// The largest shortage of a resource, in thousandths of the request.
     pub shortage: u16,
-    /// What to change so that the rule passes; empty if no change of the pod or the pool would help.
+    /// The change that would make the rule pass; empty if no change of the pod or the pool would help.
     pub remedy: String,
     /// The ruling.
     pub ruling: Ruling,
@@ -44,8 +44,8 @@ pub enum Ruling {
     Excluded(String),
 }
 
-/// For each pod, the rulings on every offering that meets the requirements of a pool, in the order of pools and catalogues;
-/// `None` for pods that do not exist. Equal pods share their rulings.
+/// Returns, for each pod, the rulings on every offering that meets the requirements of a pool, in the order of pools and
+/// catalogues; `None` for pods that do not exist. Equal pods share their rulings.
 pub fn rulings(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -63,7 +63,7 @@ pub fn rulings(
     spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
     let mut known: BTreeMap<(&PodSpec, usize), Rc<[OfferingRuling]>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
-        // The spec with the requirements of its volumes.
+        // This spec includes the requirements of the pod's volumes.
         let (spec, profile) = (&snapshot.pods.get(key)?.spec, colocation.of(key));
         let fresh = || judge(&supply, &colocation, options, spec, profile).into();
         Some(known.entry((spec, profile)).or_insert_with(fresh).clone())
@@ -140,7 +140,7 @@ fn shortage(requests: &ResourceList, room: &ResourceList) -> u16 {
     requests.iter().map(|(name, wanted)| of(wanted, room.get(name.as_str()))).max().unwrap_or(0)
 }
 
-/// What the user can change so that the rule passes.
+/// Returns the change by the user that would make the rule pass.
 fn remedy(rejection: &Rejection) -> String {
     match rejection {
         Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
@@ -165,7 +165,7 @@ fn remedy(rejection: &Rejection) -> String {
     }
 }
 
-/// A rejection without details of the offering, so that equal rejections can be counted.
+/// Returns a rejection without details of the offering, so that equal rejections can be counted.
 fn short(rejection: &Rejection) -> String {
     match rejection {
         Rejection::Taint(taint) => format!("taint `{taint}`"),

@@ -1,4 +1,4 @@
-//! Tests of PodDisruptionBudgets that can never be met: they are found, with the field and what to change.
+//! Tests of PodDisruptionBudgets that can never be met. They are found, with the wrong field and the remedy.
 
 use poolwright_core::plan::PlanOptions;
 use poolwright_core::rules::budgets::{never_met, never_met_of};
@@ -12,7 +12,7 @@ impl Put for PodDisruptionBudget {
     }
 }
 
-/// A budget for pods with `app=web`.
+/// Returns a budget for pods with `app=web`.
 fn budget(name: &str, limit: BudgetLimit) -> PodDisruptionBudget {
     PodDisruptionBudget {
         key: object_key(name),
@@ -45,7 +45,7 @@ fn replicas(total: u64) -> Workload {
     }
 }
 
-/// Three pods of a ReplicaSet of so many, and this budget.
+/// Returns the messages for this budget and three pods of a ReplicaSet with `total` pods.
 fn messages(total: u64, budget: PodDisruptionBudget) -> Vec<String> {
     let snapshot = with(cluster(aws(), [pool("gpu")]), ["a", "b", "c"].map(web));
     let mut snapshot = with(snapshot, [budget]);

@@ -41,7 +41,7 @@ fn buys(pods: impl IntoIterator<Item = Pod>) -> Vec<String> {
     bought(&planned(&with(cluster(aws(), [pool("cpu")]), pods)))
 }
 
-/// How many nodes are bought, with an open node `n` that has room for three more.
+/// Returns the number of nodes that are bought beside an open node `n` that has room for three more pods.
 fn buys_beside(running: impl IntoIterator<Item = Pod>, waiting: Pod) -> usize {
     let snapshot = with(cluster(aws(), [pool("cpu")]), [node("n", capacity(4, 16, 0))]);
     planned(&with(with(snapshot, running), [waiting])).claims.len()
@@ -207,7 +207,7 @@ fn a_pod_that_its_own_rule_does_not_count_goes_where_none_of_those_are() {
 fn a_pod_with_a_rule_and_one_that_it_only_counts_share_a_node_where_that_is_not_too_many() {
     let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 1) };
     assert_eq!(buys([stranger("a"), labelled("b", "web")]), ["c7.xlarge: a b"]);
-    // One more than there may be beside it goes elsewhere, to where as many are welcome as there is room for.
+    // One pod more than may be beside `a` goes to another node, which takes as many as fit.
     let three = ["b", "c", "d"].map(|name| labelled(name, "web"));
     let mut bought = buys([stranger("a")].into_iter().chain(three));
     bought.sort();
@@ -218,7 +218,7 @@ fn a_pod_with_a_rule_and_one_that_it_only_counts_share_a_node_where_that_is_not_
 fn those_that_a_rule_counts_come_to_where_a_pod_with_it_is_planned_up_to_its_skew() {
     let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 2) };
     let web = ["b", "c", "d"].map(|name| labelled(name, "web"));
-    // There is one node with room for all, one that has none, and nothing to buy.
+    // One node has room for all pods, the other has no room, and nothing can be bought.
     let snapshot = with(cluster(aws(), []), [node("n", capacity(8, 32, 0)), node("full", capacity(0, 0, 0))]);
     let plan = planned(&with(snapshot.clone(), [stranger("a"), labelled("b", "web"), labelled("c", "web")]));
     assert_eq!(plan.placements.len(), 3, "{plan:?}");
@@ -289,7 +289,7 @@ fn a_spread_that_counts_one_node_limits_pods_on_that_node() {
         with(cluster(aws(), [pool("cpu")]), [node("n", capacity(8, 32, 0)), node("m", capacity(8, 32, 0))]);
     let plan = planned(&with(snapshot.clone(), ["a", "b", "c"].map(on_n)));
     assert_eq!((plan.placements.len(), plan.unplaced.len()), (3, 0), "{plan:?}");
-    // Where it may go to both, neither has more than one more than the other.
+    // If the pods may go to both nodes, no node holds more than one pod more than the other.
     let on_both = |name: &str| {
         let mut pod = spread(name, 1);
         let both = [is_in("kubernetes.io/hostname", &["n", "m"])];

@@ -1,4 +1,4 @@
-//! Tests of the resources that DaemonSets take of nodes.
+//! Tests of the resources that DaemonSet pods take on nodes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Tests of demand: for which pods nodes are bought.
+//! Tests of demand: the pods for which nodes are bought.
 
 use poolwright_core::plan::{PlanOptions, UnplacedReason, plan};
 use poolwright_core::{Pod, PodPhase, PodRole, UnmodelledRule};

@@ -1,4 +1,4 @@
-//! Tests of disruption: which nodes are emptied, what is bought first, and when it is called off.
+//! Tests of disruption: the nodes that are emptied, the nodes that are bought first, and the reasons to call it off.
 
 mod budgets;
 mod committed;
@@ -20,10 +20,10 @@ use poolwright_solver::NeverStop;
 
 use crate::kit::*;
 
-/// When all is quiet: an hour after the nodes opened.
+/// A quiet time, an hour after the nodes opened.
 const NOW: i64 = 3630;
 
-/// The claim and the node of this name and type, open since 30 s.
+/// Returns the claim and the node with this name and type, open since 30 s.
 fn running(name: &str, kind: &str, price: &str, size: ResourceList) -> (Claim, Node) {
     let offerings =
         vec![RankedOffering { offering: id(kind, "a"), price: Some(usd(price)), allocatable: size.clone() }];
@@ -44,7 +44,7 @@ fn small(name: &str) -> (Claim, Node) {
     running(name, "g5.xlarge", "1.006", capacity(4, 16, 1))
 }
 
-/// A pod of the ReplicaSet with one GPU.
+/// Returns a pod of the ReplicaSet with one GPU.
 fn replica(name: &str) -> Pod {
     Pod { owner: Some(Uid("web".into())), created: at(40), ..pod(name, requests(2, 4, 1)) }
 }
@@ -61,7 +61,7 @@ fn budget(nodes: CountOrPercent) -> DisruptionBudget {
     DisruptionBudget { nodes, causes: [].into(), window: None }
 }
 
-/// These nodes with these pods of one ReplicaSet on them.
+/// Returns a cluster with these nodes and these pods of one ReplicaSet on them.
 fn cluster_of(pool: Pool, nodes: Vec<(Claim, Node)>, pods: &[(&str, &str)]) -> Snapshot {
     let (claims, nodes): (Vec<Claim>, Vec<Node>) = nodes.into_iter().unzip();
     let there = pods.iter().map(|(name, node)| bound(replica(name), node));
@@ -91,7 +91,7 @@ fn leaving(proposal: &Proposal) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The cluster once the proposal is carried out: it is recorded, and what it buys is on its way.
+/// Returns the cluster after the proposal has been carried out: it is recorded, and its new nodes are launching.
 fn begun(snapshot: &Snapshot, proposal: &Proposal) -> Snapshot {
     let mut after = snapshot.clone();
     for leave in &proposal.nodes_to_empty {
@@ -104,7 +104,7 @@ fn begun(snapshot: &Snapshot, proposal: &Proposal) -> Snapshot {
     carried_out(&after, &proposal.plan, NOW)
 }
 
-/// The claim that was bought, with its node open.
+/// Returns the cluster after the node of the bought claim has opened.
 fn opened(snapshot: &Snapshot, bought: &ClaimName) -> Snapshot {
     let claim = (*snapshot.claims[bought]).clone();
     let size = claim.offerings[0].allocatable.clone();
@@ -131,7 +131,7 @@ fn retires(actions: &[Action]) -> Vec<&str> {
         .collect()
 }
 
-/// Why it was called off, if it was.
+/// Returns the reason why the disruption was called off, if it was.
 fn called_off(actions: &[Action]) -> Option<String> {
     actions.iter().find_map(|action| match action {
         Action::SetConditions { conditions, .. } => {
@@ -173,15 +173,15 @@ fn the_room_of_successors_is_theirs_until_they_come() {
     let proposal = proposed(&snapshot).unwrap();
     let new = proposal.plan.claims[0].name.clone();
     let ready = opened(&begun(&snapshot, &proposal), &new);
-    // Somebody else finds the new node full, although nobody is on it yet.
+    // The new node is full for other pods, although no pod is on it yet.
     let other = planned_at(&with(ready.clone(), [pod("other", requests(2, 4, 1))]), NOW + 62);
     assert_eq!(bought(&other), ["g5.xlarge: other"]);
-    // It is neither opened to others nor given back as empty, however long the drain takes.
+    // The node is not deleted as empty, however long the drain takes.
     let mut waiting =
         with(ready.clone(), [true_since((*ready.claims[&new]).clone(), ConditionType::Empty, NOW + 60)]);
     let decision = decide(&waiting, at(NOW + 7200));
     assert!(!decision.actions.iter().any(|action| matches!(action, Action::DeleteClaim { .. })));
-    // The pod that is made in its place goes there.
+    // The successor of the drained pod goes to the new node.
     let drained = Pod { deleting_since: Some(at(NOW + 90)), ..bound(replica("a"), "big") };
     let deleted =
         Claim { deleting_since: Some(at(NOW + 70)), ..(*waiting.claims[&ClaimName("big".into())]).clone() };
@@ -193,11 +193,11 @@ fn the_room_of_successors_is_theirs_until_they_come() {
 
 #[test]
 fn many_nodes_become_fewer_and_their_pods_go_to_nodes_that_stay() {
-    // Three pods on three large nodes: one holds all.
+    // Three pods are on three large nodes, and one large node could hold them all.
     let nodes = vec![large("x"), large("y"), large("z")];
     let snapshot = cluster_of(moving_pool(), nodes, &[("a", "x"), ("b", "y"), ("c", "z")]);
     let proposal = proposed(&snapshot).unwrap();
-    // Three small nodes for 3.018 $/h are less than one large one.
+    // Three small nodes for 3.018 $/h cost less than one large node.
     assert_eq!(leaving(&proposal).len(), 3);
     assert_eq!(bought(&proposal.plan).len(), 3);
     assert_eq!(proposal.saving, usd("13.998"));
@@ -238,7 +238,7 @@ fn work_that_would_have_to_be_done_again_is_moved_when_that_pays() {
         let job = Workload { kind: "Job".into(), key: object_key("job"), uid: Uid("job".into()), ..web(1) };
         proposed(&with(with(snapshot, [bound(pod, "big")]), [job]))
     };
-    // A quarter of 5.672 $/h since it began, and for five minutes, against 4.666 $ in an hour.
+    // The loss is a quarter of 5.672 $/h since the pod began, plus five minutes. The saving is 4.666 $ in an hour.
     assert!(job(NOW - 3600).is_some());
     assert!(job(NOW - 4 * 3600).is_none());
 }
@@ -284,7 +284,7 @@ fn pods_do_not_move_again_before_the_first_move_has_paid_off() {
     let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
     let mut move_history = MoveHistory::default();
     move_history.record(&snapshot, &proposed(&snapshot).unwrap(), at(NOW));
-    // It is back on a large node, for whatever reason, and would be moved again.
+    // The pod is back on a large node and would be moved again.
     let again = |move_history: &MoveHistory, seconds: i64, snapshot: &Snapshot| {
         let current = planned_at(snapshot, seconds);
         let found =
@@ -293,7 +293,7 @@ fn pods_do_not_move_again_before_the_first_move_has_paid_off() {
     };
     assert!(!again(&move_history, NOW + 3599, &snapshot));
     assert!(again(&move_history, NOW + 3600, &snapshot));
-    // Of two replicas, each may be moved once.
+    // Each of two replicas may be moved once.
     let two = cluster_of(moving_pool(), vec![large("big"), small("s")], &[("a", "big"), ("b", "s")]);
     assert!(again(&move_history, NOW + 60, &two));
     move_history.record(&two, &proposed(&two).unwrap(), at(NOW + 60));

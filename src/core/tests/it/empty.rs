@@ -77,7 +77,7 @@ fn when_nothing_got_in_meanwhile_it_is_given_back() {
             },
         ]
     );
-    // Recorded, but the taint did not get there: it is not given back before it is closed.
+    // The disruption is recorded, but the node lacks the taint. The claim is not deleted before the node is closed.
     let open = with_node(disrupting_since(400), claimed_node());
     assert_eq!(
         decide(&open, at(500)).actions,

@@ -1,4 +1,4 @@
-//! Tests of free room on existing nodes and claims: it is used before anything is bought.
+//! Tests of free room on existing nodes and claims, which is used before anything is bought.
 
 use poolwright_core::plan::{PlacedPod, Target};
 use poolwright_core::{ClaimName, Node, Snapshot};
@@ -55,7 +55,7 @@ fn a_claim_in_flight_is_the_room_that_it_promises() {
     let in_flight = poolwright_core::Claim { planned_pods: vec![], ..claim() };
     let target = Some(Target::Claim(ClaimName("c".into())));
     assert_eq!(goes_to(&with(one_pod(), [in_flight.clone()])), target);
-    // Its node has joined, shows no GPU yet, is gated and not ready: the promise still counts.
+    // Its node has joined, but it shows no GPU yet, is cordoned and is not ready. The promised resources still count.
     let joining = Node {
         ready: false,
         cordoned: true,
@@ -100,7 +100,7 @@ fn a_claim_on_its_way_out_is_no_room() {
     assert_eq!(goes_to(&with(with(one_pod(), [leaving]), [claimed_node()])), None);
     let disrupting = true_since(free_claim(), ConditionType::Disrupting, 40);
     assert_eq!(goes_to(&with(with(one_pod(), [disrupting]), [claimed_node()])), None);
-    // Its node was there and has vanished.
+    // The node of the claim has joined and then vanished.
     assert_eq!(goes_to(&with(one_pod(), [free_claim()])), None);
 }
 

@@ -1,4 +1,4 @@
-//! Tests of expected pods: they are planned with existing pods, and only once.
+//! Tests of expected pods, which are planned together with existing pods, and only once.
 
 use std::collections::BTreeSet;
 
@@ -29,12 +29,12 @@ impl Put for Workload {
     }
 }
 
-/// A pod of the Job, made at this second.
+/// Returns a pod of the Job, created at this second.
 fn member(name: &str, second: i64) -> Pod {
     Pod { owner: Some(Uid("job".into())), created: at(second), ..pod(name, requests(10, 8, 1)) }
 }
 
-/// Four of these pods fill a g5.12xlarge, and none fits anything smaller.
+/// Returns a Job with pods that fit only a g5.12xlarge, which four of them fill.
 fn gang(there: usize, wanted: u64) -> Snapshot {
     let pods = (0..there).map(|at| member(&format!("train-{at}"), at as i64));
     with(with(cluster(aws(), [pool("gpu")]), pods), [job(wanted, there as u64)])
@@ -60,7 +60,7 @@ fn pods_that_arrive_take_the_places_kept_for_them_and_nothing_more_is_bought() {
     let plan = planned(&first);
     assert_eq!((plan.claims.len(), names(&plan).len()), (2, 8));
     let mut after = carried_out(&first, &plan, 11);
-    // They come in bursts; some were tried by the scheduler already, some were not.
+    // The pods come in bursts.
     for (burst, there) in [(12, 3), (14, 6), (16, 8)] {
         let fresh = (1..there).map(|at| member(&format!("train-{at}"), burst));
         after = with(with(after, fresh), [job(8, there as u64)]);
@@ -71,7 +71,7 @@ fn pods_that_arrive_take_the_places_kept_for_them_and_nothing_more_is_bought() {
     }
     let full: BTreeSet<&String> = after.nominations.values().map(|(_, target)| target).collect();
     assert_eq!(full.len(), 2, "four on each node");
-    // A restart forgets the nominations: the claims still say what they keep room for.
+    // A restart forgets the nominations, but the claims still list the pods that they keep room for.
     after.nominations.clear();
     let restarted = planned_at(&after, 20);
     assert_eq!((restarted.claims.len(), restarted.placements.len()), (0, 8));
@@ -92,10 +92,10 @@ fn nothing_is_expected_of_a_controller_that_has_made_nothing_for_a_while_or_want
     assert_eq!(here(&planned_at(&gang(1, 4), 30)), ["train-0"]);
     assert_eq!(here(&planned(&gang(2, 2))), ["train-0", "train-1"]);
     assert_eq!(here(&planned(&gang(2, 0))), ["train-0", "train-1"], "suspended");
-    // One that says it has made them all: the pods are on their way to us.
+    // The controller reports that it has created all its pods, but the watch has not shown them yet.
     let said = with(gang(2, 4), [job(4, 4)]);
     assert_eq!(here(&planned(&said)), ["train-0", "train-1"]);
-    // As long as the scheduler finds nodes for its pods, nobody needs us.
+    // As long as the scheduler finds nodes for its pods, nothing is bought.
     let running = (0..2).map(|at| bound(member(&format!("train-{at}"), 0), "n"));
     assert!(planned(&with(gang(2, 8), running)).claims.is_empty());
 }

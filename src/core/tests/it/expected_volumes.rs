@@ -4,7 +4,7 @@ use poolwright_core::*;
 
 use crate::kit::*;
 
-/// A claim that waits for its first pod.
+/// Returns a claim that waits for its first pod.
 fn claim(name: &str) -> VolumeClaim {
     VolumeClaim {
         key: object_key(name),
@@ -32,7 +32,7 @@ fn class(waits_for_pod: bool, zone: Option<&str>) -> StorageClass {
     }
 }
 
-/// Two of four pods of this controller are there, each with this volume.
+/// Returns a cluster with two of four pods of this controller, each with this volume.
 fn two_of_four(
     kind: &str,
     claims: Vec<VolumeClaim>,
@@ -64,7 +64,7 @@ fn named(name: String, ephemeral: bool) -> PodVolume {
     PodVolume::Claim { name, ephemeral }
 }
 
-/// How many pods nodes are bought for, and the zones of these.
+/// Returns the number of pods that nodes are bought for, and the zones of these nodes.
 fn planned_for(snapshot: &Snapshot) -> (usize, Vec<String>) {
     let plan = planned(snapshot);
     let mut zones: Vec<String> = plan.claims.iter().map(|claim| claim.offering().zone.to_string()).collect();

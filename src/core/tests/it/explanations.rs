@@ -81,7 +81,7 @@ fn the_event_of_a_pod_carries_the_story_and_is_cut_between_lines() {
     assert_eq!(told[0], sentence, "lists of events show one line");
     assert_eq!(told[1..], lines[..lines.len() - 1], "the whole story: {note}");
 
-    // What follows the outcome is told too.
+    // Lines after the result are included too.
     let relaxed = [lines.clone(), vec!["Relaxed: a preference.".to_owned()]].concat();
     let note = why::event_note(&key("p"), sentence, &relaxed, 1024);
     assert!(note.ends_with("\nRelaxed: a preference.") && !note.contains("Not planned"), "{note}");

@@ -1,4 +1,4 @@
-//! Tests of gangs: they are planned as a whole from their templates, even if controllers are missing.
+//! Tests of gangs, which are planned as a whole from their templates, even if controllers are missing.
 
 use poolwright_core::*;
 
@@ -25,7 +25,7 @@ fn set(parts: Vec<GangPart>) -> Gang {
     Gang { kind: "JobSet".into(), key: object_key("set"), uid: Uid("set".into()), parts }
 }
 
-/// A Job of the set with one pod that found no node.
+/// Returns a Job of the JobSet with one unschedulable pod.
 fn job(name: &str, wanted: u64) -> (Workload, Pod) {
     let uid = Uid(format!("job-{name}"));
     let of = Some(Uid("set".into()));
@@ -87,7 +87,7 @@ fn pods_of_jobs_that_come_later_take_the_places_kept_for_them() {
         let again = planned_at(&after, 12);
         assert_eq!((again.claims.len(), again.placements.len()), (0, 1 + there));
         after.nominations.clone_from(&again.nominations);
-        // A restart forgets the nominations: the claims still say what they keep room for.
+        // A restart forgets the nominations, but the claims still list the pods that they keep room for.
         let restarted = Snapshot { nominations: std::collections::BTreeMap::new(), ..after.clone() };
         assert_eq!(planned_at(&restarted, 12).claims, []);
     }

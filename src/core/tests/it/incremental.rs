@@ -1,4 +1,4 @@
-//! Tests of incremental changes: index and plans are the same as if built from scratch.
+//! Tests of incremental changes: the index and plans are the same as if built from scratch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn shop() -> Catalogue {
     ])
 }
 
-/// What happens: of which kind, to which object, and how it is then.
+/// An event: its kind, the object that it changes, and the bits that decide the new state.
 #[derive(Clone, Debug)]
 struct Event {
     kind: u8,
@@ -36,7 +36,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     (0u8..20, 0u8..10, any::<u32>()).prop_map(|(kind, which, how)| Event { kind, which, how })
 }
 
-/// A number below `below`, out of the next few bits.
+/// Draws a number below `below` from the bits of `how`.
 fn draw(how: &mut u32, below: u32) -> u32 {
     let drawn = *how % below;
     *how /= below;
@@ -78,7 +78,7 @@ fn some_pod(which: u8, mut how: u32) -> Pod {
         1 => PodPhase::Finished,
         2 => PodPhase::Gated,
         3 => {
-            // The name that a DaemonSet gives.
+            // This is a name as the DaemonSet controller chooses it.
             pod.key = PodKey::new(pod.key.namespace(), format!("agent-{which:05}"));
             pod.role = PodRole::DaemonSet;
             PodPhase::Bound { node }
@@ -127,7 +127,7 @@ fn some_claim(which: u8, mut how: u32) -> Claim {
     claim
 }
 
-/// All objects there are, beside the index.
+/// All objects, kept independently of the index.
 #[derive(Clone, Debug, Default)]
 struct Truth {
     pods: BTreeMap<PodKey, Pod>,
@@ -181,7 +181,7 @@ impl Truth {
                     None => index.delete_daemonset(&set.key),
                 };
             }
-            // A watch lists everything anew, and some of it is gone.
+            // A watch lists everything again, and some pods are gone.
             _ => {
                 self.pods.retain(|key, _| !key.name().ends_with(char::from(b'0' + which)));
                 index.reset_pods(self.pods.values().cloned());
@@ -191,7 +191,7 @@ impl Truth {
         }
     }
 
-    /// From all objects, in another order than they came in.
+    /// Builds a snapshot from all objects, in another order than that of the events.
     fn afresh(&self, like: &Snapshot) -> Snapshot {
         let mut snapshot = cluster(shop(), [pool("gpu")]);
         snapshot.catalogues.clone_from(&like.catalogues);
@@ -230,14 +230,14 @@ proptest! {
             prop_assert_eq!(&snapshot, &afresh);
             let (ours, theirs) = (planned(&snapshot), planned(&afresh));
             prop_assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
-            // Nothing has changed since, or a pod has come that has no node.
+            // Plan again without a change, and then with one more pod without a node.
             prop_assert_eq!(format!("{:?}", planned(&index.snapshot())), format!("{theirs:?}"));
             let more = |snapshot| with(snapshot, [pod("more", requests(1, 1, 0))]);
             let (ours, theirs) = (planned(&more(snapshot.clone())), planned(&more(afresh.clone())));
             prop_assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
             let decide = |snapshot| lifecycle::decide(snapshot, at(10), PlacementMode::Reserve);
             prop_assert_eq!(decide(&snapshot), decide(&afresh));
-            // What was handed out before stays as it was.
+            // The snapshot taken before stays as it was.
             if let Some((snapshot, afresh)) = before {
                 prop_assert_eq!(&snapshot, &afresh);
             }

@@ -1,4 +1,4 @@
-//! Tests of initialization: from a joined node to one that is open to pods.
+//! Tests of initialization, from a joined node to a node that is open to pods.
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::*;
@@ -15,7 +15,7 @@ fn with_node(node: Node) -> Snapshot {
     with(with(cluster(aws(), [pool("gpu")]), [claim]), [node])
 }
 
-/// The reason and message of `Initialized=False`.
+/// Returns the reason and message of `Initialized=False`.
 fn waits_for(node: Node) -> (String, String) {
     let actions = decide(&with_node(node), at(30)).actions;
     match &actions[..] {

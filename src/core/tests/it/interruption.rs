@@ -1,4 +1,4 @@
-//! Tests of interruptions: when nodes are closed, replacements bought, and pods evicted.
+//! Tests of interruptions: the times at which nodes are closed, replacements are bought and pods are evicted.
 
 use jiff::SignedDuration;
 use poolwright_core::disruption::{FollowUp, MoveHistory, follow, propose};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::kit::*;
 
-/// When the cloud speaks.
+/// The time of the cloud's notice.
 const NOTICED: i64 = 1000;
 
 fn said(kind: InterruptionKind, deadline: Option<i64>) -> Interruption {
@@ -24,7 +24,7 @@ fn reclaim() -> Interruption {
     said(InterruptionKind::Reclaim, Some(NOTICED + 120))
 }
 
-/// The claim once that is recorded, a second later.
+/// Returns the claim with this interruption, which was recorded a second after the notice.
 fn told(mut claim: Claim, interruption: Interruption) -> Claim {
     for ConditionUpdate { kind, status, reason, message } in
         interruption_conditions(&interruption, at(NOTICED + 1))
@@ -46,7 +46,7 @@ fn protected(name: &str) -> Pod {
     Pod { ending: Ending { protection, grace: SignedDuration::from_secs(30) }, ..replica(name) }
 }
 
-/// The claim's open node, with these pods of one ReplicaSet.
+/// Returns a cluster with the claim's open node and these pods of one ReplicaSet on it.
 fn with_pods(claim: Claim, pods: Vec<Pod>) -> Snapshot {
     let count = pods.len() as u64;
     let snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim]), [claimed_node()]);
@@ -61,7 +61,7 @@ fn retire() -> Action {
     Action::Retire { claim: ClaimName("c".into()), uid: Uid("uid-c".into()) }
 }
 
-/// Pods that are asked to go, and those that are told to, with their grace in seconds.
+/// Returns the pods that are evicted, and the pods that are deleted, with their grace period in seconds.
 fn asked(snapshot: &Snapshot, seconds: i64) -> Vec<(String, Option<i64>)> {
     let of = |action| match action {
         Action::Evict { pod, .. } => Some((pod.name, None)),
@@ -78,7 +78,7 @@ fn terminates(snapshot: &Snapshot, seconds: i64) -> Option<bool> {
     })
 }
 
-/// The claim, deleted two seconds after the cloud spoke, with its node closed.
+/// Returns a cluster in which the claim was deleted two seconds after the notice and its node is closed.
 fn going(claim: Claim, pods: Vec<Pod>) -> Snapshot {
     let claim = Claim { deleting_since: Some(at(NOTICED + 2)), ..claim };
     let node = Node { taints: vec![taint(DISRUPTED_TAINT, "")], ..claimed_node() };

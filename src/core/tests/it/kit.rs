@@ -1,4 +1,4 @@
-//! Helpers for tests: small clusters.
+//! Helpers for tests, which build small clusters.
 
 use poolwright_catalog::RankedOffering;
 use poolwright_terms::{CapacityType, ConditionStatus, ConditionType, NodeClassRef, Taint, TaintEffect};
@@ -16,7 +16,7 @@ use poolwright_core::plan::{Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
 
-/// `seconds` after the beginning of the test's time.
+/// Returns the time `seconds` after the beginning of the test.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + seconds).unwrap()
 }
@@ -25,12 +25,12 @@ pub fn usd(dollars: &str) -> UsdPerHour {
     dollars.parse().unwrap()
 }
 
-/// CPU in cores, memory in GiB, GPUs, and one `pods`.
+/// Returns requests of CPU in cores, memory in GiB and GPUs, with one `pods`.
 pub fn requests(cpu: u64, memory: u64, gpus: u64) -> ResourceList {
     capacity(cpu, memory, gpus).with(ResourceName::PODS, 1)
 }
 
-/// CPU in cores, memory in GiB, GPUs, 110 pods.
+/// Returns a capacity of CPU in cores, memory in GiB and GPUs, with 110 pods.
 pub fn capacity(cpu: u64, memory: u64, gpus: u64) -> ResourceList {
     ResourceList::new()
         .with(ResourceName::CPU, cpu * 1000)
@@ -47,7 +47,7 @@ pub fn id(kind: &str, zone: &str) -> OfferingId {
     OfferingId { instance_type: kind.into(), zone: zone.into(), capacity_type: CapacityType::OnDemand }
 }
 
-/// One instance type, on demand, in some zones; no price is an unknown one.
+/// One instance type, on demand, in some zones. The price `unknown` stands for an unknown price.
 pub struct Kind(
     pub &'static str,
     pub ResourceList,
@@ -88,7 +88,7 @@ pub fn catalogue(kinds: Vec<Kind>) -> Catalogue {
     Catalogue::new(CatalogueOrigin { source: "test".into(), as_of: None }, types, offerings)
 }
 
-/// g5.xlarge with one GPU, g5.12xlarge with four, g6.xlarge with one L4, c7.xlarge with none.
+/// Returns a catalogue with g5.xlarge (one GPU), g5.12xlarge (four GPUs), g6.xlarge (one L4) and c7.xlarge (no GPU).
 pub fn aws() -> Catalogue {
     catalogue(vec![
         Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006"), ("b", "1.006")]),
@@ -145,7 +145,7 @@ pub fn key(name: &str) -> PodKey {
     format!("default/{name}").parse().unwrap()
 }
 
-/// A pod that the scheduler could not place.
+/// Returns an unschedulable pod.
 pub fn pod(name: &str, requests: ResourceList) -> Pod {
     Pod {
         key: key(name),
@@ -172,7 +172,7 @@ pub fn bound(pod: Pod, node: &str) -> Pod {
     Pod { phase: PodPhase::Bound { node: node.into() }, ..pod }
 }
 
-/// A ready, open node that nobody claims.
+/// Returns a ready, open node without a claim.
 pub fn node(name: &str, allocatable: ResourceList) -> Node {
     Node {
         name: name.into(),
@@ -189,7 +189,7 @@ pub fn node(name: &str, allocatable: ResourceList) -> Node {
     }
 }
 
-/// The ReplicaSet `web`, with this number of pods.
+/// Returns the ReplicaSet `web` with this number of pods.
 pub fn web(total: u64) -> Workload {
     let (kind, uid) = ("ReplicaSet".into(), Uid("web".into()));
     let key = object_key("web");
@@ -206,7 +206,7 @@ pub fn web(total: u64) -> Workload {
     }
 }
 
-/// An empty cluster with one catalogue and these pools.
+/// Returns a cluster without pods and nodes, with one catalogue and these pools.
 pub fn cluster(catalogue: Catalogue, pools: impl IntoIterator<Item = Pool>) -> Snapshot {
     let mut snapshot = Snapshot::default();
     snapshot.catalogues.insert(node_class(), Ok(Arc::new(catalogue)));
@@ -261,7 +261,7 @@ pub fn planned_at(snapshot: &Snapshot, seconds: i64) -> Plan {
     plan
 }
 
-/// What is bought, as `type/zone/capacity: pods`, sorted.
+/// Returns the nodes that a plan buys, as `type: pods`, sorted.
 pub fn bought(plan: &Plan) -> Vec<String> {
     let mut bought: Vec<String> = plan
         .claims
@@ -275,7 +275,7 @@ pub fn bought(plan: &Plan) -> Vec<String> {
     bought
 }
 
-/// The claim that the executor makes of a planned one.
+/// Returns the claim that the executor creates from a planned claim.
 pub fn created(planned: &PlannedClaim, seconds: i64) -> Claim {
     Claim {
         name: planned.name.clone(),
@@ -302,14 +302,14 @@ pub fn created(planned: &PlannedClaim, seconds: i64) -> Claim {
     }
 }
 
-/// The cluster after the plan was carried out: its claims are in flight.
+/// Returns the cluster after the plan has been carried out, with its claims in flight.
 pub fn carried_out(snapshot: &Snapshot, plan: &Plan, seconds: i64) -> Snapshot {
     let mut after = with(snapshot.clone(), plan.claims.iter().map(|claim| created(claim, seconds)));
     after.nominations.clone_from(&plan.nominations);
     after
 }
 
-/// A claim `c` for one pod `p` on a g5.xlarge.
+/// Returns a claim `c` for one pod `p` on a g5.xlarge.
 pub fn claim() -> Claim {
     Claim {
         name: ClaimName("c".into()),
@@ -357,29 +357,29 @@ pub fn true_since(mut claim: Claim, kind: ConditionType, seconds: i64) -> Claim 
     claim
 }
 
-/// Launched at 10 s, registered as node `n` at 20 s.
+/// Returns the claim, launched at 10 s and registered as node `n` at 20 s.
 pub fn registered() -> Claim {
     let claim = true_since(launched(claim()), ConditionType::Launched, 10);
     let claim = true_since(claim, ConditionType::Registered, 20);
     Claim { node_name: Some("n".into()), ..claim }
 }
 
-/// Initialized at 30 s.
+/// Returns the claim, initialized at 30 s.
 pub fn initialized() -> Claim {
     true_since(registered(), ConditionType::Initialized, 30)
 }
 
-/// The node of [`claim`], ready, open, with what was promised.
+/// Returns the node of [`claim`], ready and open, with the promised resources.
 pub fn claimed_node() -> Node {
     Node { provider_id: Some("kwok://c".into()), ..node("n", capacity(4, 16, 1)) }
 }
 
-/// What is decided where new nodes are reserved for their pods.
+/// Makes lifecycle decisions with new nodes reserved for their pods.
 pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
     lifecycle::decide(snapshot, now, PlacementMode::Reserve)
 }
 
-/// The pods that new nodes are for, by name.
+/// Returns the names of the pods that new nodes are bought for.
 pub fn names(plan: &Plan) -> Vec<String> {
     let mut names: Vec<String> =
         plan.claims.iter().flat_map(|claim| &claim.planned_pods).map(|pod| pod.name().into_owned()).collect();

@@ -1,11 +1,11 @@
-//! Tests of the layers of core: a file may use only files of its own module and of modules before it, and files of one module
-//! must not use each other in a circle. The test reads the sources.
+//! Tests of the layers of core. A file may use only files of its own module and of modules before it, and files must not use each
+//! other in a cycle. The tests read the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The modules in the order of the data. To add one is to change the architecture.
+/// The modules, in the order in which data flows. Adding one changes the architecture.
 const MODULES: [&str; 13] = [
     "model",
     "action",
@@ -22,27 +22,27 @@ const MODULES: [&str; 13] = [
     "why",
 ];
 
-/// Pairs of modules that stay apart although the order allows an arrow: the life of a claim is decided from what is recorded, not by
-/// asking the planner.
+/// Pairs of modules that must stay apart although the order would allow a use. The lifecycle of a claim is decided from recorded
+/// state, not by asking the planner.
 const APART: [(&str, &str); 1] = [("lifecycle", "plan")];
 
-/// A module by its path below the crate, `["plan", "pack", "classes"]`; the crate itself is empty.
+/// A module as its path below the crate, such as `["plan", "pack", "classes"]`. The path of the crate itself is empty.
 type Module = Vec<String>;
 
-/// The modules of a crate and what each says.
+/// The modules of a crate, with their sources.
 #[derive(Default)]
 struct Sources(BTreeMap<Module, Source>);
 
 #[derive(Default)]
 struct Source {
     file: String,
-    /// Code without comments and tests, by line.
+    /// The code without comments and tests, by line.
     lines: Vec<String>,
-    /// Names it defines.
+    /// The names that it defines.
     defined: BTreeSet<String>,
-    /// Names it imports or exports again, with the path each stands for.
+    /// The names that it imports or re-exports, with the path that each stands for.
     imported: BTreeMap<String, Vec<String>>,
-    /// Modules of which it imports everything.
+    /// The modules from which it imports everything.
     globs: Vec<Vec<String>>,
 }
 
@@ -55,7 +55,7 @@ struct Arrow {
 }
 
 impl Sources {
-    /// Every file below a folder.
+    /// Reads every file below a folder.
     fn below(folder: &Path) -> Self {
         let mut sources = Self::default();
         let mut folders = vec![folder.to_owned()];
@@ -103,7 +103,7 @@ impl Sources {
         self.0.contains_key(&child).then_some(child)
     }
 
-    /// Where a path that begins in `module` leads: to the module that defines its first name that is no module.
+    /// Returns the module that defines the first name of a path that is not a module. The path begins in `module`.
     fn resolve(&self, module: &Module, path: &[String], depth: usize) -> Option<Module> {
         if depth > 8 {
             return None;
@@ -143,7 +143,8 @@ impl Sources {
         }
     }
 
-    /// The module that defines what a path names. Where that cannot be told, the last module on the path: no arrow is lost.
+    /// Returns the module that defines the item that a path names. If it cannot be found, returns the last module on the path, so
+    /// that no arrow is lost.
     fn target(&self, module: &Module, path: &[String]) -> Option<Module> {
         let last_module = || {
             let known = (1..=path.len()).rev().map(|length| &path[..length]);
@@ -153,7 +154,7 @@ impl Sources {
         self.resolve(module, path, 0).or_else(last_module)
     }
 
-    /// Every use of one module by another.
+    /// Returns every use of one module by another.
     fn arrows(&self) -> BTreeSet<Arrow> {
         let mut arrows = BTreeSet::new();
         for (module, source) in &self.0 {
@@ -167,9 +168,9 @@ impl Sources {
             for (line, path) in uses(&source.lines) {
                 let path = path.split(" as ").next().unwrap_or_default();
                 let parts: Vec<String> = path.split("::").map(str::to_owned).collect();
-                // An import of a module is a use of what is named through it, below.
+                // An import of a module is no use by itself. The items named through it are found below.
                 let is_module = self.names_module(module, &parts);
-                // What a facade exports again of its own module is no use of its own.
+                // A re-export of an item of the same module is no use.
                 let exports = source.lines[line].starts_with("pub")
                     && (module.is_empty()
                         || self.target(module, &parts).is_some_and(|to| to[..1] == module[..1]));
@@ -191,7 +192,7 @@ impl Sources {
                         {
                             point(line, &parts);
                         }
-                        // A child that is named without an import.
+                        // A child module may be named without an import.
                         _ => {
                             let child: Module = module.iter().cloned().chain([parts[0].clone()]).collect();
                             if parts.len() > 1 && self.0.contains_key(&child) {
@@ -222,7 +223,7 @@ impl Sources {
         self.0.contains_key(&at)
     }
 
-    /// One sentence for each arrow from a module to a later one.
+    /// Returns a sentence for each arrow from a module to a later one.
     fn upward(&self) -> Vec<String> {
         let rank =
             |module: &Module| MODULES.iter().position(|name| module.first().is_some_and(|m| m == name));
@@ -259,7 +260,7 @@ impl Sources {
         wrong
     }
 
-    /// Files that use each other in a circle, each as `a -> b -> a`.
+    /// Returns the cycles of files that use each other, each as `a -> b -> a`.
     fn circles(&self) -> Vec<String> {
         let mut next: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
         for arrow in self.arrows() {
@@ -267,7 +268,7 @@ impl Sources {
         }
         let mut found = BTreeMap::new();
         for start in next.keys() {
-            // The shortest way back to the start.
+            // This searches for the shortest way back to the start.
             let mut ways = vec![vec![start.clone()]];
             let mut seen = BTreeSet::new();
             'search: while !ways.is_empty() {
@@ -292,7 +293,7 @@ impl Sources {
     }
 }
 
-/// The name that a line at the top of a file defines.
+/// Returns the name that a line at the top level of a file defines.
 fn definition(line: &str) -> Option<String> {
     let visible = ["pub(crate) ", "pub(super) ", "pub "].iter().find_map(|word| line.strip_prefix(word));
     let rest = visible.unwrap_or(line);
@@ -302,7 +303,7 @@ fn definition(line: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The paths of `use` declarations at the top of a file, flattened, with the line each begins on.
+/// Returns the paths of `use` declarations at the top level of a file, flattened, with the line on which each begins.
 fn uses(lines: &[String]) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut open: Option<(usize, String)> = None;
@@ -349,7 +350,7 @@ fn flatten(prefix: &str, tree: &str, each: &mut dyn FnMut(String)) {
     }
 }
 
-/// Words joined by `::` in a line of code.
+/// Returns the words joined by `::` in a line of code.
 fn paths(line: &str) -> Vec<String> {
     let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     line.split(|c| !is_path(c))
@@ -374,7 +375,7 @@ fn no_files_use_each_other_in_a_circle() {
     assert!(circles.is_empty(), "\n{}", circles.join("\n"));
 }
 
-/// A made-up crate.
+/// Returns a made-up crate.
 fn made_up(files: &[(&str, &str)]) -> Sources {
     let mut sources = Sources::default();
     for (file, text) in files {

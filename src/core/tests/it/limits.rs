@@ -62,7 +62,7 @@ fn a_claim_that_is_not_launched_counts_as_the_most_it_may_become() {
         price: Some(usd("5.672")),
         allocatable: capacity(48, 192, 4),
     });
-    // The claim's free room takes one pod; it may still take four of the five GPUs allowed.
+    // The claim's free room takes one pod. The claim may still be launched with four of the five allowed GPUs.
     let snapshot = with(with(cluster(aws(), [limited(gpus(5))]), three()), [open.clone()]);
     assert_eq!(planned(&snapshot).claims.len(), 1);
     let snapshot = with(with(cluster(aws(), [limited(gpus(5))]), three()), [launched(open)]);
@@ -93,7 +93,7 @@ fn the_rest_of_a_limit_after_a_cheaper_plan_is_used() {
     assert!(plan.bound <= plan.cost && !plan.unplaced.is_empty());
 }
 
-/// Plans with a ceiling over all pools.
+/// Plans with limits on all pools together.
 fn planned_within(snapshot: &poolwright_core::Snapshot, limits: PoolLimits) -> poolwright_core::plan::Plan {
     let options = PlanOptions { limits, ..PlanOptions::default() };
     plan(snapshot, at(10), &options, &mut poolwright_solver::NeverStop)

@@ -1,4 +1,4 @@
-//! Tests of core's decisions, compared exactly. Each file has one topic.
+//! Tests of the decisions of core, which are compared exactly. Each file has one topic.
 
 mod alternatives;
 mod batch_window;

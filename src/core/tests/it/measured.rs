@@ -1,4 +1,4 @@
-//! Tests of measured resources: what nodes of a type lacked is expected of later ones.
+//! Tests of measured resources: later nodes of a type are expected to lack the amounts that earlier ones lacked.
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::index::{Change, ClusterIndex};
@@ -6,17 +6,17 @@ use poolwright_core::*;
 
 use crate::kit::*;
 
-/// Memory in MiB.
+/// Returns the list with this memory in MiB.
 fn with_memory(list: ResourceList, mib: u64) -> ResourceList {
     list.with(ResourceName::MEMORY, mib << 20)
 }
 
-/// A pod that needs all memory that a g5.xlarge is said to have.
+/// Returns a pod that needs all memory that the catalogue promises for a g5.xlarge.
 fn full(name: &str) -> Pod {
     pod(name, requests(1, 16, 1))
 }
 
-/// The node of the claim, with as much memory as it turned out to have.
+/// Returns the node of the claim, with the memory that it reports.
 fn measured_node(mib: u64) -> Node {
     Node { allocatable: with_memory(capacity(4, 16, 1), mib), ..claimed_node() }
 }
@@ -30,7 +30,7 @@ fn index(things: impl FnOnce(&mut ClusterIndex)) -> ClusterIndex {
     index
 }
 
-/// A node with as much memory was there, and is gone.
+/// Returns an index after a node with this memory has come and gone.
 fn after_a_node_with(mib: u64) -> ClusterIndex {
     let mut index = index(|index| {
         index.apply_claim(initialized());
@@ -127,7 +127,7 @@ fn pods_that_share_what_is_measured_are_packed_by_it() {
         index.apply_pod(pod(name, requests(1, 8, 0)));
     }
     let plan = planned(&index.snapshot());
-    // One node of it would be enough by the catalogue.
+    // By the catalogue, one node would be enough.
     assert_eq!(bought(&plan).len(), 2);
     assert_eq!(plan.unplaced, []);
 }

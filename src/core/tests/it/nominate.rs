@@ -35,7 +35,7 @@ fn opened(snapshot: &Snapshot, now: i64) -> Vec<String> {
     opened.collect()
 }
 
-/// Registered claims `c0`, `c1`, ... whose nodes are ready to open, each planned for one waiting pod.
+/// Returns registered claims `c0`, `c1`, ... whose nodes are ready to open, each planned for one waiting pod.
 fn ready_to_open(count: usize) -> Snapshot {
     let mut snapshot = cluster(aws(), [pool("gpu")]);
     for number in 0..count {
@@ -82,7 +82,7 @@ fn nodes_of_a_group_open_together_once_all_their_pods_are_nominated() {
     let one = nominate_all(snapshot.clone(), 1);
     assert_eq!((nominated_at(&one, 22), opened(&one, 22)), (both[1..].to_vec(), vec![]));
     let all = nominate_all(snapshot, 2);
-    // Those that stand are repeated in the last moment.
+    // Existing nominations are repeated at the last moment.
     assert_eq!((nominated_at(&all, 22), opened(&all, 22)), (both.to_vec(), vec!["n0".into(), "n1".into()]));
 }
 

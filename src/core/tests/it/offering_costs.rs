@@ -23,7 +23,7 @@ fn planned_with(snapshot: &Snapshot, options: &PlanOptions) -> Plan {
     plan
 }
 
-/// `aws()` with other offerings than those it has, by type and zone.
+/// Returns `aws()` with each offering replaced by the result of `change`.
 fn with_offerings(change: impl Fn(&Offering) -> Vec<Offering>) -> Catalogue {
     let base = aws();
     let offerings = base.offerings().iter().flat_map(change).collect();
@@ -73,24 +73,24 @@ fn spot_is_bought_as_long_as_its_interruptions_lose_less_than_it_saves() {
     };
     let risk = SpotRisk { per_gpu_micros: 10_000_000, prior: 0 };
     let options = PlanOptions { spot_risk: Some(risk), ..PlanOptions::default() };
-    // One in ten a day or so: 10 $ x 0.01 = 0.10 $/h.
+    // The rate is 0.01 interruptions per hour: 10 $ x 0.01 = 0.10 $/h.
     let plan = planned_with(&snapshot(10_000), &options);
     assert_eq!(plan.claims[0].offering().capacity_type, CapacityType::Spot);
     assert_eq!((plan.cost, plan.risk), (usd("0.5"), usd("0.1")));
     assert_eq!(plan.bound, usd("0.6"));
-    // 10 $ x 0.1 = 1 $/h is more than spot saves.
+    // The loss of 10 $ x 0.1 = 1 $/h is more than spot saves.
     let plan = planned_with(&snapshot(100_000), &options);
     assert_eq!(plan.claims[0].offering().capacity_type, CapacityType::OnDemand);
     assert_eq!((plan.cost, plan.risk), (usd("1.006"), usd("0")));
     assert!(
         plan.claims[0].offerings.iter().all(|ranked| ranked.offering.capacity_type == CapacityType::OnDemand)
     );
-    // Nobody asked to count it.
+    // By default, interruptions do not count.
     let plan = planned(&snapshot(100_000));
     assert_eq!((plan.cost, plan.risk), (usd("0.5"), usd("0")));
 }
 
-/// Spot alone: an A10G that is a little cheaper and often taken back, and an L4.
+/// Returns a cluster with only spot offerings: an A10G that is a little cheaper and often reclaimed, and an L4.
 fn near_equal() -> Snapshot {
     near_equal_for(pod("a", requests(1, 1, 1)))
 }
@@ -130,7 +130,7 @@ fn only_the_price_counts_if_interruptions_lose_nothing() {
     let cheapest_first = ["g5.xlarge/a/spot", "g5.xlarge/b/spot", "g6.xlarge/a/spot"];
     assert_eq!(ranked(&planned(&near_equal())), cheapest_first);
     assert_eq!(ranked(&planned_with(&near_equal(), &counting(0))), cheapest_first);
-    // Nobody's work is lost for five thousandths of a dollar.
+    // The expected loss is less than the difference in price.
     assert_eq!(ranked(&planned_with(&near_equal(), &counting(100_000))), cheapest_first);
 }
 
@@ -183,9 +183,9 @@ fn limits_of_money_count_prices_and_not_what_interruptions_may_lose() {
 #[test]
 fn the_alternatives_are_those_that_cost_little_more_with_what_their_interruptions_lose() {
     let catalogue = with_offerings(|offering| match offering.id.instance_type.as_str() {
-        // Counts as 0.45: an eighth more.
+        // This offering counts as 0.45, an eighth more.
         "g5.xlarge" if offering.id.zone.as_str() == "a" => vec![spot(offering, "0.40", 50_000)],
-        // Counts as 0.50: a quarter more.
+        // This offering counts as 0.50, a quarter more.
         "g5.xlarge" => vec![spot(offering, "0.40", 100_000)],
         "g6.xlarge" => vec![spot(offering, "0.40", 0)],
         _ => Vec::new(),
@@ -214,7 +214,7 @@ fn a_commitment_pays_until_it_is_used_up() {
     assert_eq!(plan.bound, plan.cost);
 }
 
-/// A commitment for nodes of one type, of which each uses so much.
+/// Returns a commitment for nodes of one type, each of which uses `rate`.
 fn commitment(kind: &str, left: &str, rate: &str) -> Commitment {
     let catalogue = aws();
     let rates = catalogue.offerings().iter().filter(|offering| offering.id.instance_type.as_str() == kind);
@@ -222,7 +222,7 @@ fn commitment(kind: &str, left: &str, rate: &str) -> Commitment {
     Commitment { name: "plan".into(), left: usd(left), rates }
 }
 
-/// A claim of this offering.
+/// Returns a claim of this offering.
 fn claim_of(name: &str, offering: OfferingId) -> Claim {
     let ranked = RankedOffering { offering, price: Some(usd("1")), allocatable: capacity(4, 16, 1) };
     Claim { name: ClaimName(name.into()), uid: Uid(name.into()), offerings: vec![ranked], ..claim() }
@@ -253,7 +253,7 @@ fn staying_nodes_use_their_part_of_a_commitment() {
         commitments: vec![commitment("g6.xlarge", left, "0.55")],
         ..PlanOptions::default()
     };
-    // Those that stay have room for three.
+    // The staying nodes have room for three pods.
     let pods = ["a", "b", "c", "d", "e"].map(|name| pod(name, requests(1, 1, 1)));
     let snapshot = with(with(cluster(aws(), [pool("gpu")]), claims), pods);
     let plan = planned_with(&snapshot, &options("1.1"));
@@ -275,7 +275,7 @@ fn the_rest_of_a_commitment_excludes_its_claims_and_is_never_negative() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Pods come in waves, and each is planned for when what was bought for those before it is there or on its way.
+    /// Pods come in waves. Each wave is planned when the nodes bought for earlier waves are there or on their way.
     #[test]
     fn a_commitment_is_never_used_twice(waves in vec(1_usize..4, 1..5), left in 0_u64..4_000_000) {
         let commitments = vec![Commitment { left: UsdPerHour::from_micros(left), ..commitment("g6.xlarge", "0", "0.55") }];
@@ -315,7 +315,7 @@ fn an_unlaunched_claim_uses_the_stock_of_its_offering() {
     let count = |types: &[String]| types.iter().filter(|name| *name == "g5.xlarge").count();
     let ordered = types_of(carried_out(&before, &first, 5));
     assert_eq!((ordered.len(), count(&ordered)), (2, 1), "the one in the other zone: {ordered:?}");
-    // Once it is launched, what the catalogue says was read after it, or will be.
+    // Once the claims are launched, the catalogue's number of available instances counts without them.
     let there = with(before, first.claims.iter().map(|claim| launched(created(claim, 5))));
     assert_eq!(count(&types_of(there)), 2);
 }

@@ -1,4 +1,4 @@
-//! Tests of packing: what is bought for which pods.
+//! Tests of packing: the nodes that are bought for pods.
 
 use crate::kit::*;
 

@@ -1,4 +1,4 @@
-//! Tests of PodGroups: nodes are bought for all of a gang or for none.
+//! Tests of PodGroups: nodes are bought for a whole gang or not at all.
 
 use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};
@@ -19,12 +19,12 @@ fn group(name: &str, min_count: Option<u32>) -> PodGroup {
     PodGroup { key: object_key(name), uid: Uid(format!("group-{name}")), min_count, unmodelled: vec![] }
 }
 
-/// A pod of this group that fills a g5.xlarge.
+/// Returns a pod of this group that fills a g5.xlarge.
 fn member(group: &str, at: usize) -> Pod {
     Pod { group: Some(group.into()), ..pod(&format!("{group}-{at}"), requests(3, 12, 1)) }
 }
 
-/// The same, before the scheduler tried it: what it holds looks so.
+/// Returns the same pod before the scheduler has tried it. Pods that the scheduler holds back look like this.
 fn held(group: &str, at: usize) -> Pod {
     Pod { phase: PodPhase::Waiting, ..member(group, at) }
 }
@@ -33,7 +33,7 @@ fn members(group: &str, count: usize) -> Vec<Pod> {
     (0..count).map(|at| member(group, at)).collect()
 }
 
-/// At most so many nodes, each of which holds one member.
+/// Returns a cluster that may have at most this many nodes, each of which holds one member.
 fn nodes(most: u64) -> Snapshot {
     let limits = PoolLimits { nodes: Some(most), ..PoolLimits::default() };
     let kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006"), ("b", "1.006")])];
@@ -216,7 +216,7 @@ fn manifests_of_a_gang_are_planned_whole_before_any_scheduler_saw_them() {
     assert_eq!(plan(&snapshot, at(10), &options, &mut NeverStop).claims.len(), 4);
 }
 
-/// Four members with a node each on its way; `nodes` says how many may be there at all.
+/// Returns four members, each with a node on its way, in a cluster that may have at most `most` nodes.
 fn under_way(most: u64) -> Snapshot {
     let first = with(with(nodes(4), [group("train", Some(4))]), members("train", 4));
     let after = carried_out(&first, &planned(&first), 11);
@@ -271,7 +271,7 @@ fn the_remaining_nodes_of_an_unplaceable_gang_count_as_empty() {
     assert!(!empties(&whole), "it waits for its pod");
 }
 
-/// A gang of four of which one node could not be had, nor can be: what is decided about the others.
+/// Returns a gang of four for which one node failed and cannot be bought again.
 fn without_one() -> Snapshot {
     let mut after = under_way(3);
     let lost = after.claims.values().next().unwrap().name.clone();
@@ -282,7 +282,7 @@ fn without_one() -> Snapshot {
     after
 }
 
-/// Claims that are found to be of no use, and those that are given back.
+/// Returns the claims that are marked as empty, and the claims that are deleted.
 fn given_back(snapshot: &Snapshot, seconds: i64) -> (Vec<ClaimName>, Vec<ClaimName>) {
     let (mut empty, mut deleted) = (Vec::new(), Vec::new());
     for action in decide(snapshot, at(seconds)).actions {
@@ -313,7 +313,7 @@ fn claims_of_an_unplaceable_gang_end_at_every_stage() {
     let node = Node { provider_id: id, ready: false, ..node("n", capacity(4, 16, 1)) };
     let names = [&ordered, &launched_one, &joined].map(|claim| claim.name.clone()).to_vec();
     there = with(with(there, [ordered, launched_one, joined]), [node]);
-    // Claims were made at 11 s: the rest may be written, or planned anew, for a quarter of a minute.
+    // The claims were created at 11 s. For 15 s, the remaining claims may still be written or planned again.
     assert_eq!(given_back(&there, 25), (vec![], vec![]));
     assert_eq!(given_back(&there, 26), (names.clone(), vec![]));
     let recorded =

@@ -1,4 +1,4 @@
-//! Tests of preferences: they influence only what is bought, within bounds.
+//! Tests of preferences, which influence only the nodes that are bought, and only within bounds.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ fn would_spread(pod: Pod, key: &str, max_skew: u32) -> Pod {
     preference(pod, |preferences| preferences.spreads.push(rule))
 }
 
-/// What is bought, with zones.
+/// Returns the nodes that a plan buys, with zones.
 fn bought_where(plan: &Plan) -> Vec<String> {
     let mut bought: Vec<String> = plan
         .claims
@@ -84,7 +84,7 @@ fn without(snapshot: &Snapshot) -> Plan {
     plan(snapshot, at(10), &options, &mut NeverStop)
 }
 
-/// Two sizes in three zones; zone c is a little dearer.
+/// Returns two sizes in three zones. Zone c is a little more expensive.
 fn three_zones() -> Catalogue {
     catalogue(vec![
         Kind("c7.large", capacity(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.11")]),

@@ -22,7 +22,7 @@ fn a_pod_below_the_cut_off_buys_nothing_and_is_told_why() {
     assert_eq!(bought(&planned(&snapshot)), ["c7.xlarge: edge low"]);
 }
 
-/// A pod that the scheduler nominated to a node, unschedulable since 0 s.
+/// Returns a cluster with a pod that the scheduler nominated to a node, unschedulable since 0 s.
 fn preempting() -> Snapshot {
     let high = Pod { nominated_node: Some("n".into()), priority: 9, ..pod("high", requests(3, 1, 0)) };
     with(with(cluster(aws(), [pool("gpu")]), [high]), [node("n", capacity(4, 16, 0))])

@@ -16,7 +16,7 @@ use crate::kit::*;
 
 const FILE: &str = "scheduler.yaml";
 
-/// One type in three zones, cheapest in the first; two pods fill a node.
+/// Returns one type in three zones, cheapest in the first. Two pods fill a node.
 fn three_zones() -> Catalogue {
     let prices = &[("a", "0.20"), ("b", "0.21"), ("c", "0.22")];
     catalogue(vec![Kind("c7.large", capacity(2, 8, 0), None, prices)])
@@ -27,7 +27,7 @@ fn app(name: &str, app: &str) -> Pod {
     Pod { labels, ..pod(name, requests(1, 1, 0)) }
 }
 
-/// Pods a, b and c of the app `web`.
+/// Returns a cluster with pods a, b and c of the app `web`.
 fn web() -> Snapshot {
     with(cluster(three_zones(), [pool("any")]), ["a", "b", "c"].map(|name| app(name, "web")))
 }
@@ -77,7 +77,7 @@ fn planned_with(snapshot: &Snapshot, options: &PlanOptions) -> Plan {
     plan
 }
 
-/// How many pods go to each zone.
+/// Returns the number of pods that go to each zone.
 fn zones(plan: &Plan) -> BTreeMap<String, usize> {
     let mut zones = BTreeMap::new();
     for claim in &plan.claims {
@@ -198,7 +198,7 @@ fn a_spread_counts_zones_that_added_affinity_excludes() {
     let profile = Profile { spreads: vec![over_zones(1)], ..enforcing(ZONE, "c") };
     let snapshot = with(served(web(), service("default", "web")), [node_in_a("n")]);
     let plan = planned_with(&snapshot, &options(profile));
-    // None may be in zone a, whose node counts all the same: so the second in c would be one too many.
+    // No pod may be in zone a, but its node still counts. So a second pod in zone c would be one too many.
     assert_eq!(zones(&plan), [("c".to_owned(), 1)].into());
     let left = &plan.unplaced[0];
     assert_eq!(left.reason, UnplacedReason::TopologyRule);

@@ -1,4 +1,4 @@
-//! Property tests: what holds for every cluster.
+//! Property tests of rules that hold for every cluster.
 
 use poolwright_catalog::RankedOffering;
 use poolwright_terms::{Taint, TaintEffect};
@@ -22,7 +22,7 @@ fn shop() -> Catalogue {
     ])
 }
 
-/// A pod with one of a few rules about other pods, or none.
+/// Returns a pod with one of a few rules about other pods, or with none.
 fn about_others(mut pod: Pod, others: u8) -> Pod {
     let app = |app: &str| is_in("app", &[app]);
     let host = || "kubernetes.io/hostname".to_owned();
@@ -74,7 +74,7 @@ fn any_pod() -> impl Strategy<Value = Pod> {
     )
 }
 
-/// A pod with some preferences, or none.
+/// Returns a pod with some preferences, or with none.
 fn preferring(mut pod: Pod, preferences: u8) -> Pod {
     let preference = pod.spec.preferences.get_or_insert_default();
     let wanted = [
@@ -177,7 +177,7 @@ fn planned(snapshot: &Snapshot, seconds: i64) -> Plan {
     plan(snapshot, at(seconds), &options, &mut NeverStop)
 }
 
-/// What all claims of a pool may take at most.
+/// Returns the most that all claims of a pool may use.
 fn most<'a>(
     offerings: impl Iterator<Item = &'a Vec<RankedOffering>>,
     of: impl Fn(&RankedOffering) -> u64,
@@ -237,7 +237,7 @@ proptest! {
         if !limited {
             prop_assert_eq!(bought(&second), Vec::<String>::new());
         }
-        // After a restart only the claims remember: whoever has one buys no other.
+        // After a restart, only the claims list the pods. A pod that has a claim gets no other node.
         let mut restarted = after;
         restarted.nominations = BTreeMap::new();
         let third = planned(&restarted, 30);

@@ -1,4 +1,4 @@
-//! Tests of offerings that were reclaimed lately: avoided, but not at any price.
+//! Tests of offerings that were reclaimed recently, which are avoided, but not at any price.
 
 use poolwright_catalog::{OfferingId, ResourceName, UsdPerHour};
 use poolwright_core::Reclaims;
@@ -8,7 +8,7 @@ use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef};
 
 use crate::kit::*;
 
-/// One GPU at half a dollar, at five times and at two hundred times that.
+/// Returns a catalogue with GPU nodes at half a dollar, at five times that price and at over two hundred times that price.
 fn ladder() -> poolwright_catalog::Catalogue {
     catalogue(vec![
         Kind("small", capacity(4, 16, 1), Some("t4"), &[("a", "0.50"), ("b", "0.50")]),
@@ -28,7 +28,7 @@ fn reclaimed(mut snapshot: Snapshot, offerings: &[(&str, &str)]) -> Snapshot {
     snapshot
 }
 
-/// A pool that buys one type.
+/// Returns a pool that buys one type.
 fn only(name: &str, weight: u32, kind: &str) -> Pool {
     let requirements = vec![is_in("node.kubernetes.io/instance-type", &[kind])];
     Pool { weight, requirements, ..pool(name) }
@@ -81,7 +81,7 @@ fn a_limit_of_money_counts_what_is_paid() {
 #[test]
 fn a_heavier_pool_that_has_nothing_else_is_not_preferred_for_it() {
     let all = [("small", "a"), ("small", "b")];
-    // Three times as dear: on-demand beside spot.
+    // The second type costs three times as much, like on-demand compared to spot.
     let kinds = catalogue(vec![
         Kind("small", capacity(4, 16, 1), Some("t4"), &[("a", "0.50"), ("b", "0.50")]),
         Kind("demand", capacity(4, 16, 1), Some("t4"), &[("a", "1.50")]),
@@ -127,7 +127,7 @@ fn the_more_often_in_a_row_the_more_is_paid_for_something_else() {
         snapshot.reclaims.values_mut().for_each(|one| one.consecutive = consecutive);
         first(&planned_at(&snapshot, 10))
     };
-    // Five times as dear: more than four, less than eight.
+    // The large type costs five times as much, which is more than four and less than eight times.
     assert_eq!((bought(1).as_str(), bought(2).as_str()), ("small/a/on-demand", "large/a/on-demand"));
     let mut snapshot = reclaimed(one_pod([only("few", 1, "small"), only("many", 1, "huge")]), &all);
     snapshot.reclaims.values_mut().for_each(|one| one.consecutive = 100);

@@ -1,4 +1,4 @@
-//! Tests of registration: from an instance to a joined node.
+//! Tests of registration, from an instance to a joined node.
 
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;

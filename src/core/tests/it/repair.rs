@@ -1,4 +1,4 @@
-//! Tests of repair: when unhealthy nodes are replaced.
+//! Tests of repair, which replaces unhealthy nodes.
 
 use jiff::SignedDuration;
 use poolwright_core::*;
@@ -20,7 +20,7 @@ fn pool_of(kept: bool) -> Pool {
     Pool { disruption: Disruption { repair, do_not_disrupt: kept, ..Disruption::default() }, ..pool("gpu") }
 }
 
-/// So many open nodes of a pool, of which the first have the condition.
+/// Returns a cluster with this number of open nodes of a pool, of which the first ones have the condition.
 fn cluster_with(pool: Pool, nodes: usize, first: usize, condition: &NodeCondition) -> Snapshot {
     let ready = condition.kind != "Ready";
     let one = |index: usize| {
@@ -43,7 +43,7 @@ fn cluster_with(pool: Pool, nodes: usize, first: usize, condition: &NodeConditio
     with(with(with(cluster(aws(), [pool]), claims), nodes), pods)
 }
 
-/// Which claims are deleted after so many seconds, and what is recorded of the first.
+/// Returns the claims that are deleted after this many seconds, and the condition that is recorded on the first claim.
 fn after(snapshot: &Snapshot, seconds: i64) -> (Vec<String>, Option<String>) {
     let actions = decide(snapshot, at(seconds)).actions;
     let deleted = actions.iter().filter_map(|action| match action {
@@ -111,7 +111,7 @@ fn a_node_that_is_well_again_says_so_and_stays() {
     assert_eq!(after(&snapshot, 10_000), (vec![], Some("its node is healthy again".to_owned())));
 }
 
-/// Whether the instance of the first claim is given back after its deletion.
+/// Returns whether the instance of the first claim is terminated after its deletion.
 fn ends(snapshot: Snapshot, seconds: i64) -> bool {
     let claim = (*snapshot.claims[&ClaimName("n0".into())]).clone();
     let going =

@@ -22,7 +22,7 @@ fn buffered(units: Vec<Buffer>) -> Pool {
     Pool { buffer: units, ..pool("gpu") }
 }
 
-/// The claim and the node of this name and pool, a g5.xlarge that is open since 30 s.
+/// Returns the claim and the node with this name and pool, a g5.xlarge that is open since 30 s.
 fn open(name: &str, pool: &str) -> (Claim, Node) {
     let claim = Claim {
         name: ClaimName(name.into()),
@@ -85,7 +85,7 @@ fn pods_use_the_room_of_a_static_pool_and_buy_nothing_from_it() {
     let plan = planned(&snapshot);
     assert_eq!(plan.claims, []);
     assert_eq!((plan.counts.on_existing, plan.unplaced.len()), (1, 1));
-    // With another pool beside it, that one sells.
+    // If there is another pool, the node is bought from that pool.
     let both = with_open(cluster(aws(), [replicas(1), pool("gpu")]), &["s"], "static");
     let plan = planned(&with(both, [pod("a", requests(1, 1, 1)), pod("b", requests(1, 1, 1))]));
     assert_eq!(plan.claims.iter().map(|claim| claim.pool.0.as_str()).collect::<Vec<_>>(), ["gpu"]);
@@ -193,7 +193,7 @@ fn so_many_empty_nodes_are_kept_as_the_room_needs_and_the_others_go() {
         })
         .collect();
     assert_eq!(closing, ["c"]);
-    // What is planned from then on buys nothing for what went.
+    // Later plans buy nothing for the node that went.
     let without = with_open(cluster(aws(), [buffered(vec![buffer(2, 1, 1)])]), &["a", "b"], "gpu");
     assert_eq!(planned_at(&without, 10_000).claims, []);
 }
@@ -203,7 +203,7 @@ fn room_is_kept_by_a_schedule_and_goes_when_its_time_is_over() {
     let schedule = Schedule::parse("0 9 * * *", "UTC").unwrap();
     let window = Some(Window::Scheduled { schedule, length: SignedDuration::from_hours(8) });
     let pool = buffered(vec![Buffer { window, ..buffer(1, 1, 1) }]);
-    // The time of the tests begins at 08:00 of 2027-01-15.
+    // The test's time begins at 08:00 on 2027-01-15.
     let snapshot = cluster(aws(), [pool.clone()]);
     assert_eq!(planned_at(&snapshot, 0).claims, []);
     let plan = planned_at(&snapshot, 3600);

@@ -31,7 +31,7 @@ fn scene(claim: Claim, node: Node, pods: impl IntoIterator<Item = Pod>) -> Snaps
     with(with(with(cluster(aws(), [pool("gpu")]), [claim]), [node]), pods)
 }
 
-/// What is done about reservations, in short, in its order.
+/// Returns the actions about reservations in order, as short texts.
 fn done(snapshot: &Snapshot, now: i64) -> Vec<String> {
     let word = |action| match action {
         Action::Tolerate { pod, uid, claim } => Some(format!("tolerate {} {} {claim}", pod.name, uid.0)),
@@ -86,7 +86,7 @@ fn a_node_opens_in_time_even_if_a_pod_cannot_be_let_in_and_stays_reserved() {
 
 #[test]
 fn a_crash_after_any_write_loses_no_reservation() {
-    // Recorded as initialized and not opened; opened and the pod not let in.
+    // The first scene is recorded as initialized but not opened. The second is opened, but the pod lacks the toleration.
     assert_eq!(
         done(&scene(initialized(), cordoned(), [let_in(waiting("p"))]), 40),
         ["open n for c"],
@@ -112,12 +112,12 @@ fn free_room_on_a_reserved_node_stays_reserved_until_the_scale_up_ends() {
         let phase = PodPhase::Unschedulable { since: at(since), message: "no room".into() };
         Pod { phase, ..waiting("next") }
     };
-    // A plan for it may be under way, and may count on what is left here.
+    // A plan for the pod may be in progress, and it may count on the remaining room on this node.
     let snapshot = scene(initialized(), reserved(), [there(), tried_at(35)]);
     assert_eq!(done(&snapshot, 49), [] as [&str; 0]);
     assert_eq!(decide(&snapshot, at(49)).wake_at, Some(at(50)));
     assert_eq!(done(&snapshot, 50), ["taints of n: 0"], "no plan has a place for it");
-    // It was planned for another node: it waits for that one.
+    // The pod is planned for another node and waits for it.
     let mut snapshot = scene(initialized(), reserved(), [there(), tried_at(35)]);
     let other = Claim { name: ClaimName("other".into()), planned_pods: vec![key("next")], ..claim() };
     snapshot = with(snapshot, [other]);
@@ -209,7 +209,7 @@ fn the_next_plan_uses_free_room_on_a_reserved_node() {
 
 #[test]
 fn the_toleration_of_a_pod_survives_a_restart() {
-    // No plan is remembered, and the claim was bought for another pod.
+    // No plan is in memory, and the claim was bought for another pod.
     let late = let_in(waiting("late"));
     let snapshot = scene(Claim { planned_pods: vec![], ..initialized() }, reserved(), [late]);
     assert_eq!(done(&snapshot, 40), [] as [&str; 0], "it is waited for");

@@ -17,7 +17,7 @@ fn planned_with(snapshot: &Snapshot, sharing: Sharing) -> Plan {
     plan
 }
 
-/// A pod with a share of a GPU, in thousandths.
+/// Returns a pod with a share of a GPU, in thousandths.
 fn part(name: &str, milli: u32) -> Pod {
     let mut pod = pod(name, requests(1, 1, 0));
     pod.spec.gpu_share = Some(milli);
@@ -28,7 +28,7 @@ fn named(name: &str, instance: &str, count: u64) -> Pod {
     pod(name, requests(1, 1, 0).with(format!("nvidia.com/mig-{instance}").as_str(), count))
 }
 
-/// One node with eight A100 of 40 GB, one with an A10G, which cannot be cut.
+/// Returns one type with eight A100 of 40 GB, and one with an A10G, which cannot be partitioned.
 fn cuttable() -> poolwright_catalog::Catalogue {
     catalogue(vec![
         Kind("p4d", capacity(96, 1000, 8), Some("a100"), &[("a", "20")]),

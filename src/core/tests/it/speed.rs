@@ -33,7 +33,7 @@ fn wide_catalogue() -> Catalogue {
     )
 }
 
-/// 10,000 pods of 300 classes over 100 pools of 1000 offerings, and 1000 nodes.
+/// Returns a cluster with 10,000 pods of 300 classes, 100 pools of 1000 offerings, and 1000 nodes.
 fn large() -> Snapshot {
     let pools = (0..100).map(|n| {
         let team = Requirement {

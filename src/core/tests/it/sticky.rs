@@ -1,4 +1,4 @@
-//! Tests of sticky places: no order of events and no restart buys twice.
+//! Tests of sticky places: whatever the order of events, and even after a restart, nothing is bought twice.
 
 use poolwright_core::plan::{PlacedPod, Target};
 use poolwright_core::{Claim, ClaimName, Node, Pod, PodPhase, Uid};
@@ -78,7 +78,7 @@ fn a_nomination_of_ours_that_came_to_nothing_does_not_keep_a_pod_waiting() {
     let snapshot = with(with(cluster(aws(), [pool("gpu")]), [nominated, other.clone()]), [claimed_node()]);
     let snapshot = with(snapshot, [claim]);
     assert_eq!(bought(&planned(&snapshot)), ["g5.xlarge: late"]);
-    // Unless the other is leaving for it: then the scheduler preempts.
+    // If the other pod is being deleted, the scheduler is preempting it, so nothing is bought.
     let leaving = Pod { deleting_since: Some(at(5)), ..other };
     let plan = planned(&with(snapshot, [leaving]));
     assert!(plan.claims.is_empty());

@@ -1,4 +1,4 @@
-//! Tests of termination: from a deleted claim to a terminated instance.
+//! Tests of termination, from a deleted claim to a terminated instance.
 
 use jiff::SignedDuration;
 use poolwright_core::*;
@@ -55,12 +55,12 @@ fn evict(name: &str) -> Action {
     Action::Evict { pod: object_key(name), uid: Uid(format!("pod-{name}")) }
 }
 
-/// A node that is closed and goes, with these pods on it.
+/// Returns a cluster with a closed node that is drained, with these pods on it.
 fn going(pods: impl IntoIterator<Item = Pod>) -> Snapshot {
     going_within(None, pods)
 }
 
-/// A node that is closed and goes within so many seconds from 100 on.
+/// Returns a cluster with a closed node that is drained from 100 s on, within this many seconds.
 fn going_within(seconds: Option<i64>, pods: impl IntoIterator<Item = Pod>) -> Snapshot {
     let termination = seconds.map(SignedDuration::from_secs);
     let claim = Claim { deadlines: Deadlines { termination, ..Deadlines::default() }, ..initialized() };
@@ -78,7 +78,7 @@ fn protected(name: &str, until: Option<jiff::Timestamp>) -> Pod {
     Pod { ending: Ending { protection, grace: SignedDuration::from_secs(90) }, ..work(name) }
 }
 
-/// Pods that are asked to go, and those that are told to, with their grace in seconds.
+/// Returns the pods that are evicted, and the pods that are deleted, with their grace period in seconds.
 fn asked(snapshot: &Snapshot, seconds: i64) -> Vec<(String, Option<i64>)> {
     let of = |action| match action {
         Action::Evict { pod, .. } => Some((pod.name, None)),
@@ -150,7 +150,7 @@ fn those_that_would_come_back_to_the_closed_node_do_not_keep_it() {
     let mirror = Pod { role: PodRole::Mirror, ..work("mirror") };
     let late = tolerant(Pod { created: at(110), ..work("late") });
     assert!(decide(&going([daemon, mirror, late]), at(120)).actions.contains(&terminate()));
-    // It was there before, so that there is work of it to be saved.
+    // This pod was created before the node was closed, so the drain evicts it.
     assert_eq!(asked(&going([tolerant(work("early"))]), 120), evicted(&["early"]));
 }
 
@@ -183,7 +183,7 @@ fn before_time_is_up_a_protected_pod_is_told_to_end_with_all_of_its_grace() {
     assert_eq!(asked(&snapshot, 609), []);
     assert_eq!(decide(&snapshot, at(609)).wake_at, Some(at(610)));
     assert_eq!(asked(&snapshot, 610), [("x".to_owned(), Some(90))]);
-    // Whoever was not there to say so in time leaves what grace there is.
+    // If Poolwright decides late, the pod gets the remaining time as its grace period.
     assert_eq!(asked(&snapshot, 670), [("x".to_owned(), Some(30))]);
 }
 
@@ -192,7 +192,7 @@ fn a_pod_with_more_grace_than_there_is_time_is_told_at_once() {
     let slow = Ending { grace: SignedDuration::from_secs(3_600), protection: None };
     let snapshot = going_within(Some(600), [Pod { ending: slow.clone(), ..work("x") }]);
     assert!(asked(&snapshot, 110).contains(&("x".to_owned(), Some(590))));
-    // One that has been told elsewhere to take longer is told again.
+    // A pod that is already ending with a longer grace period gets a shorter one.
     let ending = Pod { ending: slow, deleting_since: Some(at(3_700)), ..work("x") };
     assert_eq!(asked(&going_within(Some(600), [ending]), 110), [("x".to_owned(), Some(590))]);
 }
@@ -221,7 +221,7 @@ fn on_an_instance_that_is_gone_there_is_no_work_left_to_save() {
 
 #[test]
 fn a_claim_that_was_never_launched_is_terminated_too() {
-    // An order may have gone out that was never recorded: only the provider knows.
+    // A launch may have happened without being recorded. Only the provider knows.
     let snapshot = with(cluster(aws(), [pool("gpu")]), [deleted(claim())]);
     assert_eq!(decide(&snapshot, at(101)).actions, [without_work(), terminate()]);
 }
@@ -237,7 +237,7 @@ fn with_attached(mut snapshot: Snapshot, all: impl IntoIterator<Item = Attachmen
     snapshot
 }
 
-/// Records that volumes were waited for from then on.
+/// Records that volumes have been waited for since then.
 fn waiting_since(mut snapshot: Snapshot, seconds: i64) -> Snapshot {
     let mut claim = snapshot.claims[&ClaimName("c".into())].as_ref().clone();
     let (status, reason) = (ConditionStatus::False, Some(Reason::VolumesAttached));
@@ -275,7 +275,7 @@ fn an_instance_ends_when_the_volumes_of_its_work_are_detached() {
         format!("still attached to node n: data; Poolwright waits for that until {until} at the latest")
     );
     assert_eq!(decide(&snapshot, at(101)).wake_at, Some(until));
-    // While pods are there nothing is said of volumes, and gone ones are told.
+    // While pods are on the node, no condition about volumes is written. Once no volume is attached, the condition says so.
     let busy = with_attached(going([work("p")]), [attached("a", "data")]);
     assert_eq!(asked(&busy, 101), evicted(&["p"]));
     let detached = waiting_since(going([]), 101);

@@ -14,7 +14,7 @@ use poolwright_terms::labels::ZONE;
 
 use crate::kit::*;
 
-/// One type in three zones, at the same price.
+/// Returns one type in three zones, at the same price.
 fn three_zones() -> Catalogue {
     catalogue(vec![
         Kind("c7.large", capacity(2, 8, 0), None, &[("a", "0.10"), ("b", "0.10"), ("c", "0.10")]),
@@ -70,7 +70,7 @@ fn node_in(name: &str, zone: &str, free: u64) -> Node {
     Node { labels, ..node(name, capacity(free, 64, 0)) }
 }
 
-/// Which pods go to which zone, on new nodes and on those that are there.
+/// Returns the pods that go to each zone, on new and on existing nodes.
 fn zones(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, Vec<String>> {
     let mut zones: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for claim in &plan.claims {
@@ -279,7 +279,7 @@ fn a_new_plan_keeps_earlier_places() {
 
 #[test]
 fn a_place_that_became_wrong_is_given_up_before_the_plan_is() {
-    // Planned in zone a; meanwhile a pod runs there that keeps it away.
+    // The pod is planned in one zone. Meanwhile, a pod that excludes it starts in that zone.
     let first = there([app("p", "web")]);
     let plan = planned(&first);
     let zone = plan.claims[0].offering().zone.to_string();
@@ -292,7 +292,8 @@ fn a_place_that_became_wrong_is_given_up_before_the_plan_is() {
 
 #[test]
 fn a_node_bought_for_others_in_a_new_zone_does_not_break_a_spread() {
-    // The GPU can only be had in b. Spread pods that can use a alone would be two above the new zone's none.
+    // GPUs are available only in zone b. Spread pods that can use only zone a would exceed the skew once zone b exists with no
+    // such pods.
     let snapshot = {
         let offers = catalogue(vec![
             Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")]),

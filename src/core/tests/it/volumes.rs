@@ -10,7 +10,7 @@ use crate::kit::*;
 const ZONE: &str = "topology.kubernetes.io/zone";
 const EBS_ZONE: &str = "topology.ebs.csi.aws.com/zone";
 
-/// Small nodes in zones a (dear) and b (cheap).
+/// Returns a cluster with small nodes in zones a (expensive) and b (cheap).
 fn shop() -> Snapshot {
     let kinds = vec![Kind("m7.large", capacity(4, 16, 0), None, &[("a", "0.20"), ("b", "0.10")])];
     cluster(catalogue(kinds), [pool("cpu")])
@@ -100,7 +100,7 @@ impl Put for NodeDrivers {
     }
 }
 
-/// Zone and pods of what is bought, sorted.
+/// Returns the zone and pods of each new node, sorted.
 fn zones(plan: &Plan) -> Vec<String> {
     let one = |claim: &plan::PlannedClaim| {
         let pods: Vec<_> = claim.planned_pods.iter().map(PodKey::name).collect();
@@ -302,7 +302,7 @@ fn a_node_that_takes_no_more_volumes_gets_no_pod_with_one() {
     assert_eq!(planned(&roomy).placements.len(), 1);
     let full = with(snapshot, [takes("n", 1)]);
     assert_eq!(zones(&planned(&full)), ["b: p"]);
-    // A volume that is attached already takes no second place, whoever uses it.
+    // A volume that is already attached counts only once, whichever pods use it.
     let shared = with(full, [bound(wants("s", "dr"), "n")]);
     assert_eq!(zones(&planned(&with(shared, [takes("n", 2)]))), [""; 0]);
 }

@@ -1,7 +1,7 @@
-//! Successors as a demand source: pods that controllers will create for pods on disrupted nodes.
+//! Successors as a demand source: the pods that controllers will create to replace pods on disrupted nodes.
 //!
-//! They are demand before any pod is evicted. So the nodes that they need are bought first, and free capacity is kept for them.
-//! In a plan, they are expected pods ([`PodKey::Expected`]): claims list them, and the new pods take their places.
+//! They are demand before any pod is evicted, so the nodes that they need are bought first, and free capacity is kept for them.
+//! In a plan, they are expected pods ([`PodKey::Expected`]). Claims list them, and the new pods take their places.
 
 pub(crate) mod moving;
 
@@ -48,21 +48,21 @@ impl DemandSource for Successors {
     }
 }
 
-/// How many pods a unit needs in addition to those that stay.
+/// Returns the number of pods that a unit needs in addition to the pods that stay.
 fn still_wanted(known: &ForecastInput<'_>, unit: &Unit<'_>) -> u64 {
     let goes = |pod: &Pod| known.going.iter().any(|one| one.pod.key == pod.key);
     let of = |workload: &&Workload| {
         let owned = known.owned.get(&workload.uid);
         let stay = owned.map_or(0, |pods| pods.iter().filter(|pod| !goes(pod)).count());
-        // A Job needs no more pods than are still to succeed. StatefulSets that create pods one by one need all of them in the
-        // end.
+        // A Job needs no more pods than must still succeed. A StatefulSet that creates its pods one by one needs all of them in
+        // the end.
         let all = if workload.kind == "Job" { workload.wanted } else { workload.total };
         all.saturating_sub(stay as u64)
     };
     unit.controllers.iter().map(of).sum()
 }
 
-/// Replaces a pod by its successor, if there will be one, as a pending pod.
+/// Replaces a pod by its successor, as a pending pod. If there will be no successor, only removes the pod.
 fn replace(ahead: &mut ForecastBuilder<'_>, moving: &LeavingPod<'_>, ordinal: Option<u64>, now: Timestamp) {
     let pod = moving.pod;
     let snapshot = ahead.snapshot.to_mut();

@@ -20,14 +20,15 @@ pub(crate) struct LeavingPod<'a> {
     pub pod: &'a Pod,
     /// The claim of its node.
     pub from: &'a ClaimName,
-    /// The controller that will create its successor; `None` if unknown, or if the successor would not need a node.
+    /// The controller that will create its successor; `None` if it is unknown, or if the successor would have scheduling gates
+    /// and need no node.
     pub(crate) maker: Option<&'a Workload>,
     /// The part of a gang that its controller belongs to.
     pub(crate) part: Option<(&'a Gang, &'a GangPart)>,
 }
 
 impl LeavingPod<'_> {
-    /// The owner in the key of its successor.
+    /// Returns the owner in the key of its successor.
     pub fn owner(&self) -> Option<Arc<OwnerKey>> {
         let maker = self.maker?;
         Some(Arc::new(self.part.map_or_else(|| maker.owner_key(), |(gang, part)| gang.owner_key(part))))
@@ -45,7 +46,7 @@ pub(crate) struct Successor {
     pub key: Option<PodKey>,
 }
 
-/// All workload pods on disrupted nodes, by claim and pod.
+/// Returns all workload pods on disrupted nodes, by claim and pod.
 pub(crate) fn moving(snapshot: &Snapshot) -> Vec<LeavingPod<'_>> {
     let leaving: Vec<&Claim> = snapshot.claims.leaving().map(AsRef::as_ref).collect();
     if leaving.is_empty() {

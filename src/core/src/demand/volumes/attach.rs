@@ -10,11 +10,11 @@ use crate::model::{Pod, PodPhase, PodVolume, Snapshot};
 use crate::rules::format::ATTACHABLE;
 use crate::rules::labels::Labels;
 
-/// For drivers without a limit.
+/// The limit for drivers without a limit.
 const UNLIMITED: u64 = 1 << 20;
 
-/// How many more volumes nodes can attach, for the drivers that pending pods need and that some node limits. Other drivers are
-/// not counted.
+/// The number of further volumes that nodes can attach, for the drivers that pending pods need and that some node limits. Other
+/// drivers are not counted.
 #[derive(Debug, Default)]
 pub(crate) struct Attachable {
     drivers: BTreeMap<String, Driver>,
@@ -22,11 +22,11 @@ pub(crate) struct Attachable {
 
 #[derive(Debug, Default)]
 struct Driver {
-    /// Limits by node; `None` for no limit.
+    /// The limits of nodes. Nodes without a limit are left out.
     by_node: BTreeMap<String, u64>,
     /// The smallest limit seen, by instance type.
     by_type: BTreeMap<String, u64>,
-    /// Volumes of the pods on each node.
+    /// The number of volumes that the pods on each node use.
     used: BTreeMap<String, u64>,
 }
 
@@ -46,7 +46,7 @@ impl Attachable {
             }
         }
         if !drivers.is_empty() {
-            // A volume that several pods of a node use is attached once.
+            // A volume that several pods on a node use is attached once.
             let mut attached: BTreeSet<(&str, String, String)> = BTreeSet::new();
             for pod in snapshot.pods.bound_with_volumes() {
                 if let PodPhase::Bound { node } = &pod.phase {
@@ -64,12 +64,12 @@ impl Attachable {
         Self { drivers }
     }
 
-    /// Whether no volumes are counted.
+    /// Returns whether no volumes are counted.
     pub fn is_empty(&self) -> bool {
         self.drivers.is_empty()
     }
 
-    /// The requests of a pod with these volumes.
+    /// Returns the requests of a pod for the attachment of these volumes.
     pub(crate) fn requests(&self, volumes: &[UsableVolume]) -> ResourceList {
         let mut requests = ResourceList::new();
         let attached: BTreeSet<_> = volumes.iter().filter_map(|volume| volume.attached.as_ref()).collect();
@@ -81,8 +81,8 @@ impl Attachable {
         requests
     }
 
-    /// How many more volumes a node can attach. `name` is `None` for a node that has not joined. A node that reports no limit
-    /// has the smallest limit seen for its type, or no limit if the type is unknown.
+    /// Returns the number of further volumes that a node can attach, by driver. `name` is `None` for a node that has not joined.
+    /// A node that reports no limit gets the smallest limit seen for its type, or no limit if none was seen.
     pub fn of(&self, name: Option<&str>, labels: &impl Labels) -> ResourceList {
         let mut room = ResourceList::new();
         for (driver, seen) in &self.drivers {
@@ -99,7 +99,7 @@ fn resource(driver: &str) -> String {
     format!("{ATTACHABLE}{driver}")
 }
 
-/// Driver and handle of every volume of a bound pod.
+/// Returns the driver and handle of every volume of a bound pod.
 fn handles<'a>(snapshot: &'a Snapshot, pod: &'a Pod) -> impl Iterator<Item = (String, String)> + 'a {
     pod.volumes.iter().filter_map(move |volume| match volume {
         PodVolume::Attached { driver, handle } => Some((driver.clone(), handle.clone())),

@@ -1,4 +1,4 @@
-//! Binding of PersistentVolumeClaims to volumes: the kube-scheduler's `VolumeBinding` and `VolumeRestrictions`.
+//! Binding of PersistentVolumeClaims to volumes, as in the kube-scheduler's `VolumeBinding` and `VolumeRestrictions`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +17,13 @@ const ONE_POD: &str = "ReadWriteOncePod";
 pub(crate) struct UsableVolume {
     /// Its name in messages.
     pub words: String,
-    /// Where it can be used: AND-ed lists of OR-ed terms.
+    /// The places where it can be used: AND-ed lists of OR-ed terms.
     pub topology: Vec<Vec<NodeSelectorTerm>>,
-    /// The CSI driver that attaches it, and its handle.
+    /// The CSI driver that attaches it, and the driver's handle of it.
     pub attached: Option<(String, String)>,
 }
 
-/// Why a pod must wait for a volume.
+/// The reason why a pod must wait for a volume.
 pub(crate) struct VolumeWait {
     pub reason: UnplacedReason,
     pub message: String,
@@ -37,7 +37,7 @@ fn pending(message: String) -> VolumeWait {
     VolumeWait { reason: UnplacedReason::VolumePending, message }
 }
 
-/// Assigns volumes to pods, in the order of the calls.
+/// Assigns volumes to pods in the order of the calls.
 pub(crate) struct Binder<'a> {
     snapshot: &'a Snapshot,
     /// The default StorageClass.
@@ -53,10 +53,10 @@ pub(crate) struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    /// A binder for these pods, which will be asked about in this order.
+    /// Creates a binder. `waiting` are the pods that will be bound, in the order of the calls.
     pub fn new(snapshot: &'a Snapshot, waiting: &[&'a Pod]) -> Self {
         let default = snapshot.storage_classes.values().filter(|class| class.default_since.is_some());
-        // Of several, the newest counts, as in admission.
+        // If several classes are the default, the newest counts, as in admission.
         let default = default.max_by(|a, b| (a.default_since, &b.name).cmp(&(b.default_since, &a.name)));
         let mut binder = Self {
             snapshot,
@@ -102,7 +102,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The pod's volumes, or why it must wait.
+    /// Returns the pod's volumes, or the reason why it must wait.
     pub fn bind(&mut self, pod: &'a Pod) -> Result<Vec<UsableVolume>, VolumeWait> {
         pod.volumes.iter().map(|volume| self.bind_one(pod, volume)).collect()
     }
@@ -235,7 +235,7 @@ impl<'a> Binder<'a> {
                 )));
             }
             if candidates.iter().any(|volume| self.contested.contains(volume.name.as_str())) {
-                // Several claims could get the same volume, so each is planned with its own.
+                // Several claims could get the same volume, so each claim is planned with a volume of its own.
                 candidates.retain(|volume| !self.given.contains(volume.name.as_str()));
                 candidates.truncate(1);
                 let Some(own) = candidates.first() else {
@@ -250,7 +250,7 @@ impl<'a> Binder<'a> {
         Ok(UsableVolume { words, topology: places(class, &candidates), attached })
     }
 
-    /// Existing volumes that an unbound claim could be bound to, the smallest first.
+    /// Returns the existing volumes that an unbound claim could be bound to, the smallest first.
     fn candidates(&self, claim: &VolumeClaim, class: &StorageClass) -> Vec<&'a Volume> {
         let suits = |volume: &&'a Volume| {
             let kept = volume.claim.as_ref() == Some(&claim.key);
@@ -272,7 +272,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Where a claim can get a volume: an existing candidate, or a new one of the class.
+/// Returns the places where a claim can get a volume, which is an existing candidate or a new volume of the class.
 fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeSelectorTerm>> {
     let mut anywhere: Vec<NodeSelectorTerm> = Vec::new();
     if class.provisioner.is_some() {
@@ -281,7 +281,8 @@ fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeSelectorT
             Some(allowed) => anywhere.extend(allowed.iter().cloned()),
         }
     }
-    // A single volume may have several lists of terms. Of several volumes, each contributes the conjunction of its lists.
+    // A single volume may keep its several lists of terms. If there are several volumes, each contributes the conjunction of its
+    // lists.
     if let ([only], true) = (candidates, class.provisioner.is_none()) {
         return only.topology.clone();
     }
@@ -294,7 +295,7 @@ fn places(class: &StorageClass, candidates: &[&Volume]) -> Vec<Vec<NodeSelectorT
     vec![anywhere]
 }
 
-/// Combines AND-ed lists of OR-ed terms to one list of OR-ed terms; `None` if there is no requirement.
+/// Combines AND-ed lists of OR-ed terms into one list of OR-ed terms; `None` if there are no lists.
 fn conjunction(lists: &[Vec<NodeSelectorTerm>]) -> Option<Vec<NodeSelectorTerm>> {
     let (first, rest) = lists.split_first()?;
     let mut terms = first.clone();
@@ -313,7 +314,7 @@ fn conjunction(lists: &[Vec<NodeSelectorTerm>]) -> Option<Vec<NodeSelectorTerm>>
     Some(terms)
 }
 
-/// The claim that a volume of a pod names.
+/// Returns the key of the claim that a volume of a pod names.
 pub(crate) fn claim_of(pod: &Pod, volume: &PodVolume) -> Option<ObjectKey> {
     match volume {
         PodVolume::Claim { name, .. } => Some(ObjectKey::new(pod.key.namespace(), name)),

@@ -1,5 +1,5 @@
-//! Volumes of pending pods: which pods must wait for a volume, and where the others can use theirs. The rest of a plan sees
-//! only the resulting pods.
+//! Resolves the volumes of pending pods: finds the pods that must wait for a volume, and the places where all other pods can use
+//! their volumes. The rest of a plan sees only the resulting pods.
 
 pub(crate) mod attach;
 pub(crate) mod bind;
@@ -18,15 +18,15 @@ use crate::model::{NodeSelectorTerm, Pod, PodKey, PodPhase, PodRole, Snapshot};
 /// Results about volumes that are not part of pod specs.
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
-    /// Pods that must wait for a volume, and why.
+    /// The pods that must wait for a volume, with the reason and a message.
     pub waits: BTreeMap<PodKey, (UnplacedReason, String)>,
-    /// For the other pods: the name of each volume in messages, and where it can be used.
+    /// The volumes of all other pods: the name of each volume in messages, and the places where it can be used.
     pub places: BTreeMap<PodKey, Vec<(String, Vec<NodeSelectorTerm>)>>,
-    /// How many more volumes nodes can attach.
+    /// The number of further volumes that nodes can attach.
     pub attachable: Attachable,
 }
 
-/// Resolves the volumes of every pending pod, and writes into its spec where they can be used.
+/// Resolves the volumes of every pending pod, and adds the places where they can be used to its spec.
 pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
     let mut volumes = Volumes::default();
     let found = bind(snapshot, &mut volumes);
@@ -51,7 +51,7 @@ pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
     volumes
 }
 
-/// The volumes of every pod that can be planned. The other pods are added to [`Volumes::waits`].
+/// Returns the volumes of every pod that can be planned. Pods that must wait are added to [`Volumes::waits`].
 fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<UsableVolume>> {
     let waiting = in_order(snapshot);
     let mut found: BTreeMap<PodKey, Vec<UsableVolume>> = BTreeMap::new();
@@ -74,7 +74,8 @@ fn bind(snapshot: &Snapshot, volumes: &mut Volumes) -> BTreeMap<PodKey, Vec<Usab
     found
 }
 
-/// Pending pods with volumes, in the order in which they get them: first pods that already have a place, then by priority.
+/// Returns the pending pods with volumes, in the order in which they get their volumes: first pods that already have a place,
+/// then by priority.
 fn in_order(snapshot: &Snapshot) -> Vec<&Pod> {
     let waits = |pod: &&Pod| {
         !pod.volumes.is_empty()

@@ -1,4 +1,4 @@
-//! The audit of colocation: checks every planned pod against all other pods on its node, by the rules themselves. Topology
+//! The audit of colocation: checks every planned pod against all other pods on its node, with the rules themselves. Topology
 //! spread is audited elsewhere ([`crate::plan::audit::topology`]).
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::rules::identity::Identity;
 use crate::rules::new_node::NewNodeLabels;
 use crate::supply::daemonsets::DaemonSets;
 
-/// The violations, as messages.
+/// Returns the violations, as messages.
 pub(crate) fn audit(
     snapshot: &Snapshot,
     daemons: &DaemonSets<'_>,
@@ -66,7 +66,7 @@ fn node_of_claim(snapshot: &Snapshot, name: &ClaimName) -> Option<String> {
     by_id.map(|node| node.name.clone()).or_else(|| claim.node_name.clone())
 }
 
-/// The first conflict between these pods, or between one of them and a resident.
+/// Returns the first conflict between these pods, or between one of them and a resident.
 fn meet(snapshot: &Snapshot, place: &str, pods: &[&Pod], there: &[Identity<'_>]) -> Option<String> {
     let identity = |pod| Identity::of_pod(pod, &snapshot.namespaces);
     for (index, pod) in pods.iter().enumerate() {
@@ -96,7 +96,7 @@ mod tests {
         BTreeMap::from([("app".to_owned(), "web".to_owned())])
     }
 
-    /// The violations for two pods with these rules: one running on a node, one planned there.
+    /// Returns the violations for two pods with these rules, of which one runs on a node and the other is planned there.
     fn said(spec: &PodSpec) -> Vec<String> {
         let pod = |name: &str, phase| Pod {
             key: PodKey::new("default", name),

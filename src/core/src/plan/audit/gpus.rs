@@ -9,7 +9,7 @@ use crate::model::plan::{PlannedClaim, PlannedGpu, PlannedInstance};
 use crate::model::{Pod, PodKey};
 use crate::rules::gpus::MIG_PREFIX;
 
-/// What one pod was assigned.
+/// The GPUs that one pod was assigned.
 #[derive(Default)]
 struct GrantedGpus<'c> {
     whole: u64,
@@ -17,7 +17,7 @@ struct GrantedGpus<'c> {
     instances: Vec<&'c PlannedInstance>,
 }
 
-/// Checks the layouts of a claim, and subtracts what they grant from `wanted`, the sum of the pods' requests.
+/// Checks the layouts of a claim, and subtracts the granted GPUs from `wanted`, the sum of the pods' requests.
 pub(crate) fn audit(
     sharing: Sharing,
     claim: &PlannedClaim,
@@ -82,7 +82,7 @@ pub(crate) fn audit(
     }
 }
 
-/// Whether MIG instances can be placed like this on one GPU.
+/// Checks whether MIG instances can be placed like this on one GPU.
 fn possible(model: &MigModel, instances: &[PlannedInstance]) -> Result<(), String> {
     let (mut taken, mut compute) = (0u32, 0);
     for instance in instances {

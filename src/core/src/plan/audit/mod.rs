@@ -1,5 +1,5 @@
-//! The audit: checks a finished plan pod by pod. It shares only the scheduling rules with the code that made the plan. A plan
-//! that fails is not carried out.
+//! The audit checks a finished plan pod by pod. It shares only the scheduling rules with the code that made the plan. A plan that
+//! fails the audit is not carried out.
 
 pub(crate) mod colocation;
 pub(crate) mod gpus;
@@ -17,7 +17,7 @@ use crate::rules;
 use crate::rules::new_node::NewNodeLabels;
 use crate::supply::daemonsets::DaemonSets;
 
-/// The violations of a plan, as messages. Rules over several nodes are checked by [`crate::plan::audit::topology`].
+/// Returns the violations of a plan, as messages. [`crate::plan::audit::topology`] checks rules over several nodes.
 pub(crate) fn audit(
     snapshot: &Snapshot,
     volumes: &Volumes,
@@ -108,8 +108,8 @@ fn audit_claim(
     Ok(())
 }
 
-/// No purchase may exceed a limit, whichever alternative is launched. A limit that was exceeded before (because it was lowered)
-/// is no violation if the plan buys nothing.
+/// Checks that no purchase exceeds a limit, whichever alternative is launched. A limit that is already exceeded, because it was
+/// lowered, is no violation if the plan buys nothing.
 fn audit_limits(
     snapshot: &Snapshot,
     options: &PlanOptions,
@@ -131,7 +131,7 @@ fn audit_limits(
     problems.extend(passed("all pools", &options.limits, &all, &claims.iter().collect::<Vec<_>>()));
 }
 
-/// Offerings that are planned more often than available.
+/// Returns a message for each offering that is planned more often than it is available.
 fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
     let mut planned: BTreeMap<_, u64> = BTreeMap::new();
     for claim in claims {
@@ -145,7 +145,7 @@ fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
     planned.into_iter().filter_map(too_many).collect()
 }
 
-/// The limits that existing and planned claims exceed.
+/// Returns a message for each limit that existing and planned claims exceed.
 fn passed(whose: &str, limits: &PoolLimits, there: &[&Claim], planned: &[&PlannedClaim]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut check = |what: &str, ceiling: u64, of: &dyn Fn(&RankedOffering) -> u64| {

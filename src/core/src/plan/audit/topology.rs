@@ -1,5 +1,5 @@
-//! The audit of topology: checks the rules of every planned pod about hosts, zones and other domains, with all planned pods in
-//! place. It shares no code with [`crate::plan::place::topology`], which chose the places.
+//! The audit of topology checks the rules of every planned pod about hosts, zones and other domains, with all planned pods in
+//! place. It shares no code with [`crate::plan::place::topology`], which chose the places, except for the scheduling rules.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ enum LabelSource<'a> {
     Planned(BTreeMap<String, String>),
 }
 
-/// The labels that a claim promises; computed only if a label is missing on the node.
+/// The labels that a claim promises. They are computed only if a label is missing on the node.
 struct ClaimLabels<'a> {
     snapshot: &'a Snapshot,
     claim: &'a Claim,
@@ -89,14 +89,14 @@ struct Newcomer<'a> {
     spot: usize,
 }
 
-/// Filters the pods that are relevant to planned pods: those that a rule of a planned pod selects, or that exclude a planned
-/// pod.
+/// A filter for the pods that are relevant to planned pods: pods that a rule of a planned pod selects, and pods that exclude a
+/// planned pod.
 struct RelevantPods<'a> {
     /// One identity for each distinct kind of planned pod.
     newcomers: Vec<Identity<'a>>,
 }
 
-/// With more kinds of planned pods than this, all pods count as relevant.
+/// The number of kinds of planned pods above which all pods count as relevant.
 const MOST_SORTS: usize = 64;
 
 impl<'a> RelevantPods<'a> {
@@ -132,14 +132,14 @@ struct AuditedCluster<'a> {
     newcomers: Vec<Newcomer<'a>>,
 }
 
-/// Affinity terms of pods that wait, their node, and their identity.
+/// The affinity terms of waiting pods, their node, and their identity.
 type WaitingAffinity<'a> = (&'a [PodAffinityTerm], usize, usize);
 
 /// The domains that hold pods selected by affinity terms.
 struct Arrived<'w, 'a> {
     world: &'w AuditedCluster<'a>,
     about: &'w BTreeMap<&'w [PodAffinityTerm], BTreeSet<usize>>,
-    /// By terms and index of the term.
+    /// The domains, by terms and index of the term.
     values: BTreeMap<(&'w [PodAffinityTerm], usize), BTreeSet<&'w str>>,
 }
 
@@ -153,7 +153,7 @@ impl<'w> Arrived<'w, '_> {
         }
     }
 
-    /// Whether the pods that it requires are there.
+    /// Returns whether the pods that this affinity requires have arrived.
     fn meets(&self, (terms, spot, _): &WaitingAffinity<'w>) -> bool {
         terms.iter().enumerate().all(|(at, term)| {
             let value = self.world.value(*spot, &term.topology_key);
@@ -162,7 +162,7 @@ impl<'w> Arrived<'w, '_> {
         })
     }
 
-    /// Whether it may be the first pod of its group.
+    /// Returns whether a pod with this affinity may be the first of its group.
     fn begins(&self, (terms, spot, identity): &WaitingAffinity<'w>) -> bool {
         let nowhere = |at| self.values.get(&(*terms, at)).is_none_or(BTreeSet::is_empty);
         self.about[terms].contains(identity)
@@ -171,7 +171,7 @@ impl<'w> Arrived<'w, '_> {
     }
 }
 
-/// All violations of a plan.
+/// Returns all violations of a plan.
 pub(crate) fn violations(
     snapshot: &Snapshot,
     claims: &[PlannedClaim],
@@ -196,7 +196,8 @@ pub(crate) fn violations(
     found
 }
 
-/// Any offering of a claim may be launched, so all must be in the same domains for its pods' rules.
+/// Checks the alternatives of claims. Any offering of a claim may be launched, so all offerings must be in the same domains of
+/// its pods' rules.
 fn alternatives(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<Violation> {
     let mut found = Vec::new();
     for claim in claims.iter().filter(|claim| claim.offerings.len() > 1) {
@@ -228,7 +229,7 @@ impl<'a> AuditedCluster<'a> {
     fn new(snapshot: &'a Snapshot, claims: &'a [PlannedClaim], placements: &'a [PlacedPod]) -> Self {
         let mut world = Self::default();
         let matter = RelevantPods::new(snapshot, claims, placements);
-        // By name, and by the node's number.
+        // These lists index the nodes by name and by number.
         let mut by_node: Vec<(&str, usize)> = Vec::with_capacity(snapshot.nodes.len());
         let mut by_number: Vec<(u32, usize)> = Vec::with_capacity(snapshot.nodes.len());
         let mut by_claim: BTreeMap<&str, usize> = BTreeMap::new();
@@ -383,7 +384,7 @@ impl<'a> AuditedCluster<'a> {
         broken.into_iter().map(|(pod, sentence)| Violation { pod, sentence }).collect()
     }
 
-    /// Checks pod affinity, in an order in which the pods can be scheduled.
+    /// Checks pod affinity by looking for an order in which the pods can be scheduled.
     fn affinities(&self) -> Vec<Violation> {
         let bound: Vec<&Newcomer<'_>> =
             self.newcomers.iter().filter(|newcomer| !newcomer.pod.spec.affinity.is_empty()).collect();

@@ -21,12 +21,12 @@ use crate::rules::pin::Pin;
 #[derive(Clone, Debug)]
 pub(crate) struct PodClass<'a> {
     pub spec: &'a PodSpec,
-    /// The requests of one pod, without those in `gpu_need`.
+    /// The requests of one pod, without the GPUs in `gpu_need`.
     pub requests: ResourceList,
     /// The request for shared or partitioned GPUs.
     pub gpu_need: Option<GpuNeed>,
     pub priority: i32,
-    /// The colocation profile: see [`Colocation`].
+    /// The colocation profile, as in [`Colocation`].
     pub profile: usize,
     /// Index into [`PodClasses::signatures`].
     pub signature: usize,
@@ -39,7 +39,7 @@ pub(crate) struct PodClass<'a> {
 }
 
 impl PodClass<'_> {
-    /// The requests of one pod on an existing node, where GPUs are given whole. Also used in messages.
+    /// Returns the requests of one pod on an existing node, where pods get only whole GPUs. Messages use them too.
     pub fn on_whole(&self) -> &ResourceList {
         if self.gpu_need.is_none() { &self.requests } else { &self.spec.requests }
     }

@@ -1,4 +1,4 @@
-//! GPU layouts: which pod uses which GPU of a new node.
+//! GPU layouts: assign the GPUs of a new node to its pods.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::rules::gpus::GpuNeed;
 /// Assigns pods to the places of a layout. Pods of one class are interchangeable.
 struct Places<'p, 'a> {
     pods: &'p BTreeMap<usize, Vec<&'a Pod>>,
-    /// Places assigned, by class.
+    /// The number of assigned places, by class.
     taken: BTreeMap<usize, usize>,
 }
 
 impl Places<'_, '_> {
-    /// The pod that gets the next place of this class, if each pod has `each` places.
+    /// Returns the pod that gets the next place of this class, if each pod has `each` places.
     fn next(&mut self, class: usize, each: u32) -> PodKey {
         let taken = self.taken.entry(class).or_default();
         let at = *taken / each.max(1) as usize;
@@ -30,7 +30,7 @@ impl Places<'_, '_> {
     }
 }
 
-/// The layout of a node's GPUs with its pods. `class` maps the layout's classes to ours.
+/// Returns the layout of a node's GPUs with its pods. `class` maps the classes of the layout to those of the plan.
 pub(crate) fn planned(
     gpus: &[GpuLayout],
     pods: &BTreeMap<usize, Vec<&Pod>>,

@@ -1,4 +1,4 @@
-//! Collects the pending pods that need a node, and the reasons why the others do not.
+//! Collects the pending pods that need a node, and gives the reason why the others do not.
 
 use crate::demand::planned_at;
 use crate::demand::volumes::Volumes;
@@ -86,7 +86,8 @@ pub(crate) fn collect<'a>(
     demand
 }
 
-/// Removes buffer units if an existing pod needs a new place, because pods come first. A plan from files plans all at once.
+/// Removes buffer units if an existing pod needs a new place, because pods come first. A plan from files plans pods and units
+/// together.
 pub(crate) fn give_way(open: &mut Vec<PendingPod<'_>>, options: &PlanOptions) {
     let exists = |want: &PendingPod<'_>| want.pod.key.existing().is_some();
     if !options.include_waiting && open.iter().any(exists) {

@@ -10,12 +10,12 @@ use jiff::Timestamp;
 /// The demand after pods with sticky places were removed.
 #[derive(Debug, Default)]
 pub(crate) struct Settled<'a> {
-    /// Pods with a place: index into [`Rooms::all`].
+    /// Pods with a place, with the index into [`Rooms::all`].
     pub placed: Vec<(usize, &'a Pod)>,
     /// Pods without a place.
     pub open: Vec<PendingPod<'a>>,
     pub unplaced: Vec<UnplacedPod>,
-    /// When the wait for the first preemption ends.
+    /// The time at which the wait for the first preemption ends.
     pub again_at: Option<Timestamp>,
 }
 
@@ -30,13 +30,13 @@ pub(crate) struct PendingPod<'a> {
 }
 
 impl PendingPod<'_> {
-    /// Whether it lost a place on a node or claim that still exists.
+    /// Returns whether an earlier plan gave it a place on a node or claim that still exists. An open pod has lost this place.
     pub fn displaced(&self, rooms: &Rooms<'_>) -> bool {
         self.planned_at.is_some_and(|target| rooms.of_target(target).is_some())
     }
 }
 
-/// All pending workload pods: those that need a node, by key, and the others with the reason.
+/// All pending workload pods: the pods that need a node, by key, and all others with the reason.
 #[derive(Debug, Default)]
 pub(crate) struct Demand<'a> {
     pub pending: Vec<PendingPod<'a>>,

@@ -1,5 +1,5 @@
-//! Placing, before packing: keeps earlier places, chooses zones and other domains for rules about other pods, and chooses
-//! preferences.
+//! Placing happens before packing. It keeps earlier places, chooses zones and other domains for rules about other pods, and
+//! chooses the preferences to meet.
 
 pub(crate) mod preferences;
 pub(crate) mod spread_hosts;

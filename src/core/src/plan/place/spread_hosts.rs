@@ -35,7 +35,7 @@ pub(crate) fn set_least(
     colocation.set_least(least);
 }
 
-/// All nodes with a host name, including those that are closed to pods.
+/// Returns all nodes with a host name, including those that are closed to pods.
 fn hosts<'s>(
     colocation: &Colocation<'_>,
     snapshot: &'s Snapshot,

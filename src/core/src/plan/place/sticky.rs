@@ -15,11 +15,11 @@ use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::supply::rooms::{Room, Rooms};
 
-/// How long to wait for a preemption after its victims must have ended.
+/// The time to wait for a preemption after its victims must have ended.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// Keeps each pod at the place of an earlier plan if it still fits, higher priorities first. Pods for which the scheduler
-/// preempts others are left alone. Pods in `unsettled` are planned again.
+/// preempts other pods are left alone. Pods in `unsettled` are planned again.
 pub(crate) fn settle<'a>(
     mut pending: Vec<PendingPod<'a>>,
     snapshot: &Snapshot,
@@ -31,7 +31,7 @@ pub(crate) fn settle<'a>(
     pending.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
     let mut settled = Settled::default();
     let mut open = Vec::new();
-    // Room that preempted pods will free belongs to the preemptor.
+    // Room that preempted pods will free belongs to the pod that preempts them.
     for want in pending {
         match preempting(want, snapshot, rooms, colocation) {
             Some((_, until)) if until <= now => open.push(want),
@@ -82,8 +82,8 @@ fn holds(room: &Room<'_>, pod: &Pod, colocation: &Colocation<'_>) -> bool {
         && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
 }
 
-/// The node where the scheduler preempts others for the pod, and until when to wait for it. `None` if the nomination is ours,
-/// or the node is gone.
+/// Returns the node where the scheduler preempts other pods for the pod, and the time until which to wait for it. Returns `None`
+/// if the nomination is ours, or if the node is gone.
 ///
 /// The scheduler writes the nomination together with the unschedulable condition, so a preemption is recognized as soon as the
 /// pod is unschedulable.
@@ -98,7 +98,7 @@ fn preempting(
         return None;
     }
     let Some(at) = rooms.of_node(node) else {
-        // A node of ours that is closed for good will not take the pod. Other nodes are up to the scheduler.
+        // A node of ours that is closed for good will not take the pod. On other nodes, the scheduler decides.
         let ours = snapshot.claims.named_node(node).is_some();
         return (!ours).then(|| (node.to_owned(), given_up(want.pod, None)));
     };
@@ -112,7 +112,7 @@ fn preempting(
     {
         return None;
     }
-    // The pod must fit with what its victims free. Otherwise the nomination is an old one of ours.
+    // The pod must fit into the room that its victims free. Otherwise the nomination is an old one of ours.
     let mut after = room.as_ref().clone();
     Arc::make_mut(&mut after.free).add(&room.leaving);
     after.present.clone_from(&room.staying);
@@ -120,8 +120,8 @@ fn preempting(
         .then(|| (node.to_owned(), given_up(want.pod, room.left_by)))
 }
 
-/// Until when to wait for a preemption: some time after the last victim must have ended and the scheduler reported the pod as
-/// unschedulable. Both times are recorded in the cluster, so a restart does not extend the wait.
+/// Returns the time until which to wait for a preemption. This is some time after the last victim must have ended and the
+/// scheduler reported the pod as unschedulable. Both times are recorded in the cluster, so a restart does not extend the wait.
 fn given_up(pod: &Pod, left_by: Option<Timestamp>) -> Timestamp {
     let since = match &pod.phase {
         PodPhase::Unschedulable { since, .. } => *since,

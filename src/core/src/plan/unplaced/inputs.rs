@@ -1,4 +1,4 @@
-//! Inputs for explaining unplaced pods.
+//! The inputs for explaining unplaced pods.
 
 use crate::demand::volumes::Volumes;
 use crate::model::{Sharing, Snapshot};
@@ -7,7 +7,7 @@ use crate::supply::daemonsets::DaemonSets;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Admissions, Supply};
 
-/// What the planner could choose from.
+/// The supply that the planner could choose from, with its rules.
 #[derive(Clone, Copy)]
 pub(crate) struct UnplacedInputs<'s, 'a> {
     pub snapshot: &'s Snapshot,
@@ -20,12 +20,12 @@ pub(crate) struct UnplacedInputs<'s, 'a> {
     pub sharing: Sharing,
 }
 
-/// `a, b, c and 4 more`.
+/// Lists names for a message: `a, b, c and 4 more`.
 pub(crate) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let all: Vec<String> = items.into_iter().map(|item| item.as_ref().to_owned()).collect();
     let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     if all.len() > SHOWN { format!("{shown} and {} more", all.len() - SHOWN) } else { shown }
 }
 
-/// How many values a message lists.
+/// The most values that a message lists.
 pub(crate) const SHOWN: usize = 6;

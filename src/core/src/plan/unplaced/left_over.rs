@@ -1,4 +1,4 @@
-//! Pods that packing leaves unplaced: why, and which of them may fit elsewhere.
+//! Pods that packing leaves unplaced: explains them, and finds the pods that may fit elsewhere.
 
 use crate::model::PodKey;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
@@ -19,7 +19,7 @@ pub(crate) struct LeftOver<'s, 'a> {
 }
 
 impl LeftOver<'_, '_> {
-    /// Explains each unplaced pod. Returns pods that were pinned to a place and may fit elsewhere.
+    /// Explains each unplaced pod. Returns the pods that were pinned to a place and may fit elsewhere.
     pub fn explain(&self, unplaced: &mut Vec<UnplacedPod>) -> Vec<(PodKey, Pin, String)> {
         let mut pinned_and_left = Vec::new();
         for (index, class) in self.classes.classes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Unplaced (unschedulable) pods: which rule blocks them at the closest pool, and what to do about it.
+//! Unplaced (unschedulable) pods: finds the rule that blocks them at the closest pool, and the remedy.
 
 pub(crate) mod inputs;
 pub(crate) mod left_over;
@@ -27,7 +27,7 @@ use crate::supply::offerings::{Admissions, Availability, PoolOffering, PoolSuppl
 use crate::supply::rooms::Rooms;
 
 impl UnplacedInputs<'_, '_> {
-    /// Why the unplaced pods of a class get no node.
+    /// Returns the reason why the unplaced pods of a class get no node, with a message.
     pub fn explain(&self, class: &PodClass<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
         explain(self, class, limit)
     }
@@ -37,7 +37,7 @@ impl UnplacedInputs<'_, '_> {
         rules::may_share(Identity::of_pod(pod, namespaces), Identity::of_daemonset(set, namespaces))
     }
 
-    /// The DaemonSet that excludes the pods from every node that would fit, at the first pool with such nodes.
+    /// Returns the DaemonSet that excludes the pods from every node that would fit, at the first pool with such nodes.
     fn unwelcome(&self, class: &PodClass<'_>) -> Option<String> {
         let pod = class.pods.first()?;
         for (at, pool) in self.supply.pools.iter().enumerate() {
@@ -61,7 +61,7 @@ impl UnplacedInputs<'_, '_> {
     }
 }
 
-/// The first node that would fit pods of a class without rules about other pods, and the rule.
+/// Describes the first node that would fit pods of a class without rules about other pods, and the rule.
 pub(crate) fn kept_off(
     class: &PodClass<'_>,
     pin: &Pin,
@@ -127,7 +127,7 @@ fn explain(
         })
     };
     if holding(|availability| availability.is_sold()).is_some() {
-        // The solver left the pod unplaced without naming a limit: nothing more can be bought.
+        // The solver left the pod unplaced without naming a limit, so nothing more can be bought.
         let message = "offerings fit it, but no more of them can be bought now; it is planned again after the next change";
         return (UnplacedReason::LimitReached, message.to_owned());
     }
@@ -162,7 +162,7 @@ fn explain(
     (UnplacedReason::NoOfferingFits, nearest(inputs, class, wanted))
 }
 
-/// The message if no GPU can be shared or partitioned as requested; `None` if one can.
+/// Returns the message if no GPU can be shared or partitioned as requested; `None` if one can.
 fn no_gpu(
     class: &PodClass<'_>,
     supply: &Supply<'_>,
@@ -206,7 +206,7 @@ fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
     })
 }
 
-/// The problem of the first unusable pool.
+/// Returns the problem of the first unusable pool.
 fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool) -> Option<String> {
     supply.findings.iter().filter(|(name, _)| is_meant(name)).find_map(|(name, findings)| {
         let (_, message) = findings.node_class.as_ref().or(findings.invalid.as_ref())?;
@@ -214,8 +214,8 @@ fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool) -> Option
     })
 }
 
-/// Whether the pod's rules on the pool label allow this pool. Users of several pools name the one that they mean, and a message
-/// about another pool would mislead them.
+/// Returns whether the pod's rules on the pool label allow this pool. Users of several pools name the pool that they mean, and a
+/// message about another pool would mislead them.
 fn may_be_in(spec: &PodSpec, pool: &PoolName) -> bool {
     let meets = |requirement: &Requirement| match &requirement.operator {
         Operator::In(names) => names.contains(&pool.0),
@@ -257,13 +257,15 @@ fn held_back(
     )
 }
 
-/// The closest pool, and the rule that blocks there: among the wanted pools, or all if none is wanted.
+/// Describes the closest pool and the rule that blocks the pods there. Only the wanted pools count, or all pools if none is
+/// wanted.
 fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Vec<usize>) -> String {
     let UnplacedInputs { supply, admissions, .. } = *inputs;
     if wanted.is_empty() {
         wanted.extend(0..supply.pools.len());
     }
-    // How far each pool gets: taints, labels, capacity. Of equals, the highest weight, then the first.
+    // The first stage at which each pool fails: taints, labels or capacity. Of equal pools, the one with the highest weight
+    // counts, then the first.
     let stage = |at: usize| {
         if !admissions.tolerated(at, class.signature) {
             0
@@ -294,7 +296,7 @@ fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Ve
     }
 }
 
-/// The message if the pods' own rules match, but the affinity that their scheduler adds does not.
+/// Returns the message if the pods' own rules match, but the affinity that their scheduler adds does not.
 fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<String> {
     let enforced = spec.enforced.as_deref()?;
     let pool = &supply.pools[at];
@@ -419,7 +421,7 @@ fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &
                 (room, &supply.offering(at, offer.offering).id.instance_type)
             })
     };
-    // Extended resources first: people think of them first.
+    // Extended resources come first, because people think of them first.
     let mut names: Vec<(&ResourceName, u64)> = requests.iter().collect();
     names.sort_by_key(|(name, _)| !format::is_extended(name));
     for (resource, wanted) in names {
@@ -438,7 +440,7 @@ fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &
             format::quantity(resource, room)
         );
     }
-    // Each resource alone fits some offering. Names the offering with the fewest missing resources.
+    // Each resource alone fits some offering. The message names the offering with the fewest missing resources.
     let short = |offer: &PoolOffering| {
         let room = &supply.capacities[offer.capacity];
         requests.iter().filter(|(name, wanted)| *wanted > room.get(name.as_str())).count()
@@ -458,10 +460,10 @@ fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &
     }
 }
 
-/// The message for a pool that has offerings for each requirement, but none for all.
+/// Returns the message for a pool that has offerings for each requirement, but no offering for all of them.
 fn none_has(pool: &PoolName, wanted: &[Want<'_>]) -> String {
     if wanted.is_empty() {
-        // The pod has no requirements itself: rules about other pods are the reason.
+        // The pod has no requirements itself, so rules about other pods are the reason.
         return format!(
             "its rules about other pods leave it places, but no offering of pool `{pool}` that it may use is in one of them; let the pool buy there, or change those rules"
         );

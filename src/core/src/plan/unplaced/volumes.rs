@@ -10,7 +10,7 @@ use crate::rules::Rejection;
 use crate::rules::labels::Labels;
 use crate::supply::offerings::PoolOffering;
 
-/// The message if the pods' own rules match, but a volume cannot be used.
+/// Returns the message if the pods' own rules match, but a volume cannot be used.
 pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> Option<String> {
     let supply = inputs.supply;
     let pool = &supply.pools[at];

@@ -1,8 +1,9 @@
-//! Colocation: which pods may share a node, by host ports, required pod anti-affinity, and topology spread over nodes.
+//! Colocation: the rules that decide which pods may share a node. These are host ports, required pod anti-affinity, and topology
+//! spread over nodes.
 //!
 //! Pods are grouped into colocation profiles. Pods of one profile have the same rules about other pods and are matched by the
-//! same rules of other pods. So a few sets of small numbers suffice for thousands of pods. Most pods have profile 0: no such
-//! rules.
+//! same rules of other pods. So a few sets of small numbers suffice for thousands of pods. Most pods have profile 0, which means
+//! that no such rule concerns them.
 
 pub(crate) mod present;
 
@@ -26,7 +27,7 @@ use crate::rules::{identity, ports};
 pub(crate) struct Colocation<'a> {
     /// Profiles of pods without a node, except profile 0.
     pods: BTreeMap<&'a PodKey, usize>,
-    /// Profiles of bound pods, for staying and for terminating pods, in the order of [`crate::model::Pods::alike`].
+    /// Profiles of bound pods: one for staying and one for terminating pods, in the order of [`crate::model::Pods::alike`].
     alike: Vec<(usize, usize)>,
     /// Profiles of DaemonSets.
     daemonsets: BTreeMap<&'a ObjectKey, usize>,
@@ -41,9 +42,10 @@ pub(crate) struct Colocation<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ColocationProfile<'a> {
     ports: Vec<&'a BTreeSet<HostPort>>,
-    /// Profiles that may not share a node with it; includes itself if its pods exclude each other.
+    /// Profiles that may not share a node with this one. It contains this profile too if its pods exclude each other.
     apart: BTreeSet<usize>,
-    /// Profiles that must not share a new node with it because of a topology spread constraint of either; may include itself.
+    /// Profiles that must not share a node with this one within one solve, because of a topology spread constraint of either. It
+    /// may contain this profile too.
     counted: BTreeSet<usize>,
     /// Its own topology spread constraints: indices into [`Colocation::spreads`].
     spreads: Vec<usize>,
@@ -53,7 +55,7 @@ pub(crate) struct ColocationProfile<'a> {
 /// constraints that count it.
 pub(crate) type Shape<'a> = (&'a BTreeSet<HostPort>, Vec<usize>, Vec<usize>, Vec<usize>, Vec<usize>);
 
-/// The namespace and labels of a pod: all that selectors of other pods use.
+/// The namespace and labels of a pod, which are all that selectors of other pods use.
 type Named<'a> = (&'a str, &'a BTreeMap<String, String>);
 
 /// The rules of other pods that match pods with one set of labels in one namespace.
@@ -66,14 +68,15 @@ pub(crate) struct MatchingRules {
 
 impl<'a> Colocation<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        // Bound pods with equal traits are treated as one.
+        // Bound pods with equal traits are treated as one pod.
         let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
         let waiting = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
         let namespaces: &'a NamespaceLabels = &snapshot.namespaces;
         let mut colocation = Self::default();
         let mut terms: BTreeMap<&'a PodAffinityTerm, usize> = BTreeMap::new();
         for pod in bound().chain(waiting()) {
-            // A term over a larger domain also excludes pods from the node. For DaemonSet pods, only that part is checked here.
+            // A term over a larger domain also excludes pods from each node of the domain. Colocation enforces that part only for
+            // DaemonSet pods.
             for term in &pod.spec.anti_affinity {
                 let next = terms.len();
                 terms.entry(term).or_insert(next);
@@ -188,8 +191,8 @@ impl<'a> Colocation<'a> {
         })
     }
 
-    /// Separates pods with an anti-affinity term from the pods that it selects. Terms over larger domains (`wide`) are enforced
-    /// here only for DaemonSet pods.
+    /// Separates pods with an anti-affinity term from the pods that it selects. Terms over domains larger than a node (`wide`)
+    /// are enforced here only for DaemonSet pods.
     fn set_apart(&mut self, wide: &[bool], shapes: &BTreeMap<Shape<'a>, usize>) {
         let (mut owners, mut subjects) = (vec![Vec::new(); wide.len()], vec![Vec::new(); wide.len()]);
         for ((_, own, about, ..), profile) in shapes {
@@ -213,7 +216,7 @@ impl<'a> Colocation<'a> {
         }
     }
 
-    /// Registers which profiles own each spread constraint, and which it counts.
+    /// Registers the profiles that own each spread constraint, and the profiles that it counts.
     fn set_counts(&mut self, shapes: &BTreeMap<Shape<'a>, usize>) {
         for ((.., own, counted), profile) in shapes {
             for spread in counted {
@@ -226,9 +229,9 @@ impl<'a> Colocation<'a> {
         self.set_counted();
     }
 
-    /// Which profiles must not share a node within one solve because of a spread constraint. A node holds as many owners of a
-    /// constraint that are counted by it as its ceiling allows ([`Self::tallies`]). The solver has no ceiling that covers both
-    /// owners and other counted pods.
+    /// Sets which profiles must not share a node within one solve because of a spread constraint. Owners of a constraint that it
+    /// also counts may share a node up to its ceiling ([`Self::tallies`]). Owners and other counted pods must not share a node,
+    /// because the solver has no common ceiling for both.
     fn set_counted(&mut self) {
         let mut pairs = Vec::new();
         let mut there: BTreeMap<usize, u64> = BTreeMap::new();
@@ -275,19 +278,19 @@ impl<'a> Colocation<'a> {
         }
     }
 
-    /// Spread constraints over nodes of a profile: indices into [`Colocation::spreads`].
+    /// Returns the spread constraints over nodes of a profile, as indices into [`Colocation::spreads`].
     pub fn spreads_of(&self, profile: usize) -> &[usize] {
         &self.profiles[profile].spreads
     }
 
-    /// Profiles of pending pods only: no bound or DaemonSet pod has them.
+    /// Returns the profiles that only pending pods have, and no bound or DaemonSet pod.
     fn never_bound(&self) -> BTreeSet<usize> {
         let bound = self.alike.iter().flat_map(|(staying, leaving)| [*staying, *leaving]);
         let bound: BTreeSet<usize> = bound.chain(self.daemonsets.values().copied()).collect();
         (0..self.profiles.len()).filter(|profile| !bound.contains(profile)).collect()
     }
 
-    /// The joint profile of pods that share a node, by the profiles of the members.
+    /// Returns the joint profile of pods that share a node, by the profiles of the members.
     pub fn together(&mut self, mut members: Vec<usize>) -> usize {
         members.sort_unstable();
         let profiles: BTreeSet<usize> = members.iter().copied().collect();
@@ -313,7 +316,7 @@ impl<'a> Colocation<'a> {
         }
         joint.spreads.sort_unstable();
         joint.spreads.dedup();
-        // A profile that one member excludes is excluded by all, and so is a second bundle of the same kind.
+        // A profile that one member excludes is excluded by the whole bundle, and so is a second bundle of the same kind.
         if parts.iter().any(|part| joint.apart.contains(part)) {
             joint.apart.insert(new);
         }
@@ -334,22 +337,22 @@ impl<'a> Colocation<'a> {
         new
     }
 
-    /// Profiles of bound pods, of those that stay and of those that leave, in the order of [`crate::model::Pods::alike`].
+    /// Returns the profiles of bound pods, for staying and for terminating pods, in the order of [`crate::model::Pods::alike`].
     pub fn of_alike(&self) -> impl Iterator<Item = (usize, usize)> {
         self.alike.iter().copied()
     }
 
-    /// The profile of a pod that is not bound.
+    /// Returns the profile of a pod that is not bound.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.pods.get(pod).copied().unwrap_or(0)
     }
 
-    /// The profile of a DaemonSet's pods.
+    /// Returns the profile of a DaemonSet's pods.
     pub fn of_daemonset(&self, set: &ObjectKey) -> usize {
         self.daemonsets.get(set).copied().unwrap_or(0)
     }
 
-    /// Whether one more pod of a profile may join these pods on their node.
+    /// Returns whether one more pod of a profile may join these pods on their node.
     pub fn admits_one(&self, profile: usize, present: &Present) -> bool {
         if profile == 0 {
             return true;
@@ -361,12 +364,12 @@ impl<'a> Colocation<'a> {
             && spreads.all(|at| {
                 let spread = &self.spreads[*at];
                 let weight = spread.weight(profile);
-                // A pod that a foreign constraint does not count does not affect it.
+                // A pod does not affect a constraint of another pod that does not count it.
                 weight == 0 && !own.contains(at) || spread.count(present) + weight <= spread.ceiling()
             })
     }
 
-    /// Why a pod may not join these pods on their node; `None` if it may.
+    /// Returns the reason why a pod may not join these pods on their node; `None` if it may.
     pub fn keeps_off(&self, profile: usize, present: &Present) -> Option<&'static str> {
         let newcomer = &self.profiles[profile];
         if self.admits_one(profile, present) {
@@ -380,13 +383,13 @@ impl<'a> Colocation<'a> {
         }
     }
 
-    /// Whether pods of a profile may join these pods on their node: at least one, and as many as [`Self::most`] and
-    /// [`Self::tallies`] allow.
+    /// Returns whether pods of a profile may join these pods on their node. If so, one may join, and further ones as
+    /// [`Self::most`] and [`Self::tallies`] allow.
     pub fn admits(&self, profile: usize, present: &Present) -> bool {
         present.is_empty() || self.admits_one(profile, present)
     }
 
-    /// The most pods of a profile on one node.
+    /// Returns the most pods of a profile on one node.
     pub fn most(&self, profile: usize) -> Option<u32> {
         let of = &self.profiles[profile];
         let spreads = of.spreads.iter().map(|rule| &self.spreads[*rule]);
@@ -396,7 +399,7 @@ impl<'a> Colocation<'a> {
         own.chain(of.apart.contains(&profile).then_some(1)).min()
     }
 
-    /// Whether two sets of residents leave room for the same number of pods of a profile.
+    /// Returns whether the residents `present` leave room for at least as many pods of a profile as the residents `other`.
     pub fn takes_as_many(&self, profile: usize, present: &Present, other: &Present) -> bool {
         let mut own = self.profiles[profile].spreads.iter().map(|at| &self.spreads[*at]);
         own.all(|spread| spread.count(present) <= spread.count(other))
@@ -411,14 +414,14 @@ impl<'a> Colocation<'a> {
             && newcomer.ports.iter().all(|wanted| ports::check(wanted, ports.iter().copied()).is_ok())
     }
 
-    /// Whether pods of these profiles must be on different nodes, ignoring host ports: because of anti-affinity, or because the
-    /// solver has no common ceiling for both.
+    /// Returns whether pods of these profiles must be on different nodes, ignoring host ports: because of anti-affinity, or
+    /// because the solver has no common ceiling for both.
     pub fn apart(&self, one: usize, other: usize) -> bool {
         self.profiles[one].apart.contains(&other) || self.profiles[one].counted.contains(&other)
     }
 
-    /// The host ports of a profile as numbers for the solver: equal numbers conflict. A port on all host IPs has the numbers of
-    /// every host IP in use.
+    /// Returns the host ports of a profile as numbers for the solver: equal numbers conflict. A port on all host IPs has the
+    /// numbers of every host IP in use.
     pub fn ports(&self, profile: usize) -> Vec<u32> {
         let mut numbers = BTreeSet::new();
         for port in self.profiles[profile].ports.iter().copied().flatten() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// The number of pods of each profile on a node, without profile 0.
 pub(crate) type Present = BTreeMap<usize, u32>;
 
-/// More pods than fit on any node.
+/// A number of pods that exceeds every node.
 pub(crate) const UNLIMITED: u64 = 1 << 20;
 
 /// Adds pods of one profile to a node.

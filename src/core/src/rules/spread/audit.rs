@@ -1,4 +1,4 @@
-//! The audit of topology spread: whether a finished plan keeps a constraint. Pods are counted again on all existing and new
+//! The audit of topology spread checks whether a finished plan keeps a constraint. Pods are counted again on all existing and new
 //! nodes. The audit shares only the counting rules with the code that chose the places.
 
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ pub(crate) struct Planned<'a> {
     pub is_counted: bool,
 }
 
-/// The planned pods for which a constraint is not kept, and what is wrong. `nodes` are the nodes that the constraint includes: the
-/// domain of each, and how many of its pods count.
+/// Returns the planned pods that violate a constraint, each with a message. `nodes` are the nodes that the constraint includes,
+/// each with its domain and the number of counted pods.
 pub(crate) fn violations<'a>(
     rule: &TopologySpreadConstraint,
     nodes: impl Iterator<Item = (&'a str, u64)>,
@@ -33,7 +33,7 @@ pub(crate) fn violations<'a>(
     let mut excess: BTreeMap<&str, u64> =
         counts.iter().map(|(domain, count)| (*domain, count.saturating_sub(ceiling))).collect();
     let mut found = Vec::new();
-    // Of the pods above the limit of a domain, the last ones are reported.
+    // If a domain has too many pods, the last of them are reported.
     for one in planned.iter().rev() {
         let Some(domain) = one.domain else {
             found.push((one.pod.clone(), messages::no_label(rule)));

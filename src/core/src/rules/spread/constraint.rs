@@ -1,4 +1,4 @@
-//! A topology spread constraint: which pods and nodes it counts, and how many pods it allows on one node.
+//! A topology spread constraint: the pods and nodes that it counts, and the number of pods that it allows on one new node.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,12 @@ use crate::rules::rejection::Rejection;
 use crate::rules::requirement::matches;
 use crate::rules::taints::check as check_taints;
 
-/// Whether a node may get a pod with this constraint. `count` is the number of counted pods on the node, including the new one.
+/// Checks whether a new node may get a pod with this constraint. `count` is the number of counted pods on the node, including the
+/// new one.
 ///
-/// A new node is empty at first, and then the least count is zero. A node with at most `maxSkew` such pods always keeps the
-/// constraint. Poolwright uses only this limit, so the plan holds for every order in which nodes join and pods are bound. If
-/// every node has some such pods, the kube-scheduler would allow more.
+/// This check takes the least count as zero, because a new node is empty at first. A node with at most `maxSkew` such pods always
+/// keeps the constraint, in every order in which nodes join and pods are bound. If every node has some such pods, the
+/// kube-scheduler would allow more.
 fn check(rule: &TopologySpreadConstraint, count: u64) -> Result<(), Rejection> {
     if count <= u64::from(rule.max_skew) {
         Ok(())
@@ -31,14 +32,14 @@ fn check(rule: &TopologySpreadConstraint, count: u64) -> Result<(), Rejection> {
     }
 }
 
-/// Whether a node with these labels is in a domain of the pod's constraints over nodes: it must have the label
-/// `kubernetes.io/hostname`.
+/// Returns whether a node with these labels is in a domain of the pod's constraints over nodes. If the pod has such a constraint,
+/// the node must have the label `kubernetes.io/hostname`.
 pub fn is_host(spec: &PodSpec, labels: &impl Labels) -> bool {
     labels.label(HOSTNAME).is_some() || spec.spreads.iter().all(|rule| rule.topology_key != HOSTNAME)
 }
 
-/// Whether the constraint of a pod in this namespace counts another pod. An empty selector counts no pod here, although elsewhere it
-/// matches every pod: the kube-scheduler does the same (`countPodsMatchSelector`).
+/// Returns whether the constraint of a pod in this namespace counts another pod. An empty selector counts no pod here, although
+/// it matches every pod elsewhere. The kube-scheduler does the same (`countPodsMatchSelector`).
 pub fn counts(rule: &TopologySpreadConstraint, namespace: &str, pod: Identity<'_>) -> bool {
     namespace == pod.namespace
         && rule.selector.as_ref().is_some_and(|all| {
@@ -46,7 +47,8 @@ pub fn counts(rule: &TopologySpreadConstraint, namespace: &str, pod: Identity<'_
         })
 }
 
-/// Whether a constraint counts the pods of a node: its `nodeAffinityPolicy` and `nodeTaintsPolicy`. `owner` has the constraint.
+/// Returns whether a constraint counts the pods of a node, by its `nodeAffinityPolicy` and `nodeTaintsPolicy`. `owner` is a pod
+/// with the constraint.
 pub(crate) fn includes(
     rule: &TopologySpreadConstraint,
     owner: &PodSpec,
@@ -57,7 +59,7 @@ pub(crate) fn includes(
         && (!rule.honor_node_taints || check_taints(&owner.tolerations, taints).is_ok())
 }
 
-/// Whether these pods may share one node as far as the constraints of `owner`, one of them, are concerned.
+/// Returns whether the constraints of `owner`, which is one of these pods, allow all of them on one new node.
 pub(crate) fn may_share(owner: Identity<'_>, all: &[Identity<'_>]) -> bool {
     owner.spec.spreads.iter().filter(|rule| rule.topology_key == HOSTNAME).all(|rule| {
         let counted = all.iter().filter(|pod| counts(rule, owner.namespace, **pod));
@@ -65,12 +67,13 @@ pub(crate) fn may_share(owner: Identity<'_>, all: &[Identity<'_>]) -> bool {
     })
 }
 
-/// Constraints that are equal in this count the same pods on the same nodes.
+/// The parts of a constraint and its pod that decide which pods and nodes count. Constraints with equal parts count the same pods
+/// on the same nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CountsAlike<'a> {
     pub namespace: &'a str,
     pub rule: &'a TopologySpreadConstraint,
-    /// All constraints of the pod: a node without one of their topology keys does not count.
+    /// All constraints of the pod. A node without one of their topology keys does not count.
     pub all: &'a [TopologySpreadConstraint],
     node_selector: &'a BTreeMap<String, String>,
     node_affinity: &'a Option<Vec<NodeSelectorTerm>>,
@@ -78,7 +81,7 @@ pub(crate) struct CountsAlike<'a> {
 }
 
 impl<'a> CountsAlike<'a> {
-    /// A constraint of a pod with this spec.
+    /// Selects these parts of a constraint of a pod with this spec.
     pub fn new(namespace: &'a str, spec: &'a PodSpec, rule: &'a TopologySpreadConstraint) -> Self {
         let PodSpec { spreads: all, node_selector, node_affinity, tolerations, .. } = spec;
         Self { namespace, rule, all, node_selector, node_affinity, tolerations }

@@ -1,5 +1,5 @@
-//! Topology spread over zones and other labels that several nodes share: the pods in each domain, and whether one more is
-//! allowed.
+//! Topology spread over zones and other labels that several nodes share: counts the pods in each domain, and decides whether a
+//! domain may get one more.
 
 use poolwright_terms::Taint;
 
@@ -17,17 +17,17 @@ pub(crate) struct DomainSpread<'a> {
     pub owner: &'a PodSpec,
     /// The number of the topology key.
     pub key: usize,
-    /// Labels without which a node does not count: the topology keys of all constraints of the owner.
+    /// The topology keys of all constraints of the owner. A node without one of these labels does not count.
     pub needs: Vec<usize>,
 }
 
 impl DomainSpread<'_> {
-    /// Whether the constraint counts a pod.
+    /// Returns whether the constraint counts a pod.
     pub fn counts(&self, pod: Identity<'_>) -> bool {
         counts(self.rule, self.namespace, pod)
     }
 
-    /// Whether the constraint counts the pods of a node. `has` says whether the node has a value of a topology key.
+    /// Returns whether the constraint counts the pods of a node. `has` says whether the node has a value of a topology key.
     pub fn includes(&self, has: impl Fn(usize) -> bool, labels: &impl Labels, taints: &[Taint]) -> bool {
         self.needs.iter().all(|key| has(*key)) && includes(self.rule, self.owner, labels, taints)
     }
@@ -37,17 +37,17 @@ impl DomainSpread<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct DomainCounts {
     pods: Vec<u64>,
-    /// The domains that exist: a node has that value, or will have it.
+    /// Whether each domain exists, which means that a node has this value or will have it.
     exists: Vec<bool>,
 }
 
 impl DomainCounts {
-    /// Counts for this number of domains, none of which exists yet.
+    /// Creates counts for this number of domains, none of which exists yet.
     pub fn new(domains: usize) -> Self {
         Self { pods: vec![0; domains], exists: vec![false; domains] }
     }
 
-    /// Domains that exist, with these pods.
+    /// Creates counts for domains that all exist, with these numbers of pods.
     pub fn of(pods: impl Iterator<Item = u64>) -> Self {
         let pods: Vec<u64> = pods.collect();
         Self { exists: vec![true; pods.len()], pods }
@@ -63,23 +63,23 @@ impl DomainCounts {
         self.pods[domain] += pods;
     }
 
-    /// The pods in a domain.
+    /// Returns the number of pods in a domain.
     pub fn count(&self, domain: usize) -> u64 {
         self.pods[domain]
     }
 
-    /// The pods in each domain that exists.
+    /// Returns the number of pods in each domain that exists.
     pub fn existing(&self) -> impl Iterator<Item = (usize, u64)> {
         self.pods.iter().copied().enumerate().filter(|(domain, _)| self.exists[*domain])
     }
 
-    /// The pods in the domain with the fewest; zero where fewer than `min_domains` exist.
+    /// Returns the number of pods in the domain with the fewest; zero if fewer than `min_domains` domains exist.
     fn least(&self, min_domains: Option<u32>) -> u64 {
         let few = min_domains.is_some_and(|wanted| self.existing().count() < wanted as usize);
         if few { 0 } else { self.existing().map(|(_, pods)| pods).min().unwrap_or(0) }
     }
 
-    /// Whether one more pod may come to a domain. `counts_itself` says whether the constraint counts that pod.
+    /// Returns whether a domain may get one more pod. `counts_itself` says whether the constraint counts that pod.
     pub fn admits(
         &self,
         domain: usize,
@@ -90,7 +90,7 @@ impl DomainCounts {
         self.count(domain) + u64::from(counts_itself) <= self.least(min_domains) + u64::from(max_skew)
     }
 
-    /// Whether this number of pods keeps the constraint in any distribution.
+    /// Returns whether the constraint is kept, however this number of further pods is distributed.
     pub fn admits_anywhere(&self, pods: u64, max_skew: u32) -> bool {
         let most = self.pods.iter().copied().max().unwrap_or(0) + pods;
         most - self.least(None) <= u64::from(max_skew)

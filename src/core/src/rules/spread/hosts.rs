@@ -1,9 +1,9 @@
 //! Topology spread over nodes (`kubernetes.io/hostname`): how many pods a node may hold.
 //!
-//! A node may hold `maxSkew` pods more than the node with the fewest. A node that is still to join counts as well, with the pods that
-//! DaemonSets put on it and no others. So in most clusters the least count is zero. It is more only where the constraint counts such
-//! pods, or where no node that it includes can be bought. Where a constraint includes one node only, that node has the fewest however
-//! many pods come.
+//! A node may hold `maxSkew` pods more than the node with the fewest. A node that can still join counts as well, with only the
+//! pods that DaemonSets put on it. So in most clusters the least count is zero. It is higher only if the constraint counts
+//! DaemonSet pods, or if no node that it includes can be bought. If a constraint includes only one node, that node always has the
+//! fewest, however many pods come.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub(crate) struct HostSpread<'a> {
     namespace: &'a str,
     /// Pods with the constraint, one for each set of nodes that it includes.
     owners: Vec<&'a PodSpec>,
-    /// The profiles that it counts, and the number of pods that one member stands for.
+    /// The profiles that it counts, with the number of counted pods that one member of the profile stands for.
     pub weights: BTreeMap<usize, u32>,
     /// The profiles with this constraint.
     pub owned_by: BTreeSet<usize>,
@@ -56,7 +56,7 @@ impl<'a> HostSpread<'a> {
         Self { rule, namespace, owners: Vec::new(), weights, owned_by, least: 0 }
     }
 
-    /// Registers a pod spec with this constraint: it decides which nodes the constraint includes.
+    /// Registers a pod spec with this constraint. The spec decides which nodes the constraint includes.
     pub fn add_owner(&mut self, spec: &'a PodSpec) {
         let asks = |spec: &PodSpec| {
             let over: BTreeSet<&str> = spec.spreads.iter().map(|rule| rule.topology_key.as_str()).collect();
@@ -84,39 +84,39 @@ impl<'a> HostSpread<'a> {
         }
     }
 
-    /// Whether it counts a pod.
+    /// Returns whether it counts a pod.
     pub fn counts(&self, pod: Identity<'_>) -> bool {
         counts(self.rule, self.namespace, pod)
     }
 
-    /// How many of the pods that it counts a node may hold.
+    /// Returns the number of counted pods that a node may hold.
     pub fn ceiling(&self) -> u64 {
         self.least + u64::from(self.rule.max_skew)
     }
 
-    /// How many of these pods it counts.
+    /// Returns the number of these pods that it counts.
     pub fn count(&self, present: &Present) -> u64 {
         let counted = present.iter().filter_map(|(profile, count)| Some((self.weights.get(profile)?, count)));
         counted.map(|(weight, count)| u64::from(*weight) * u64::from(*count)).sum()
     }
 
-    /// How many pods it counts for one member of a profile.
+    /// Returns the number of pods that it counts for one member of a profile.
     pub fn weight(&self, profile: usize) -> u64 {
         self.weights.get(&profile).copied().map_or(0, u64::from)
     }
 
-    /// Whether an owner of the constraint is among these pods.
+    /// Returns whether an owner of the constraint is among these pods.
     pub fn is_owned_among(&self, present: &Present) -> bool {
         present.keys().any(|profile| self.owned_by.contains(profile))
     }
 
-    /// Whether owners of two profiles that it counts may share a node.
+    /// Returns whether two counted owners of different profiles may share a node.
     pub fn is_shared(&self) -> bool {
         self.ceiling() > 1
     }
 
-    /// Computes the least count over new nodes, which start with one of `residents`, and existing nodes. `hosts` returns
-    /// existing nodes; it is called only if needed.
+    /// Computes the least count over new nodes, which start with one of `residents`, and existing nodes. `hosts` returns the
+    /// existing nodes and is called only if needed.
     pub fn find_least<'t, 'h: 't>(
         &self,
         to_buy: impl Iterator<Item = HostToBuy<'t>> + Clone,
@@ -147,7 +147,7 @@ impl<'a> HostSpread<'a> {
         if least == u64::MAX { 0 } else { least }
     }
 
-    /// The least count over new nodes; `None` if none can be bought.
+    /// Returns the least count over new nodes; `None` if none can be bought.
     fn least_to_buy<'t>(
         &self,
         owner: &PodSpec,
@@ -168,7 +168,7 @@ impl<'a> HostSpread<'a> {
         least
     }
 
-    /// Whether the constraint of this owner includes a node.
+    /// Returns whether the constraint of this owner includes a node.
     fn includes(&self, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
         let mut over = owner.spreads.iter().map(|rule| rule.topology_key.as_str());
         over.all(|key| key == HOSTNAME || labels.label(key).is_some())

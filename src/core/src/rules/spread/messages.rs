@@ -2,17 +2,18 @@
 
 use crate::model::TopologySpreadConstraint;
 
-/// Domains listed in a message.
+/// The most domains that a message lists.
 const SHOWN: usize = 6;
 
-/// The name of a preference (`ScheduleAnyway`).
+/// Returns the name of a preference (`ScheduleAnyway`).
 pub(crate) fn preference(rule: &TopologySpreadConstraint) -> String {
     let origin = rule.default_of.as_ref();
     let origin = origin.map_or_else(String::new, |file| format!(", the scheduler's default from {file}"));
     format!("spread over `{}` (ScheduleAnyway{origin})", rule.topology_key)
 }
 
-/// Why no domain admits a pod. `domains` are all that exist, with their counts; `full` are those that could hold the pod.
+/// Returns the message for a pod that no domain admits. `domains` are all existing domains with their counts. `full` are the
+/// domains that could hold the pod without the constraint.
 pub(crate) fn no_domain(rule: &TopologySpreadConstraint, domains: &[(String, u64)], full: &[&str]) -> String {
     let more = domains.len().saturating_sub(SHOWN);
     let mut listed: Vec<String> =
@@ -35,7 +36,7 @@ pub(crate) fn no_domain(rule: &TopologySpreadConstraint, domains: &[(String, u64
     )
 }
 
-/// The violation of too many pods in a domain.
+/// Returns the message for too many pods in a domain.
 pub(crate) fn too_many(rule: &TopologySpreadConstraint, domain: &str, count: u64, least: u64) -> String {
     format!(
         "is spread over `{}` with a maxSkew of {}{}, and {domain} would have {count} where the least is {least}",
@@ -45,7 +46,7 @@ pub(crate) fn too_many(rule: &TopologySpreadConstraint, domain: &str, count: u64
     )
 }
 
-/// The violation of a pod on a node without the topology key.
+/// Returns the message for a pod on a node without the topology key.
 pub(crate) fn no_label(rule: &TopologySpreadConstraint) -> String {
     format!("is spread over `{}`{}, which its node lacks", rule.topology_key, rule.origin())
 }

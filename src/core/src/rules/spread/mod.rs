@@ -6,14 +6,14 @@
 //!
 //! | file | what it decides | who asks |
 //! |---|---|---|
-//! | `constraint` | which pods and which nodes a constraint counts | every file below |
-//! | `hosts` | constraints over nodes: how many pods a node may hold, and how many the node with the fewest holds | `rules::colocation`, `plan::place::spread_hosts` |
+//! | `constraint` | which pods and nodes a constraint counts | every file below |
+//! | `hosts` | constraints over nodes: how many pods a node may hold, and how many are on the node with the fewest | `rules::colocation`, `plan::place::spread_hosts` |
 //! | `tallies` | constraints over nodes, as resources that the solver counts | `plan::pack` |
-//! | `domains` | constraints over zones and other labels: whether one more pod may come to a domain | `plan::place::topology`; `plan::place::preferences` for `ScheduleAnyway` |
-//! | `audit` | constraints of a finished plan, counted anew | `plan::audit` |
+//! | `domains` | constraints over zones and other labels: whether a domain may get one more pod | `plan::place::topology`; `plan::place::preferences` for `ScheduleAnyway` |
+//! | `audit` | constraints of a finished plan, counted again | `plan::audit` |
 //! | `messages` | sentences about constraints | all of these |
 //!
-//! Which zone a pod gets depends on pod affinity and prices too, so `plan::place::topology` chooses it.
+//! The zone of a pod also depends on pod affinity and prices, so `plan::place::topology` chooses it.
 
 pub(crate) mod audit;
 pub(crate) mod constraint;

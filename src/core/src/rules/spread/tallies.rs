@@ -1,4 +1,5 @@
-//! Topology spread over nodes as resources of the solver: how many more pods a constraint allows on a node.
+//! Topology spread over nodes, expressed as resources of the solver: the number of further pods that a constraint allows on a
+//! node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +12,12 @@ use crate::rules::spread::hosts::HostSpread;
 pub(crate) enum Tallied {
     /// The pods with the constraint.
     Owners(usize),
-    /// Pods that it counts but that do not have it, on nodes that already hold pods with it.
+    /// The pods that it counts but that do not have it, on nodes that already hold pods with it.
     Guests(usize),
 }
 
 impl Colocation<'_> {
-    /// The constraints that limit pods of several profiles together, or that residents use up in part. `present` are the
+    /// Returns the constraints that limit pods of several profiles together, or that residents use up in part. `present` are the
     /// residents of the nodes in question.
     pub fn tallies<'p>(
         &self,
@@ -48,7 +49,7 @@ impl Colocation<'_> {
         several.map(|(at, _)| Tallied::Owners(at)).chain(visited.into_iter().map(Tallied::Guests)).collect()
     }
 
-    /// How many limited pods one member of a profile counts as.
+    /// Returns the number of limited pods that one member of a profile counts as.
     pub fn tally(&self, of: Tallied, profile: usize) -> u64 {
         let (Tallied::Owners(at) | Tallied::Guests(at)) = of;
         let spread = &self.spreads[at];
@@ -56,12 +57,12 @@ impl Colocation<'_> {
         if is_owner == matches!(of, Tallied::Owners(_)) { spread.weight(profile) } else { 0 }
     }
 
-    /// How many more pods a node with these residents may hold.
+    /// Returns the number of further pods that a node with these residents may hold.
     pub fn tally_left(&self, of: Tallied, present: &Present) -> u64 {
         let (Tallied::Owners(at) | Tallied::Guests(at)) = of;
         let spread = &self.spreads[at];
         if matches!(of, Tallied::Guests(_)) && !spread.is_owned_among(present) {
-            // Without a pod that has the constraint, it does not apply.
+            // The constraint does not apply on a node without a pod that has it.
             return UNLIMITED;
         }
         spread.ceiling().saturating_sub(spread.count(present))

@@ -1,4 +1,4 @@
-//! Tests of disruption budgets of pools and over all pools.
+//! Tests of disruption budgets of single pools and of all pools together.
 
 use super::*;
 

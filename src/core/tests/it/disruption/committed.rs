@@ -4,7 +4,7 @@ use poolwright_core::plan::{Commitment, plan};
 
 use super::*;
 
-/// A commitment for nodes of the large type, of which each uses four dollars.
+/// Returns options with a commitment for nodes of the large type, each of which uses four dollars.
 fn committed(left: &str) -> PlanOptions {
     let rates = [(id("g5.12xlarge", "a"), usd("4"))].into();
     let commitment = Commitment { name: "plan".into(), left: usd(left), rates };
@@ -26,7 +26,7 @@ fn a_node_that_a_commitment_pays_is_not_emptied_for_one_that_costs_less_by_its_p
         "it costs nothing"
     );
     let part = proposed_with(&snapshot, &committed("1")).expect("three quarters of it are paid");
-    // 5.672 less a quarter, for one of 1.006 or less.
+    // The saving is three quarters of 5.672, minus a node for 1.006 or less.
     assert!(part.saving > usd("3.2") && part.saving < usd("4.254"), "{}", part.saving);
 }
 

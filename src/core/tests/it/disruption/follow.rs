@@ -1,4 +1,4 @@
-//! Tests of disruptions in progress: what they wait for, and what calls them off.
+//! Tests of disruptions in progress: the conditions that they wait for, and the reasons to call them off.
 
 use super::*;
 

@@ -41,7 +41,7 @@ fn a_node_that_drifted_is_replaced_also_where_work_is_not_moved_for_money() {
         if conditions[0].kind == ConditionType::Drifted && conditions[0].status == ConditionStatus::True)
     });
     assert!(noticed);
-    // What was bought for it is lost: that is bought again, for it must go.
+    // The replacement is lost, and it is bought again, because the drifted node must go.
     let mut begun = begun(&snapshot, &proposal);
     begun.claims.remove(&proposal.plan.claims[0].name);
     let plan = planned_at(&begun, NOW + 61);

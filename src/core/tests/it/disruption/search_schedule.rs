@@ -13,7 +13,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A schedule whose last search began at zero.
+/// Returns a schedule whose last search began at zero.
 fn searched(snapshot: &Snapshot, has_more: bool) -> SearchSchedule {
     let mut schedule = SearchSchedule::default();
     schedule.begin(snapshot, Duration::ZERO);
@@ -21,7 +21,7 @@ fn searched(snapshot: &Snapshot, has_more: bool) -> SearchSchedule {
     schedule
 }
 
-/// The first second in which a search is due.
+/// Returns the first second in which a search is due.
 fn first_due(schedule: &SearchSchedule, snapshot: &Snapshot) -> Option<u64> {
     (0..=120).find(|at| schedule.is_due(snapshot, seconds(*at)))
 }

@@ -39,7 +39,7 @@ fn each_server_shares_a_node_with_a_cache_and_with_no_other_server() {
         .collect();
     nodes.sort();
     assert_eq!(nodes, [["c", "s"], ["c", "s"], ["c", "s"]]);
-    // Carried out and looked at again, everything stays where it is.
+    // After the plan has been carried out, everything stays in place.
     let again = planned(&carried_out(&snapshot, &plan, 1));
     assert_eq!((again.claims.len(), again.placements.len()), (0, 6));
 }

@@ -1,5 +1,5 @@
-//! Candidates: the kinds of nodes that can be bought, and which classes of pods fit each. Offerings that are equal for pods and
-//! limits are one candidate.
+//! Candidates: the kinds of nodes that can be bought, and the classes of pods that fit each. Offerings that are equal for pods
+//! and limits form one candidate.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,18 +19,18 @@ pub(crate) struct NodeCandidate {
     pub pool: usize,
     pub offer: PoolOffering,
     pub form: GpuForm,
-    /// The price that it counts with.
+    /// The price that counts in comparisons.
     pub price: UsdPerHour,
     pub interruptions: u32,
     pub weight: u32,
     pub signatures: BitSet,
     pub uses: Vec<(u32, u64)>,
-    /// Whether the cloud has reclaimed such instances lately. Then `price` is the raised price, and pools with lower weight are
-    /// considered too.
+    /// Whether the cloud has reclaimed such instances recently. If so, `price` is the raised price, and pools with lower weight
+    /// are considered too.
     pub is_reclaimed: bool,
 }
 
-/// The key of a candidate: of offerings with equal keys, only the cheapest is used.
+/// The key of a candidate. Of offerings with equal keys, only the cheapest is used.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct CandidateKey {
     weight: std::cmp::Reverse<u32>,
@@ -39,16 +39,16 @@ struct CandidateKey {
     form: GpuForm,
     /// The pool, if it has limits.
     limited: Option<usize>,
-    /// The offering, if its number is limited or a commitment covers it.
+    /// The offering, if the number of its instances is limited or a commitment covers it.
     own_terms: Option<usize>,
     interruptions: u32,
     is_reclaimed: bool,
     signatures: BitSet,
 }
 
-/// Which classes fit on which empty nodes.
+/// The classes that fit on each empty node.
 pub(crate) struct Fits {
-    /// Index of the requests, by class.
+    /// The index of the requests, by class.
     requests: Vec<usize>,
     /// The requests that fit, by capacity.
     fit: Vec<BitSet>,
@@ -74,7 +74,8 @@ impl Fits {
         Self { requests, fit: supply.capacities.iter().map(of).collect() }
     }
 
-    /// The candidates that fit each class, for each of its signatures, its own signature last. Equal classes share the result.
+    /// Returns the candidates that fit each class, for each of its signatures. The class's own signature comes last. Equal
+    /// classes share the result.
     pub fn holding(
         &self,
         candidates: &[NodeCandidate],
@@ -99,7 +100,7 @@ impl Fits {
         all
     }
 
-    /// Whether a class with this signature fits a candidate.
+    /// Returns whether a class with this signature fits a candidate.
     fn holds(
         &self,
         candidate: &NodeCandidate,
@@ -119,14 +120,14 @@ impl Fits {
     }
 }
 
-/// All candidates: the cheapest of equal offerings.
+/// Returns all candidates, which are the cheapest of equal offerings.
 pub(crate) fn candidates(
     inputs: &SolveInputs<'_, '_>,
     limits: &Limits,
     price: impl Fn(Availability) -> Option<UsdPerHour>,
 ) -> Vec<NodeCandidate> {
     let SolveInputs { supply, admissions, classes, options, .. } = *inputs;
-    // Without requests for parts of GPUs, no GPU is partitioned or shared.
+    // If no pod requests a part of a GPU, no GPU is partitioned or shared.
     let gpu_needs = classes.classes.iter().any(|class| class.gpu_need.is_some());
     let forms =
         |kind: &InstanceType| if gpu_needs { GpuForm::all(options.sharing, kind) } else { &[GpuForm::Whole] };

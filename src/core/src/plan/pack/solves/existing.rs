@@ -10,11 +10,11 @@ use crate::plan::pack::solves::Run;
 use crate::rules::colocation::Present;
 
 impl Run<'_, '_, '_, '_> {
-    /// All nodes that fit a pod of these classes. If there are more nodes than pods, each class gets as many nodes as it has
-    /// pods: the fullest.
+    /// Returns the existing nodes that fit a pod of these classes. If more nodes fit a class than all these classes have pods,
+    /// the class gets only as many nodes as there are pods: the fullest ones.
     ///
-    /// That loses nothing: existing nodes cost nothing, and a pod that a plan places on an excluded node finds a free one among
-    /// those of its class.
+    /// That loses nothing. Existing nodes cost nothing, and a pod that a plan would place on an excluded node finds a free node
+    /// among those of its class.
     pub(crate) fn there(&self, classes: &[usize]) -> ExistingNodes {
         let rooms = self.rooms.all.len();
         let pods: usize = classes.iter().map(|class| self.queues[*class].len()).sum();
@@ -37,7 +37,7 @@ impl Run<'_, '_, '_, '_> {
         ExistingNodes { nodes, homes }
     }
 
-    /// The free resources of a node.
+    /// Returns the free resources of a node.
     pub(crate) fn free(&self, at: usize) -> &ResourceList {
         match self.rooms.all.get(at) {
             Some(room) => &room.free,
@@ -45,7 +45,7 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// The pods on a node, as colocation rules count them.
+    /// Returns the pods on a node, as colocation rules count them.
     pub(crate) fn present(&self, at: usize) -> &Present {
         match self.rooms.all.get(at) {
             Some(room) => &room.present,
@@ -54,7 +54,7 @@ impl Run<'_, '_, '_, '_> {
     }
 }
 
-/// How many pods of a class fit.
+/// Returns the number of pods of a class that fit.
 fn room_for(class: &PodClass<'_>, free: &ResourceList) -> u64 {
     let amounts = class.on_whole().iter().filter(|(_, amount)| *amount > 0);
     amounts.map(|(name, amount)| free.get(name.as_str()) / amount).min().unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! Inputs of the solver calls.
+//! The inputs of the solver calls.
 
 use crate::model::PlanOptions;
 use crate::plan::pack::classes::PodClasses;
@@ -16,7 +16,7 @@ pub(crate) struct SolveInputs<'s, 'a> {
 /// Existing nodes, in the solver's numbering.
 #[derive(Debug, Default)]
 pub(crate) struct ExistingNodes {
-    /// Indices of rooms; indices above those are nodes bought so far.
+    /// The indices of rooms. Indices above those of all rooms are nodes bought so far.
     pub nodes: Vec<usize>,
     /// The existing nodes that fit each participating class.
     pub homes: Vec<Vec<u32>>,

@@ -1,4 +1,4 @@
-//! Solver calls: one for each tier of pools, highest weight first, then one for offerings with unknown prices.
+//! Solver calls, one for each tier of pools from the highest weight down, then one for offerings with unknown prices.
 //!
 //! A pod is offered only the pools with the highest weight that fit it. Pods that limits leave unplaced go on to the next tier.
 //! Every solution is verified before it is used.
@@ -54,7 +54,7 @@ pub(crate) struct NewNode<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Packing<'a> {
     pub new: Vec<NewNode<'a>>,
-    /// Pods on existing nodes: index into [`Rooms::all`].
+    /// Pods on existing nodes, with the index into [`Rooms::all`].
     pub on_rooms: Vec<(usize, &'a Pod)>,
     /// Unplaced pods, by class.
     pub left: Vec<Vec<&'a Pod>>,
@@ -114,13 +114,13 @@ pub(crate) fn run<'a>(
     });
     let fits = Fits::new(supply, classes);
     let holding = fits.holding(&priced, inputs);
-    // Signatures and weights of pools, by tier: first with all preferences, last with none.
+    // The tiers of each class, as signatures and weights of pools. The first tiers have all preferences, the last ones have none.
     let tiers: Vec<Vec<(usize, u32)>> = holding
         .iter()
         .map(|asked| {
             let of_signature = |(signature, candidates): &(usize, Rc<[usize]>)| {
-                // Candidates with the highest weight come first. Reclaimed offerings do not make a pool preferred, unless
-                // nothing else is on offer.
+                // Candidates with the highest weight come first. Reclaimed offerings do not make a pool preferred, unless there
+                // are no other offerings.
                 let of = |with_reclaimed: bool| {
                     let some = candidates
                         .iter()
@@ -129,7 +129,7 @@ pub(crate) fn run<'a>(
                     some.map(|candidate| candidate.weight).collect::<Vec<u32>>()
                 };
                 let mut weights = of(false);
-                // Reclaimed offerings of pools with lower weight come after all else.
+                // Reclaimed offerings of pools with lower weight come after all other offerings.
                 let lightest = weights.last().copied();
                 weights
                     .extend(of(true).into_iter().filter(|weight| lightest.is_none_or(|last| *weight < last)));
@@ -176,7 +176,7 @@ pub(crate) fn run<'a>(
             };
             homes.iter().copied().filter(now).collect()
         };
-        // In the first round, every pod may use existing nodes; in later rounds, only pods with another tier.
+        // In the first round, every pod may use existing nodes. In later rounds, only pods with another tier take part.
         let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
         if !run.tier(&priced, takes_part, admitted, true, stop) {
             return run.outcome;
@@ -184,7 +184,7 @@ pub(crate) fn run<'a>(
     }
     if !unpriced.is_empty() {
         let holding = fits.holding(&unpriced, inputs);
-        // Its own signature comes last.
+        // The own signature of a class comes last.
         let admitted =
             |class: usize| holding[class].last().map_or_else(Vec::new, |(_, candidates)| candidates.to_vec());
         if !run.tier(&unpriced, |_| true, admitted, false, stop) {
@@ -204,7 +204,7 @@ struct Run<'r, 's, 'a, 'n> {
     room_admits: Vec<BitSet>,
     /// Pods not placed yet, by class.
     queues: Vec<VecDeque<&'a Pod>>,
-    /// The candidates that each class could use so far, for the baselines.
+    /// The candidates that each class could use so far. The baselines need them.
     used: Vec<BTreeSet<usize>>,
     outcome: Packing<'a>,
 }
@@ -226,8 +226,8 @@ impl Run<'_, '_, '_, '_> {
         self.room_admits = self.rooms.all.iter().map(admits).collect();
     }
 
-    /// Places pods that request MIG instances by name on existing nodes with free instances. They cost nothing, so the solver
-    /// is not needed.
+    /// Places pods that request MIG instances by name on existing nodes with free instances. These cost nothing, so the solver is
+    /// not needed.
     fn instances_that_are_there(&mut self) {
         for (class, wanted) in self.inputs.classes.classes.iter().enumerate() {
             if !wanted.spec.requests.iter().any(|(name, _)| name.as_str().starts_with(gpus::MIG_PREFIX)) {
@@ -246,7 +246,7 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// Solves one tier until nothing more can be placed. False if a solution failed verification.
+    /// Solves one tier until nothing more can be placed. Returns false if a solution failed verification.
     ///
     /// A solution may leave room for more pods, under the limits or on nodes, so the tier is solved again. Only the first solve
     /// adds to the bound, because only its problem covers all plans.
@@ -285,7 +285,7 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// One solver call. False if its solution failed verification.
+    /// Makes one solver call. Returns false if its solution failed verification.
     fn round(
         &mut self,
         candidates: &[NodeCandidate],
@@ -342,15 +342,15 @@ impl Run<'_, '_, '_, '_> {
         true
     }
 
-    /// The number of unplaced pods.
+    /// Returns the number of unplaced pods.
     fn waiting(&self) -> usize {
         self.queues.iter().map(VecDeque::len).sum()
     }
 
-    /// Rooms that fit a pod of the class.
+    /// Returns the rooms that fit a pod of the class.
     fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
         let class = &self.inputs.classes.classes[class];
-        // How an existing node could share or repartition its GPUs is unknown, so it gives only whole ones.
+        // It is unknown how an existing node could share or repartition its GPUs, so pods get only whole GPUs there.
         let possible = matches!(class.gpu_need, None | Some(GpuNeed::Whole(_)));
         (0..self.rooms.all.len()).filter(move |room| {
             possible
@@ -361,7 +361,7 @@ impl Run<'_, '_, '_, '_> {
         })
     }
 
-    /// Nodes bought so far that fit another pod of the class.
+    /// Returns the nodes bought so far that fit another pod of the class.
     fn on_new(&self, class: usize) -> impl Iterator<Item = usize> {
         let class = &self.inputs.classes.classes[class];
         (0..self.outcome.new.len()).filter(move |at| {

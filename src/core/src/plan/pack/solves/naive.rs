@@ -10,8 +10,8 @@ use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 
 impl Run<'_, '_, '_, '_> {
-    /// The candidates for naive planning of a class: no prepaid, limited or interruptible offerings, unless there is nothing
-    /// else.
+    /// Returns the candidates for naive planning of a class. Prepaid, limited and interruptible offerings are left out, unless
+    /// there are no others.
     fn naively(&self, priced: &[NodeCandidate], class: usize) -> Vec<usize> {
         let plain = |at: &&usize| {
             let candidate = &priced[**at];
@@ -41,7 +41,7 @@ impl Run<'_, '_, '_, '_> {
         let homes: Vec<Vec<usize>> = classes.iter().map(|class| self.naively(priced, *class)).collect();
         let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
         let wanted: Vec<usize> = wanted.into_iter().collect();
-        // The queues hold unplaced pods, but the problem is about placed ones.
+        // The queues hold unplaced pods, but this problem is about placed pods.
         let left = std::mem::take(&mut self.queues);
         self.queues = vec![VecDeque::new(); left.len()];
         for (class, count) in &bought {

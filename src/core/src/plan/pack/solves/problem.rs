@@ -48,7 +48,7 @@ impl Run<'_, '_, '_, '_> {
         let shared = classes.iter().any(|class| all[*class].gpu_need.is_some());
         let project =
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
-        // A spread constraint is a resource if a maximum per class cannot express it.
+        // A spread constraint becomes a resource if a maximum per class cannot express it.
         let residents = |at: usize| &self.inputs.supply.residents[candidates[at].offer.residents];
         let present = nodes.iter().map(|at| self.present(*at));
         let present = present.chain(wanted.iter().map(|at| residents(*at)));
@@ -123,7 +123,7 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// Pairs of classes whose pods must not share a node.
+    /// Returns the pairs of classes whose pods must not share a node.
     fn conflicts(&self, classes: &[usize]) -> Vec<(u32, u32)> {
         let colocation = self.inputs.colocation;
         // There are few profiles but many classes, so each pair of profiles is checked once.
@@ -153,7 +153,7 @@ impl Run<'_, '_, '_, '_> {
         pairs
     }
 
-    /// What is left of commitments, in the solver's form.
+    /// Returns the amounts left of commitments, in the solver's form.
     fn commitments(
         &self,
         candidates: &[NodeCandidate],

@@ -1,4 +1,4 @@
-//! Compares plans with and without preferences: preferences leave no pod unplaced, and a plan with them costs at most
+//! Compares plans with and without preferences. Preferences must leave no pod unplaced, and a plan with them must cost at most
 //! [`DEARER`] times as much.
 
 use crate::plan::pack::solves::inputs::SolveInputs;
@@ -18,8 +18,8 @@ use crate::plan::place::preferences::kept::{DEARER, PreferenceChoice};
 use crate::supply::offerings::Supply;
 
 impl PreferenceChoice<'_> {
-    /// A lower bound for the cost of new nodes without preferences; `None` if unknown or not needed. Existing nodes and
-    /// commitments make it unknown.
+    /// Returns a lower bound for the cost of new nodes without preferences; `None` if it is unknown or not needed. It is unknown
+    /// if pods use existing nodes, or if there are commitments.
     pub fn floor(&self, inputs: &SolveInputs<'_, '_>, outcome: &Packing<'_>) -> Option<UsdPerHour> {
         if !self.narrows() || !outcome.on_rooms.is_empty() || !inputs.options.commitments.is_empty() {
             return None;
@@ -66,7 +66,7 @@ impl PlanContext<'_> {
     }
 }
 
-/// Whether preferences may be the reason why a pod is unplaced.
+/// Returns whether preferences may be the reason why a pod is unplaced.
 fn may_be_for_preferences(reason: UnplacedReason) -> bool {
     matches!(
         reason,

@@ -25,7 +25,7 @@ pub(crate) struct Buyers<'d> {
 /// The offerings that meet some requirements.
 #[derive(Debug, Default)]
 struct Offered {
-    /// The lowest price by weight of the pool and capacity (index into [`Supply::capacities`]).
+    /// The lowest price, by weight of the pool and by capacity (index into [`Supply::capacities`]).
     prices: BTreeMap<Reverse<u32>, BTreeMap<usize, UsdPerHour>>,
     /// Capacities of offerings that are held back.
     held_back: BTreeSet<usize>,
@@ -65,7 +65,7 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
                         Availability::Priced(_) | Availability::Reclaimed(..) => {
                             let Some(price) = offer.availability.weighed() else { continue };
                             found.size += 1;
-                            // Reclaimed offerings do not make a pool preferred.
+                            // Reclaimed offerings do not make a pool preferred, so they get the lowest weight.
                             let is_reclaimed = matches!(offer.availability, Availability::Reclaimed(..));
                             let weight = if is_reclaimed { Reverse(0) } else { weight };
                             let known = found.prices.entry(weight).or_default();
@@ -84,8 +84,8 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
         &self.offered[&key]
     }
 
-    /// The estimated cost on nodes that meet these requirements, in millionths of micro-dollars per hour, in the pools with the
-    /// highest weight that fit; `None` if nothing is available now.
+    /// Returns the estimated cost of the pods on nodes that meet these requirements, in millionths of micro-dollars per hour. The
+    /// nodes are from the pools with the highest weight that fit. Returns `None` if no such offering is available now.
     pub fn cost(&mut self, buyers: Buyers<'_>, wanted: &[Requirement]) -> Option<u128> {
         let capacities = &self.supply.capacities;
         let found = self.offered(buyers.signature, wanted);
@@ -100,7 +100,7 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
         })
     }
 
-    /// Whether nodes that meet these requirements are held back.
+    /// Returns whether nodes that meet these requirements are held back.
     pub fn is_held_back(&mut self, buyers: Buyers<'_>, wanted: &[Requirement]) -> bool {
         let capacities = &self.supply.capacities;
         self.offered(buyers.signature, wanted)
@@ -109,12 +109,12 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
             .any(|at| buyers.requests.fits(&capacities[*at]))
     }
 
-    /// Whether the additional requirements exclude no further offerings.
+    /// Returns whether the additional requirements exclude no further offerings.
     pub fn is_same(&mut self, signature: usize, wanted: &[Requirement], more: &[Requirement]) -> bool {
         self.offered(signature, wanted).size == self.offered(signature, more).size
     }
 
-    /// The label values that new nodes for these pods can have.
+    /// Returns the label values that new nodes for these pods can have.
     pub fn values(&self, buyers: Buyers<'_>, wanted: &[Requirement], key: &str) -> BTreeSet<String> {
         let mut values = BTreeSet::new();
         for (pool, offered) in self.supply.pools.iter().enumerate() {
@@ -137,7 +137,7 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
 
 const MILLION: u128 = 1_000_000;
 
-/// The part of a capacity that requests use, by the resource that they use most, in millionths.
+/// Returns the part of a capacity that requests use, by the resource that they use most, in millionths.
 fn share(requests: &ResourceList, capacity: &ResourceList) -> u128 {
     let of = |(name, amount): (&ResourceName, u64)| {
         u128::from(amount) * MILLION / u128::from(capacity.get(name.as_str()).max(1))
@@ -145,8 +145,8 @@ fn share(requests: &ResourceList, capacity: &ResourceList) -> u128 {
     requests.iter().map(of).max().unwrap_or(0)
 }
 
-/// A lower bound for the cost of nodes for these pods, in micro-dollars per hour: each resource at its lowest unit price. Each
-/// entry is a signature, the requests of one pod, and the number of pods.
+/// Returns a lower bound for the cost of nodes for these pods, in micro-dollars per hour, from each resource at its lowest unit
+/// price. Each entry of `pods` is a signature, the requests of one pod, and the number of pods.
 pub(crate) fn floor(
     supply: &Supply<'_>,
     admissions: &Admissions,
@@ -167,7 +167,7 @@ pub(crate) fn floor(
     u64::try_from(most / (MILLION * MILLION)).unwrap_or(u64::MAX)
 }
 
-/// The lowest price of one unit of a resource, in millionths of millionths of micro-dollars, rounded down.
+/// Returns the lowest price of one unit of a resource, in millionths of millionths of micro-dollars, rounded down.
 fn cheapest_unit(supply: &Supply<'_>, admissions: &Admissions, signature: usize, name: &str) -> u128 {
     let mut least = u128::MAX;
     for (pool, offered) in supply.pools.iter().enumerate() {

@@ -10,10 +10,10 @@ use crate::supply::rooms::Rooms;
 use poolwright_catalog::ResourceList;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A preference is relaxed if pods would cost more than this many times as much with it.
+/// The factor above which a preference is relaxed, because it would make pods cost more than this many times as much.
 pub(crate) const DEARER: u128 = 2;
 
-/// Inputs for the choice of preferences.
+/// The inputs for the choice of preferences.
 pub(crate) struct PreferenceInputs<'s, 'a> {
     pub snapshot: &'a Snapshot,
     pub supply: &'s Supply<'a>,
@@ -30,7 +30,7 @@ pub(crate) struct PreferenceInputs<'s, 'a> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeptPreferences {
     pub(crate) requirements: Vec<Requirement>,
-    /// The preferences, in words.
+    /// The descriptions of the preferences.
     pub(crate) preferences: Vec<String>,
 }
 
@@ -47,22 +47,22 @@ pub(crate) struct PreferenceChoice<'a> {
 pub(crate) struct Set {
     /// The preferences, strongest first.
     pub(crate) kept: Vec<KeptPreferences>,
-    /// The requirements on nodes with all preferences, then without the weakest, and so on; at least one preference is left.
+    /// The requirements on nodes with all preferences, then without the weakest one, and so on. At least one preference is left.
     pub(crate) levels: Vec<Pin>,
 }
 
 impl<'a> PreferenceChoice<'a> {
-    /// The requirements on a new node for a pod, by level: all preferences first. Empty for most pods.
+    /// Returns the requirements on a new node for a pod, by level, with all preferences first. Empty for most pods.
     pub fn levels(&self, pod: &PodKey) -> &[Pin] {
         self.by_pod.get(pod).map_or(&[], |set| &self.sets[*set].levels)
     }
 
-    /// Whether any pod has a kept preference.
+    /// Returns whether any pod has a kept preference.
     pub fn narrows(&self) -> bool {
         !self.by_pod.is_empty()
     }
 
-    /// The record for the report of relaxed preferences.
+    /// Returns the record for the report of relaxed preferences.
     pub fn record(&self) -> Record {
         let own = |pods: &BTreeSet<&'a PodKey>| pods.iter().map(|key| (*key).clone()).collect();
         Record {
@@ -96,7 +96,7 @@ impl Group<'_> {
         &self.pods[0].spec
     }
 
-    /// Whether its pods have node requirements.
+    /// Returns whether its pods have node requirements.
     pub(crate) fn requires(&self) -> bool {
         let spec = self.spec();
         let own = !spec.node_selector.is_empty() || spec.node_affinity.is_some();
@@ -107,7 +107,7 @@ impl Group<'_> {
         times(&self.one, count)
     }
 
-    /// The requirements of the preferences kept so far.
+    /// Returns the requirements of all preferences kept so far.
     pub(crate) fn wanted(&self) -> Vec<Requirement> {
         self.kept.iter().flat_map(|kept| kept.requirements.iter().cloned()).collect()
     }

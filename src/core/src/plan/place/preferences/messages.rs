@@ -11,14 +11,14 @@ use crate::model::{NodeSelectorTerm, Operator, PodAffinityTerm, PodKey, Requirem
 use crate::plan::place::preferences::kept::KeptPreferences;
 use crate::rules;
 
-/// How many preferences a claim's reason names; the others are counted.
+/// The most preferences that a claim's reason names. It gives only the number of the others.
 const SHOWN: usize = 2;
 
 pub(crate) fn taint(taint: &Taint) -> String {
     format!("avoiding the taint `{taint}`")
 }
 
-/// `file` is the scheduler's configuration file, or empty for a preference of the pod.
+/// Describes a preference about nodes. `file` is the scheduler's configuration file, or empty for a preference of the pod.
 pub(crate) fn node(preference: &Weighted<NodeSelectorTerm>, file: &str) -> String {
     let origin = if file.is_empty() { String::new() } else { format!(", the scheduler's, from {file}") };
     format!(
@@ -55,12 +55,12 @@ fn all(requirements: &[Requirement]) -> String {
 }
 
 impl Record {
-    /// Whether preferences restricted what may be bought.
+    /// Returns whether preferences restricted what may be bought.
     pub fn narrows(&self) -> bool {
         !self.kept.is_empty()
     }
 
-    /// Reports the relaxed preferences in the plan. `why` is for preferences that were kept at first.
+    /// Reports the relaxed preferences in the plan. `why` is the reason for preferences that were kept at first.
     pub fn tell(self, plan: &mut Plan, snapshot: &Snapshot, why: WhyRelaxed) {
         let mut relaxed = self.dropped;
         let mut met = 0;

@@ -1,10 +1,10 @@
-//! Preferences of pods: chooses which of them new nodes should meet.
+//! Preferences of pods: chooses the preferences that new nodes should meet.
 //!
 //! Before packing, the preferences of each pod are considered, strongest first: `PreferNoSchedule` taints, preferred node
 //! affinity, preferred pod affinity and anti-affinity, and `ScheduleAnyway` constraints. A preference is kept if some offering
-//! meets it together with those kept before, at no more than [`DEARER`] times the cost without it. Kept preferences restrict
-//! only new nodes: existing nodes are used as if there were no preferences. Pods that limits leave unplaced are tried again
-//! without the weakest preference, and finally without any.
+//! meets it together with the preferences kept before, at no more than [`DEARER`] times the cost without preferences. Kept
+//! preferences restrict only new nodes. Existing nodes are used as if there were no preferences. Pods that limits leave unplaced
+//! are tried again without the weakest preference, and finally without any.
 
 pub(crate) mod compare;
 pub(crate) mod estimates;
@@ -114,7 +114,7 @@ fn name_what_is_never_kept<'a>(
     }
 }
 
-/// `PreferNoSchedule` taints, and the pools that have them.
+/// Returns the `PreferNoSchedule` taints, and the pools that have them.
 fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>> {
     let mut taints: BTreeMap<&'a Taint, BTreeSet<String>> = BTreeMap::new();
     for offered in &supply.pools {
@@ -127,7 +127,7 @@ fn soft_taints<'a>(supply: &Supply<'a>) -> BTreeMap<&'a Taint, BTreeSet<String>>
     taints
 }
 
-/// Preferences about the node itself, strongest first: in words, and as requirements.
+/// Returns the preferences about the node itself, strongest first, each with a description and its requirements.
 fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<(String, Vec<Requirement>)> {
     let kept_off = taints
         .iter()
@@ -137,7 +137,7 @@ fn of_nodes(spec: &PodSpec, taints: &BTreeMap<&Taint, BTreeSet<String>>) -> Vec<
                 Requirement { key: NODEPOOL_LABEL.to_owned(), operator: Operator::NotIn(pools.clone()) };
             (messages::taint(taint), vec![elsewhere])
         });
-    // The scheduler adds the scores of its profile to those of the pod.
+    // The scheduler adds the scores of its profile to the scores of the pod's own preferences.
     let preferences = spec.preferences.as_deref();
     let own =
         preferences.iter().flat_map(|preferences| &preferences.nodes).map(|preference| (preference, ""));
@@ -191,7 +191,8 @@ fn about_nodes<'a>(
     }
 }
 
-/// Whether a preference can be kept with those before it. The requirements are those before it, its own, and both together.
+/// Checks whether a preference can be kept together with the preferences before it. The requirements are those of the earlier
+/// preferences, its own, and both together.
 fn judge(
     estimates: &mut PriceEstimates<'_, '_>,
     buyers: Buyers<'_>,

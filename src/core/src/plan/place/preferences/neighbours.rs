@@ -31,10 +31,10 @@ impl<'a> About<'a> {
     }
 }
 
-/// The namespace and labels of a pod: all that selectors use.
+/// The namespace and labels of a pod, which are all that selectors use.
 type PodLabels<'a> = (&'a str, &'a BTreeMap<String, String>);
 
-/// Counts of pods, by preference and domain.
+/// The number of pods by preference and domain.
 #[derive(Debug)]
 pub(crate) struct Neighbours<'a> {
     namespaces: &'a NamespaceLabels,
@@ -45,7 +45,7 @@ pub(crate) struct Neighbours<'a> {
 }
 
 impl<'a> Neighbours<'a> {
-    /// Counts for these preferences; no others may be asked for.
+    /// Creates counts for these preferences. Callers may ask for no other preferences.
     pub fn new(namespaces: &'a NamespaceLabels, wanted: impl IntoIterator<Item = About<'a>>) -> Self {
         let mut neighbours =
             Self { namespaces, all: Vec::new(), known: BTreeMap::new(), about: BTreeMap::new() };
@@ -58,12 +58,12 @@ impl<'a> Neighbours<'a> {
         neighbours
     }
 
-    /// The index of a preference.
+    /// Returns the index of a preference.
     pub fn of(&self, about: About<'a>) -> usize {
         self.known[&about]
     }
 
-    /// The preferences that select a pod.
+    /// Returns the preferences that select a pod.
     pub fn about(&mut self, pod: &'a Pod) -> Vec<usize> {
         let who = (pod.key.namespace(), &pod.labels);
         let (all, namespaces) = (&self.all, self.namespaces);
@@ -96,12 +96,12 @@ impl<'a> Neighbours<'a> {
         }
     }
 
-    /// The count in a domain.
+    /// Returns the number of selected pods in a domain.
     pub fn count(&self, at: usize, value: &str) -> u64 {
         self.all[at].1.get(value).copied().unwrap_or(0)
     }
 
-    /// Whether any such pod has a place.
+    /// Returns whether any selected pod has a place.
     pub fn are_anywhere(&self, at: usize) -> bool {
         self.all[at].1.values().any(|count| *count > 0)
     }

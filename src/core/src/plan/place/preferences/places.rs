@@ -34,7 +34,7 @@ pub(crate) struct PodPreference<'a> {
     aim: Aim,
 }
 
-/// The preferences of a pod in this namespace about other pods, strongest first.
+/// Returns the preferences of a pod in this namespace about other pods, strongest first.
 pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPreference<'a>> {
     let Some(preferences) = spec.preferences.as_deref() else { return Vec::new() };
     let near = preferences.affinity.iter().map(|preference| (preference, Aim::Near));
@@ -53,7 +53,7 @@ pub(crate) fn of_pods<'a>(spec: &'a PodSpec, namespace: &'a str) -> Vec<PodPrefe
     terms.chain(spreads).collect()
 }
 
-/// The preferences of a group, without those over hosts.
+/// Returns the preferences of a group about other pods, without preferences over hosts.
 fn of_group<'a>(group: &Group<'a>) -> Vec<PodPreference<'a>> {
     let first: &'a Pod = group.pods[0];
     let mut preferences = of_pods(&first.spec, first.key.namespace());
@@ -81,7 +81,7 @@ pub(crate) fn choose<'a>(
         preferring.iter().flat_map(|(_, preferences)| preferences.iter().map(|preference| preference.about));
     let mut neighbours = Neighbours::new(&inputs.snapshot.namespaces, wanted);
     populate(inputs, groups, &mut neighbours);
-    // Pods that prefer to be near others come after those.
+    // Pods that prefer to be near other pods come after those pods.
     preferring
         .sort_by_key(|(_, preferences)| preferences.iter().any(|preference| preference.aim == Aim::Near));
     for (group, preferences) in &preferring {
@@ -129,7 +129,7 @@ fn populate<'a>(inputs: &PreferenceInputs<'_, 'a>, groups: &[Group<'a>], neighbo
     }
 }
 
-/// The only value of a label that a requirement allows, if there is one.
+/// Returns the only value of a label that a requirement allows, if there is one.
 fn fixed(requirement: &Requirement, key: &str) -> Option<String> {
     match &requirement.operator {
         Operator::In(values) if requirement.key == key && values.len() == 1 => values.first().cloned(),
@@ -146,7 +146,7 @@ struct DomainSearch<'t, 'a> {
     preferences: Vec<&'t PodPreference<'a>>,
 }
 
-/// A domain, and the cost of the pods there.
+/// A domain, and the cost of the pods in it.
 struct Domain {
     value: String,
     cost: u128,
@@ -166,7 +166,7 @@ impl<'a> DomainSearch<'_, 'a> {
         Requirement { key: self.key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
     }
 
-    /// The domains where the pods cost at most [`DEARER`] times as much as in the cheapest.
+    /// Returns the domains where the pods cost at most [`DEARER`] times as much as in the cheapest domain.
     fn domains(&self, estimates: &mut PriceEstimates<'_, 'a>) -> Vec<Domain> {
         let none = Buyers {
             signature: self.group.signature,
@@ -223,7 +223,7 @@ impl<'a> DomainSearch<'_, 'a> {
                 rules.iter().map(|rule| self.neighbours.count(*rule, &domains[domain].value)).sum()
             };
             let near = preferences.iter().any(|preference| preference.aim == Aim::Near);
-            // Spread pods go to the domain with the fewest; affinity has no such rule.
+            // Of equally cheap domains, spread pods go to the one with the fewest pods. Affinity has no such rule.
             let Some(best) = left
                 .iter()
                 .copied()
@@ -236,7 +236,7 @@ impl<'a> DomainSearch<'_, 'a> {
             parts[best] += 1;
             placed.push((pod, best, met));
         }
-        // Pods that no longer share nodes may need many more of them.
+        // Pods in different domains no longer share nodes, so they may need many more nodes.
         let count = placed.len() as u64;
         let apart = parts.iter().zip(&domains).filter(|(part, _)| **part > 0);
         let apart: Option<u128> =
@@ -260,7 +260,7 @@ impl<'a> DomainSearch<'_, 'a> {
         placed.into_iter().map(kept).collect()
     }
 
-    /// Whether the pods keep the skew in any distribution.
+    /// Returns whether the pods keep the maximum skew however they are distributed.
     fn is_even_anyway(&self, domains: &[Domain], rules: &[usize]) -> bool {
         let even = |(preference, rule): (&&PodPreference<'a>, &usize)| {
             let Aim::Even(skew) = preference.aim else { return false };
@@ -271,7 +271,7 @@ impl<'a> DomainSearch<'_, 'a> {
             || self.preferences.iter().zip(rules).all(even)
     }
 
-    /// The remaining domains where a preference is met, or why there are none.
+    /// Returns the remaining domains where a preference is met, or the reason why there are none.
     fn meeting(
         &self,
         aim: Aim,
@@ -299,7 +299,7 @@ impl<'a> DomainSearch<'_, 'a> {
                 let why = if elsewhere(&there) {
                     WhyRelaxed::Contradicted
                 } else {
-                    // The domains with such pods have no offerings, or only too expensive ones.
+                    // The domains with such pods have no offerings, or only offerings that are too expensive.
                     WhyRelaxed::NotOffered
                 };
                 some(among(&there), why)

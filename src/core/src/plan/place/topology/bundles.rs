@@ -15,7 +15,7 @@ use crate::rules::spread::constraint::may_share;
 pub(crate) struct Bundle<'a> {
     /// The place of the node.
     pub place: Place,
-    /// The first pod. The others can go wherever it can.
+    /// The first pod. All others can go wherever it can go.
     pub leader: &'a Pod,
     pub followers: Vec<&'a Pod>,
     /// The sum of their requests.
@@ -31,13 +31,13 @@ pub(crate) struct Bundles<'a> {
 }
 
 impl<'a> Bundles<'a> {
-    /// Begins a bundle on a new node for one pod, which these affinities select.
+    /// Begins a bundle on a new node for one pod. The affinities `chosen` select it.
     pub fn begin(&mut self, pod: &'a Pod, place: Place, requests: ResourceList, chosen: &[usize]) {
         self.all.push(Bundle { place, leader: pod, followers: Vec::new(), requests });
         self.welcome(self.all.len() - 1, chosen);
     }
 
-    /// Adds a pod to a bundle; these affinities select it.
+    /// Adds a pod to a bundle. The affinities `chosen` select it.
     pub fn join(&mut self, at: usize, pod: &'a Pod, requests: &ResourceList, chosen: &[usize]) {
         self.all[at].followers.push(pod);
         self.all[at].requests.add(requests);
@@ -53,7 +53,7 @@ impl<'a> Bundles<'a> {
         }
     }
 
-    /// The bundles with a pod that an affinity selects.
+    /// Returns the bundles with a pod that an affinity selects.
     pub fn with(&self, affinity: usize) -> &[usize] {
         self.by_affinity.get(&affinity).map_or(&[], Vec::as_slice)
     }
@@ -64,7 +64,8 @@ impl<'a> Bundle<'a> {
         std::iter::once(self.leader).chain(self.followers.iter().copied())
     }
 
-    /// Whether a pod may join a bundle, ignoring resources: ports, anti-affinity, spread over nodes, and node requirements.
+    /// Returns whether a pod may join a bundle, ignoring resources. Checks host ports, anti-affinity, spread over nodes, priority
+    /// and node requirements.
     pub fn welcomes(&self, pod: &Pod, namespaces: &NamespaceLabels) -> bool {
         let of = |pod| Identity::of_pod(pod, namespaces);
         let meets = |member| rules::may_share(of(pod), of(member)).is_ok();
@@ -84,7 +85,7 @@ impl<'a> Bundle<'a> {
     }
 }
 
-/// The node requirements of a follower, to be added to the leader's.
+/// Returns the node requirements of a follower that must be added to those of the leader.
 pub(crate) fn requirements(spec: &PodSpec, leader: &PodSpec) -> Vec<Requirement> {
     let selected = spec
         .node_selector

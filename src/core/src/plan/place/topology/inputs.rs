@@ -1,4 +1,4 @@
-//! Inputs for the choice of places, and lessons from earlier attempts.
+//! The inputs for the choice of places, and the lessons from earlier attempts.
 
 use crate::model::plan::PlannedClaim;
 use crate::model::{ObjectKey, PlanOptions, Pod, PodKey, Snapshot};
@@ -11,25 +11,25 @@ use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Lessons from earlier attempts.
+/// The lessons from earlier attempts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lessons {
-    /// Pins that failed, by pod, and why.
+    /// Pins that failed, by pod, with the reason.
     pub bans: BTreeMap<PodKey, BTreeMap<Pin, String>>,
-    /// Domains in which an earlier attempt had new nodes, by topology key. They exist even if no pod is pinned to them.
+    /// Domains in which an earlier attempt had new nodes, with their topology key. They exist even if no pod is pinned to them.
     pub opened: BTreeSet<(String, String)>,
     /// Pods that cannot keep their earlier place.
     pub unsettled: BTreeSet<PodKey>,
-    /// Pods for which no attempt could keep the rules, and why.
+    /// Pods for which no attempt could keep the rules, with the reason.
     pub given_up: BTreeMap<PodKey, String>,
     /// Pods that found no place and now choose before others of equal priority.
     pub first: BTreeSet<PodKey>,
-    /// Incomplete gangs, by PodGroup, and why.
+    /// Incomplete gangs, by PodGroup, with the reason.
     pub gangs_left_out: BTreeMap<ObjectKey, String>,
 }
 
 impl Lessons {
-    /// Adds the domains of a plan's new nodes. Returns whether any is new.
+    /// Adds the domains of a plan's new nodes. Returns whether any domain is new.
     pub fn open(&mut self, relations: &Relations<'_>, snapshot: &Snapshot, claims: &[PlannedClaim]) -> bool {
         let before = self.opened.len();
         for claim in claims {
@@ -45,7 +45,7 @@ impl Lessons {
     }
 }
 
-/// Inputs for the choice of places.
+/// The inputs for the choice of places.
 pub(crate) struct TopologyInputs<'s, 'a> {
     pub snapshot: &'a Snapshot,
     pub relations: &'s Relations<'a>,

@@ -8,10 +8,10 @@ use crate::plan::place::topology::tally::{Refusal, Tally};
 use crate::rules::spread::domains::DomainSpread;
 use crate::rules::spread::messages;
 
-/// How many values a message lists.
+/// The most values that a message lists.
 const SHOWN: usize = 6;
 
-/// The message if every place that could hold a pod refuses it.
+/// Returns the message for a pod that every possible place refuses.
 pub(crate) fn refused(
     relations: &Relations<'_>,
     places: &Places<'_>,

@@ -1,7 +1,7 @@
 //! Topology: chooses zones and other domains for pods with topology spread, pod affinity or pod anti-affinity over any label.
 //!
-//! Before packing, each pod with such a rule gets a place: values of the topology keys for which the kube-scheduler's rules
-//! hold. The place becomes a pin: an additional requirement on nodes, for the solver and for the alternatives of claims. Places
+//! Before packing, each pod with such a rule gets a place: values of the topology keys for which the kube-scheduler's rules hold.
+//! The place becomes a pin, which is an additional requirement on nodes for the solver and for the alternatives of claims. Places
 //! are chosen pod by pod. Existing room is preferred, then the lowest price, then the domain with the fewest similar pods.
 //!
 //! A plan is correct if the rules hold with all its pods in place. Then the scheduler can bind them in some order, because it
@@ -37,14 +37,15 @@ use crate::rules::gpus;
 use crate::rules::pin::Pin;
 use crate::supply::offerings::Admissions;
 
-/// A domain where pods cost more than this many times as much as in the cheapest is not opened for a spread constraint.
+/// The factor that limits which domains are opened for a spread constraint. A domain is not opened if pods cost more than this
+/// many times as much there as in the cheapest domain.
 const DEARER: u128 = 2;
 
 /// The chosen places.
 #[derive(Debug, Default)]
 pub(crate) struct Assigned<'a> {
     pub pins: BTreeMap<&'a PodKey, Pin>,
-    /// Pods with no place, and why.
+    /// Pods with no place, with the reason.
     pub unplaced: BTreeMap<&'a PodKey, String>,
     /// Bundled pods, by their leader.
     pub bundles: BTreeMap<&'a PodKey, Vec<&'a Pod>>,
@@ -52,18 +53,18 @@ pub(crate) struct Assigned<'a> {
 }
 
 impl<'a> Assigned<'a> {
-    /// The number of pods with a place.
+    /// Returns the number of pods with a place.
     pub fn pinned(&self) -> usize {
         let pinned = self.pins.values().filter(|pin| !pin.is_empty()).count();
         pinned + self.bundles.values().map(Vec::len).sum::<usize>()
     }
 
-    /// The pods that are bundled with this one.
+    /// Returns the pods that are bundled with this one.
     pub fn with(&self, leader: &PodKey) -> &[&'a Pod] {
         self.bundles.get(leader).map_or(&[], Vec::as_slice)
     }
 
-    /// The pin of a pod; empty for most pods.
+    /// Returns the pin of a pod; empty for most pods.
     pub fn pin(&self, pod: &PodKey) -> &Pin {
         self.pins.get(pod).unwrap_or(&self.nowhere)
     }
@@ -88,7 +89,7 @@ pub(crate) fn assign<'a>(inputs: &TopologyInputs<'_, 'a>) -> Assigned<'a> {
         let of = |name| pod.spec.requests.get(name);
         Reverse((of(ResourceName::NVIDIA_GPU), of(ResourceName::CPU), of(ResourceName::MEMORY)))
     };
-    // Pods without rules of their own first, so that the others count them.
+    // Pods without rules of their own come first, so that all others count them.
     let bound = |pod: &Pod| inputs.relations.kinds[inputs.relations.of(&pod.key)].is_bound();
     let later = |pod: &Pod| !inputs.lessons.first.contains(&pod.key);
     pods.sort_by_cached_key(|pod| (Reverse(pod.priority), later(pod), bound(pod), size(pod), &pod.key));
@@ -109,13 +110,13 @@ struct Assignment<'s, 'a> {
     /// One spec for each signature.
     signatures: BTreeMap<Signature<'a>, (usize, &'a PodSpec)>,
     admissions: Admissions,
-    /// PlaceLayout, by topology keys.
+    /// The layouts of places, by topology keys.
     layouts: BTreeMap<&'s [usize], PlaceLayout>,
     /// Prices, by signature, colocation profile and topology keys.
     place_prices: BTreeMap<(usize, usize, &'s [usize]), PlacePrices>,
     /// The rooms that admit each signature.
     admitting: BTreeMap<usize, Vec<usize>>,
-    /// The free resources of rooms, without pods placed so far.
+    /// The free resources of rooms, less the requests of pods placed so far.
     free: Vec<Arc<ResourceList>>,
     /// The spread constraints that include the node of each room.
     seen: Vec<Vec<bool>>,
@@ -164,8 +165,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
         assignment
     }
 
-    /// Opens domains for spread constraints: those where a pod costs not much more than in the cheapest, and those of an
-    /// earlier attempt. A domain without nodes is opened only if needed when everything there is expensive.
+    /// Opens domains for spread constraints: domains where a pod costs not much more than in the cheapest, and domains that an
+    /// earlier attempt used. A domain without nodes where everything is expensive is opened only if needed.
     fn open_values(&mut self, pods: &[&'a Pod]) {
         let relations = self.inputs.relations;
         for pod in pods {
@@ -212,7 +213,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
                     ChosenPlace::Pinned(pin) => {
                         assigned.pins.insert(&pod.key, pin);
                     }
-                    // That nothing holds the pod is explained later, for all pods together.
+                    // Pods that no node can hold are explained later, all together.
                     ChosenPlace::NoSupply => {
                         assigned.pins.insert(&pod.key, Pin::new());
                     }
@@ -242,7 +243,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         assigned
     }
 
-    /// The cells for a pod, ignoring rules about other pods: those with a room or an offering that fits.
+    /// Returns the cells with a room or an offering that fits a pod, ignoring rules about other pods.
     fn cells(&mut self, pod: &'a Pod, kind: &'s PodRelations) -> Vec<usize> {
         self.prepare(pod, kind);
         let requests = self.requests(pod);
@@ -253,7 +254,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             &self.place_prices[&(signature, self.inputs.colocation.of(&pod.key), keys)],
         );
         let banned = self.inputs.lessons.bans.get(&pod.key);
-        // Room that earlier pods may take counts too: only the solver decides where they go.
+        // Room that earlier pods may take counts too, because only the solver decides where they go.
         let rooms = self.admitting[&signature].iter().copied();
         let rooms = rooms.filter(|room| pod.spec.requests.fits(&self.inputs.rooms.all[*room].free));
         let with_room: BTreeSet<usize> = rooms.map(|room| layout.of_room[room]).collect();
@@ -285,12 +286,12 @@ impl<'s, 'a> Assignment<'s, 'a> {
         });
     }
 
-    /// The requests of a pod on a new node.
+    /// Returns the requests of a pod on a new node.
     fn requests(&self, pod: &Pod) -> ResourceList {
         gpus::wanted(self.inputs.options.sharing, &self.models, &pod.spec).0
     }
 
-    /// Rooms that still fit a pod.
+    /// Returns the rooms that still fit a pod.
     fn rooms_for(&self, pod: &Pod, signature: usize) -> impl Iterator<Item = usize> {
         let rooms = self.admitting[&signature].iter().copied();
         rooms.filter(|room| pod.spec.requests.fits(&self.free[*room]))
@@ -363,7 +364,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         ChosenPlace::Pinned(self.pin(kind, &place))
     }
 
-    /// Whether a place is a new node for pods with rules over these keys.
+    /// Returns whether a place is a new node for pods with rules over these keys.
     fn is_new(&self, keys: &[usize], place: &Place) -> bool {
         let host = self.inputs.relations.keys.iter().position(|key| *key == HOSTNAME);
         host.is_some_and(|host| keys.contains(&host) && place[host] == NONE)
@@ -417,7 +418,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         None
     }
 
-    /// The cells for the first pod of a group that most of its other pods can use too.
+    /// Returns the cells for the first pod of a group that most of its other pods can use too.
     fn best_for_all(
         &mut self,
         affinity: usize,
@@ -441,7 +442,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         cells.into_iter().filter(|cell| uses[cell] == most).collect()
     }
 
-    /// The pin for a place.
+    /// Returns the pin for a place.
     fn pin(&self, kind: &PodRelations, place: &Place) -> Pin {
         let of = |key: &usize| {
             let name = self.inputs.relations.keys[*key];
@@ -456,7 +457,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         kind.keys.iter().map(of).collect()
     }
 
-    /// Why no place is possible.
+    /// Returns the reason why no place is possible.
     fn why(&mut self, pod: &'a Pod) -> String {
         let relations = self.inputs.relations;
         let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];

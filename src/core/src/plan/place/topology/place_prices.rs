@@ -1,4 +1,4 @@
-//! Price estimates by place, to choose among places before packing.
+//! Price estimates by place, for the choice of places before packing.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use poolwright_catalog::{ResourceList, UsdPerHour};
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::supply::offerings::{Admissions, Availability, Supply};
 
-/// The layout places for pods with rules over the same keys.
+/// The distinct places (cells) for pods with rules over the same keys.
 #[derive(Debug)]
 pub(crate) struct PlaceLayout {
-    /// Values by key; [`NONE`] for keys that do not matter.
+    /// The values of each cell by key; [`NONE`] for keys that do not matter.
     pub cells: Vec<Place>,
     /// The cell of each room.
     pub of_room: Vec<usize>,
@@ -37,7 +37,7 @@ impl PlaceLayout {
     }
 }
 
-/// What pods of one signature can buy in each cell.
+/// The offerings that pods of one signature can buy in each cell.
 #[derive(Debug)]
 pub(crate) struct PlacePrices {
     /// Prices by cell.
@@ -51,7 +51,7 @@ pub(crate) struct PlacePrices {
 struct PriceList {
     /// The lowest price by capacity (index into [`Supply::capacities`]).
     prices: BTreeMap<usize, UsdPerHour>,
-    /// The largest capacities: none of them contains another.
+    /// The largest capacities. Every other capacity fits into one of them.
     largest: Vec<usize>,
 }
 
@@ -99,13 +99,13 @@ impl PlacePrices {
         Self { cells, alike, known: BTreeMap::new() }
     }
 
-    /// Whether a cell has an offering that fits these requests.
+    /// Returns whether a cell has an offering that fits these requests.
     pub fn sells(&self, cell: usize, requests: &ResourceList, supply: &Supply<'_>) -> bool {
         self.cells[cell].largest.iter().any(|at| requests.fits(&supply.capacities[*at]))
     }
 
-    /// The estimated cost of a pod in a cell, in millionths of micro-dollars per hour: the node's price times the pod's largest
-    /// part of a resource. Use it only to compare cells.
+    /// Returns the estimated cost of a pod in a cell, in millionths of micro-dollars per hour. It is the node's price times the
+    /// pod's largest part of a resource, and it is zero if all cells sell the same. Use it only to compare cells.
     pub fn cost(&mut self, cell: usize, requests: &ResourceList, supply: &Supply<'_>) -> u128 {
         if self.alike {
             return 0;
@@ -133,7 +133,7 @@ impl PriceList {
     }
 }
 
-/// Requests rounded down to two binary digits, so that few are layout.
+/// Returns the requests rounded down to two binary digits, so that only a few distinct ones need an estimate.
 fn rough(requests: &ResourceList) -> ResourceList {
     let round = |amount: u64| {
         let unit = 1u64 << amount.checked_ilog2().unwrap_or(0).saturating_sub(1);

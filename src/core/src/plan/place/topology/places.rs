@@ -1,4 +1,4 @@
-//! Places of nodes: their values of the topology keys in use.
+//! Places of nodes, which are their values of the topology keys in use.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::rules::new_node::UNNAMED;
 use crate::supply::offerings::Supply;
 use crate::supply::rooms::Rooms;
 
-/// No value: the node does not have the label.
+/// The index that stands for no value, because the node does not have the label.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// The values of one node by topology key: indices into [`Places::values`], or [`NONE`].
@@ -50,7 +50,7 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// The place of a node with these labels. The host name of a new node is unknown.
+    /// Returns the place of a node with these labels. The host name of a new node is unknown.
     fn of(&mut self, keys: &[&str], labels: &impl Labels) -> Place {
         let mut place = Vec::with_capacity(keys.len());
         for (at, key) in keys.iter().enumerate() {
@@ -70,7 +70,7 @@ impl<'a> Places<'a> {
         next
     }
 
-    /// The index of a known value.
+    /// Returns the index of a known value.
     pub fn value(&self, key: usize, value: &str) -> Option<u32> {
         self.known[key].get(value).copied()
     }

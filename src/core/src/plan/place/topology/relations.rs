@@ -30,7 +30,8 @@ pub(crate) struct Anti<'a> {
     pub key: usize,
 }
 
-/// The rules of a pod about others, and of others about it: indices into the lists of [`Relations`], ascending.
+/// The rules of a pod about other pods, and the rules of other pods about it, as ascending indices into the lists of
+/// [`Relations`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PodRelations {
     pub spreads: Vec<usize>,
@@ -47,12 +48,12 @@ pub(crate) struct PodRelations {
 }
 
 impl PodRelations {
-    /// Whether it has rules of its own.
+    /// Returns whether it has rules of its own.
     pub fn is_bound(&self) -> bool {
         !self.spreads.is_empty() || self.affinity.is_some() || !self.antis.is_empty()
     }
 
-    /// Whether its affinity selects itself: then the first pod of its group may go anywhere.
+    /// Returns whether its affinity selects the pod itself. If so, the first pod of its group may go anywhere.
     pub fn is_seed(&self) -> bool {
         self.affinity.is_some_and(|own| self.chosen.contains(&own))
     }
@@ -67,12 +68,12 @@ pub(crate) struct Relations<'a> {
     pub(crate) antis: Vec<Anti<'a>>,
     pub(crate) kinds: Vec<PodRelations>,
     of: BTreeMap<&'a PodKey, usize>,
-    /// Relations of bound pods, in the order of [`crate::model::Pods::alike`].
+    /// The relations of bound pods, in the order of [`crate::model::Pods::alike`].
     of_alike: Vec<usize>,
     of_daemonset: BTreeMap<&'a ObjectKey, usize>,
 }
 
-/// Whether it waits for a node.
+/// Returns whether a pod waits for a node.
 fn waits(pod: &Pod) -> bool {
     matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. })
         && pod.role == PodRole::Workload
@@ -81,7 +82,7 @@ fn waits(pod: &Pod) -> bool {
 
 impl<'a> Relations<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        // Bound pods with equal traits are treated as one. Of their rules, only anti-affinity still matters.
+        // Bound pods with equal traits are treated as one pod. Of their rules, only anti-affinity still matters.
         let bound = || snapshot.pods.alike().map(|(look, _)| look.example());
         let others = || snapshot.pods.unbound().filter(|pod| pod.phase != PodPhase::Gated);
         let mut found = Found::default();
@@ -143,22 +144,22 @@ impl<'a> Relations<'a> {
         relations
     }
 
-    /// Relations of bound pods, in the order of [`crate::model::Pods::alike`].
+    /// The relations of bound pods, in the order of [`crate::model::Pods::alike`].
     pub fn of_alike(&self) -> impl Iterator<Item = usize> {
         self.of_alike.iter().copied()
     }
 
-    /// The index of the relations of a pod without a node; 0 for a pod without any.
+    /// Returns the index of the relations of a pod without a node; 0 if it has none.
     pub fn of(&self, pod: &PodKey) -> usize {
         self.of.get(pod).copied().unwrap_or(0)
     }
 
-    /// Whether rules affect the pods of any DaemonSet.
+    /// Returns whether rules affect the pods of any DaemonSet.
     pub fn concern_daemonsets(&self) -> bool {
         !self.of_daemonset.is_empty()
     }
 
-    /// The index of the relations of a DaemonSet's pods.
+    /// Returns the index of the relations of a DaemonSet's pods.
     pub fn of_daemonset(&self, set: &ObjectKey) -> usize {
         self.of_daemonset.get(set).copied().unwrap_or(0)
     }
@@ -211,7 +212,7 @@ struct Found<'a> {
 impl<'a> Found<'a> {
     fn rules_of(&mut self, pod: &'a Pod) {
         let spec = &pod.spec;
-        // Spread and affinity of bound pods do not restrict newcomers.
+        // Spread constraints and affinity of bound pods do not restrict newcomers.
         if waits(pod) {
             for rule in spec.spreads.iter().filter(|rule| rule.topology_key != HOSTNAME) {
                 let next = self.spreads.len();
@@ -240,7 +241,7 @@ impl<'a> Found<'a> {
         sorted(own.collect())
     }
 
-    /// A pod's own rules.
+    /// Returns a pod's own rules.
     fn own(&self, pod: &Pod) -> PodRelations {
         let spec = &pod.spec;
         let mut kind = PodRelations::default();

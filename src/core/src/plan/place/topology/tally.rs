@@ -1,4 +1,4 @@
-//! Counts of pods by rule and domain, and whether one more pod may be placed.
+//! Counts pods by rule and domain, and checks whether one more pod may be placed.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::plan::place::topology::relations::{PodRelations, Relations};
 use crate::rules::labels::Labels;
 use crate::rules::spread::domains::{DomainCounts, DomainSpread};
 
-/// Why a pod may not be placed somewhere; indices into the lists of [`Relations`].
+/// The reason why a pod may not be placed somewhere. The numbers are indices into the lists of [`Relations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The place has no value of this key.
@@ -24,7 +24,7 @@ pub(crate) enum Refusal {
     Apart { anti: usize, its_own: bool },
 }
 
-/// Counts by rule and domain.
+/// The number of pods by rule and domain.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     /// Counts of spread constraints.
@@ -75,7 +75,8 @@ impl Tally {
         tally
     }
 
-    /// Adds a node: its domains exist for the spread constraints that include it. Returns which do.
+    /// Adds a node, so that its domains exist for the spread constraints that include it. Returns whether each constraint
+    /// includes it.
     pub fn see(
         &mut self,
         relations: &Relations<'_>,
@@ -148,7 +149,7 @@ impl Tally {
         }
     }
 
-    /// Whether a pod may be placed there now, by the kube-scheduler's rules.
+    /// Checks whether a pod may be placed at this place now, by the kube-scheduler's rules.
     pub fn check(
         &self,
         relations: &Relations<'_>,
@@ -161,7 +162,7 @@ impl Tally {
         self.check_all_but_affinity(relations, kind, place)
     }
 
-    /// The same without affinity.
+    /// Does the same check without affinity.
     pub fn check_all_but_affinity(
         &self,
         relations: &Relations<'_>,
@@ -219,12 +220,12 @@ impl Tally {
         if met || (kind.is_seed() && self.is_nowhere(at)) { Ok(()) } else { Err(Refusal::Alone(at)) }
     }
 
-    /// Whether an affinity selects no placed pod.
+    /// Returns whether an affinity selects no placed pod.
     pub fn is_nowhere(&self, affinity: usize) -> bool {
         !self.somewhere[affinity]
     }
 
-    /// How many pods the spread constraints of a pod count at a place. Fewer is better.
+    /// Returns the number of pods at a place that spread constraints of or about a pod count. Fewer is better.
     pub fn crowd(&self, relations: &Relations<'_>, kind: &PodRelations, place: &Place) -> u64 {
         let all = kind.spreads.iter().chain(&kind.counted);
         let values =
@@ -232,13 +233,13 @@ impl Tally {
         values.map(|(at, value)| self.spreads[at].count(value as usize)).sum()
     }
 
-    /// How many rules of other pods a pod without rules of its own would affect at a place.
+    /// Returns the number of spread constraints of other pods that a pod at this place would violate.
     pub fn strain(&self, relations: &Relations<'_>, kind: &PodRelations, place: &Place) -> usize {
         let others = kind.counted.iter().filter(|at| !kind.spreads.contains(at));
         others.filter(|at| self.check_spread(relations, **at, true, place).is_err()).count()
     }
 
-    /// The counts of a spread constraint, by existing domain.
+    /// Returns the number of counted pods of a spread constraint, by existing domain.
     pub fn counts(&self, spread: usize) -> impl Iterator<Item = (usize, u64)> {
         self.spreads[spread].existing()
     }
@@ -260,7 +261,7 @@ pub(crate) fn settle(
     }
 }
 
-/// Adds DaemonSet pods that existing nodes and claims will get.
+/// Adds the DaemonSet pods that existing nodes and claims will get.
 pub(crate) fn arrivals(tally: &mut Tally, inputs: &TopologyInputs<'_, '_>, places: &Places<'_>) {
     let TopologyInputs { relations, daemons, rooms, snapshot, .. } = *inputs;
     let nodes = places.nodes.iter().map(|(node, place)| {
