@@ -137,7 +137,8 @@ mod tests {
     use crate::clients::{Access, Clients, Key};
     use crate::error::provider_error;
 
-    /// Names below `invalid` never resolve: <https://www.rfc-editor.org/rfc/rfc2606>.
+    /// Returns the error of a call to this endpoint. Names below `invalid` never resolve:
+    /// <https://www.rfc-editor.org/rfc/rfc2606>.
     async fn told(endpoint: &str) -> ProviderError {
         let access = Access {
             region: Some("us-esat-1".to_owned()),

@@ -80,7 +80,7 @@ pub fn format_duration(duration: SignedDuration) -> String {
 pub struct DurationText(pub String);
 
 impl DurationText {
-    /// The parsed duration.
+    /// Returns the parsed duration.
     pub fn parse(&self) -> Result<SignedDuration, DurationError> {
         parse_duration(&self.0)
     }
@@ -134,7 +134,7 @@ impl ExpiryText {
     /// The text for never.
     pub const NEVER: &'static str = "Never";
 
-    /// The parsed value.
+    /// Returns the parsed value.
     pub fn parse(&self) -> Result<Expiry, DurationError> {
         if self.0 == Self::NEVER { Ok(Expiry::Never) } else { parse_duration(&self.0).map(Expiry::After) }
     }

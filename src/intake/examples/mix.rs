@@ -126,14 +126,14 @@ impl StopSignal for Until {
     }
 }
 
-/// Peak resident memory of this process in MiB, from Linux.
+/// Returns the peak resident memory of this process in MiB, from Linux.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|text| text.trim().split(' ').next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-/// The CPU time of this process so far in seconds, from Linux, in hundredths.
+/// Returns the CPU time of this process so far in seconds, from Linux, in hundredths.
 fn processor_time() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

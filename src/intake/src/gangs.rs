@@ -185,7 +185,7 @@ pub fn job_set(from: &JobSet) -> Result<Gang, IntakeError> {
 }
 
 impl JobSet {
-    /// Whether all jobs on which a replicated job depends have the required status.
+    /// Returns whether all jobs on which a replicated job depends have the required status.
     fn is_free(&self, replicated: &ReplicatedJob) -> bool {
         replicated.depends_on.iter().all(|on| {
             let other = self.spec.replicated_jobs.iter().find(|other| other.name == on.name);
@@ -263,8 +263,8 @@ fn count(number: i32) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. It does not have
-/// the changes by admission.
+/// Returns a pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. It does
+/// not have the changes by admission.
 fn example(
     kind: &str,
     meta: &ObjectMeta,

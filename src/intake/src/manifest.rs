@@ -32,12 +32,12 @@ pub struct NodeClassObject {
 }
 
 impl NodeClassObject {
-    /// Kind and name: `MistNodeClass default`.
+    /// Returns kind and name: `MistNodeClass default`.
     pub fn name(&self) -> String {
         object_name(&self.reference.kind, None, Some(&self.reference.name))
     }
 
-    /// A problem with the file and name of the node class.
+    /// Returns a problem with the file and name of the node class.
     pub fn problem(&self, problem: FieldProblem) -> IntakeError {
         IntakeError { file: Some(self.file.clone()), ..problem.of(self.name()) }
     }
@@ -104,7 +104,7 @@ impl Manifest {
         self.notes.extend(other.notes);
     }
 
-    /// A problem for each two objects of one kind with the same name: the second would replace the first.
+    /// Returns a problem for each pair of objects of one kind with the same name: the second would replace the first.
     pub fn duplicates(&self) -> Vec<IntakeError> {
         let pods = self.pods.iter().map(|pod| format!("Pod {}", pod.key));
         let pools = self.pools.iter().map(|pool| format!("NodePool {}", pool.name));
@@ -140,7 +140,7 @@ impl Manifest {
     }
 }
 
-/// The objects of a manifest as written, without lists. `source` is the name of the file, for messages.
+/// Returns the objects of a manifest as written, without lists. `source` is the name of the file, for messages.
 ///
 /// # Errors
 /// Text that is not YAML or JSON, and values that are not objects. The content of objects is checked only by [`parse`].
@@ -193,7 +193,7 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
     if errors.is_empty() { Ok(manifest) } else { Err(errors) }
 }
 
-/// The documents of a text; empty ones are skipped.
+/// Returns the documents of a text; empty ones are skipped.
 pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
     // JSON is YAML, but a JSON parser is many times faster, and large lists are usually JSON.
     if text.trim_start().starts_with('{') {
@@ -278,7 +278,7 @@ fn meta<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The UID of the controlling owner.
+/// Returns the UID of the controlling owner.
 fn owner_uid(value: &Value) -> Option<String> {
     let owners = value.get("metadata")?.get("ownerReferences")?.as_array()?;
     let controller = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
@@ -332,7 +332,7 @@ fn group(api_version: &str) -> &str {
 }
 
 impl Object {
-    /// Whether it is a node class of some cloud. The cloud's crate reads it.
+    /// Returns whether it is a node class of some cloud. The cloud's crate reads it.
     fn is_node_class(&self) -> bool {
         group(&self.api_version) == GROUP && self.kind.ends_with("NodeClass")
     }
@@ -497,7 +497,7 @@ impl Object {
     }
 }
 
-/// A pool that the API server would accept, by the CEL rules of its CRD too.
+/// Returns a pool that the API server would accept, by the CEL rules of its CRD too.
 fn checked_pool(from: &api::NodePool) -> Result<Pool, Vec<FieldProblem>> {
     let (pool, problems) = pool::convert(from);
     if !problems.is_empty() {

@@ -33,7 +33,7 @@ pub fn node_pool(from: &api::NodePool) -> Pool {
     pool
 }
 
-/// A pool and its problems, each with a stable reason.
+/// Converts a NodePool to a pool and its problems, each with a stable reason.
 pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)>) {
     let (meta, spec, template) = (&from.metadata, &from.spec, &from.spec.template);
     let mut problems = Vec::new();
@@ -161,7 +161,7 @@ pub fn disruption_budget(text: &str) -> Result<DisruptionBudget, String> {
     }
 }
 
-/// An invalid budget allows nothing, because a budget exists to forbid. The pool can still buy.
+/// Converts a disruption budget. An invalid budget allows nothing, because a budget exists to forbid. The pool can still buy.
 fn node_budget(path: &str, from: &api::DisruptionBudget) -> DisruptionBudget {
     let percent = from.nodes.strip_suffix('%');
     let number = percent.unwrap_or(&from.nodes).parse::<u64>().ok();
@@ -184,7 +184,7 @@ fn node_budget(path: &str, from: &api::DisruptionBudget) -> DisruptionBudget {
     }
 }
 
-/// A duration from each time of a schedule; `None` for always.
+/// Converts a schedule and a duration to a window; `None` means always.
 fn window(
     path: &str,
     schedule: Option<&String>,
@@ -223,7 +223,7 @@ fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, FieldProblem> {
     from.iter().enumerate().map(convert).collect()
 }
 
-/// All problems as one, with the reason of the first.
+/// Returns all problems as one, with the reason of the first.
 fn all(problems: &[(Reason, FieldProblem)]) -> Option<PoolProblem> {
     let (reason, _) = problems.first()?;
     let sentence = |(_, problem): &(_, FieldProblem)| {

@@ -137,7 +137,7 @@ fn kubernetes(settings: &mut Table, cluster: &ClusterFacts, node: &NodeFacts) ->
     Ok(())
 }
 
-/// The commands that combine the local disks.
+/// Returns the commands that combine the local disks.
 fn raid() -> Value {
     let command = |words: &[&str]| Value::Array(words.iter().map(|word| Value::from(*word)).collect());
     let dirs = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"];

@@ -34,7 +34,7 @@ pub struct KubeletReserved {
 }
 
 impl Default for KubeletReserved {
-    /// The value for a class without settings: the thresholds of the images, which are the kubelet's defaults.
+    /// Returns the value for a class without settings: the thresholds of the images, which are the kubelet's defaults.
     fn default() -> Self {
         Self {
             kube: Quantities::default(),

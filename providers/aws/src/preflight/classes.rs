@@ -72,7 +72,7 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<CheckResult> 
     found
 }
 
-/// A resolved part, or the reason why it could not be resolved.
+/// Returns the verdict about a part: its resolved value, or the reason why it could not be resolved.
 fn found<T>(part: &Result<T, ProviderError>, fix: String, says: impl FnOnce(&T) -> String) -> Verdict {
     match part {
         Ok(part) => Verdict::fine(says(part)),

@@ -102,7 +102,7 @@ async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<CheckResul
     results
 }
 
-/// The command that creates the queue, rules and roles.
+/// Returns the command that creates the queue, rules and roles.
 fn deploy(cluster: &str, parameter: &str) -> String {
     format!(
         "aws cloudformation deploy --template-file deploy/aws-cloudformation.yaml --stack-name poolwright-{cluster} --capabilities \
@@ -110,7 +110,7 @@ fn deploy(cluster: &str, parameter: &str) -> String {
     )
 }
 
-/// The results of the groups that need the missing part.
+/// Returns the results of the groups that need the missing part.
 fn skipped(why: &str) -> impl Iterator<Item = CheckResult> {
     let all = [PERMISSIONS, CLASSES, QUEUE, QUOTAS];
     all.into_iter().map(move |group| CheckResult::new(group, "all", Verdict::undetermined(why)))

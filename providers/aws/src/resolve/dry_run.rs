@@ -57,7 +57,7 @@ struct DryRunInput {
 }
 
 impl DryRuns {
-    /// The condition of a resolved class, from a dry run now or from a recent one.
+    /// Returns the condition of a resolved class, from a dry run now or from a recent one.
     pub async fn condition(
         &self,
         ec2: &aws_sdk_ec2::Client,
@@ -86,7 +86,7 @@ impl DryRuns {
     }
 }
 
-/// The condition of a class with unresolved parts, for which a dry run is impossible.
+/// Returns the condition of a class with unresolved parts, for which a dry run is impossible.
 pub(super) fn not_tried() -> NodeClassCondition {
     NodeClassCondition {
         kind: KIND,
@@ -199,7 +199,7 @@ async fn try_all(ec2: &aws_sdk_ec2::Client, cluster: &str, about: &DryRunInput) 
     allowed("ec2:RunInstances", instances)
 }
 
-/// The meaning of a response to a dry run. EC2 returns an error for a permitted one, too.
+/// Interprets the response to a dry run. EC2 returns an error for a permitted one, too.
 fn allowed<T, E, R>(action: &str, answer: Result<T, SdkError<E, R>>) -> Result<(), ProviderError>
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,

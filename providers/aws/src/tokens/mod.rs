@@ -46,7 +46,7 @@ impl SharedToken {
         Self { tokens, now, last: Mutex::default() }
     }
 
-    /// A token that is valid for long enough to launch a node, created now if needed.
+    /// Returns a token that is valid for long enough to launch a node, created now if needed.
     pub async fn token(&self) -> Result<BootstrapToken, ProviderError> {
         let mut last = self.last.lock().await;
         let now = (self.now)();

@@ -55,12 +55,12 @@ impl Custom {
         self.whole.complete(object);
     }
 
-    /// The validation errors of an object: field paths and messages.
+    /// Returns the validation errors of an object: field paths and messages.
     pub fn problems(&self, object: &Value, before: Option<&Value>) -> Vec<(String, String)> {
         self.whole.problems(object, before)
     }
 
-    /// The object with this status, and its validation errors.
+    /// Returns the object with this status, and its validation errors.
     pub fn with_status(&self, before: &Value, status: Option<Value>) -> (Value, Vec<(String, String)>) {
         let mut object = before.clone();
         let Some(part) = &self.status else {

@@ -21,7 +21,7 @@ pub const SIM_NODE_CLASS: NodeClass = NodeClass {
     read: |object| strict::read::<SimNodeClass>(object).map(|_| NodeClassFacts::default()),
 };
 
-/// The kinds of these node classes.
+/// Returns the kinds of these node classes.
 pub fn kinds(classes: &[NodeClass]) -> Vec<NodeClassKind> {
     classes.iter().map(|class| class.kind).collect()
 }

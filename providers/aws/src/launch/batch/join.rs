@@ -157,7 +157,7 @@ mod tests {
         LaunchBatch { id: "a".to_owned(), size }
     }
 
-    /// Each fails with its own key, so that one sees whose answer it got.
+    /// Fails each request with its own key, so that a test sees whose result it got.
     fn stock_outs(requests: &[LaunchRequest]) -> BTreeMap<String, Answer> {
         requests.iter().map(|one| (one.key.clone(), Err(LaunchError::StockOut(one.key.clone())))).collect()
     }
