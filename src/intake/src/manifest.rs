@@ -174,7 +174,7 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
             let owners: BTreeSet<String> =
                 objects.iter().filter_map(|object| owner_uid(&object.value)).collect();
             let mut shared = Shared { owners, runtime_classes: RuntimeClasses::new() };
-            // RuntimeClasses first, because the admission of other objects depends on them.
+            // RuntimeClasses come first, because the admission of other objects depends on them.
             let (classes, others): (Vec<_>, Vec<_>) =
                 objects.iter().partition(|object| object.kind == "RuntimeClass");
             for object in classes.into_iter().chain(others) {
@@ -309,7 +309,7 @@ const KINDS: [(&str, &str, bool); 20] = [
     ("NodeClaim", API_VERSION, false),
 ];
 
-/// Groups without kinds that create pods. Their objects are skipped without a note.
+/// The API groups without kinds that create pods. Their objects are skipped without a note.
 const QUIET_GROUPS: [&str; 14] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",

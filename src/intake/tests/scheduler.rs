@@ -1,4 +1,4 @@
-//! Configurations of a kube-scheduler.
+//! Tests configurations of a kube-scheduler.
 
 use std::fmt::Write as _;
 

@@ -327,7 +327,7 @@ impl World {
         config.http = None;
         // Worlds last hours, so offerings that were out of stock are retried within ten minutes.
         config.setback_most = Duration::from_mins(10);
-        // In line: the solver runs on this thread, and virtual time stands still meanwhile.
+        // The solver runs on this thread, and virtual time stands still meanwhile.
         let stoppable = Stoppable::by(process.clone());
         let environment = Environment {
             clock: clock.clone(),

@@ -61,7 +61,7 @@ impl Sandbox {
             Arc::new(CloudOf { cloud: cloud.clone(), kinds: kinds(classes), process, sabotage: None });
         let mut config = Config::new(IDENTITY, "default");
         config.http = None;
-        // In line: the solver runs on this thread, and virtual time stands still meanwhile.
+        // The solver runs on this thread, and virtual time stands still meanwhile.
         let environment = Environment {
             clock: Arc::new(MachineClock::new(time)),
             spawner: Arc::new(|work| work()),

@@ -101,7 +101,7 @@ fn subnets_of(subnets: &[ResolvedSubnet]) -> Verdict {
     Verdict::fine(each.join(", "))
 }
 
-/// Images by the nodes they are for, and the architectures without an image, whose types the class does not sell.
+/// Describes the images by the nodes they are for, and the architectures without an image, whose types the class does not sell.
 fn images_of(images: &[ResolvedImage]) -> String {
     let newest = |arch: &str, gpus: bool| {
         images.iter().find(|one| one.architecture == arch && one.nvidia.is_none_or(|nvidia| nvidia == gpus))

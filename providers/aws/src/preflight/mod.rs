@@ -1,6 +1,6 @@
-//! What nodes on AWS need, looked at before there are any: for `poolwright check`. Nothing is launched, made or changed.
+//! Checks the prerequisites of nodes on AWS before any exist, for `poolwright check`. It launches, creates and changes nothing.
 //!
-//! Each file is one group. Its calls are at its end, and a plain function above says what the answer means.
+//! Each file is one group of checks. Its calls are at the end, and the plain functions before them interpret the responses.
 
 mod account;
 mod answer;

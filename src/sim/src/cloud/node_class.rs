@@ -13,7 +13,7 @@ pub struct SimNodeClassSpec {}
 /// The default kind of node class of a world.
 pub const NODE_CLASS_KIND: &str = "SimNodeClass";
 
-/// SimNodeClass.
+/// The registration of SimNodeClass.
 pub const SIM_NODE_CLASS: NodeClass = NodeClass {
     kind: NodeClassKind { kind: NODE_CLASS_KIND, plural: "simnodeclasses" },
     crd: SimNodeClass::crd,

@@ -16,7 +16,7 @@ pub fn waits_for(scheduler: &str, pod: &Pod) -> bool {
 /// A pod in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// Which.
+    /// The pod.
     pub pod: PodKey,
     /// Its priority.
     pub priority: i32,

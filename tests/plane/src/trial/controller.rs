@@ -24,7 +24,8 @@ impl Controller {
         Self::start_with(plane, name, flags, |_| {})
     }
 
-    /// Like [`Controller::start`]. `prepare` may change the command before it starts, for example its environment.
+    /// Starts a controller like [`Controller::start`]. `prepare` may change the command before it starts, for example its
+    /// environment.
     pub fn start_with(
         plane: &ControlPlane,
         name: &str,
@@ -34,7 +35,7 @@ impl Controller {
         Self::start_program(plane, name, &poolwright_binary()?, flags, prepare)
     }
 
-    /// Like [`Controller::start_with`], but runs this program instead of `poolwright`.
+    /// Starts this program like [`Controller::start_with`], instead of `poolwright`.
     pub fn start_program(
         plane: &ControlPlane,
         name: &str,

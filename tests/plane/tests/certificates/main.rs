@@ -16,7 +16,7 @@ use front::{Front, Shown};
 /// which a controller that made a decision would have acted.
 const TRIES: usize = 60;
 
-/// Pods that take a whole g5.xlarge each.
+/// Returns pods that need a whole g5.xlarge each.
 fn pods(prefix: &str, count: usize) -> Vec<Value> {
     let requests = json!({"cpu": "3", "memory": "8Gi", "nvidia.com/gpu": "1"});
     (0..count).map(|number| pod(&format!("{prefix}-{number}"), "gpu", requests.clone())).collect()

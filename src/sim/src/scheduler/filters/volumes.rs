@@ -134,7 +134,7 @@ impl<'a> Volumes<'a> {
         else {
             return Ok(());
         };
-        // A volume that several pods of a node use is attached once.
+        // A volume that several pods of a node use is attached only once.
         let there: BTreeSet<(&str, &str)> =
             at.pods.iter().flat_map(|other| attached(around, &other.pod)).collect();
         let mut after: BTreeMap<&str, u64> = BTreeMap::new();

@@ -96,7 +96,7 @@ fn node(at: usize) -> Value {
     })
 }
 
-/// A pod as a Deployment makes it. The rules are mixed as in the planner's benchmark, each for a fifth of the pods.
+/// Returns a pod as a Deployment makes it. The rules are mixed as in the planner's benchmark, each for a fifth of the pods.
 fn pod(name: &str, at: usize, node: Option<&str>) -> Value {
     let app = format!("app-{}", at % 200);
     let labels = json!({"app": app, "pod-template-hash": format!("{:08x}", at % 200), "team": "x"});
