@@ -1,8 +1,8 @@
 //! DNS failures of AWS addresses, which are the only sign of a region that does not exist.
 //!
-//! Poolwright has no list of regions, because AWS adds new ones. Every service has a host name in each region, so a name that does
-//! not resolve may mean that the region does not exist. A DNS outage looks the same, so the error is transient and its message
-//! names both causes.
+//! Poolwright has no list of regions, because AWS adds new ones. Every service has a host name in each region, so a name that
+//! does not resolve may mean that the region does not exist. A DNS outage looks the same, so the error is transient and its
+//! message names both causes.
 
 use std::error::Error;
 use std::sync::OnceLock;

@@ -1,8 +1,8 @@
 //! User data: the configuration with which an EC2 instance joins the cluster as the planned node.
 //!
-//! Each image family has its own format, in a file of its own: nodeadm's NodeConfig (Amazon Linux 2023), TOML (Bottlerocket), a script
-//! around `kubeadm join` (Ubuntu), and the user's own text without additions (Custom). The same facts give the same bytes, so that a
-//! change of the user data is detected as drift.
+//! Each image family has its own format, in a file of its own: nodeadm's NodeConfig (Amazon Linux 2023), TOML (Bottlerocket), a
+//! script around `kubeadm join` (Ubuntu), and the user's own text without additions (Custom). The same facts give the same bytes,
+//! so that a change of the user data is detected as drift.
 //!
 //! User data often contains secrets. Errors and debug output therefore never contain any of it.
 

@@ -50,8 +50,8 @@ pub struct NoPriceList {
     pub region: String,
 }
 
-/// Returns the region of the price list endpoint for prices of `region`. Few regions have such an endpoint, and credentials of one
-/// partition do not work in another.
+/// Returns the region of the price list endpoint for prices of `region`. Few regions have such an endpoint, and credentials of
+/// one partition do not work in another.
 ///
 /// # Errors
 ///

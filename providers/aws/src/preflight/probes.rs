@@ -1,7 +1,7 @@
 //! Probes each action with a dry run, or with a harmless call if the service has no dry runs.
 //!
-//! No probe may launch, terminate, create or change anything, even if the endpoint is not AWS. A call that could have an effect is a
-//! dry run, or names a resource that does not exist.
+//! No probe may launch, terminate, create or change anything, even if the endpoint is not AWS. A call that could have an effect
+//! is a dry run, or names a resource that does not exist.
 
 use std::collections::BTreeMap;
 

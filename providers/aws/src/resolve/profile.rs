@@ -6,8 +6,8 @@ use super::unusable;
 use crate::error::{code, provider_error};
 use crate::node_class::EC2NodeClassSpec;
 
-/// Returns the name of the instance profile for nodes. A profile that the class names must exist and have a role. For a role, it is
-/// Poolwright's own profile with that role, which this function creates if necessary.
+/// Returns the name of the instance profile for nodes. A profile that the class names must exist and have a role. For a role, it
+/// is Poolwright's own profile with that role, which this function creates if necessary.
 pub(super) async fn find(
     iam: &aws_sdk_iam::Client,
     class: &str,
