@@ -42,9 +42,7 @@ pub fn filters(region: &str) -> [Vec<Filter>; 2] {
 
 /// The error for a region without a price list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "AWS has no price list for {region}; add prices with a catalogue file (docs/catalogue.md)"
-)]
+#[error("AWS has no price list for {region}; add prices with a catalogue file (docs/catalogue.md)")]
 pub struct NoPriceList {
     /// The region.
     pub region: String,

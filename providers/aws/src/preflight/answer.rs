@@ -40,7 +40,9 @@ impl CallResult {
                     code: code.to_owned(),
                     blamed: service.message().and_then(blamed).map(str::to_owned),
                 },
-                None => Self::NoResponse("the response has no error code, so it is from a proxy and not from AWS".to_owned()),
+                None => Self::NoResponse(
+                    "the response has no error code, so it is from a proxy and not from AWS".to_owned(),
+                ),
             };
         }
         if let Some(unresolved) = DnsFailure::among(error) {

@@ -124,9 +124,9 @@ fn profile_of(seen: &ProfileState, cluster: &str) -> Verdict {
             format!("there is no IAM role {role}"),
             deploy(cluster, &format!("NodeRoleName={role}")),
         ),
-        ProfileState::ToCreate { profile, role_exists: Some(true), role } => {
-            Verdict::fine(format!("role {role}; Poolwright creates the instance profile {profile} with the first node"))
-        }
+        ProfileState::ToCreate { profile, role_exists: Some(true), role } => Verdict::fine(format!(
+            "role {role}; Poolwright creates the instance profile {profile} with the first node"
+        )),
         ProfileState::ToCreate { role, role_exists: None, .. } => Verdict::undetermined(format!(
             "iam:GetRole is not allowed, which Poolwright needs for nothing else: aws iam get-role --role-name {role}"
         )),

@@ -162,8 +162,7 @@ async fn fleet(clients: &Clients, scope: &Scope) -> Probe {
     let answer = CallResult::of(&made.send().await);
     match (&answer, &name) {
         (CallResult::Refused { code, .. }, None) if code.contains("NotFound") => Probe::Skipped(
-            "the probe needs a launch template of this cluster, which the first launch creates"
-                .to_owned(),
+            "the probe needs a launch template of this cluster, which the first launch creates".to_owned(),
         ),
         _ => called(answer),
     }
@@ -201,16 +200,16 @@ async fn run(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
     };
     let run = CallResult::of(&ask().send().await);
     let pass = match &parts.profile {
-        _ if run.is_forbidden() => Probe::Skipped("the same call without a role is already refused".to_owned()),
+        _ if run.is_forbidden() => {
+            Probe::Skipped("the same call without a role is already refused".to_owned())
+        }
         Ok(ProfileState::Exists(profile)) => {
             let profile = IamInstanceProfileSpecification::builder().name(profile).build();
             called(CallResult::of(&ask().iam_instance_profile(profile).send().await))
         }
-        Ok(ProfileState::ToCreate { profile, .. }) => {
-            Probe::Skipped(format!(
-                "the probe needs the instance profile {profile}, which Poolwright creates with the first node"
-            ))
-        }
+        Ok(ProfileState::ToCreate { profile, .. }) => Probe::Skipped(format!(
+            "the probe needs the instance profile {profile}, which Poolwright creates with the first node"
+        )),
         Err(_) => Probe::Skipped("the probe needs an instance profile".to_owned()),
     };
     // The call includes tags, so the error names ec2:CreateTags if that permission is missing.
@@ -301,9 +300,9 @@ async fn sqs(clients: &Clients, queue: &Queue) -> All {
                         .wait_time_seconds(0);
                     called(CallResult::of(&received.send().await))
                 }
-                Some(_) => {
-                    not("the queue has messages, and SQS would count the probe towards their dead-letter limit")
-                }
+                Some(_) => not(
+                    "the queue has messages, and SQS would count the probe towards their dead-letter limit",
+                ),
                 None => not(
                     "the queue may have messages, and SQS would count the probe towards their dead-letter limit",
                 ),

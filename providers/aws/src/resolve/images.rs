@@ -120,7 +120,11 @@ async fn named(
         (Some(id), ..) => return Ok(Some(vec![Named { id: id.clone(), nvidia: None }])),
         (None, Some(name), _) => vec![Parameter { name: name.clone(), nvidia: None }],
         (None, None, Some(alias)) => parameters(alias, kubernetes).ok_or_else(|| {
-            unusable(class, field, format!("`{alias}` is not an alias: use al2023@latest or bottlerocket@latest"))
+            unusable(
+                class,
+                field,
+                format!("`{alias}` is not an alias: use al2023@latest or bottlerocket@latest"),
+            )
         })?,
         (None, None, None) => return Ok(None),
     };

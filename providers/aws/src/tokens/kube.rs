@@ -156,7 +156,9 @@ impl Tokens for KubeTokens {
                 return Ok(token);
             }
         }
-        Err(ProviderError::Transient(format!("{DRAWS} random ids for a bootstrap token are all taken: trying again")))
+        Err(ProviderError::Transient(format!(
+            "{DRAWS} random ids for a bootstrap token are all taken: trying again"
+        )))
     }
 }
 
