@@ -358,7 +358,7 @@ impl World {
         Some(Violation { rule: "a controller never ends by itself", seen, at })
     }
 
-    // === What happens to them ===
+    // === Faults and actions of users ===
 
     fn next_plan(&self) -> Duration {
         let next = self.plans.iter().map(|(at, _)| *at).min().unwrap_or(Duration::MAX);

@@ -164,7 +164,7 @@ fn as_json_schema(schema: &Value) -> Value {
             let mut out: Map<String, Value> = fields
                 .iter()
                 .filter(|(name, _)| {
-                    // A property with such a name has an object as value; the keyword has not.
+                    // A property of this name has an object as its value. The value of the keyword is no object.
                     !matches!(name.as_str(), "format" | "nullable" | "default" | "description")
                         || fields[name.as_str()].is_object()
                 })

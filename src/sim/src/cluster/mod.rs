@@ -262,7 +262,7 @@ impl Cluster {
         }
     }
 
-    // === Means ===
+    // === Helpers ===
 
     /// Schedules an event at this time.
     pub(crate) fn at(&mut self, at: Duration, due: Due) {

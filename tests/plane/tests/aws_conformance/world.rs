@@ -135,7 +135,7 @@ impl AwsWorld {
         self.connect_for(self.class.clone(), join).await
     }
 
-    /// Returns a provider that reads its classes from `objects`.
+    /// Returns a provider that reads its classes from `classes`.
     pub async fn connect_for(
         &self,
         classes: Arc<dyn NodeClassObjects>,
