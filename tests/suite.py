@@ -77,8 +77,8 @@ def say(text: str) -> None:
 
 
 def run(name: str, command: list[str], folder: Path, env: dict[str, str]) -> tuple[int, list[str], float, float]:
-    """Runs a command to its end and shows its output in one piece. Returns the exit code, the lines of output, the wall time and the CPU
-    time in seconds. The CPU time includes that of child processes that have ended."""
+    """Runs a command to its end and shows its output in one piece. Returns the exit code, the lines of output, and the wall
+    time and CPU time in seconds. The CPU time includes that of child processes that have ended."""
     started = time.monotonic()
     say(f"--- started: {name}\n")
     process = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -116,8 +116,8 @@ def test(binary: Binary, env: dict[str, str], only: str = "") -> Outcome:
 
 
 def side_by_side(computing: list, waiting: list) -> list[Outcome]:
-    """Runs jobs, which are functions without arguments that return an outcome. Computing jobs run one after the other, waiting jobs a few
-    at a time. Returns the outcomes in the order of the jobs."""
+    """Runs jobs, which are functions without arguments that return an outcome. Computing jobs run one after the other,
+    waiting jobs a few at a time. Returns the outcomes in the order of the jobs."""
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(max(1, WAITING)) as few:
         try:
             futures = [one.submit(job) for job in computing] + [few.submit(job) for job in waiting]

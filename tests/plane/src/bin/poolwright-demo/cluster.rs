@@ -103,6 +103,7 @@ impl Cluster {
         }
     }
 
+    /// Creates the pods.
     pub async fn create(&self, pods: &[TracePod]) -> anyhow::Result<()> {
         let objects: Vec<Pod> = pods.iter().map(|pod| pod.pod("default")).collect::<anyhow::Result<_>>()?;
         let how = PostParams::default();
