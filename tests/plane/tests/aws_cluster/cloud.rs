@@ -159,7 +159,7 @@ async fn join(cloud: &Cloud, client: &Client, machine: &Machine, claim: &str) ->
     ] {
         labels.insert(key.to_owned(), value.to_owned());
     }
-    // The machine has what its claim expects of the type.
+    // The node advertises what its claim expects of this offering.
     let claim = Api::<NodeClaim>::all(client.clone()).get(claim).await?;
     let mut offered = claim.spec.offerings.iter();
     let ordered = offered.find(|one| one.instance_type == *instance_type && one.zone == *zone);

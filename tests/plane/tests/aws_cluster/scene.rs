@@ -57,7 +57,7 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Sends EC2's warnings that spot instances are taken back to EventBridge, one event per instance.
+/// Sends EC2's spot interruption warnings to EventBridge, one event per instance.
 pub async fn take_back(cloud: &Cloud, instances: &[&str]) -> anyhow::Result<()> {
     for some in instances.chunks(10) {
         let entry = |id: &&str| {
