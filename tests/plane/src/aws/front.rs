@@ -208,7 +208,7 @@ impl Front {
         self.inner().dry_runs.clone()
     }
 
-    /// Omits each instance from that many listings after its launch. 0 shows all at once.
+    /// Omits each instance from this number of listings after its launch. 0 shows all at once.
     pub fn show_late(&self, listings: usize) {
         let mut inner = self.inner();
         inner.delay = listings;

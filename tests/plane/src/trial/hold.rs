@@ -1,5 +1,5 @@
-//! Makes the API server refuse some writes for a while, so that a state of milliseconds lasts as long as a test needs to look at
-//! it. The writer sees a refused write as one that has not happened yet.
+//! Makes the API server refuse some writes for a while, so that a state which usually lasts for milliseconds lasts as long as a
+//! test needs. The writer sees a refused write as one that has not happened yet.
 
 use anyhow::ensure;
 use k8s_openapi::api::admissionregistration::v1::{
