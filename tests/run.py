@@ -63,7 +63,7 @@ def stream(command: list[str], env: dict[str, str], each_line=lambda line: None)
 
 
 def check(stage: Stage, command: list[str], env: dict[str, str], repair: str) -> None:
-    """A stage that is one command: it passes if the command succeeds."""
+    """Runs a stage of one command. It passes if the command succeeds."""
     if stream(command, env) == 0:
         stage.passed = 1
     else:
@@ -86,7 +86,7 @@ def deny(stage: Stage) -> None:
 
 
 def advisories(stage: Stage) -> None:
-    """Known vulnerabilities. Their database comes from the network, which may be unavailable."""
+    """Checks for known vulnerabilities. Their database comes from the network, which may be unavailable."""
     lines: list[str] = []
     code = stream([str(tools.cargo_deny()), "--locked", "check", "advisories"], dict(os.environ), lines.append)
     cannot = next((line for line in lines if "failed to fetch advisory database" in line), None)
@@ -126,7 +126,7 @@ def binaries(stage: Stage, what: tuple[str, ...] = ("--workspace",)) -> list[sui
 
 
 def tests(stage: Stage) -> None:
-    """All tests of the workspace (unit, property, command line, control plane, moto), and simulated worlds at the same time."""
+    """Runs all tests of the workspace (unit, property, command line, control plane, moto), and simulated worlds at the same time."""
     found = binaries(stage)
     rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
     found.sort(key=lambda binary: rank.get(binary.target, len(rank)))
@@ -138,7 +138,7 @@ def tests(stage: Stage) -> None:
 
 
 def examples(stage: Stage) -> None:
-    """The examples in the documentation of the code."""
+    """Runs the examples in the documentation of the code."""
     started = time.monotonic()
     command = ["cargo", "test", "--locked", "--workspace", "--doc", "--no-fail-fast"]
     lines: list[str] = []
@@ -169,7 +169,7 @@ def collect(stage: Stage, outcomes: list[suite.Outcome]) -> None:
 
 
 def backend(stage: Stage) -> None:
-    """The solver without HiGHS: HiGHS is not among its dependencies, and it solves small problems as well as with HiGHS.
+    """Tests the solver without HiGHS: HiGHS is not among its dependencies, and it solves small problems as well as with HiGHS.
 
     (The oracle of the tests is an integer program that HiGHS solves, so tests still depend on HiGHS.)
     """
@@ -187,7 +187,7 @@ def backend(stage: Stage) -> None:
 
 
 def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
-    """Simulated worlds with faults. They use the debug build of the tests, because nothing else here needs a release build."""
+    """Plays simulated worlds with faults. They use the debug build of the tests, because nothing else here needs a release build."""
     program = build_folder() / "debug" / "poolwright"
     command = [str(program), "simulate", "fuzz", "--from", str(first), "--seeds", str(count)]
     code, lines, seconds, processors = suite.run(f"{count} simulated worlds from seed {first}", command, ROOT, environment())
@@ -202,7 +202,8 @@ def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
     return outcome
 
 
-# What `make soak` repeats: the test binary, a filter of its tests, and its settings. Each run has a new seed; SEED=n repeats a run.
+# The tests that `make soak` repeats: the test binary, a filter of its tests, and its settings. Each run has a new seed, and
+# SEED=n repeats a run.
 SOAK = [
     ("differential", "", {"CASES": "1000", "FAILURES": "3"}),
     ("killed_at_every_stage", "", {"KILLS": "100"}),
@@ -215,7 +216,7 @@ SOAKED_WORLDS = 2000
 
 
 def soak(stage: Stage) -> None:
-    """Many random cases, kills and worlds, one after the other."""
+    """Runs many random cases, kills and worlds, one after the other."""
     seed = int(os.environ.get("SEED") or random.randrange(1, 2**31))
     print(f"SEED={seed} (make soak SEED={seed} repeats this run)", flush=True)
     found = {binary.target: binary for binary in binaries(stage)}
@@ -230,19 +231,20 @@ def soak(stage: Stage) -> None:
 
 
 def environment() -> dict[str, str]:
-    """The environment for cargo, without incremental files: a full run does not use them, and they are half of what cargo writes."""
+    """Returns the environment for cargo, without incremental files: a full run does not use them, and they are half of what cargo
+    writes."""
     env = tools.environment()
     env.setdefault("CARGO_INCREMENTAL", "0")
     return env
 
 
 def build_folder() -> Path:
-    """The folder in which cargo builds."""
+    """Returns the folder in which cargo builds."""
     return Path(os.environ.get("CARGO_TARGET_DIR") or tools.cache() / "target")
 
 
 def free(folder: Path) -> float:
-    """Free space in GiB on the disk of a folder, which need not exist yet."""
+    """Returns the free space in GiB on the disk of a folder, which need not exist yet."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free / 2**30

@@ -1,7 +1,7 @@
 """Runs compiled test binaries side by side and counts their tests.
 
-Most binaries compute; they run one at a time, since cargo's test harness already uses every core. The binaries of `tests/plane`
-mostly wait for a control plane; a few of them run beside each other and beside the one that computes. Each binary's output is
+Most binaries compute. They run one at a time, because cargo's test harness already uses every core. The binaries of `tests/plane`
+mostly wait for a control plane. A few of them run at the same time, beside the one that computes. The output of each binary is
 shown in one piece when it ends.
 """
 
@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
 FAILED_TEST = re.compile(r"^test (.+) \.\.\. FAILED$")
 IGNORED_TEST = re.compile(r"^test (.+) \.\.\. ignored")
-# How many binaries that wait for a control plane run at once. Each needs about 1 GiB of memory; with more, two cores are never idle
-# but every wait grows, and with it the chance that a lease runs out in the middle of a test.
+# The number of binaries with a control plane that run at once. Each needs about 1 GiB of memory. With more of them, two cores are
+# never idle, but every wait takes longer, and a lease is more likely to expire in the middle of a test.
 WAITING = int(os.environ.get("POOLWRIGHT_TEST_PLANES", "3"))
 
 
@@ -38,7 +38,7 @@ class Binary:
 
     @staticmethod
     def of(artifact: dict) -> "Binary":
-        """From cargo's message about an artifact."""
+        """Reads cargo's message about an artifact."""
         manifest = Path(artifact["manifest_path"])
         package = "poolwright-plane" if manifest.parent == ROOT / "tests" / "plane" else manifest.parent.name
         target = artifact["target"]
@@ -49,13 +49,13 @@ class Binary:
 
     @property
     def target(self) -> str:
-        """The word that names it among the tests of its package."""
+        """Returns its name among the tests of its package."""
         return self.name.rsplit(" ", 1)[1]
 
 
 @dataclass
 class Outcome:
-    """What a binary, or another command beside it, came to."""
+    """The result of a binary, or of another command."""
 
     name: str
     passed: int = 0
@@ -77,8 +77,8 @@ def say(text: str) -> None:
 
 
 def run(name: str, command: list[str], folder: Path, env: dict[str, str]) -> tuple[int, list[str], float, float]:
-    """Runs a command to its end and shows all it printed, in one piece. Returns its exit code, its lines, and the seconds that it took:
-    on the clock, and of processors (its own, and those of the programs that it started and saw end)."""
+    """Runs a command to its end and shows its output in one piece. Returns the exit code, the lines of output, and the wall
+    time and CPU time in seconds. The CPU time includes that of child processes that have ended."""
     started = time.monotonic()
     say(f"--- started: {name}\n")
     process = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -116,8 +116,8 @@ def test(binary: Binary, env: dict[str, str], only: str = "") -> Outcome:
 
 
 def side_by_side(computing: list, waiting: list) -> list[Outcome]:
-    """Runs jobs (functions without arguments that return an outcome): those that compute one after the other, those that wait a few at a
-    time. Outcomes come in the order of the jobs."""
+    """Runs jobs, which are functions without arguments that return an outcome. Computing jobs run one after the other,
+    waiting jobs a few at a time. Returns the outcomes in the order of the jobs."""
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(max(1, WAITING)) as few:
         try:
             futures = [one.submit(job) for job in computing] + [few.submit(job) for job in waiting]
@@ -131,7 +131,7 @@ def side_by_side(computing: list, waiting: list) -> list[Outcome]:
 
 
 def compiled(messages: list[str]) -> list[Binary]:
-    """The test binaries among cargo's messages (`--message-format=json`)."""
+    """Returns the test binaries in cargo's messages (`--message-format=json`)."""
     binaries = []
     for line in messages:
         message = json.loads(line)

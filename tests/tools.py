@@ -34,14 +34,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LIBCLANG = "18.1.1"
-# The wheels of that version, one per platform.
+# The hashes of that version's wheels, one per platform.
 LIBCLANG_HASHES = [
     "c533091d8a3bbf7460a00cb6c1a71da93bffe148f172c7d03b1c31fbf8aa2a0b",  # Linux x86-64
     "54dda940a4a0491a9d1532bf071ea3ef26e6dbaf03b5000ed94dd7174e8f9592",  # Linux arm64
     "0b2e143f0fac830156feb56f9231ff8338c20aecfe72b4ffe96f19e5a1dbb69a",  # macOS arm64
     "6f14c3f194704e5d09769108f03185fce7acaf1d1ae4bbb2f30a72c2400cb7c5",  # macOS x86-64
 ]
-# Where distributions put it, should pip be missing.
+# The folders in which distributions install it, for systems without pip.
 SYSTEM_LIBCLANG = ["/usr/lib/llvm-*/lib/libclang*.so*", "/usr/lib/*/libclang*.so*", "/usr/lib64/libclang*.so*"]
 
 CARGO_DENY = "0.20.2"
@@ -49,7 +49,7 @@ CARGO_DENY = "0.20.2"
 MOTO = "5.2.5"
 MOTO_REQUIREMENTS = Path(__file__).resolve().parent / "moto" / "requirements.txt"
 
-# Module, version, the hash that go.sum would have, and where its CRDs lie.
+# Module, version, its hash as in go.sum, and the folder of its CRDs.
 GANG_CRDS = [
     ("sigs.k8s.io/jobset", "v0.10.1", "h1:u8QKifNsrWVrlRFe6w2ofYTqFT9ma2DRHxfeB2m9xyU=",
      "config/components/crd/bases"),
@@ -58,7 +58,7 @@ GANG_CRDS = [
 
 
 class Missing(Exception):
-    """A tool that cannot be had, with the reason and the next step."""
+    """A tool that cannot be installed, with the reason and the next step."""
 
 
 def cache() -> Path:
@@ -67,13 +67,13 @@ def cache() -> Path:
 
 
 def say(line: str) -> None:
-    """Progress goes to standard error: standard output is the answer."""
+    """Prints progress to standard error, because standard output is the answer."""
     print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def lock(name: str):
-    """One installation of a tool at a time; a second checkout waits and then finds it."""
+    """Allows one installation of a tool at a time. A second checkout waits and then finds the tool."""
     (cache() / "tools").mkdir(parents=True, exist_ok=True)
     with open(cache() / "tools" / f".{name}.lock", "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -81,7 +81,7 @@ def lock(name: str):
 
 
 def libclang() -> Path:
-    """The folder that holds libclang: LIBCLANG_PATH, or the pinned one."""
+    """Returns the folder of libclang: LIBCLANG_PATH, or the pinned one."""
     if os.environ.get("LIBCLANG_PATH"):
         return Path(os.environ["LIBCLANG_PATH"])
     home = cache() / "tools" / f"libclang-{LIBCLANG}"
@@ -109,7 +109,7 @@ def libclang() -> Path:
                               "reaches its index, or install libclang and set LIBCLANG_PATH to its folder")
             with zipfile.ZipFile(wheels[0]) as wheel:
                 for member in wheel.namelist():
-                    # The library lies under clang/native, in some wheels below <name>.data/platlib.
+                    # The library is in clang/native, which some wheels have in <name>.data/platlib.
                     if "/native/libclang." in f"/{member}":
                         (aside / "out" / "clang" / "native").mkdir(parents=True, exist_ok=True)
                         with wheel.open(member) as packed, \
@@ -130,7 +130,7 @@ def system_libclang() -> Path:
 
 
 def cargo_deny() -> Path:
-    """The path of the pinned cargo-deny."""
+    """Returns the path of the pinned cargo-deny."""
     home = cache() / "tools" / f"cargo-deny-{CARGO_DENY}"
     binary = home / "bin" / "cargo-deny"
     if binary.is_file():
@@ -140,8 +140,8 @@ def cargo_deny() -> Path:
             return binary
         say(f"cargo-deny {CARGO_DENY}: building it once (about 70 s on two cores)")
         started = time.monotonic()
-        # It runs for a second: building it fast matters more than its speed. Its own target directory, because
-        # its dependencies are none of ours.
+        # It runs for only a second, so a fast build matters more than a fast program. It has its own target directory, because it
+        # shares no dependencies with the workspace.
         env = {key: value for key, value in os.environ.items() if key not in ("CARGO_TARGET_DIR", "RUSTFLAGS")}
         env.update(CARGO_PROFILE_RELEASE_OPT_LEVEL="1", CARGO_PROFILE_RELEASE_LTO="off",
                    CARGO_PROFILE_RELEASE_CODEGEN_UNITS="16", CARGO_PROFILE_RELEASE_DEBUG="0")
@@ -154,20 +154,20 @@ def cargo_deny() -> Path:
 
 
 def moto() -> Path:
-    """The path of moto's server: MOTO_SERVER, or the pinned one."""
+    """Returns the path of moto's server: MOTO_SERVER, or the pinned one."""
     if os.environ.get("MOTO_SERVER"):
         return Path(os.environ["MOTO_SERVER"])
     home = cache() / "tools" / f"moto-{MOTO}"
     server = home / "bin" / "moto_server"
     stamp = home / "requirements.txt"
-    # Written last: an installation that was cut off has none.
+    # This file is written last, so an interrupted installation does not have it.
     if stamp.is_file() and stamp.read_bytes() == MOTO_REQUIREMENTS.read_bytes():
         return server
     with lock("moto"):
         if stamp.is_file() and stamp.read_bytes() == MOTO_REQUIREMENTS.read_bytes():
             return server
         say(f"moto {MOTO}: installing its wheels (about 40 s, 320 MB on disk)")
-        # Not moved into place: an environment knows its own path.
+        # Installed in its final place, because an environment contains its own path.
         shutil.rmtree(home, ignore_errors=True)
         if subprocess.run([sys.executable, "-m", "venv", str(home)], stdout=sys.stderr).returncode != 0:
             raise Missing("python's module venv does not work (above is what it says): install it, or set MOTO_SERVER to a "
@@ -183,7 +183,7 @@ def moto() -> Path:
 
 
 def gang_crds() -> Path:
-    """The folder with the pinned CRDs of JobSet and LeaderWorkerSet."""
+    """Returns the folder with the pinned CRDs of JobSet and LeaderWorkerSet."""
     home = cache() / "tools" / ("gang-crds-" + "-".join(version for _, version, _, _ in GANG_CRDS))
     if home.is_dir():
         return home
@@ -210,7 +210,7 @@ def gang_crds() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """The environment for cargo: libclang found, one target directory for all checkouts."""
+    """Returns the environment for cargo: the path of libclang, and one target directory for all checkouts."""
     env = dict(os.environ, LIBCLANG_PATH=str(libclang()))
     env.setdefault("CARGO_TARGET_DIR", str(cache() / "target"))
     return env

@@ -2,15 +2,16 @@
 """Builds the control plane that Poolwright's tests and demo run against: etcd, kube-apiserver,
 kube-scheduler, kube-controller-manager and KWOK, from the Go modules pinned in go.mod and go.sum.
 
-The programs land in a cache outside the checkout, in a folder named after the pinned sums, so that
-every checkout with the same pins shares one build and a change of pins never mixes versions:
+The programs go to a cache outside the checkout, in a folder named after a hash of the pins. So all
+checkouts with the same pins share one build, and a change of pins never mixes versions:
 
     ${POOLWRIGHT_CACHE:-~/.cache/poolwright}/control-plane/<sums>-<os>-<arch>/
 
-Each program is built aside and renamed into place: what is there is whole, an interrupted build goes
-on where it stopped, and two checkouts building at once wait for each other.
+Each program is built in a temporary folder and then renamed into place, so a program in the cache is
+always complete. An interrupted build continues with the missing programs. If two checkouts build at
+the same time, one waits for the other.
 
-Where KUBEBUILDER_ASSETS is set, the programs in that folder are used and only those it lacks are built.
+If KUBEBUILDER_ASSETS is set, the programs in that folder are used, and only missing ones are built.
 
     build.py                      build what is missing
     build.py --kubernetes 1.33    the API server, scheduler and controller manager of an older Kubernetes, from the
@@ -32,11 +33,11 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# The module whose pins are built: here, or one of those below `older`.
+# The folder of the pins to build: this one, or one in `older`.
 MODULE = HERE
 VERSION_FLAG = "-X k8s.io/component-base/version.gitVersion=v1.36.3"
 
-# Program, Go package, seconds of a cold build on two cores in this order (later ones reuse earlier packages).
+# Program, Go package, and seconds of a cold build on two cores in this order (later programs reuse packages of earlier ones).
 PROGRAMS = [
     ("etcd", "go.etcd.io/etcd/server/v3", 55),
     ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", 240),
@@ -45,25 +46,25 @@ PROGRAMS = [
     ("kwok", "sigs.k8s.io/kwok/cmd/kwok", 17),
 ]
 
-# Progress of a build that takes long is told this often.
+# The interval at which a long build prints its progress.
 TELL_EVERY_SECONDS = 15
 
 
 def cache_root() -> Path:
-    """The cache that all checkouts share."""
+    """Returns the cache that all checkouts share."""
     root = os.environ.get("POOLWRIGHT_CACHE")
     return Path(root) if root else Path.home() / ".cache" / "poolwright"
 
 
 def target() -> str:
-    """This machine as Go names it, for example linux-amd64."""
+    """Returns Go's name of this machine, for example linux-amd64."""
     machine = platform.machine().lower()
     arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
     return f"{platform.system().lower()}-{arch}"
 
 
 def folder() -> Path:
-    """Where the programs of these pins are, built or not."""
+    """Returns the folder for the programs of these pins, built or not."""
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum"):
         digest.update((MODULE / name).read_bytes())
@@ -73,7 +74,7 @@ def folder() -> Path:
 
 
 def assets() -> Path | None:
-    """The folder a user brought along, if any."""
+    """Returns the folder that the user has set, if any."""
     path = os.environ.get("KUBEBUILDER_ASSETS")
     return Path(path) if path else None
 
@@ -83,19 +84,19 @@ def executable(path: Path) -> bool:
 
 
 def missing() -> list[tuple[str, str, int]]:
-    """The programs that neither the user's folder nor the cache holds."""
+    """Returns the programs that are neither in the user's folder nor in the cache."""
     places = [place for place in (assets() if MODULE == HERE else None, folder()) if place]
     return [p for p in PROGRAMS if not any(executable(place / p[0]) for place in places)]
 
 
 def packages(package: str) -> int:
-    """How many Go packages a program is made of; 0 when Go cannot say. Downloads the modules."""
+    """Returns the number of Go packages of a program, or 0 if Go cannot list them. Downloads the modules."""
     listed = subprocess.run(["go", "list", "-deps", package], cwd=MODULE, stdout=subprocess.PIPE, text=True)
     return len(listed.stdout.splitlines()) if listed.returncode == 0 else 0
 
 
 def build(label: str, name: str, package: str, into: Path) -> bool:
-    """Builds one program into `into`, telling how far it is; False when the build failed."""
+    """Builds one program into `into` and prints the progress. Returns False if the build failed."""
     started = time.monotonic()
     total = packages(package)
     with tempfile.TemporaryDirectory(dir=into, prefix=".building-") as aside:
@@ -131,7 +132,7 @@ def build(label: str, name: str, package: str, into: Path) -> bool:
 
 
 def choose(version: str) -> str | None:
-    """Builds an older Kubernetes from now on; says what is wrong where there is none."""
+    """Selects the pins of an older Kubernetes. Returns an error message if it is not pinned."""
     global MODULE, VERSION_FLAG, PROGRAMS
     module = HERE / "older" / version
     if not re.fullmatch(r"[0-9.]+", version) or not (module / "go.mod").is_file():
@@ -179,7 +180,7 @@ def main() -> int:
             print(f"another build of the control plane is under way in {into}: waiting for it", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
             wanted = missing()
-        # The harness finds the folder by comparing these with its own pins.
+        # The test harness finds the folder by comparing these files with its own pins.
         for name in ("go.mod", "go.sum"):
             shutil.copyfile(MODULE / name, into / name)
         if wanted:

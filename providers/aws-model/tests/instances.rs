@@ -1,4 +1,4 @@
-//! Instance types as EC2 describes them, against what is known of their nodes.
+//! Tests instance types as EC2 describes them against known facts about their nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,10 +50,10 @@ fn reference() -> Vec<Row> {
 fn every_type_of_the_reference_is_within_one_percent_and_its_gpus_and_pods_are_exact() {
     let described = described();
     let settings = Settings::default();
-    // Two network cards: the reference counts the interfaces of both, EC2 says 8 and 12 of the default card, which alone
-    // gives pods addresses.
+    // These types have two network cards. The reference counts the interfaces of both. EC2 reports 8 and 12 for the default card,
+    // the only one that gives addresses to pods.
     let both_cards = ["i7ie.48xlarge", "i7ie.metal-48xl", "i8ge.48xlarge", "i8ge.metal-48xl"];
-    // No longer sold in us-east-1 when its types were described.
+    // These families were no longer sold in us-east-1 when its types were described.
     let gone = ["g4ad.", "p3."];
     let (mut compared, mut exact, mut pods_differ) = (0, 0, Vec::new());
     for row in reference() {
@@ -112,7 +112,7 @@ fn every_label_of_every_type_is_one_the_api_server_accepts() {
             assert!(labels::is_value(&value), "{}: {key}={value}", kind.name);
         }
     }
-    // All but nine Macs and five with parts of GPUs.
+    // All types except nine Macs and five with fractions of GPUs.
     assert_eq!(types, 1395 - 9 - 5);
 }
 
@@ -185,7 +185,7 @@ fn a_part_of_a_gpu_is_never_taken_for_a_whole_one() {
     assert!(why.starts_with("it has 1/8 of an L4 (2861 MiB)"), "{why}");
     let named = Selection { also: BTreeSet::from(["g6f".to_owned()]), ..Selection::default() };
     assert_eq!(named.leaves_out(part), Some(why));
-    // Where EC2 does not say how much of a GPU it is, no whole GPU is no whole GPU.
+    // If EC2 does not report the size of the fraction, a type without whole GPUs still has only a fraction.
     let mut unsaid = part.clone();
     unsaid.gpus[0].partition_thousandths = 1000;
     assert!(matches!(class::of(&unsaid), Class::Fractional(_)));
@@ -205,7 +205,7 @@ fn gpus_of_other_makes_are_no_nvidia_gpus_even_where_their_type_is_asked_for() {
     assert_eq!(named.leaves_out(&facts), None);
     let kind = instance_type(&facts, &Settings::default()).expect("a node of sixteen GiB");
     assert_eq!((kind.gpu, kind.allocatable.get(ResourceName::NVIDIA_GPU)), (None, 0));
-    // Two interfaces with four addresses each.
+    // The type has two interfaces with four addresses each.
     assert_eq!(kind.allocatable.get(ResourceName::PODS), 8);
 }
 
@@ -235,10 +235,11 @@ fn settings_of_a_node_class_change_what_its_nodes_advertise() {
         change(&mut settings);
         settings
     };
-    // Prefixes: capped as AWS recommends, by cores.
+    // With prefixes, the pod limit is capped by the number of cores, as AWS recommends.
     let prefixes = with(&|settings| settings.max_pods = MaxPods::Prefixes);
     assert_eq!((max_pods(small, &prefixes), max_pods(large, &prefixes)), (110, 250));
-    // AL2023 keeps memory by the addresses, whatever kubelet is told; Bottlerocket by what kubelet is told.
+    // AL2023 reserves memory by the number of pod addresses, whatever the pod limit is. Bottlerocket reserves it by the pod
+    // limit.
     let fixed = with(&|settings| settings.max_pods = MaxPods::Fixed(110));
     assert_eq!(max_pods(large, &fixed), 110);
     assert_eq!(memory(large, &fixed), memory(large, &Settings::default()));
@@ -247,10 +248,10 @@ fn settings_of_a_node_class_change_what_its_nodes_advertise() {
         settings.reserve = ReservedMemoryBasis::MaxPods;
     });
     assert_eq!(memory(large, &bottlerocket), memory(large, &fixed) + 11 * (737 - 110));
-    // Custom networking: one interface less.
+    // With custom networking, one interface less has addresses for pods.
     let custom = with(&|settings| settings.reserved_interfaces = 1);
     assert_eq!((max_pods(small, &Settings::default()), max_pods(small, &custom)), (29, 20));
-    // What nodes were seen to have: less 255 and 100 MiB, and 11 for each of 29 pods.
+    // The memory that nodes have reported, less 255 and 100 MiB, and 11 MiB for each of 29 pods.
     let measured = with(&|settings| {
         settings.measured_memory_mib.insert("m5.large".into(), 7633);
     });
@@ -258,7 +259,7 @@ fn settings_of_a_node_class_change_what_its_nodes_advertise() {
     assert_eq!(memory(large, &measured), memory(large, &Settings::default()));
 }
 
-/// Settings of a class whose kubelet is told this.
+/// Returns the settings of a class with these kubelet settings.
 fn with_kubelet(tell: impl FnOnce(&mut Kubelet)) -> Settings {
     let mut kubelet = Kubelet::default();
     tell(&mut kubelet);
@@ -283,9 +284,9 @@ fn kubelet_reservations_reduce_allocatable_resources() {
         (get(ResourceName::CPU), memory, disk, get(ResourceName::PODS))
     };
     let (mib, gib) = (1u64 << 20, 1u64 << 30);
-    // 16,384 MiB less 7.5 % are 15,155; less 255 and 11 for each of 58 pods, and 100.
+    // 16,384 MiB less 7.5 % are 15,155 MiB. From that go 255 MiB, 11 MiB for each of 58 pods, and 100 MiB.
     assert_eq!(of(&Settings::default()), (3920, 14_162 * mib, 17 * gib, 58));
-    // Said of memory alone: CPU and disk are kept as the image computes them, and so are the 100 MiB.
+    // Only memory is set: CPU and disk are reserved as the image computes them, and so are the 100 MiB.
     let memory = with_kubelet(|kubelet| kubelet.kube_reserved = map(&[("memory", "1Gi")]));
     assert_eq!(of(&memory), (3920, (15_155 - 1024 - 100) * mib, 17 * gib, 58));
     let none = with_kubelet(|kubelet| kubelet.kube_reserved = map(&[("memory", "0"), ("cpu", "0")]));
@@ -301,10 +302,10 @@ fn kubelet_reservations_reduce_allocatable_resources() {
     let evicted_at = (15_155 * mib).div_ceil(20);
     let memory = 15_155 * mib - 2_000_000_000 - 512 * mib - evicted_at;
     assert_eq!(of(&all), (3250, memory, (20 - 2 - 1 - 3) * gib, 40));
-    // Within the most pods there may be.
+    // `podsPerCore` cannot exceed the pod limit.
     let many = with_kubelet(|kubelet| kubelet.pods_per_core = Some(100));
     assert_eq!(of(&many).3, 58);
-    // A big machine, by what 5 % of it are: 1,179,648 MiB less 7.5 % are 1,091,174.
+    // Five percent of a large machine: 1,179,648 MiB less 7.5 % are 1,091,174 MiB.
     let large = &described["p4d.24xlarge"];
     let share = with_kubelet(|kubelet| kubelet.eviction_hard = map(&[("memory.available", "5%")]));
     let left = |settings| allocatable(large, settings).get(ResourceName::MEMORY);
@@ -360,7 +361,7 @@ fn local_disks_and_efa_are_advertised_where_the_node_class_uses_them() {
     let used = allocatable(p5, &settings);
     assert_eq!(used.get(ResourceName::EPHEMERAL_STORAGE), 30_400_000_000_000 / 10 * 9 - (1 << 30));
     assert_eq!((used.get(VPC_EFA), used.get(ResourceName::NVIDIA_GPU)), (32, 8));
-    // No local disks: the root disk it is.
+    // A type without local disks uses the root disk.
     let m5 = allocatable(&described["m5.large"], &settings);
     assert_eq!((m5.get(ResourceName::EPHEMERAL_STORAGE), m5.get(VPC_EFA)), (17 << 30, 0));
 }

@@ -1,4 +1,4 @@
-//! What can be ordered in a region, made of what AWS says.
+//! Tests the catalogue of a region.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,13 +25,13 @@ fn now() -> Timestamp {
 
 type Zones = BTreeMap<InstanceTypeName, BTreeSet<Zone>>;
 
-/// Every type in these zones.
+/// Returns every type, with these zones.
 fn everywhere(zones: &[&str]) -> Zones {
     let zones: BTreeSet<Zone> = zones.iter().map(|zone| Zone::from(*zone)).collect();
     described().into_iter().map(|facts| (facts.name, zones.clone())).collect()
 }
 
-/// A market of us-east-1 with nothing but what a test adds.
+/// A market of us-east-1 that only has what a test adds.
 struct World {
     zones: Zones,
     on_demand: OnDemandPrices,
@@ -221,7 +221,7 @@ fn how_often_a_type_is_taken_back_stands_on_its_spot_offerings_alone_and_where_t
         );
         Some(said.per_million_hours)
     };
-    // Above 20 %, below 5 %, and not on its list.
+    // The Spot Advisor lists the first above 20 %, the second below 5 %, and the third not at all.
     assert_eq!(names.map(|name| said(name, zone, CapacityType::Spot)), [Some(12_500), Some(1_042), None]);
     assert_eq!(names.map(|name| said(name, zone, CapacityType::OnDemand)), [None; 3]);
     assert_eq!(
@@ -246,7 +246,7 @@ fn the_catalogue_built_in_says_the_same_of_interruptions() {
     assert!(said > 100, "{said}");
 }
 
-/// A price list of us-east-1 with these prices.
+/// Returns a price list of us-east-1 with these prices.
 fn list(prices: &[(&str, &str)]) -> OnDemandPrices {
     let entry = |(name, price): &(&str, &str)| {
         serde_json::json!({

@@ -1,4 +1,4 @@
-//! Prices as AWS states them.
+//! Tests the parsing of AWS's prices.
 
 use jiff::civil::date;
 use jiff::{SignedDuration, Timestamp};
@@ -9,7 +9,7 @@ use poolwright_provider_aws_model::prices::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// An entry as GetProducts gives it, with some of the many things in it that nobody reads.
+/// Returns an entry in the format of GetProducts, including some of its unused fields.
 fn entry(name: &str, price: &str) -> Value {
     json!({
         "product": {

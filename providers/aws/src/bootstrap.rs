@@ -1,4 +1,5 @@
-//! Collects the facts for the user data of new nodes from the node class and the launch request. `aws-model` writes the user data.
+//! Collects the facts for the user data of new nodes from the node class and the launch request. `aws-model` writes the user
+//! data.
 
 use std::collections::BTreeMap;
 
@@ -41,8 +42,8 @@ impl JoinConfig {
         Ok(Self { cluster, family })
     }
 
-    /// Returns the user data of a node. All nodes of a class and pool have the same user data, so that they share a launch template.
-    /// Poolwright sets the labels of a single claim when the node registers.
+    /// Returns the user data of a node. All nodes of a class and pool have the same user data, so that they share a launch
+    /// template. Poolwright sets the labels of a single claim when the node registers.
     pub fn user_data(
         &self,
         class: &ResolvedNodeClass,

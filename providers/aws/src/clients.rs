@@ -23,8 +23,8 @@ pub struct Access {
     pub region: Option<String>,
     /// The endpoint of a simulated AWS, for tests and trials. `AWS_ENDPOINT_URL` does the same.
     pub endpoint: Option<String>,
-    /// An access key for a simulated AWS, because real keys do not belong in programs. With `None`, the SDK finds credentials in the
-    /// environment: variables, profile, or the role of the pod or instance.
+    /// An access key for a simulated AWS, because real keys do not belong in programs. With `None`, the SDK finds credentials in
+    /// the environment: variables, profile, or the role of the pod or instance.
     pub key: Option<Key>,
 }
 

@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 type Waiting<I, O> = Vec<(I, oneshot::Sender<O>)>;
 
-/// Collects the requests of a short time window and sends them in one call. While the maximum number of calls is in flight, further
-/// requests wait and join the next call, so that a slow cloud gets no additional load.
+/// Collects the requests of a short time window and sends them in one call. While the maximum number of calls is in flight,
+/// further requests wait and join the next call, so that a slow cloud gets no additional load.
 #[derive(Debug)]
 pub(crate) struct Coalescer<I, O> {
     waiting: Arc<Mutex<Waiting<I, O>>>,

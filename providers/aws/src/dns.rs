@@ -1,8 +1,8 @@
 //! DNS failures of AWS addresses, which are the only sign of a region that does not exist.
 //!
-//! Poolwright has no list of regions, because AWS adds new ones. Every service has a host name in each region, so a name that does
-//! not resolve may mean that the region does not exist. A DNS outage looks the same, so the error is transient and its message
-//! names both causes.
+//! Poolwright has no list of regions, because AWS adds new ones. Every service has a host name in each region, so a name that
+//! does not resolve may mean that the region does not exist. A DNS outage looks the same, so the error is transient and its
+//! message names both causes.
 
 use std::error::Error;
 use std::sync::OnceLock;
@@ -137,7 +137,8 @@ mod tests {
     use crate::clients::{Access, Clients, Key};
     use crate::error::provider_error;
 
-    /// Names below `invalid` never resolve: <https://www.rfc-editor.org/rfc/rfc2606>.
+    /// Returns the error of a call to this endpoint. Names below `invalid` never resolve:
+    /// <https://www.rfc-editor.org/rfc/rfc2606>.
     async fn told(endpoint: &str) -> ProviderError {
         let access = Access {
             region: Some("us-esat-1".to_owned()),

@@ -1,7 +1,7 @@
 //! Classifies errors of AWS: retry later, ask a person to fix something, or try another offering.
 //!
-//! The error codes are from <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>. Those of a single fleet
-//! pool are from <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleetError.html>.
+//! The error codes are from <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>. Those of a single
+//! fleet pool are from <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleetError.html>.
 
 use std::error::Error;
 

@@ -11,8 +11,8 @@
 //! Every instance carries tags from the moment it is launched: the cluster, the UID and the name of its NodeClaim, and its node
 //! class (`tags.rs`). The provider stores nothing else, so a restarted provider finds all instances by their tags.
 //!
-//! A launch is one CreateFleet call of type `instant`. Its ClientToken contains the UID of the NodeClaim, so EC2 answers a repeated
-//! call with the instance of the first call (`launch/`).
+//! A launch is one CreateFleet call of type `instant`. Its ClientToken contains the UID of the NodeClaim, so EC2 answers a
+//! repeated call with the instance of the first call (`launch/`).
 //!
 //! EC2 is *eventually consistent* (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>): it shows a new
 //! instance only after a while. The provider therefore remembers its own launches for two minutes, even if a listing lacks them

@@ -357,8 +357,8 @@ impl AwsProvider {
         self.templates.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Deletes launch templates that were not used for a while. Every launch calls this, because only launches know which templates
-    /// are in use.
+    /// Deletes launch templates that were not used for a while. Every launch calls this, because only launches know which
+    /// templates are in use.
     pub(crate) fn delete_unused_templates(&self) {
         let now = (self.now)();
         let used: BTreeSet<String> = {

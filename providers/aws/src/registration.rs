@@ -77,7 +77,8 @@ pub(crate) const SERVICE_CIDR: &str = "aws-service-cidr";
 pub(crate) const CLOUD_CONTROLLER: &str = "aws-cloud-controller";
 pub(crate) const QUEUE: &str = "aws-interruption-queue";
 
-/// The flags of the controller, in the order of the help. There is no flag for credentials, because the AWS SDK finds them itself.
+/// The flags of the controller, in the order of the help. There is no flag for credentials, because the AWS SDK finds them
+/// itself.
 const FLAGS: [Flag; 7] = [
     Flag {
         name: CLUSTER,

@@ -29,8 +29,8 @@ pub(crate) const CAPACITY_TYPE: &str = labels::CAPACITY_TYPE;
 /// The name in the AWS console.
 pub(crate) const NAME: &str = "Name";
 
-/// The tag by which the AWS cloud controller manager, the EBS CSI driver and the load balancer controller recognise resources of the
-/// cluster.
+/// Returns the tag by which the AWS cloud controller manager, the EBS CSI driver and the load balancer controller recognise
+/// resources of the cluster.
 pub(crate) fn of_kubernetes(cluster: &str) -> String {
     format!("kubernetes.io/cluster/{cluster}")
 }

@@ -1,4 +1,4 @@
-//! `docs/ec2nodeclass.md` says what the CRD says: every field, with its default, and no other.
+//! Tests that `docs/ec2nodeclass.md` describes every field of the CRD with its default, and no other field.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use kube::CustomResourceExt;
 use poolwright_provider_aws::node_class::{EC2NodeClass, conditions};
 use serde_json::Value;
 
-/// The rows of the page's tables of fields: path in backquotes and default, as they are written.
+/// Returns the rows of the page's tables of fields: path and default, as written.
 fn rows() -> BTreeMap<String, String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ec2nodeclass.md");
     let page = std::fs::read_to_string(file).expect("docs/ec2nodeclass.md can be read");
@@ -21,7 +21,7 @@ fn rows() -> BTreeMap<String, String> {
     rows
 }
 
-/// Fields of a schema by path, with their defaults. Maps and lists of plain values have no fields.
+/// Collects the fields of a schema by path, with their defaults. Maps and lists of plain values have no fields.
 fn fields(schema: &Value, path: &str, found: &mut BTreeMap<String, Option<Value>>) {
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
     let suffix = if schema["type"] == "array" { "[]" } else { "" };
@@ -92,7 +92,7 @@ fn the_example_of_the_page_is_a_class() {
     }
 }
 
-/// Fields of an object that its schema does not have.
+/// Collects the fields of an object that its schema does not have.
 fn fields_that_are_not(schema: &Value, object: &Value, path: &str, found: &mut Vec<String>) {
     match object {
         Value::Object(object) if schema.get("properties").is_some() => {

@@ -48,7 +48,7 @@ fn fifteen_minutes() -> DurationText {
     "15m".into()
 }
 
-/// The schema of `status.conditions`: like Kubernetes' own, merged by type.
+/// Returns the schema of `status.conditions`: like Kubernetes' own, merged by type.
 pub fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "array",
@@ -70,7 +70,7 @@ pub fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema 
     })
 }
 
-/// The schema of a time.
+/// Returns the schema of a time.
 pub fn time_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "format": "date-time" })
 }

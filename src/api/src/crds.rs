@@ -5,12 +5,12 @@ use kube::CustomResourceExt;
 
 use crate::{NodeClaim, NodePool};
 
-/// The CRDs of NodePool and NodeClaim. Each cloud adds the CRD of its node class.
+/// Returns the CRDs of NodePool and NodeClaim. Each cloud adds the CRD of its node class.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![NodePool::crd(), NodeClaim::crd()]
 }
 
-/// One manifest as YAML. The same CRD always gives the same bytes.
+/// Renders a CRD as YAML. The same CRD always gives the same bytes.
 pub fn render(crd: &CustomResourceDefinition) -> String {
     let value = serde_json::to_value(crd).expect("a CRD is JSON");
     serde_saphyr::to_string(&value).expect("JSON is YAML")

@@ -44,7 +44,8 @@ impl Default for Disruption {
     }
 }
 
-/// A kubelet that does not respond or is not healthy may recover. Half an hour is the delay of other autoscalers' node repair.
+/// Returns the default repair rules. A kubelet that does not respond or is not healthy may recover. Half an hour is the delay of
+/// other autoscalers' node repair.
 fn lost_nodes() -> Vec<RepairRule> {
     let rule = |status| RepairRule { condition: "Ready".to_owned(), status, after: "30m".into() };
     vec![rule(NodeConditionStatus::False), rule(NodeConditionStatus::Unknown)]

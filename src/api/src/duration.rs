@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 const PATTERN: &str = "^([0-9]{1,9}(ms|s|m|h))+$";
 /// The pattern of [`ExpiryText`].
 const PATTERN_OR_NEVER: &str = "^(([0-9]{1,9}(ms|s|m|h))+|Never)$";
-/// Longer texts are no meaningful durations.
+/// The maximum length. Longer texts are no meaningful durations.
 const MAX_LENGTH: usize = 40;
 
 /// The error for a text that is not a duration.
@@ -37,7 +37,7 @@ pub fn parse_duration(text: &str) -> Result<SignedDuration, DurationError> {
         }
         let (number, unit) = rest.split_at(digits);
         let number: i64 = number.parse().map_err(|_| error())?;
-        // `ms` before `m`, as in the pattern.
+        // `ms` comes before `m`, as in the pattern.
         let (unit, part) = [
             ("ms", SignedDuration::from_millis(number)),
             ("s", SignedDuration::from_secs(number)),
@@ -80,7 +80,7 @@ pub fn format_duration(duration: SignedDuration) -> String {
 pub struct DurationText(pub String);
 
 impl DurationText {
-    /// The parsed duration.
+    /// Returns the parsed duration.
     pub fn parse(&self) -> Result<SignedDuration, DurationError> {
         parse_duration(&self.0)
     }
@@ -134,7 +134,7 @@ impl ExpiryText {
     /// The text for never.
     pub const NEVER: &'static str = "Never";
 
-    /// The parsed value.
+    /// Returns the parsed value.
     pub fn parse(&self) -> Result<Expiry, DurationError> {
         if self.0 == Self::NEVER { Ok(Expiry::Never) } else { parse_duration(&self.0).map(Expiry::After) }
     }

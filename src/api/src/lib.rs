@@ -1,7 +1,7 @@
 //! The `poolwright.dev` API: what users write and what Poolwright reports, as Kubernetes custom resources.
 //!
-//! This crate holds NodePool and NodeClaim with their defaults, validation rules and printer columns; durations and amounts as the
-//! API writes them; and a reader that rejects unknown fields ([`strict`]).
+//! This crate holds NodePool and NodeClaim with their defaults, validation rules and printer columns; durations and amounts as
+//! the API writes them; and a reader that rejects unknown fields ([`strict`]).
 //!
 //! It must not contain node classes (each cloud's crate has its own), keys and shared types (`poolwright_terms` has them),
 //! decisions, conversion to the model of core (`intake` does that), a client, or I/O.

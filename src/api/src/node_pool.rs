@@ -198,7 +198,7 @@ pub struct NodeTemplateMetadata {
 }
 
 impl NodeTemplateMetadata {
-    /// Whether it has no labels and no annotations.
+    /// Returns whether it has no labels and no annotations.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.annotations.is_empty()
     }

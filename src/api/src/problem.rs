@@ -12,12 +12,12 @@ pub struct FieldProblem {
 }
 
 impl FieldProblem {
-    /// A problem at `path`.
+    /// Makes a problem at `path`.
     pub fn new(path: impl Into<String>, cause: impl Into<String>, next_step: impl Into<String>) -> Self {
         Self { path: path.into(), cause: cause.into(), next_step: next_step.into() }
     }
 
-    /// A text at `path` that is not a duration.
+    /// Makes the problem of a text at `path` that is not a duration.
     pub fn duration(path: impl Into<String>, error: &crate::DurationError) -> Self {
         Self::new(
             path,
@@ -27,7 +27,7 @@ impl FieldProblem {
     }
 }
 
-/// A map key as a part of a path: `.cpu`, or `["nvidia.com/gpu"]` if the key contains a dot.
+/// Returns a map key as a part of a path: `.cpu`, or `["nvidia.com/gpu"]` if the key contains a dot.
 pub fn key_segment(key: &str) -> String {
     let plain =
         !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));

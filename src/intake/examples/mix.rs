@@ -1,14 +1,14 @@
 //! `make bench-mix`: from objects to a checked plan for Karpenter's benchmark mix.
 //!
-//! `mix [PODS...]`. A fifth each of plain pods, pods spread over zones, pods spread over nodes, pods with affinity to their like
-//! over zones, and pods that keep away from their like on a node; CPU 100m to 1500m, memory 100Mi to 4Gi; 400 types of 1 to
-//! 400 vCPU with 2 GiB and 10 pods for each, in four zones on demand at 0.025 $ a vCPU and 0.001 $ a GiB, a tenth less in none.
-//! Time is wall clock from the API's objects in memory to the plan that passed all checks; `CPU s` is what the process used of
-//! processors meanwhile. First fit places the same pods under the same rules: the zones that rules about zones gave them, and
-//! who may not share a node; it is worked out after the clock has stopped.
+//! `mix [PODS...]` plans this number of pods, a fifth of each kind: plain pods, pods spread over zones, pods spread over nodes,
+//! pods with affinity to equal pods in a zone, and pods with anti-affinity to equal pods on a node. They request 100m to 1500m of
+//! CPU and 100Mi to 4Gi of memory. The 400 instance types have 1 to 400 vCPU with 2 GiB and 10 pods per vCPU, in four zones, on
+//! demand, at 0.025 $ a vCPU and 0.001 $ a GiB. Time is wall clock from the API's objects in memory to the plan that passed all
+//! checks. `CPU s` is the CPU time of the process in that time. First fit places the same pods under the same rules, in the zones
+//! that rules about zones gave them, and keeps pods apart that may not share a node. It is computed after the clock has stopped.
 //!
 //! `mix --incremental` fills an index with 5,000 nodes, half of them with claims, and 50,000 pods on them, a fifth of them of
-//! DaemonSets, and measures one change after the other: see `mix/incremental.rs`.
+//! DaemonSets. It then measures one change after the other: see `mix/incremental.rs`.
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 #![expect(clippy::print_stdout, reason = "its figures are its output")]
@@ -126,18 +126,18 @@ impl StopSignal for Until {
     }
 }
 
-/// Peak resident memory of this process in MiB, from Linux.
+/// Returns the peak resident memory of this process in MiB, from Linux.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|text| text.trim().split(' ').next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-/// The CPU time of this process so far in seconds, from Linux, in hundredths.
+/// Returns the CPU time of this process so far in seconds, from Linux, in hundredths.
 fn processor_time() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    // User and system time are fields 14 and 15; the name ends with the second.
+    // `fields` begins after the name, with field 3. User and system time are the fields 14 and 15.
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 

@@ -91,7 +91,7 @@ fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, FieldP
     })
 }
 
-/// The pool of a claim: from its label, or from its owner if the label was removed.
+/// Returns the pool of a claim: from its label, or from its owner if the label was removed.
 fn pool(meta: &ObjectMeta) -> Result<PoolName, FieldProblem> {
     let label = meta.labels.as_ref().and_then(|labels| labels.get(keys::NODEPOOL_LABEL));
     let owner = || {
@@ -146,7 +146,7 @@ pub fn offering_ref(from: &OfferingId) -> api::OfferingRef {
     }
 }
 
-/// A price with its source, for a claim's status; `None` if it is unknown.
+/// Returns a price with its source, for a claim's status; `None` if it is unknown.
 pub fn claim_price(from: &Price) -> Option<api::ClaimPrice> {
     let Price::Known(quote) = from else { return None };
     Some(api::ClaimPrice {
@@ -156,8 +156,8 @@ pub fn claim_price(from: &Price) -> Option<api::ClaimPrice> {
     })
 }
 
-/// The NodeClaim to create for a planned node. It has its labels, its pool as owner, and the finalizer that keeps it until
-/// its instance is gone.
+/// Returns the NodeClaim to create for a planned node. It has its labels, its pool as owner, and the finalizer that keeps it
+/// until its instance is gone.
 pub fn claim_object(planned: &PlannedClaim) -> api::NodeClaim {
     let offering = |ranked: &RankedOffering| api::ClaimOffering {
         instance_type: ranked.offering.instance_type.to_string(),

@@ -74,7 +74,7 @@ enum Amount {
 }
 
 impl Amount {
-    /// The value in millionths.
+    /// Returns the value in millionths.
     fn read(&self) -> Result<UsdPerHour, String> {
         let text = match self {
             Self::Number(number) => number.to_string(),
@@ -109,7 +109,7 @@ pub fn commitments(source: &str, text: &str) -> Result<Commitments, String> {
 }
 
 impl Commitments {
-    /// The problems of entries that do not depend on a catalogue.
+    /// Returns the problems of entries that do not depend on a catalogue.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut names = BTreeSet::new();
@@ -124,13 +124,13 @@ impl Commitments {
         problems
     }
 
-    /// The amount of each valid commitment, by name.
+    /// Returns the amount of each valid commitment, by name.
     pub fn amounts(&self) -> BTreeMap<String, UsdPerHour> {
         let all = self.file.commitments.iter();
         all.filter_map(|entry| Some((entry.name.clone(), entry.says().ok()?.0))).collect()
     }
 
-    /// The place of the first reservation in the file, if there is one.
+    /// Returns the place of the first reservation in the file, if there is one.
     pub fn first_reservation(&self) -> Option<String> {
         let first = self.file.reservations.first()?;
         Some(self.about_reservation(0, first))
@@ -145,7 +145,7 @@ impl Commitments {
         format!("{}: reservations[{at}]{own}", self.source)
     }
 
-    /// The catalogue with the reserved nodes added: at price zero, and limited in number. Or all problems.
+    /// Returns the catalogue with the reserved nodes added, at price zero and limited in number, or all problems.
     pub fn with_reservations(&self, catalogue: Catalogue) -> Result<Catalogue, Vec<String>> {
         let mut problems = Vec::new();
         let mut counts: BTreeMap<OfferingId, u32> = BTreeMap::new();
@@ -190,8 +190,8 @@ impl Commitments {
         Ok(Catalogue::new(catalogue.origin().clone(), types, offerings))
     }
 
-    /// The offerings of these catalogues that each commitment covers, and all problems. An entry with a problem covers fewer or
-    /// none. No offering is in two entries. An instance type that is not for sale does not affect the others.
+    /// Returns the offerings of these catalogues that each commitment covers, and all problems. An entry with a problem covers
+    /// fewer or none. No offering is in two entries. An instance type that is not for sale does not affect the others.
     pub fn resolve(&self, catalogues: &[&Catalogue]) -> (Vec<Commitment>, Vec<String>) {
         let mut problems = Vec::new();
         let mut taken: BTreeMap<OfferingId, &str> = BTreeMap::new();
@@ -222,7 +222,7 @@ impl Commitments {
 }
 
 impl Entry {
-    /// The amount, and a node's use of it.
+    /// Returns the amount, and a node's use of it.
     fn says(&self) -> Result<(UsdPerHour, Use<'_>), String> {
         let left = self.usd_per_hour.read().map_err(|problem| format!("usdPerHour: {problem}"))?;
         match (&self.discount_percent, self.rates.is_empty()) {
@@ -254,7 +254,7 @@ impl Entry {
         }
     }
 
-    /// The instance types that no catalogue sells.
+    /// Returns the instance types that no catalogue sells.
     fn unsold(&self, catalogues: &[&Catalogue]) -> Vec<String> {
         let named = self
             .rates
@@ -314,7 +314,7 @@ impl Covers {
     }
 }
 
-/// The offering of a reservation.
+/// Returns the offering of a reservation.
 fn place(catalogue: &Catalogue, reservation: &Reservation) -> Result<OfferingId, String> {
     let name = InstanceTypeName::from(reservation.instance_type.as_str());
     let zones: BTreeSet<&Zone> = catalogue

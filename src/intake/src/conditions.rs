@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use poolwright_core::{self as core, ConditionUpdate};
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
-/// The conditions that core knows. It leaves out others, which another component may have written.
+/// Returns the conditions that core knows. It leaves out others, which another component may have written.
 pub fn conditions(from: &[Condition]) -> BTreeMap<ConditionType, core::Condition> {
     let convert = |condition: &Condition| core::Condition {
         status: ConditionStatus::named(&condition.status),

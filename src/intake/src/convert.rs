@@ -44,7 +44,7 @@ fn amounts_at<'a>(
     Ok(list)
 }
 
-/// Whether an annotation protects a node, claim or pool from disruption. Any value except `false` does.
+/// Returns whether an annotation protects a node, claim or pool from disruption. Any value except `false` does.
 pub(crate) fn is_kept(meta: &ObjectMeta) -> bool {
     let said =
         meta.annotations.as_ref().and_then(|all| all.get(poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION));

@@ -18,7 +18,8 @@ pub(crate) fn of(pod: &k8s::Pod, spec: &k8s::PodSpec) -> Ending {
     }
 }
 
-/// The strongest protection among its annotations. An invalid value protects too, because its author wanted protection.
+/// Returns the strongest protection among the pod's annotations. An invalid value protects too, because its author wanted
+/// protection.
 fn protection(pod: &k8s::Pod) -> Option<Protection> {
     let annotations = pod.metadata.annotations.as_ref()?;
     let said = |key: &str| Some((format!("{key}={}", annotations.get(key)?), annotations.get(key)?.as_str()));

@@ -35,7 +35,7 @@ impl std::error::Error for IntakeError {}
 
 /// Adds the object's name to a problem.
 pub(crate) trait OfObject {
-    /// The problem, with the object's name.
+    /// Returns the problem with the object's name.
     fn of(self, object: impl Into<String>) -> IntakeError;
 }
 
@@ -46,14 +46,14 @@ impl OfObject for FieldProblem {
     }
 }
 
-/// A text that is not a quantity. The error itself contains the remedy.
+/// Makes the problem of a text that is not a quantity. The error itself contains the remedy.
 pub(crate) fn quantity_problem(path: impl Into<String>, error: &QuantityError) -> FieldProblem {
     let text = error.to_string();
     let (cause, next_step) = text.split_once("; ").unwrap_or((&text, ""));
     FieldProblem::new(path, cause, next_step)
 }
 
-/// `Kind namespace/name`, or `Kind name` for objects of the whole cluster.
+/// Returns `Kind namespace/name`, or `Kind name` for objects of the whole cluster.
 pub(crate) fn object_name(kind: &str, namespace: Option<&str>, name: Option<&str>) -> String {
     let name = name.unwrap_or("(without a name)");
     match namespace {

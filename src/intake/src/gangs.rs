@@ -1,5 +1,5 @@
-//! JobSets and LeaderWorkerSets of a cluster: the controllers that they create, and the pods of these controllers. Poolwright reads
-//! only the fields that decisions use. The types follow the projects' own APIs (<https://jobset.sigs.k8s.io>,
+//! JobSets and LeaderWorkerSets of a cluster: the controllers that they create, and the pods of these controllers. Poolwright
+//! reads only the fields that decisions use. The types follow the projects' own APIs (<https://jobset.sigs.k8s.io>,
 //! <https://lws.sigs.k8s.io>).
 
 use std::collections::BTreeMap;
@@ -133,10 +133,9 @@ macro_rules! resource {
 resource!(JobSet, "jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets");
 resource!(LeaderWorkerSet, "leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets");
 
-/// Converts a JobSet. If it is suspended, finished, being deleted or managed by another controller, it has
-/// no parts. A replicated job comes when the jobs before it have started (`startupPolicy: InOrder`) and the jobs it depends on are
-/// ready or complete, by the JobSet's status. If the pods of a job follow its first pod (exclusive topology), only the first pod
-/// is expected.
+/// Converts a JobSet. If it is suspended, finished, being deleted or managed by another controller, it has no parts. A replicated
+/// job comes when the jobs before it have started (`startupPolicy: InOrder`) and the jobs it depends on are ready or complete, by
+/// the JobSet's status. If the pods of a job follow its first pod (exclusive topology), only the first pod is expected.
 pub fn job_set(from: &JobSet) -> Result<Gang, IntakeError> {
     let (meta, spec) = (&from.metadata, &from.spec);
     let ended = from
@@ -185,7 +184,7 @@ pub fn job_set(from: &JobSet) -> Result<Gang, IntakeError> {
 }
 
 impl JobSet {
-    /// Whether all jobs on which a replicated job depends have the required status.
+    /// Returns whether all jobs on which a replicated job depends have the required status.
     fn is_free(&self, replicated: &ReplicatedJob) -> bool {
         replicated.depends_on.iter().all(|on| {
             let other = self.spec.replicated_jobs.iter().find(|other| other.name == on.name);
@@ -210,8 +209,8 @@ impl ReplicatedJobStatus {
     }
 }
 
-/// Converts a LeaderWorkerSet: one StatefulSet of leaders, and one of workers for each leader. The workers come with their leader,
-/// unless they wait for it (`startupPolicy: LeaderReady`, or an exclusive topology).
+/// Converts a LeaderWorkerSet: one StatefulSet of leaders, and one of workers for each leader. The workers come with their
+/// leader, unless they wait for it (`startupPolicy: LeaderReady`, or an exclusive topology).
 pub fn leader_worker_set(from: &LeaderWorkerSet) -> Result<Gang, IntakeError> {
     let (meta, spec) = (&from.metadata, &from.spec);
     let template = &spec.leader_worker_template;
@@ -263,8 +262,8 @@ fn count(number: i32) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. It does not have
-/// the changes by admission.
+/// Returns a pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. It does
+/// not have the changes by admission.
 fn example(
     kind: &str,
     meta: &ObjectMeta,

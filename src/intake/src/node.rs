@@ -52,7 +52,7 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
     })
 }
 
-/// Whether a condition has the value of a healthy node.
+/// Returns whether a condition has the value of a healthy node.
 fn is_usual(condition: &k8s::NodeCondition) -> bool {
     let status = match condition.type_.as_str() {
         "Ready" => "True",

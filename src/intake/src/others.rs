@@ -25,8 +25,8 @@ pub(crate) struct Owner<'a> {
     pub labels: &'a BTreeMap<String, String>,
 }
 
-/// Host ports that the pod uses while it runs: those of containers and sidecars. The kube-scheduler ignores those of init
-/// containers that end.
+/// Returns the host ports that the pod uses while it runs: those of containers and sidecars. The kube-scheduler ignores those of
+/// init containers that end.
 pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<HostPort>, FieldProblem> {
     let mut taken = BTreeSet::new();
     let is_sidecar = |container: &&k8s::Container| container.restart_policy.as_deref() == Some("Always");
@@ -72,7 +72,7 @@ fn host_port(
     Ok(HostPort { port, protocol: protocol.to_owned(), ip })
 }
 
-/// Required pod affinity. Terms that cannot be read go to `unmodelled`.
+/// Returns the required pod affinity. Terms that cannot be read go to `unmodelled`.
 pub(crate) fn affinity(
     path: &str,
     owner: Owner<'_>,
@@ -84,7 +84,7 @@ pub(crate) fn affinity(
     terms_of(&format!("{path}.affinity.podAffinity"), owner, terms.unwrap_or_default(), unmodelled)
 }
 
-/// Required pod anti-affinity. Terms that cannot be read go to `unmodelled`.
+/// Returns the required pod anti-affinity. Terms that cannot be read go to `unmodelled`.
 pub(crate) fn anti_affinity(
     path: &str,
     owner: Owner<'_>,
@@ -107,7 +107,7 @@ fn terms_of(
     terms.filter_map(|(at, term)| term_of(&format!("{path}[{at}]"), owner, term, unmodelled)).collect()
 }
 
-/// A term about other pods; `None` if it cannot be read, which adds it to `unmodelled`.
+/// Returns a term about other pods; `None` if it cannot be read, which adds it to `unmodelled`.
 pub(crate) fn term_of(
     path: &str,
     owner: Owner<'_>,
@@ -130,8 +130,8 @@ pub(crate) fn term_of(
     Some(PodAffinityTerm { topology_key: term.topology_key.clone(), namespaces, selector })
 }
 
-/// The namespaces of a term: those that it names or selects, or its own if it does neither. An empty selector
-/// selects all. `None` if the selector is invalid.
+/// Returns the namespaces of a term: those that it names or selects, or its own if it does neither. An empty selector selects
+/// all. `None` if the selector is invalid.
 fn namespaces(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Namespaces> {
     let names: BTreeSet<String> = term.namespaces.iter().flatten().cloned().collect();
     Some(match &term.namespace_selector {
@@ -147,7 +147,7 @@ fn namespaces(owner: Owner<'_>, term: &k8s::PodAffinityTerm) -> Option<Namespace
 /// An expression of a selector that the API server would refuse.
 struct Senseless;
 
-/// A selector with the requirements that admission adds for the owner's labels, in a fixed order.
+/// Returns a selector with the requirements that admission adds for the owner's labels, in a fixed order.
 fn selector(
     owner: Owner<'_>,
     from: Option<&LabelSelector>,
@@ -166,7 +166,7 @@ fn selector(
 /// The value of `whenUnsatisfiable` that makes a constraint a preference.
 pub(crate) const ANYWAY: &str = "ScheduleAnyway";
 
-/// Required topology spread. A preference (`ScheduleAnyway`) forbids nothing and is left out. A constraint that
+/// Returns the required topology spread. A preference (`ScheduleAnyway`) forbids nothing and is left out. A constraint that
 /// cannot be read goes to `unmodelled`.
 pub(crate) fn spreads(
     path: &str,
@@ -180,7 +180,7 @@ pub(crate) fn spreads(
     kept.filter_map(|(at, spread)| spread_of(&path(at), owner, spread, unmodelled)).collect()
 }
 
-/// One constraint; `None` if it cannot be read, which adds it to `unmodelled`.
+/// Returns one constraint; `None` if it cannot be read, which adds it to `unmodelled`.
 pub(crate) fn spread_of(
     path: &str,
     owner: Owner<'_>,
@@ -211,7 +211,7 @@ pub(crate) fn spread_of(
     })
 }
 
-/// Requirements for the owner's values of these labels. Labels that the owner does not have add none.
+/// Returns requirements for the owner's values of these labels. Labels that the owner does not have add none.
 fn own_values(
     owner: Owner<'_>,
     keys: Option<&[String]>,
@@ -224,7 +224,7 @@ fn own_values(
     keys.into_iter().flatten().filter_map(of).collect()
 }
 
-/// The requirements of a label selector, in a fixed order; `None` if it is invalid.
+/// Returns the requirements of a label selector, in a fixed order; `None` if it is invalid.
 pub(crate) fn requirements(selector: &LabelSelector) -> Option<Vec<Requirement>> {
     let mut all: Vec<Requirement> = Vec::new();
     for (key, value) in selector.match_labels.iter().flatten() {

@@ -26,7 +26,7 @@ pub fn pod(from: &k8s::Pod) -> Result<Pod, IntakeError> {
     })
 }
 
-/// `path` is the path of the spec in the user's object.
+/// Converts a pod. `path` is the path of the spec in the user's object.
 pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, FieldProblem> {
     let meta = &from.metadata;
     let nothing = k8s::PodSpec::default();
@@ -60,7 +60,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, FieldProblem> 
     })
 }
 
-/// The spec of a pod in core's model. `path` is the path of the spec. The status has the sizes of a resized pod.
+/// Returns the spec of a pod in core's model. `path` is the path of the spec. The status has the sizes of a resized pod.
 pub(crate) fn pod_spec(
     path: &str,
     owner: Owner<'_>,
@@ -95,13 +95,13 @@ pub(crate) fn key_of(meta: &ObjectMeta) -> ObjectKey {
     ObjectKey::new(namespace, meta.name.clone().unwrap_or_default())
 }
 
-/// The UID, or one derived from the name for an object that was never stored.
+/// Returns the UID, or one derived from the name for an object that was never stored.
 pub(crate) fn uid_of(meta: &ObjectMeta) -> Uid {
     let made_up = || meta.namespace.iter().chain(&meta.name).cloned().collect::<Vec<_>>().join("/");
     Uid(meta.uid.clone().unwrap_or_else(made_up))
 }
 
-/// The priority from admission. For a pod without admission, that of Kubernetes' two built-in classes.
+/// Returns the priority from admission. For a pod without admission, that of Kubernetes' two built-in classes.
 fn priority(spec: &k8s::PodSpec) -> i32 {
     spec.priority.unwrap_or(match spec.priority_class_name.as_deref() {
         Some("system-node-critical") => 2_000_001_000,

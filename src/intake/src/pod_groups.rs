@@ -53,7 +53,7 @@ pub(crate) fn convert(from: &k8s::PodGroup) -> Result<PodGroup, FieldProblem> {
     Ok(PodGroup { key: key_of(meta), uid: uid_of(meta), min_count, unmodelled })
 }
 
-/// The PodGroup that a pod belongs to, by name.
+/// Returns the PodGroup that a pod belongs to, by name.
 pub(crate) fn group_of(spec: &PodSpec) -> Option<String> {
     spec.scheduling_group.as_ref()?.pod_group_name.clone().filter(|name| !name.is_empty())
 }

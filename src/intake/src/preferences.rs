@@ -9,7 +9,7 @@ use crate::rules::node_term;
 
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// All preferences of a spec; `None` if it has none. `path` is the path of the spec.
+/// Returns all preferences of a spec; `None` if it has none. `path` is the path of the spec.
 pub(crate) fn preferences(path: &str, owner: Owner<'_>, spec: &k8s::PodSpec) -> Option<Box<Preferences>> {
     let mut unread = Vec::new();
     let affinity = spec.affinity.as_ref();

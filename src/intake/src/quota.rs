@@ -37,7 +37,7 @@ pub fn quota(from: &k8s::ResourceQuota) -> Result<Quota, IntakeError> {
     Ok(Quota { key: key_of(meta), left })
 }
 
-/// The pod resource that an entry of a quota limits.
+/// Returns the pod resource that an entry of a quota limits.
 fn of_pods(key: &str) -> Option<&str> {
     match key {
         "cpu" | "memory" | "ephemeral-storage" | "pods" => Some(key),

@@ -14,7 +14,7 @@ const HUGE_PAGES: &str = "hugepages-";
 
 type Quantities = BTreeMap<String, Quantity>;
 
-/// The requests that the scheduler counts for this pod. `path` is the path of the spec.
+/// Returns the requests that the scheduler counts for this pod. `path` is the path of the spec.
 ///
 /// A running pod may be resized in place (KEP-1287). Then the largest of three values counts, for each container and for the
 /// whole pod: the spec, the amount that the node has allocated, and the amount in force. A resize that the node can never admit
@@ -60,7 +60,7 @@ struct Node<'a> {
 }
 
 impl Node<'_> {
-    /// The requests of a container with these stated requests.
+    /// Returns the requests of a container with these stated requests.
     fn counts(&self, stated: ResourceList, list: &str, name: &str) -> Result<ResourceList, FieldProblem> {
         let Some(status) = self.status else { return Ok(stated) };
         let all = match list {
@@ -76,7 +76,7 @@ impl Node<'_> {
         Ok(self.larger(stated, &actual, &admitted))
     }
 
-    /// The requests of the whole pod with these stated requests.
+    /// Returns the requests of the whole pod with these stated requests.
     fn counts_whole(&self, stated: ResourceList) -> Result<ResourceList, FieldProblem> {
         let Some(status) = self.status else { return Ok(stated) };
         let Some(actual) = &status.resources else { return Ok(stated) };
@@ -102,7 +102,7 @@ impl Node<'_> {
     }
 }
 
-/// Requests of one container. A limit without a request counts as the request, as in the API server.
+/// Returns the requests of one container. A limit without a request counts as the request, as in the API server.
 fn of_container(path: &str, container: &k8s::Container) -> Result<ResourceList, FieldProblem> {
     let Some(stated) = &container.resources else { return Ok(ResourceList::new()) };
     let mut all = resources(&format!("{path}.resources.limits"), stated.limits.as_ref())?;
@@ -114,7 +114,7 @@ fn of_container(path: &str, container: &k8s::Container) -> Result<ResourceList, 
     Ok(all)
 }
 
-/// Requests of the whole pod (KEP-2837): stated, or its limits if no container states any.
+/// Returns the requests of the whole pod (KEP-2837): stated, or its limits if no container states any.
 fn of_pod(
     path: &str,
     stated: Option<&k8s::ResourceRequirements>,
@@ -136,7 +136,7 @@ fn of_pod(
     Ok(Some(whole))
 }
 
-/// The only resources that Kubernetes supports for whole pods.
+/// Returns whether Kubernetes supports the resource for whole pods.
 fn for_whole_pods(name: &ResourceName) -> bool {
     let name = name.as_str();
     name == ResourceName::CPU || name == ResourceName::MEMORY || name.starts_with(HUGE_PAGES)

@@ -9,7 +9,7 @@ use poolwright_core::{
 use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::{Taint, TaintEffect};
 
-/// Required node affinity; rules in it that cannot be evaluated go to `unmodelled`.
+/// Returns the required node affinity. Rules in it that cannot be evaluated go to `unmodelled`.
 pub(crate) fn node_affinity(
     path: &str,
     affinity: Option<&k8s::NodeAffinity>,
@@ -20,7 +20,7 @@ pub(crate) fn node_affinity(
     Some(node_terms(&path, selector, unmodelled))
 }
 
-/// Terms on nodes; expressions in them that cannot be evaluated go to `unmodelled`. `path` is that of the terms.
+/// Converts terms on nodes. Expressions in them that cannot be evaluated go to `unmodelled`. `path` is that of the terms.
 pub(crate) fn node_terms(
     path: &str,
     selector: &k8s::NodeSelector,
@@ -30,7 +30,7 @@ pub(crate) fn node_terms(
     terms.map(|(at, term)| node_term(&format!("{path}[{at}]"), term, unmodelled)).collect()
 }
 
-/// One term on nodes; expressions in it that cannot be evaluated go to `unmodelled`.
+/// Converts one term on nodes. Expressions in it that cannot be evaluated go to `unmodelled`.
 pub(crate) fn node_term(
     path: &str,
     term: &k8s::NodeSelectorTerm,
@@ -69,7 +69,7 @@ fn field_requirement(from: &k8s::NodeSelectorRequirement) -> Option<Requirement>
     Some(Requirement { key: NODE_NAME_FIELD.to_owned(), operator: operator(&from.operator, values)? })
 }
 
-/// An operator and its values; `None` if they do not match.
+/// Returns an operator and its values; `None` if they do not match.
 pub(crate) fn operator(name: &str, values: Vec<String>) -> Option<Operator> {
     let number = || match values.as_slice() {
         [only] => only.parse().ok(),
@@ -88,18 +88,18 @@ pub(crate) fn operator(name: &str, values: Vec<String>) -> Option<Operator> {
     })
 }
 
-/// The claims with reserved nodes that admit the pod, from the tolerations that Poolwright gave it.
+/// Returns the claims with reserved nodes that admit the pod, from the tolerations that Poolwright gave it.
 pub(crate) fn reserved_for(from: &[k8s::Toleration]) -> Vec<ClaimName> {
     from.iter().filter_map(reservation).collect()
 }
 
-/// The claim of a toleration that Poolwright added.
+/// Returns the claim of a toleration that Poolwright added.
 fn reservation(from: &k8s::Toleration) -> Option<ClaimName> {
     let ours = from.key.as_deref() == Some(RESERVED_TAINT) && from.operator.as_deref() != Some("Exists");
     from.value.as_ref().filter(|_| ours).map(|value| ClaimName(value.clone()))
 }
 
-/// Tolerations, except those that Poolwright added. Tolerations that cannot be evaluated go to `unmodelled`.
+/// Converts tolerations, except those that Poolwright added. Tolerations that cannot be evaluated go to `unmodelled`.
 pub(crate) fn tolerations(
     path: &str,
     from: &[k8s::Toleration],
@@ -140,12 +140,12 @@ fn one_toleration(from: &k8s::Toleration) -> Option<Toleration> {
     Some(Toleration { key, matches, effect })
 }
 
-/// A toleration of everything under one key, as controllers add them.
+/// Returns a toleration of everything under one key, as controllers add them.
 pub(crate) fn tolerate(key: &str, effect: TaintEffect) -> Toleration {
     Toleration { key: Some(key.to_owned()), matches: TolerationMatch::Exists, effect: Some(effect) }
 }
 
-/// Taints of a node.
+/// Converts the taints of a node.
 pub(crate) fn taints(path: &str, from: &[k8s::Taint]) -> Result<Vec<Taint>, FieldProblem> {
     let convert = |(at, taint): (usize, &k8s::Taint)| {
         let effect = TaintEffect::named(&taint.effect).ok_or_else(|| {

@@ -155,7 +155,7 @@ struct Extender {
 }
 
 impl Extender {
-    /// The nodes that an extender refuses are unknown until it is called.
+    /// Returns a note about an extender, because the nodes that it refuses are unknown until it is called.
     fn note(&self, source: &str) -> Option<String> {
         (!self.filter_verb.is_empty()).then(|| {
             format!(

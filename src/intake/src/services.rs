@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::pod::key_of;
 
-/// A Service.
+/// Converts a Service.
 pub fn service(from: &k8s::Service) -> Service {
     let selector = from.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
     Service { key: key_of(&from.metadata), selector }
 }
 
-/// A Service of a manifest, with only the fields that Poolwright uses. Other fields are not checked.
+/// Reads a Service of a manifest, with only the fields that Poolwright uses. Other fields are not checked.
 pub(crate) fn read_service(value: &Value) -> Result<Service, Vec<FieldProblem>> {
     let mut small = serde_json::json!({"apiVersion": "v1", "kind": "Service"});
     small["metadata"] =

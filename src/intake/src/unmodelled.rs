@@ -7,7 +7,7 @@ use poolwright_core::UnmodelledRule;
 
 use crate::pod_groups;
 
-/// All rules of this spec that are not modelled, except those found by their own readers: node affinity, tolerations, pod
+/// Returns all rules of this spec that are not modelled, except those found by their own readers: node affinity, tolerations, pod
 /// affinity and anti-affinity, topology spread. `path` is the path of the spec.
 pub(crate) fn find(path: &str, spec: &k8s::PodSpec) -> Vec<UnmodelledRule> {
     let mut found = Vec::new();
@@ -35,8 +35,8 @@ fn is_some<T>(list: Option<&[T]>) -> bool {
     list.is_some_and(|list| !list.is_empty())
 }
 
-/// A volume source that pods of a node may be unable to share, and the name of the rule. Claims are handled in `volumes`; the
-/// scheduler ignores all other sources.
+/// Returns a volume source that pods of a node may be unable to share, and the name of the rule. Claims are handled in `volumes`;
+/// the scheduler ignores all other sources.
 fn exclusive_volume(volume: &k8s::Volume) -> Option<(&'static str, &'static str)> {
     let exclusive = [
         ("awsElasticBlockStore", volume.aws_elastic_block_store.is_some()),

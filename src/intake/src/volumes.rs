@@ -37,8 +37,7 @@ const ZONES: [(&str, &str); 2] = [
     (labels::REGION, "failure-domain.beta.kubernetes.io/region"),
 ];
 
-/// In-tree kinds of volumes and the CSI drivers that serve them today
-/// (`k8s.io/csi-translation-lib`).
+/// Returns the CSI driver that serves an in-tree volume today, and the volume's handle (`k8s.io/csi-translation-lib`).
 fn in_tree(of: &k8s::Volume) -> Option<(&'static str, String)> {
     let azure_disk = of.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", disk.disk_uri.clone()));
     let cinder = of.cinder.as_ref().map(|disk| ("cinder.csi.openstack.org", disk.volume_id.clone()));
@@ -51,7 +50,7 @@ fn in_tree(of: &k8s::Volume) -> Option<(&'static str, String)> {
     azure_disk.or(cinder).or(vsphere).or(portworx).or(azure_file)
 }
 
-/// The volumes of a pod that a node may not be able to provide. `pod` is its name.
+/// Returns the volumes of a pod that a node may not be able to provide. `pod` is its name.
 pub(crate) fn of_pod(pod: &str, spec: &k8s::PodSpec) -> Vec<PodVolume> {
     let convert = |volume: &k8s::Volume| {
         if let Some(claim) = &volume.persistent_volume_claim {
@@ -99,7 +98,7 @@ pub fn storage_class(from: &storage::StorageClass) -> StorageClass {
     }
 }
 
-/// A volume that is attached to a node.
+/// Converts a VolumeAttachment: a volume that is attached to a node.
 pub fn attachment(from: &storage::VolumeAttachment) -> Attachment {
     Attachment {
         name: from.metadata.name.clone().unwrap_or_default(),
@@ -108,7 +107,7 @@ pub fn attachment(from: &storage::VolumeAttachment) -> Attachment {
     }
 }
 
-/// The number of volumes that a node can attach.
+/// Converts a CSINode: the number of volumes that a node can attach.
 pub fn node_drivers(from: &storage::CSINode) -> NodeDrivers {
     let limit = |driver: &storage::CSINodeDriver| {
         let count = driver.allocatable.as_ref()?.count?;
@@ -199,7 +198,7 @@ pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, Fie
     })
 }
 
-/// The driver that attaches a volume, and its handle there.
+/// Returns the driver that attaches a volume, and its handle there.
 fn attached(spec: &k8s::PersistentVolumeSpec) -> Option<(String, String)> {
     if let Some(csi) = &spec.csi {
         return Some((csi.driver.clone(), csi.volume_handle.clone()));
@@ -217,8 +216,8 @@ fn attached(spec: &k8s::PersistentVolumeSpec) -> Option<(String, String)> {
     Some((driver.to_owned(), handle.clone()))
 }
 
-/// The requirements of a volume's zone labels: a node that has such a label must have one of the values. Several values are
-/// written `a__b`.
+/// Returns the requirements of a volume's zone labels: a node that has such a label must have one of the values. Several values
+/// are written `a__b`.
 fn zones(labels: &BTreeMap<String, String>) -> Vec<Vec<NodeSelectorTerm>> {
     let all = ZONES.iter().flat_map(|(new, old)| [*new, *old]);
     let absent = |key: &str| Requirement { key: key.to_owned(), operator: Operator::DoesNotExist };
@@ -258,8 +257,8 @@ fn named(kind: &str, meta: &ObjectMeta, namespaced: bool) -> String {
     object_name(kind, namespace, meta.name.as_deref())
 }
 
-/// The claims that controllers create for a pod of a workload: for its ephemeral volumes, and from a StatefulSet's templates.
-/// `pod` is the pod's name.
+/// Returns the claims that controllers create for a pod of a workload: for its ephemeral volumes, and from a StatefulSet's
+/// templates. `pod` is the pod's name.
 pub(crate) fn ephemeral_claims(
     namespace: Option<&str>,
     pod: &str,

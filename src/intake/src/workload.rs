@@ -42,7 +42,7 @@ impl Expansion {
         Self { note: Some(note.to_owned()), ..Self::default() }
     }
 
-    /// The pods name it as their controller, and all of them exist.
+    /// Makes the workload the controller of the pods. All of its pods exist.
     fn made_by(mut self, meta: &ObjectMeta, mut workload: Workload) -> Self {
         if meta.uid.is_none() {
             workload.uid = Uid(format!("{} {}", workload.kind, workload.key));
@@ -58,7 +58,7 @@ impl Expansion {
 
 type Expanded = Result<Expansion, Vec<FieldProblem>>;
 
-/// A pod that is written in a file by itself.
+/// Converts a pod that is written in a file by itself.
 pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let mut object: k8s::Pod = read(value)?;
     has_containers("spec", object.spec.as_ref())?;
@@ -83,7 +83,7 @@ pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
     Ok(Expansion { pods: vec![converted], claims, note, workload: None })
 }
 
-/// A Deployment.
+/// Expands a Deployment.
 pub(crate) fn deployment(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: Deployment = read(value)?;
     // The ReplicaSet of a Deployment has this selector, and a hash label that all these pods share.
@@ -95,7 +95,7 @@ pub(crate) fn deployment(value: &Value, classes: &RuntimeClasses) -> Expanded {
     Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
 }
 
-/// A ReplicationController.
+/// Expands a ReplicationController.
 pub(crate) fn replication_controller(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: k8s::ReplicationController = read(value)?;
     let workload = workloads::replication_controller(&object);
@@ -107,7 +107,7 @@ pub(crate) fn replication_controller(value: &Value, classes: &RuntimeClasses) ->
     Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
 }
 
-/// A ReplicaSet.
+/// Expands a ReplicaSet.
 pub(crate) fn replica_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: ReplicaSet = read(value)?;
     let workload = workloads::replica_set(&object);
@@ -119,7 +119,7 @@ pub(crate) fn replica_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
 }
 
-/// A StatefulSet.
+/// Expands a StatefulSet.
 pub(crate) fn stateful_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: StatefulSet = read(value)?;
     let workload = workloads::stateful_set(&object);
@@ -133,7 +133,7 @@ pub(crate) fn stateful_set(value: &Value, classes: &RuntimeClasses) -> Expanded 
         .made_by(&object.metadata, workload))
 }
 
-/// A Job: as many pods as it runs at the same time.
+/// Expands a Job: as many pods as it runs at the same time.
 pub(crate) fn job(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: Job = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
@@ -149,7 +149,7 @@ pub(crate) fn job(value: &Value, classes: &RuntimeClasses) -> Expanded {
     Template::new(&object.metadata, "spec.template", &spec.template, classes).copies(&name, count, &[])
 }
 
-/// A JobSet (<https://jobset.sigs.k8s.io>): all its jobs run at the same time.
+/// Expands a JobSet (<https://jobset.sigs.k8s.io>): all its jobs run at the same time.
 pub(crate) fn job_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     let object: JobSet = read(value)?;
     if object.spec.suspend == Some(true) {
@@ -178,7 +178,7 @@ pub(crate) fn job_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
     Ok(whole)
 }
 
-/// A controller that matters only for the selector of its pods.
+/// Returns a controller that matters only for the selector of its pods.
 fn selecting(kind: &str, meta: &ObjectMeta, selector: Option<&LabelSelector>) -> Workload {
     let (key, uid) = (pod::key_of(meta), pod::uid_of(meta));
     let selector = selector.and_then(others::requirements);
@@ -228,7 +228,7 @@ fn count(path: &str, each: i32, times: i64) -> Result<i64, Vec<FieldProblem>> {
     }
 }
 
-/// The number of pods that a Job runs at the same time.
+/// Returns the number of pods that a Job runs at the same time.
 fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<FieldProblem>> {
     let parallel = count(&format!("{path}.parallelism"), spec.parallelism.unwrap_or(1), jobs)?;
     match spec.completions {
@@ -250,7 +250,7 @@ fn has_containers(path: &str, spec: Option<&k8s::PodSpec>) -> Result<(), Vec<Fie
     }
 }
 
-/// The phase of pods from a file: they count as pods for which the scheduler found no node.
+/// Returns the phase of pods from a file: they count as pods for which the scheduler found no node.
 fn submitted(phase: PodPhase) -> PodPhase {
     match phase {
         PodPhase::Waiting => PodPhase::Unschedulable {
@@ -284,7 +284,7 @@ impl<'a> Template<'a> {
         Self { owner, path, pods, classes, claims: &[] }
     }
 
-    /// `count` pods, named `name-0`, `name-1`, ...
+    /// Returns `count` pods, named `name-0`, `name-1`, ...
     fn copies(&self, name: &str, count: i64, extra: &[UnmodelledRule]) -> Expanded {
         let path = format!("{}.spec", self.path);
         let mut spec = self.pods.spec.clone();

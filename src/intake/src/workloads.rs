@@ -50,7 +50,7 @@ pub fn replica_set(from: &ReplicaSet) -> Workload {
     Workload { selector, scheduling_gated, ..workload }
 }
 
-/// A ReplicationController.
+/// Converts a ReplicationController.
 pub fn replication_controller(from: &ReplicationController) -> Workload {
     let spec = from.spec.as_ref();
     let wanted = count(spec.and_then(|spec| spec.replicas).unwrap_or(1));

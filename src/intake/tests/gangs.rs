@@ -16,7 +16,7 @@ fn replicated(name: &str, replicas: u32, parallel: u32) -> Value {
         "parallelism": parallel, "completions": parallel, "template": template(1)}}})
 }
 
-/// A JobSet of a leader and two jobs of four workers, with more fields of its spec and this status.
+/// Returns a JobSet of a leader and two jobs of four workers, with more fields of its spec and this status.
 fn of(more: Value, status: Value) -> Gang {
     let mut spec = json!({"replicatedJobs": [replicated("leader", 1, 1), replicated("workers", 2, 4)]});
     for (field, value) in more.as_object().expect("fields") {
@@ -27,7 +27,7 @@ fn of(more: Value, status: Value) -> Gang {
     job_set(&serde_json::from_value(object).expect("a JobSet")).expect("it converts")
 }
 
-/// The name of each part, and whether its missing pods are created now.
+/// Returns the name of each part, and whether its missing pods are created now.
 fn comes(gang: &Gang) -> Vec<(&str, bool)> {
     gang.parts.iter().map(|part| (part.name.as_str(), part.creates_missing)).collect()
 }

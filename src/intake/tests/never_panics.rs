@@ -8,7 +8,7 @@ use poolwright_intake::{daemonset, node, node_claim, node_pool, pod};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Text near the expected formats, and sometimes far from them.
+/// Generates text near the expected formats, and sometimes far from them.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[-+]?[0-9]{0,25}[.]?[0-9]{0,3}(n|u|m|k|Ki|Mi|Gi|Ei|E|e[0-9]{1,3})?",

@@ -74,7 +74,7 @@ fn away_from(term: Value) -> Value {
     json!({"containers": [{"name": "a"}], "affinity": {"podAntiAffinity": rule}})
 }
 
-/// The selector of the only term in words, and its namespaces.
+/// Returns the selector of the only term in words, and its namespaces.
 fn term(written: Value) -> (String, Namespaces) {
     let spec = read(away_from(written));
     assert_eq!((spec.anti_affinity.len(), spec.unmodelled.len()), (1, 0), "{:?}", spec.unmodelled);

@@ -1,4 +1,4 @@
-//! PodGroups, and pods that belong to one.
+//! Tests PodGroups, and pods that belong to one.
 
 use poolwright_core::PodGroup;
 use poolwright_intake::manifest::parse;

@@ -1,4 +1,4 @@
-//! Configurations of a kube-scheduler.
+//! Tests configurations of a kube-scheduler.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ fn read(profiles: &str) -> Result<SchedulerConfig, Vec<String>> {
     errors.map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// One profile with these arguments of one plugin, in YAML's flow style.
+/// Returns one profile with these arguments of one plugin, in YAML's flow style.
 fn with_args(plugin: &str, args: &str) -> String {
     format!("profiles:\n- pluginConfig:\n  - name: {plugin}\n    args: {args}\n")
 }

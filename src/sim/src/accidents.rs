@@ -234,7 +234,7 @@ struct Inner {
 }
 
 impl Accidents {
-    /// The faults of a seed: all of them, or only those in `only`.
+    /// Makes the faults of a seed: all of them, or only those in `only`.
     pub fn new(seed: u64, rates: Rates, only: Option<BTreeSet<Accident>>) -> Self {
         let inner = Inner { only, ..Inner::default() };
         Self { seed, rates, inner: Arc::new(Mutex::new(inner)) }
@@ -260,13 +260,13 @@ impl Accidents {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).over = true;
     }
 
-    /// The number of faults so far at these sites.
+    /// Returns the number of faults so far at these sites.
     pub fn struck(&self, sites: &[Site]) -> u64 {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         sites.iter().map(|site| inner.struck[*site as usize]).sum()
     }
 
-    /// The faults so far, in order.
+    /// Returns the faults so far, in order.
     pub fn happened(&self) -> Vec<Accident> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).happened.clone()
     }

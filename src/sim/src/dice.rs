@@ -12,7 +12,7 @@ pub(crate) fn digest(from: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(from, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The n-th number of a named stream. Streams are independent: draws from one do not change another.
+/// Returns the n-th number of a named stream. Streams are independent: draws from one do not change another.
 pub fn number(seed: u64, name: &str, count: u64) -> u64 {
     // The finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
     let bytes = name.bytes().chain(count.to_le_bytes()).chain(seed.to_le_bytes());
@@ -27,34 +27,34 @@ pub fn number(seed: u64, name: &str, count: u64) -> u64 {
 pub struct Dice(Rng);
 
 impl Dice {
-    /// The stream of this name.
+    /// Starts the stream of this name.
     pub fn new(seed: u64, name: &str) -> Self {
         Self(Rng::with_seed(number(seed, name, 0)))
     }
 
-    /// The n-th stream of this name.
+    /// Starts the n-th stream of this name.
     pub fn nth(seed: u64, name: &str, count: u64) -> Self {
         Self(Rng::with_seed(number(seed, name, count)))
     }
 
-    /// A number from 0 to `n` - 1; 0 if `n` is 0.
+    /// Returns a number from 0 to `n` - 1; 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         if n == 0 { 0 } else { self.0.usize(..n) }
     }
 
-    /// True with this probability, in thousandths.
+    /// Returns true with this probability, in thousandths.
     pub fn per_mille(&mut self, rate: u32) -> bool {
         self.0.u32(..1000) < rate
     }
 
-    /// A duration from `low` to `high`, in whole milliseconds.
+    /// Returns a duration from `low` to `high`, in whole milliseconds.
     pub fn between(&mut self, low: Duration, high: Duration) -> Duration {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let (low, high) = (millis(low), millis(high).max(millis(low)));
         Duration::from_millis(self.0.u64(low..=high))
     }
 
-    /// A random element.
+    /// Returns a random element.
     pub fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         all.get(self.below(all.len()))
     }

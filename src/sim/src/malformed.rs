@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// The number of sorts of such objects.
 pub const SORTS: usize = 8;
 
-/// An object of a sort, and the path of its collection.
+/// Returns an object of a sort, and the path of its collection.
 pub fn object(sort: usize, number: usize) -> (&'static str, Value) {
     let claims = "/apis/poolwright.dev/v1alpha1/nodeclaims";
     let pools = "/apis/poolwright.dev/v1alpha1/nodepools";

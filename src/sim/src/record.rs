@@ -37,7 +37,7 @@ pub struct Closed {
 }
 
 impl Record {
-    /// An empty log. It keeps the last lines, or all if `keep_all`.
+    /// Makes an empty log. It keeps the last lines, or all if `keep_all`.
     pub fn new(time: Time, keep_all: bool) -> Self {
         let inner = Inner { lines: VecDeque::new(), keep_all, count: 0, digest: DIGEST };
         Self { inner: Arc::new(Mutex::new(inner)), time }
@@ -58,7 +58,7 @@ impl Record {
         }
     }
 
-    /// The log so far.
+    /// Returns the log so far.
     pub fn close(&self) -> Closed {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         Closed { lines: inner.lines.iter().cloned().collect(), count: inner.count, digest: inner.digest }

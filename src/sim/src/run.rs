@@ -26,7 +26,7 @@ use crate::wire::{Process, Wire, Witness};
 /// Seconds between two checks of the rules if nothing changes. They are also checked after every change.
 const LOOK_EVERY: u64 = 30;
 
-/// The API path of the controllers' Lease.
+/// Returns the API path of the controllers' Lease.
 fn lease_path() -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/default/leases/{}", poolwright_terms::keys::LEASE)
 }
@@ -327,7 +327,7 @@ impl World {
         config.http = None;
         // Worlds last hours, so offerings that were out of stock are retried within ten minutes.
         config.setback_most = Duration::from_mins(10);
-        // In line: the solver runs on this thread, and virtual time stands still meanwhile.
+        // The solver runs on this thread, and virtual time stands still meanwhile.
         let stoppable = Stoppable::by(process.clone());
         let environment = Environment {
             clock: clock.clone(),
@@ -346,7 +346,7 @@ impl World {
         self.replicas[replica] = Some(Replica { process, clock, task: tokio::spawn(stoppable.run(run)) });
     }
 
-    /// A controller that ends by itself has a bug.
+    /// Returns the violation of a controller that ended by itself, which is a bug.
     async fn ended_controller(&mut self) -> Option<Violation> {
         let ended = self.replicas.iter_mut().flatten().find(|one| one.task.is_finished())?;
         let seen = match (&mut ended.task).await {
@@ -358,7 +358,7 @@ impl World {
         Some(Violation { rule: "a controller never ends by itself", seen, at })
     }
 
-    // === What happens to them ===
+    // === Faults and actions of users ===
 
     fn next_plan(&self) -> Duration {
         let next = self.plans.iter().map(|(at, _)| *at).min().unwrap_or(Duration::MAX);
@@ -403,7 +403,7 @@ impl World {
         }
     }
 
-    /// A user deletes a claim.
+    /// Deletes a claim, like a user.
     fn withdraw(&mut self, number: usize) {
         let there: Vec<&String> = self.cluster.claims.keys().collect();
         let Some(name) = number.checked_rem(there.len()).map(|at| there[at].clone()) else { return };
@@ -413,7 +413,7 @@ impl World {
         self.withdrawn.push(self.time.elapsed());
     }
 
-    /// A user changes a label in the template of a pool.
+    /// Changes a label in the template of a pool, like a user.
     fn change_pool(&mut self, number: usize) {
         let path = "/apis/poolwright.dev/v1alpha1/nodepools/first";
         let patch = json!({"spec": {"template": {"metadata": {"labels": {"change": number.to_string()}}}}});

@@ -62,7 +62,7 @@ fn without_annotations(sent: &[u8]) -> Vec<u8> {
     object.to_string().into_bytes()
 }
 
-/// Whether this status of a claim marks a healthy node as disrupted.
+/// Returns whether this status of a claim marks a healthy node as disrupted.
 fn says_that_it_leaves(sent: &[u8]) -> bool {
     let object: Value = serde_json::from_slice(sent).unwrap_or_default();
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();

@@ -40,8 +40,8 @@ pub fn play<T>(act: impl AsyncFnOnce() -> T) -> std::io::Result<T> {
 }
 
 impl Sandbox {
-    /// A cluster with these node classes, each of which sells the whole catalogue. The seed determines all durations. Call this
-    /// inside [`play`].
+    /// Starts a cluster with these node classes, each of which sells the whole catalogue. The seed determines all durations. Call
+    /// this inside [`play`].
     pub fn start(catalogue: Arc<Catalogue>, classes: &[NodeClass], seed: u64) -> Self {
         let time = Time::beginning();
         let record = Record::new(time, false);
@@ -61,7 +61,7 @@ impl Sandbox {
             Arc::new(CloudOf { cloud: cloud.clone(), kinds: kinds(classes), process, sabotage: None });
         let mut config = Config::new(IDENTITY, "default");
         config.http = None;
-        // In line: the solver runs on this thread, and virtual time stands still meanwhile.
+        // The solver runs on this thread, and virtual time stands still meanwhile.
         let environment = Environment {
             clock: Arc::new(MachineClock::new(time)),
             spawner: Arc::new(|work| work()),
@@ -72,7 +72,7 @@ impl Sandbox {
         Self { server, cloud, time, cluster, controller: tokio::spawn(run) }
     }
 
-    /// A client of the API server.
+    /// Makes a client of the API server.
     pub fn client(&self) -> Client {
         self.server.client()
     }
@@ -82,17 +82,17 @@ impl Sandbox {
         self.server.create(object)
     }
 
-    /// The number of running instances.
+    /// Returns the number of running instances.
     pub fn instances(&self) -> usize {
         self.cloud.machines().len()
     }
 
-    /// The time since the start, in world time.
+    /// Returns the time since the start, in world time.
     pub fn elapsed(&self) -> Duration {
         self.time.elapsed()
     }
 
-    /// Whether all components still run. They never end by themselves.
+    /// Returns whether all components still run. They never end by themselves.
     pub fn is_alive(&self) -> bool {
         !self.cluster.is_finished() && !self.controller.is_finished()
     }

@@ -100,7 +100,7 @@ pub struct Scenario {
     pub chaos: Duration,
 }
 
-/// The catalogue of all worlds.
+/// Returns the catalogue of all worlds.
 fn catalogue() -> Arc<Catalogue> {
     static SOLD: OnceLock<Arc<Catalogue>> = OnceLock::new();
     let sold = || {
@@ -139,7 +139,7 @@ impl Scenario {
     }
 }
 
-/// Quotas for some families: one to three machines of the largest type, so that all work can be done in the end.
+/// Draws quotas for some families: one to three machines of the largest type, so that all work can be done in the end.
 fn quotas(dice: &mut Dice, catalogue: &Catalogue) -> Quotas {
     let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
     for kind in catalogue.types().values() {

@@ -25,24 +25,24 @@ impl Time {
         Self { start: Instant::now(), epoch }
     }
 
-    /// The time since the start.
+    /// Returns the time since the start.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// The calendar time.
+    /// Returns the calendar time.
     pub fn now(&self) -> Timestamp {
         self.at(self.elapsed())
     }
 
-    /// The calendar time this long after the start.
+    /// Returns the calendar time this long after the start.
     pub fn at(&self, elapsed: Duration) -> Timestamp {
         let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
         self.epoch.checked_add(elapsed).unwrap_or(Timestamp::MAX)
     }
 }
 
-/// The calendar time at which worlds start.
+/// Returns the calendar time at which worlds start.
 pub(crate) fn first_day() -> Timestamp {
     Timestamp::from_second(1_780_000_000).unwrap_or_default()
 }

@@ -57,7 +57,7 @@ impl Suspension for Process {
 }
 
 impl Process {
-    /// A running process.
+    /// Makes a running process.
     pub fn new(identity: &str, incarnation: u64) -> Arc<Self> {
         Arc::new(Self {
             identity: identity.to_owned(),
@@ -95,7 +95,7 @@ impl Process {
         self.changed.notify_waiters();
     }
 
-    /// Whether its requests arrive.
+    /// Returns whether its requests arrive.
     pub fn is_heard(&self) -> bool {
         !self.dead.load(Ordering::Relaxed) && !self.cut.load(Ordering::Relaxed)
     }
@@ -154,7 +154,7 @@ enum Fate {
 struct Reset;
 
 impl Wire {
-    /// A connection without a witness.
+    /// Makes a connection without a witness.
     pub fn new(
         server: ApiServer,
         process: Arc<Process>,
@@ -166,7 +166,7 @@ impl Wire {
         Self { server, process, accidents, seed, sent: Arc::default(), record, witness, sabotage: None }
     }
 
-    /// A client that uses this connection.
+    /// Makes a client that uses this connection.
     pub fn client(&self) -> Client {
         let wire = self.clone();
         let service = service_fn(move |request| {
@@ -258,7 +258,7 @@ impl Wire {
         sabotage::serve(&self.server, self.sabotage, request, behind).await
     }
 
-    /// The staleness of the watch cache that serves a new watch: in changes and in time.
+    /// Returns the staleness of the watch cache that serves a new watch: in changes and in time.
     fn behind(&self, query: Option<&str>) -> (u64, Duration) {
         if !query.is_some_and(|query| query.contains("sendInitialEvents=true")) {
             return (0, Duration::ZERO);
@@ -283,7 +283,7 @@ impl Wire {
         self.record.say(format_args!("{identity}.{incarnation} {method} {path} -> {what}"));
     }
 
-    /// How long a request is on its way, and its response on the way back.
+    /// Returns how long a request is on its way, and its response on the way back.
     fn way(&self, fate: Option<Fate>) -> Duration {
         let mut dice = Dice::nth(self.seed, "way", self.sent.fetch_add(1, Ordering::Relaxed));
         match fate {

@@ -129,7 +129,7 @@ async fn a_quiet_watch_hears_how_far_it_is_every_minute_and_ends_in_time() {
     assert_eq!((bookmarks.count(), events.len()), (2, 2));
 }
 
-/// A client whose watches begin this many changes behind.
+/// Returns a client whose watches begin this many changes behind.
 fn behind(server: &ApiServer, changes: u64) -> Client {
     let server = server.clone();
     let service = tower::service_fn(move |request: axum::http::Request<kube::client::Body>| {

@@ -96,7 +96,7 @@ fn controllers_recover_after_network_partitions() {
     assert_unbroken(&report);
 }
 
-/// The rule that this bug breaks within this many worlds.
+/// Returns the rule that this bug breaks within this many worlds.
 fn broken_by(sabotage: Sabotage, seeds: u64) -> (&'static str, Report) {
     let report = search(1, seeds, Rates::USUAL, Some(sabotage));
     let found =
@@ -133,7 +133,7 @@ fn an_instance_that_cannot_be_terminated_is_reported_as_leaked() {
     assert_eq!(rule, "after the last fault, all work completes and then nothing is left");
 }
 
-/// The rule that this bug breaks without faults.
+/// Returns the rule that this bug breaks without faults.
 fn broken_without_accidents(sabotage: Sabotage, seeds: u64) -> &'static str {
     let report = search(1, seeds, Rates::NONE, Some(sabotage));
     let found = report.found.unwrap_or_else(|| panic!("{sabotage:?} is not found within {seeds} worlds"));

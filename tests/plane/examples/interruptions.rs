@@ -1,16 +1,17 @@
-//! How fast interruptions are heard: the real controller on a real control plane, with moto as EC2 and KWOK for what runs.
+//! Measures how fast interruptions are handled: the real controller on a real control plane, with moto as EC2 and KWOK for nodes
+//! and pods.
 //!
-//! The controller starts when the pods are there, and may buy all types that the region has: how long it takes to its first claims, and
-//! what of that moto takes to tell of the types. `NODES` instances (default 500) are launched for pods that need one each. Then `BURST`
-//! of them (default all) are told of in messages that are put on the queue at once, and `MESSAGES` (default 1,000) come one after the
-//! other, each when the last one's replacement was asked for and all but a few pods run. For each of these: from the moment the queue
-//! has it until its claim says so, until its node is fenced, and until there is a claim for its pod. Recorded is what the API server has answered the controller; a watch shows it later where
-//! the API server has much to do.
+//! The controller starts when the pods exist, and may buy every type of the region. The program prints the time until the first
+//! claim, and the time that moto alone needs to list the types. `NODES` instances (default 500) are launched for pods that need
+//! one each. Then `BURST` of them (default all) are interrupted by messages put on the queue at once. After that, `MESSAGES`
+//! (default 1,000) interruptions follow one by one, each when the replacement of the last was requested and all but a few pods
+//! run. For each of these the program measures the time from the message until the claim records it, until the node is fenced,
+//! and until a claim for the pod exists. For the burst, recorded means that the API server has answered the controller. A watch
+//! shows the record later when the API server is busy.
 //!
-//! Instances are launched, tagged and terminated by moto, and listed by the stand-in before it: moto takes two milliseconds and more for
-//! each instance of each listing, those that have gone included, so that a burst would measure moto alone. The same holds of the queue,
-//! where it takes more than a tenth of a second of a core for an answer of ten messages; `QUEUE=moto` leaves both to moto, as the tests
-//! do.
+//! Instances are launched, tagged and terminated by moto, and listed by the front before it. For each listing moto needs at least
+//! two milliseconds per instance, terminated ones included, so a burst would measure only moto. The queue is similar: moto needs
+//! more than a tenth of a second of a core for a response with ten messages. `QUEUE=moto` leaves both to moto, as in the tests.
 
 #[path = "../tests/aws_cluster/cloud.rs"]
 mod cloud;
@@ -32,26 +33,26 @@ use poolwright_plane::wait_for;
 use serde_json::json;
 
 const POOL: &str = "gpu";
-/// No answer takes longer, far from it.
+/// Far longer than any reaction takes.
 const ANSWER: Duration = Duration::from_mins(1);
-/// Nothing else here takes longer.
+/// The time limit of everything else.
 const LIMIT: Duration = Duration::from_mins(15);
 
-/// So many pods may still be on their way to other nodes when the next message comes.
+/// The number of pods that may still be moving when the next message is sent.
 const UNDER_WAY: usize = 5;
 
-/// What was seen, and when.
+/// What the watches have seen, and when.
 #[derive(Default)]
 struct Seen {
-    /// Claims whose status tells of an interruption.
+    /// The time at which each claim's status showed an interruption.
     recorded: BTreeMap<String, Instant>,
-    /// Nodes that carry our taint.
+    /// The time at which each node got our taint.
     fenced: BTreeMap<String, Instant>,
-    /// When claims were made.
+    /// The creation times of claims.
     made: Vec<Instant>,
-    /// Claims, with node and instance.
+    /// The node and the provider id of each claim.
     claims: BTreeMap<String, (String, String)>,
-    /// Where pods are.
+    /// The node of each pod.
     pods: BTreeMap<String, String>,
 }
 
@@ -175,7 +176,7 @@ async fn main() -> anyhow::Result<()> {
 
     let mut times: [Vec<Duration>; 3] = Default::default();
     for number in 0..messages {
-        // Much of what those before set in motion has ended: moto does one thing at a time, and it is not moto that is measured.
+        // Wait until most of the earlier work has ended. moto does one thing at a time, and must not be what is measured.
         all_run(&seen, &mut controller, nodes - nodes.min(UNDER_WAY)).await?;
         let target = wait_for("a node to be told of", LIMIT, async || {
             unheard(&seen, 1).into_iter().next().context("none is left")
@@ -187,9 +188,9 @@ async fn main() -> anyhow::Result<()> {
             let seen = seen.lock().expect("no panic");
             let recorded = seen.recorded.get(&target.claim).context("it is not recorded")?;
             let fenced = seen.fenced.get(&target.node).context("it is not fenced")?;
-            // One message is on its way at a time, so what is bought after it is bought for it.
+            // Only one message is on its way at a time, so any later purchase is for it.
             let bought = seen.made.iter().find(|at| **at > sent).copied();
-            // Its pod may have found room that was there.
+            // The pod may have found free room on an existing node.
             ensure!(bought.is_some() || !seen.claims.contains_key(&target.claim), "nothing is bought for it");
             Ok([Some(*recorded), Some(*fenced), bought])
         })
@@ -217,7 +218,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says how long each thing took so far.
+/// Prints how long each step took so far.
 fn report(times: &mut [Vec<Duration>; 3]) {
     for (what, times) in ["recorded", "fenced", "replacement requested"].into_iter().zip(times) {
         times.sort();
@@ -233,7 +234,7 @@ fn report(times: &mut [Vec<Duration>; 3]) {
     }
 }
 
-/// Says what moto did since then, the longest first: it does one thing at a time.
+/// Prints the calls to moto since `before`, longest total first.
 fn moto(cloud: &Cloud, before: &BTreeMap<String, (usize, Duration)>) {
     let mut did: Vec<(String, usize, Duration)> = Vec::new();
     for (action, (count, took)) in cloud.front.asked() {
@@ -246,7 +247,7 @@ fn moto(cloud: &Cloud, before: &BTreeMap<String, (usize, Duration)>) {
     }
 }
 
-/// What EC2 says when it takes a spot instance back.
+/// Returns EventBridge's warning that EC2 takes a spot instance back.
 fn warning(id: &str, time: &str) -> String {
     json!({
         "version": "0", "id": format!("event-{id}"), "detail-type": "EC2 Spot Instance Interruption Warning",
@@ -257,7 +258,7 @@ fn warning(id: &str, time: &str) -> String {
     .to_string()
 }
 
-/// What EC2 says when it takes spot instances back, as messages on the queue: as many in a call as SQS takes, and several calls at a time.
+/// Puts warnings for spot instances on the queue, in calls of ten, as many as SQS accepts. The calls run concurrently.
 async fn tell_queue(cloud: &Cloud, instances: &[&str]) -> anyhow::Result<()> {
     let url = format!("{}/{ACCOUNT}/{}", cloud.moto.url(), cloud.cluster);
     #[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]
@@ -285,7 +286,7 @@ async fn tell_queue(cloud: &Cloud, instances: &[&str]) -> anyhow::Result<()> {
     futures::future::try_join_all(calls).await.map(|_| ())
 }
 
-/// How many types moto has, and how long it takes to tell of them, page by page.
+/// Returns the number of types moto has, and the time it needs to list them page by page.
 async fn list_types(cloud: &Cloud) -> anyhow::Result<(usize, Duration)> {
     let begun = now();
     let (mut types, mut token) = (0, String::new());
@@ -303,14 +304,14 @@ async fn list_types(cloud: &Cloud) -> anyhow::Result<(usize, Duration)> {
     Ok((types, begun.elapsed()))
 }
 
-/// What can be told of.
+/// A node that can be interrupted.
 struct Target {
     claim: String,
     node: String,
     instance: String,
 }
 
-/// Nodes with a pod of which nobody has been told.
+/// Returns nodes with a pod and without a recorded interruption.
 fn unheard(seen: &Mutex<Seen>, most: usize) -> Vec<Target> {
     let seen = seen.lock().expect("no panic");
     let with_pod: BTreeSet<&String> = seen.pods.values().collect();
@@ -326,12 +327,12 @@ fn unheard(seen: &Mutex<Seen>, most: usize) -> Vec<Target> {
         .collect()
 }
 
-/// Waits until so many pods run on nodes that stay.
+/// Waits until `count` pods run on nodes without an interruption.
 async fn all_run(seen: &Mutex<Seen>, controller: &mut Controller, count: usize) -> anyhow::Result<()> {
     wait_for("pods to run on nodes that stay", LIMIT, async || {
         let staying: BTreeSet<String> =
             unheard(seen, usize::MAX).into_iter().map(|target| target.node).collect();
-        // One node may hold several: what is bought may be larger than what a pod asks for.
+        // A node may hold several pods, if it was bought larger than one pod needs.
         let seen = seen.lock().expect("no panic");
         let running = seen.pods.values().filter(|node| staying.contains(*node)).count();
         ensure!(running >= count, "{running} of {count}");

@@ -1,4 +1,4 @@
-//! Where the programs of the control plane are: brought along by the user, or built by `make control-plane`.
+//! Finds the programs of the control plane: given by the user, or built by `make control-plane`.
 
 use std::env;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-/// The pins the cached programs must have been built from; the build leaves copies of both beside its programs.
+/// The pins the cached programs must have been built from. The build leaves copies of both files beside its programs.
 const PINS: [(&str, &[u8]); 2] = [
     ("go.mod", include_bytes!("../../control-plane/go.mod")),
     ("go.sum", include_bytes!("../../control-plane/go.sum")),
@@ -23,7 +23,7 @@ pub enum Program {
     Scheduler,
     /// The controllers of workloads, garbage and node conditions.
     ControllerManager,
-    /// The kubelet of nodes that do not exist.
+    /// The simulator of kubelets on fake nodes.
     Kwok,
 }
 
@@ -32,7 +32,7 @@ impl Program {
     pub const ALL: [Self; 5] =
         [Self::Etcd, Self::ApiServer, Self::Scheduler, Self::ControllerManager, Self::Kwok];
 
-    /// The name of its executable.
+    /// Returns the name of its executable.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -51,8 +51,8 @@ pub struct Assets {
 }
 
 impl Assets {
-    /// Looks at `KUBEBUILDER_ASSETS`, then `POOLWRIGHT_CONTROL_PLANE`, then the shared cache
-    /// (`POOLWRIGHT_CACHE`, or `~/.cache/poolwright`), where only a build of exactly our pins counts.
+    /// Searches `KUBEBUILDER_ASSETS`, then `POOLWRIGHT_CONTROL_PLANE`, then the shared cache (`POOLWRIGHT_CACHE`, or
+    /// `~/.cache/poolwright`). In the cache only a build of exactly our pins counts.
     pub fn from_env() -> Self {
         let named = ["KUBEBUILDER_ASSETS", "POOLWRIGHT_CONTROL_PLANE"];
         let mut folders: Vec<PathBuf> = named.iter().filter_map(env::var_os).map(PathBuf::from).collect();
@@ -60,7 +60,7 @@ impl Assets {
         Self { folders }
     }
 
-    /// The path of a program, or an error that says where it was looked for and how to get it.
+    /// Returns the path of a program, or an error that names the folders searched and how to get the program.
     pub fn find(&self, program: Program) -> anyhow::Result<PathBuf> {
         let name = program.file_name();
         if let Some(path) = self.folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()) {
@@ -79,7 +79,7 @@ impl Assets {
     }
 }
 
-/// The cached build of our pins for this machine, if there is one.
+/// Returns the cached build of our pins for this machine, if one exists.
 fn cached() -> Option<PathBuf> {
     let root = match env::var_os("POOLWRIGHT_CACHE") {
         Some(root) => PathBuf::from(root),
@@ -95,7 +95,7 @@ fn has_our_pins(folder: &Path) -> bool {
     PINS.iter().all(|(name, pinned)| fs::read(folder.join(name)).is_ok_and(|found| found == *pinned))
 }
 
-/// The build names its folder `<sums>-<os>-<arch>`, as Go calls them.
+/// Checks the name of the folder, which the build makes as `<sums>-<os>-<arch>` with Go's names of both.
 fn is_for_this_machine(folder: &Path) -> bool {
     let os = match env::consts::OS {
         "macos" => "darwin",

@@ -1,8 +1,7 @@
-//! The leash: a shell that outlives its owner by a moment and kills what the owner left behind.
+//! The leash: a shell that briefly outlives its owner and kills the processes the owner left behind.
 //!
-//! `Drop` does not run for a static, nor for a process that is killed. The leash waits on a pipe that only its owner
-//! holds: whatever way the owner ends, the pipe closes, and the leash kills the programs it was told of and removes
-//! their directory.
+//! `Drop` does not run for a static, nor in a process that is killed. The leash waits on a pipe that only its owner holds.
+//! However the owner ends, the pipe closes, and the leash kills the processes it was told of and removes their directory.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,11 +10,11 @@ use std::sync::Mutex;
 
 use anyhow::Context;
 
-/// The variable that marks a process as one of a directory's. The leash kills no process without it, so a process
-/// id that the system gave to someone else meanwhile is safe.
+/// The environment variable that marks a process as belonging to a directory. The leash kills no process without it, so it is
+/// safe if the system has reused a process id meanwhile.
 pub const MARK: &str = "POOLWRIGHT_PLANE";
 
-/// `$0` is the directory. It ignores the signals of a terminal, because an interrupted owner is just the case it is for.
+/// `$0` is the directory. The shell ignores the terminal's signals, because it exists for owners that were interrupted.
 const WAIT: &str = r#"
 trap '' INT TERM HUP
 held= ; keep=
@@ -29,7 +28,7 @@ done
 directory=$0
 "#;
 
-/// Ends `$held`, as far as they are processes of `$directory`, and removes it unless `$keep` is set.
+/// Kills the processes in `$held` that belong to `$directory`, and removes the directory unless `$keep` is set.
 const END: &str = r#"
 for pid in $held; do
   if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxF "POOLWRIGHT_PLANE=$directory"; then kill -9 "$pid"; fi
@@ -37,7 +36,7 @@ done
 if [ -z "$keep" ]; then rm -rf -- "$directory" 2>/dev/null || { sleep 1; rm -rf -- "$directory"; }; fi
 "#;
 
-/// A script that does, whenever someone runs it, what a leash does when its owner ends.
+/// Returns a script that does what a leash does when its owner ends.
 pub fn stop_script(directory: &Path, processes: &[String]) -> String {
     format!(
         "#!/bin/sh\n# Ends this control plane and removes its directory.\nheld='{}' keep= directory='{}'\n{}",
@@ -47,7 +46,7 @@ pub fn stop_script(directory: &Path, processes: &[String]) -> String {
     )
 }
 
-/// See the module.
+/// The shell and the pipe to it. See the module.
 #[derive(Debug)]
 pub struct Leash {
     shell: Child,
@@ -55,7 +54,7 @@ pub struct Leash {
 }
 
 impl Leash {
-    /// Starts a leash for the programs of `directory`, which it removes at the end.
+    /// Starts a leash for the processes of `directory`, which it removes at the end.
     pub fn new(directory: &Path) -> anyhow::Result<Self> {
         let mut shell = Command::new("sh")
             .arg("-c")
@@ -70,22 +69,22 @@ impl Leash {
         Ok(Self { shell, pipe })
     }
 
-    /// The process `id`, marked with [`MARK`], ends with the owner.
+    /// Makes the process `id`, marked with [`MARK`], end with the owner.
     pub fn hold(&self, id: u32) {
         self.tell(&format!("hold {id}\n"));
     }
 
-    /// The directory stays when the owner ends; its processes do not.
+    /// Keeps the directory when the owner ends. Its processes still end.
     pub fn keep(&self) {
         self.tell("keep\n");
     }
 
-    /// Nothing is killed or removed when the owner ends.
+    /// Lets the processes run on and keeps the directory when the owner ends.
     pub fn release(&self) {
         self.tell("release\n");
     }
 
-    /// A leash that is gone has nothing left to look after, so a closed pipe is no error.
+    /// Sends a line to the shell. A shell that has ended has nothing left to look after, so a closed pipe is no error.
     fn tell(&self, line: &str) {
         let mut pipe = self.pipe.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(pipe) = pipe.as_mut() {

@@ -1,8 +1,9 @@
 //! A real control plane on loopback, for tests and for the demo.
 //!
-//! This crate holds the code that starts and stops etcd, kube-apiserver and, on request, kube-scheduler, kube-controller-manager and
-//! KWOK, in a directory of their own; that runs Poolwright's binary against them; and the helpers of tests on a cluster (wait for a
-//! condition, apply YAML, make a namespace, and in [`trial`] write and see what users do). All programs end when their owner ends.
+//! This crate starts and stops etcd, kube-apiserver and, on request, kube-scheduler, kube-controller-manager and KWOK, in a
+//! directory of their own. It runs Poolwright's binary against them. It also holds the helpers of tests on a cluster: wait for a
+//! condition, apply YAML, make a namespace, and, in [`trial`], write and read what users do. All programs end when their owner
+//! ends.
 //!
 //! It must not contain decisions of Poolwright. It sees the product as users do, through the API server and the binary.
 //!
@@ -16,7 +17,8 @@
 //! # }
 //! ```
 //!
-//! One server per test binary and one namespace or name prefix per test: [`ControlPlane::shared`] and [`unique`].
+//! Tests share one control plane per test binary, and use one namespace or name prefix per test: [`ControlPlane::shared`] and
+//! [`unique`].
 
 mod assets;
 pub mod aws;

@@ -1,5 +1,4 @@
-//! What programs that measure have in common: variables that say how much, what a controller tells about itself, and an
-//! exit status that says how it went.
+//! Helpers of measurement programs: settings from environment variables, metrics of the controller, and an exit status.
 
 use std::env;
 use std::error::Error;
@@ -11,10 +10,10 @@ use anyhow::Context;
 
 use crate::trial::Controller;
 
-/// A variable of the environment; `otherwise` where it is unset or empty.
+/// Reads an environment variable. Returns `otherwise` if it is unset or empty.
 ///
 /// # Errors
-/// When it cannot be read as what is wanted.
+/// If it cannot be parsed.
 pub fn variable<T: FromStr<Err: Error + Send + Sync + 'static>>(
     name: &str,
     otherwise: T,
@@ -25,7 +24,7 @@ pub fn variable<T: FromStr<Err: Error + Send + Sync + 'static>>(
     }
 }
 
-/// The exit status of a measurement that reached its goals, missed them, or failed, which it says.
+/// Returns the exit status of a measurement that reached its goals, missed them, or failed. Prints the error of a failure.
 pub fn end(reached: anyhow::Result<bool>) -> ExitCode {
     match reached {
         Ok(true) => ExitCode::SUCCESS,
@@ -37,19 +36,19 @@ pub fn end(reached: anyhow::Result<bool>) -> ExitCode {
     }
 }
 
-/// How often the controller did something, and how long that took it in seconds, by a histogram of its metrics.
+/// How often the controller did something and how many seconds it took, from a histogram of its metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// How often.
+    /// The number of times.
     pub count: f64,
-    /// In the mean.
+    /// The mean.
     pub mean: f64,
-    /// An upper bound for 99 of 100.
+    /// An upper bound of the 99th percentile.
     pub p99: f64,
 }
 
 impl Times {
-    /// By the histogram of this name.
+    /// Reads the histogram of this name.
     pub async fn of(controller: &Controller, name: &str) -> anyhow::Result<Self> {
         let count = controller.metric(&format!("{name}_count")).await?;
         let mean = controller.metric(&format!("{name}_sum")).await? / count.max(1.0);
@@ -57,7 +56,7 @@ impl Times {
     }
 }
 
-/// The upper bound of the bucket that holds the `wanted`th of the values.
+/// Returns the upper bound of the bucket that holds the value of rank `wanted`.
 async fn percentile(controller: &Controller, name: &str, wanted: f64) -> anyhow::Result<f64> {
     let bounds =
         [1e-5, 1e-4, 5e-4, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -69,12 +68,12 @@ async fn percentile(controller: &Controller, name: &str, wanted: f64) -> anyhow:
     Ok(f64::INFINITY)
 }
 
-/// The memory that a process has now, in MiB, as Linux counts it.
+/// Returns the memory that a process uses now, in MiB, as Linux counts it.
 pub fn resident_mib(pid: u32) -> anyhow::Result<u64> {
     mib(pid, "VmRSS:")
 }
 
-/// The most that it had so far.
+/// Returns the most memory it has used so far.
 pub fn peak_mib(pid: u32) -> anyhow::Result<u64> {
     mib(pid, "VmHWM:")
 }

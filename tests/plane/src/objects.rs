@@ -1,4 +1,4 @@
-//! Objects of the cluster, for tests: YAML applied as it stands, CRDs, and names that no other test uses.
+//! Objects of the cluster, for tests: applies YAML, installs CRDs, and makes unique names.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +15,10 @@ use kube::{Api, Client, ResourceExt};
 
 use crate::wait::wait_for;
 
-/// A CRD is served within a tenth of a second; a busy machine gets more.
+/// A CRD is served within a tenth of a second. The rest is for busy machines.
 const ESTABLISH_WITHIN: Duration = Duration::from_secs(30);
 
-/// `prefix` and a number that no other call in this process got: a name for one test's objects.
+/// Returns `prefix` with a number that no other call in this process got: a name for one test's objects.
 pub fn unique(prefix: &str) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     format!("{prefix}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -38,8 +38,8 @@ pub async fn create_namespace(client: &Client, prefix: &str) -> anyhow::Result<S
     Ok(name)
 }
 
-/// Applies every document of `yaml` (server-side, as `kubectl apply --server-side --force-conflicts`), in order.
-/// Namespaced objects that name no namespace go to `namespace`. Returns them as the server stored them.
+/// Applies every document of `yaml` in order (server-side, as `kubectl apply --server-side --force-conflicts`). Namespaced
+/// objects that name no namespace go to `namespace`. Returns them as the server stored them.
 pub async fn apply(client: &Client, namespace: &str, yaml: &str) -> anyhow::Result<Vec<DynamicObject>> {
     let documents: Vec<serde_json::Value> =
         serde_saphyr::from_multiple(yaml).context("the YAML cannot be read")?;

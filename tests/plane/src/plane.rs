@@ -1,4 +1,4 @@
-//! The control plane itself: which programs with which flags, in which order, and how they end.
+//! The control plane: starts the programs with their flags in the right order, and ends them.
 
 use std::env;
 use std::fs::{self, DirBuilder, File};
@@ -21,26 +21,26 @@ use crate::leash::{Leash, MARK};
 use crate::process::{Process, poolwright_binary};
 use crate::wait::wait_for;
 
-/// An idle machine needs three seconds. Two cores that compile at the same time need many more.
+/// An idle machine needs three seconds. Two cores that also compile need many more.
 const READY_WITHIN: Duration = Duration::from_mins(2);
 
-/// A free port can be taken by someone else before its program binds it; then the whole start is tried again.
+/// Another process may take a free port before our program binds it. Then the whole start is repeated.
 const ATTEMPTS: usize = 3;
 
-/// The stages of nodes and pods that KWOK plays.
+/// The stages of nodes and pods that KWOK simulates.
 const STAGES: &str = include_str!("../kwok/stages.yaml");
 
-/// What the workloads of tests need; the others would only cost memory and noise in the logs.
+/// The controllers that the tests' workloads need. The others would only use memory and fill the logs.
 const CONTROLLERS: &str = "daemonset-controller,deployment-controller,disruption-controller,\
     ephemeral-volume-controller,garbage-collector-controller,job-controller,namespace-controller,\
     node-lifecycle-controller,persistentvolume-binder-controller,pod-garbage-collector-controller,\
     replicaset-controller,statefulset-controller,taint-eviction-controller,\
     ttl-after-finished-controller";
 
-/// What PodGroups need of the API server and the scheduler.
+/// The feature gates for PodGroups, in the API server and in the scheduler.
 const GANG_GATES: &str = "--feature-gates=GenericWorkload=true,GangScheduling=true";
 
-/// Which programs run beside etcd and kube-apiserver.
+/// The programs that run beside etcd and kube-apiserver, and their settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     scheduler: bool,
@@ -53,25 +53,25 @@ pub struct Options {
 }
 
 impl Options {
-    /// etcd and kube-apiserver alone: enough for CRDs, CEL rules and API behaviour. Pods and nodes stay as written.
+    /// Runs etcd and kube-apiserver only: enough for CRDs, CEL rules and API behaviour. Pods and nodes stay as written.
     pub fn api_server_only() -> Self {
         Self::default()
     }
 
-    /// All five programs: pods are scheduled and run on KWOK nodes, workloads make pods, garbage goes.
+    /// Runs all five programs: pods are scheduled and run on KWOK nodes, workloads make pods, garbage is collected.
     pub fn everything() -> Self {
         Self { scheduler: true, controllers: true, kwok: true, ..Self::default() }
     }
 
-    /// Adds kube-scheduler: pods bind, or get their real `PodScheduled=False`.
+    /// Adds kube-scheduler: it binds pods, or sets the real `PodScheduled=False`.
     pub fn with_scheduler(mut self) -> Self {
         self.scheduler = true;
         self
     }
 
-    /// Adds kube-scheduler, which asks an extender on this port of loopback (`/filter`) which of the nodes that its own
-    /// rules allow a pod may have. All its rules are in force but preemption; what it could not place it tries again
-    /// after a second at most. Nodes are open from the start, as they are written, because no controller looks after them.
+    /// Adds kube-scheduler with an extender at this port of loopback (`/filter`), which selects from the nodes that the
+    /// scheduler's own rules allow for a pod. All rules are in force except preemption. The scheduler retries unschedulable pods
+    /// after a second at most. Nodes are schedulable as soon as they are written, because no controller looks after them.
     pub fn with_extended_scheduler(mut self, port: u16) -> Self {
         self.scheduler = true;
         self.extender = Some(port);
@@ -84,38 +84,38 @@ impl Options {
         self
     }
 
-    /// Adds kube-controller-manager: workloads make pods, the not-ready taint goes from ready nodes, garbage goes.
+    /// Adds kube-controller-manager: workloads make pods, ready nodes lose the not-ready taint, garbage is collected.
     pub fn with_controllers(mut self) -> Self {
         self.controllers = true;
         self
     }
 
-    /// Serves PodGroups (`scheduling.k8s.io/v1alpha2`, Kubernetes 1.36) and has kube-scheduler place those that are gangs
-    /// together: alpha features, which are off in most clusters.
+    /// Serves PodGroups (`scheduling.k8s.io/v1alpha2`, Kubernetes 1.36) and makes kube-scheduler place gangs as a whole. These
+    /// are alpha features, off in most clusters.
     pub fn with_gang_scheduling(mut self) -> Self {
         self.gangs = true;
         self
     }
 
-    /// Takes bootstrap tokens, as an API server that kubeadm starts does.
+    /// Accepts bootstrap tokens, like an API server that kubeadm starts.
     pub fn with_bootstrap_tokens(mut self) -> Self {
         self.bootstrap_tokens = true;
         self
     }
 
-    /// Adds KWOK: nodes with the annotation `kwok.x-k8s.io/node: fake` become ready, pods bound to them run,
-    /// and are gone when deleted. A Job's pod completes after its annotation `plane.poolwright.dev/run-for`.
+    /// Adds KWOK: nodes with the annotation `kwok.x-k8s.io/node: fake` become ready, and pods bound to them run, and disappear
+    /// when they are deleted. A Job's pod completes after the time in its annotation `plane.poolwright.dev/run-for`.
     pub fn with_kwok(mut self) -> Self {
         self.kwok = true;
         self
     }
 }
 
-/// A running control plane. Dropping it kills its programs and removes its directory; a [`Leash`] does the same for
-/// an owner that never gets to drop it.
+/// A running control plane. Dropping it kills its programs and removes its directory. A [`Leash`] does the same if the owner ends
+/// without dropping it.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // Before the leash: fields are dropped in this order, and the leash removes the directory last.
+    // Before the leash: fields are dropped in this order, and the leash must remove the directory last.
     processes: Mutex<Vec<Process>>,
     leash: Arc<Leash>,
     options: Options,
@@ -139,9 +139,9 @@ impl ControlPlane {
         unreachable!("the last attempt returns")
     }
 
-    /// The one control plane of this test binary, started by whoever asks first. It ends with the process.
+    /// Returns the control plane that all tests of this binary share. The first caller starts it, and it ends with the process.
     ///
-    /// An error if a test asks for programs that the first one did not.
+    /// It is an error if a test asks for other options than the first one.
     pub async fn shared(options: Options) -> anyhow::Result<&'static Self> {
         static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
         let plane = SHARED.get_or_try_init(|| Self::start(options)).await?;
@@ -180,7 +180,7 @@ impl ControlPlane {
 
         let mut first = [etcd, api_server];
         let certificate = at("certificates").join("apiserver.crt");
-        // It writes the key last. A certificate that is read while it is being written is trusted for nothing.
+        // The server writes the key last. A certificate read while it is being written would be invalid.
         let key = certificate.with_extension("key");
         wait_while_running(&mut first, "the API server to write its certificate", async || {
             let is_written = fs::metadata(&key).is_ok_and(|key| key.len() > 0);
@@ -219,22 +219,23 @@ impl ControlPlane {
         Ok(Self { processes: Mutex::new(processes), leash, options, directory, config })
     }
 
-    /// A client with all rights. Make one per test: it lives as long as the runtime that it was made in.
+    /// Makes a client with all rights. Make one per test: it lives as long as the runtime it was made in.
     pub fn client(&self) -> anyhow::Result<Client> {
         Ok(Client::try_from(self.config.clone())?)
     }
 
-    /// The configuration clients are made from, to make one with other settings.
+    /// Returns the client configuration, for clients with other settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// A kubeconfig with all rights.
+    /// Returns the path of a kubeconfig with all rights.
     pub fn kubeconfig_path(&self) -> PathBuf {
         self.directory.join("kubeconfig")
     }
 
-    /// A kubeconfig with all rights under another user's name, so that the API server can tell who writes.
+    /// Writes a kubeconfig with all rights under another user's name, so that the API server can tell who writes. Returns its
+    /// path.
     pub fn kubeconfig_as(&self, user: &str) -> anyhow::Result<PathBuf> {
         let text = fs::read_to_string(self.kubeconfig_path())?;
         let impersonates = format!("user: {{as: {user}, as-groups: ['system:masters'], token: ");
@@ -243,12 +244,12 @@ impl ControlPlane {
         Ok(path)
     }
 
-    /// Stops one of its programs where it is, until [`Self::resume`].
+    /// Suspends one of its programs until [`Self::resume`].
     pub fn pause(&self, program: Program) -> anyhow::Result<()> {
         self.with(program, Process::pause)
     }
 
-    /// Lets it go on.
+    /// Lets a suspended program continue.
     pub fn resume(&self, program: Program) -> anyhow::Result<()> {
         self.with(program, Process::resume)
     }
@@ -259,31 +260,31 @@ impl ControlPlane {
         act(found.with_context(|| format!("{} does not run here", program.file_name()))?)
     }
 
-    /// The configuration that its kube-scheduler was started with.
+    /// Returns the path of the kube-scheduler's configuration.
     pub fn scheduler_config_path(&self) -> PathBuf {
         self.directory.join("scheduler.yaml")
     }
 
-    /// The directory of this control plane: kubeconfig, logs (`*.log`), etcd's data.
+    /// Returns the directory of this control plane: kubeconfig, logs (`*.log`), etcd's data.
     pub fn dir(&self) -> &Path {
         &self.directory
     }
 
-    /// An error with the end of the log, if any of its programs has ended.
+    /// Returns an error with the end of the log if one of its programs has ended.
     pub fn ensure_running(&self) -> anyhow::Result<()> {
         let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
         processes.iter_mut().try_for_each(Process::ensure_running)
     }
 
-    /// Runs a command against this cluster: `KUBECONFIG` points to it, the output goes to `<dir>/<name>.log`.
-    /// Its owner kills it by dropping it, and the leash does if its owner is killed.
+    /// Runs a command against this cluster. `KUBECONFIG` points to it, and the output goes to `<dir>/<name>.log`. Dropping the
+    /// process kills it, and the leash kills it if its owner is killed.
     pub fn spawn(&self, name: &str, mut command: Command) -> anyhow::Result<Process> {
         command.env("KUBECONFIG", self.kubeconfig_path());
         spawn_marked(name, command, &self.directory, &self.leash)
     }
 
-    /// Runs Poolwright's binary ([`poolwright_binary`]) against this cluster. A second one of the same name
-    /// appends to the same log.
+    /// Runs Poolwright's binary ([`poolwright_binary`]) against this cluster. A second process of the same name appends to the
+    /// same log.
     pub fn poolwright(&self, name: &str, arguments: &[&str]) -> anyhow::Result<Process> {
         let mut command = Command::new(poolwright_binary()?);
         command.args(arguments);
@@ -295,8 +296,8 @@ impl ControlPlane {
         drop(self);
     }
 
-    /// Leaves the programs and the directory where they are when this process ends, and writes `stop.sh` into the
-    /// directory, which ends and removes them. `others` stay as well, and end with it.
+    /// Leaves the programs and the directory in place when this process ends, and writes `stop.sh` into the directory, which ends
+    /// and removes them. `others` stay as well, and `stop.sh` ends them too.
     pub fn detach(self, others: Vec<Process>) -> anyhow::Result<PathBuf> {
         let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
         processes.extend(others);
@@ -313,7 +314,7 @@ impl ControlPlane {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        // The API server before etcd, and all before the leash removes the directory under them.
+        // The API server must end before etcd, and all programs before the leash removes their directory.
         let processes = self.processes.get_mut().unwrap_or_else(PoisonError::into_inner);
         while let Some(process) = processes.pop() {
             drop(process);
@@ -328,7 +329,7 @@ fn etcd_flags(data: &Path, url: &str) -> Vec<String> {
         format!("--listen-client-urls={url}"),
         format!("--advertise-client-urls={url}"),
         "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
-        // Nothing here outlives the process, so nothing is worth waiting for the disk.
+        // No data outlives the process, so no write needs to wait for the disk.
         "--unsafe-no-fsync".to_owned(),
         "--log-level=warn".to_owned(),
     ]
@@ -336,7 +337,7 @@ fn etcd_flags(data: &Path, url: &str) -> Vec<String> {
 
 fn api_server_flags(directory: &Path, etcd_url: &str, port: u16, options: Options) -> Vec<String> {
     let certificates = directory.join("certificates");
-    // The server makes a key for its certificate before it reads the one for service accounts, so one key serves both.
+    // The server makes a key for its certificate before it reads the key for service accounts, so one key serves both.
     let key = certificates.join("apiserver.key");
     let mut flags = vec![
         format!("--etcd-servers={etcd_url}"),
@@ -346,8 +347,8 @@ fn api_server_flags(directory: &Path, etcd_url: &str, port: u16, options: Option
         format!("--cert-dir={}", certificates.display()),
         format!("--token-auth-file={}", directory.join("tokens.csv").display()),
         "--authorization-mode=RBAC".to_owned(),
-        // Without service accounts pods need no controller to make one in each namespace; without taints by condition
-        // nodes need no controller to lift the first one.
+        // Without the ServiceAccount admission, pods need no controller that makes an account in each namespace. Without
+        // TaintNodesByCondition, new nodes have no not-ready taint that a controller must remove.
         match options.extender {
             None => "--disable-admission-plugins=ServiceAccount".to_owned(),
             Some(_) => "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
@@ -400,12 +401,12 @@ fn kwok_flags(stages: &Path, kubeconfig: &Path) -> Vec<String> {
         format!("--config={}", stages.display()),
         "--manage-all-nodes=false".to_owned(),
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
-        // Leases keep the node controller satisfied without a heartbeat in every node's status.
+        // With leases, the node controller needs no heartbeat in each node's status.
         "--node-lease-duration-seconds=40".to_owned(),
     ]
 }
 
-/// The default profile where nobody may be preempted.
+/// The default profile without preemption.
 const WITHOUT_PREEMPTION: &str =
     "- {schedulerName: default-scheduler, plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}}\n";
 
@@ -451,7 +452,7 @@ fn kubeconfig_yaml(port: u16, certificate: &Path, token: &str) -> String {
     )
 }
 
-/// Starts a program marked as one of `directory`'s, logged there, and held by the leash.
+/// Starts a program that is marked with `directory`, logs there, and is held by the leash.
 fn spawn_marked(
     name: &str,
     mut command: Command,
@@ -464,7 +465,7 @@ fn spawn_marked(
     Ok(process)
 }
 
-/// [`wait_for`], but a program that has ended is an error at once, with the end of its log.
+/// Waits like [`wait_for`], but fails as soon as a program has ended, with the end of its log.
 async fn wait_while_running(
     processes: &mut [Process],
     what: &str,
@@ -492,7 +493,7 @@ async fn wait_while_running(
     }
 }
 
-/// A new directory that only its owner may read: it holds a token with all rights.
+/// Creates a directory that only its owner may read, because it holds a token with all rights.
 fn create_directory() -> anyhow::Result<PathBuf> {
     let directory = env::temp_dir().join(format!("poolwright-plane-{}", random_hex()?));
     DirBuilder::new()
@@ -506,7 +507,7 @@ fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
 }
 
-/// 128 random bits in hexadecimal.
+/// Returns 128 random bits in hexadecimal.
 fn random_hex() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")
@@ -515,22 +516,22 @@ fn random_hex() -> anyhow::Result<String> {
     Ok(u128::from_le_bytes(bytes)).map(|number| format!("{number:032x}"))
 }
 
-/// Two ports that were free a moment ago.
+/// Returns two ports that were free a moment ago.
 fn free_ports() -> anyhow::Result<[u16; 2]> {
     let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
     Ok([listeners[0].local_addr()?.port(), listeners[1].local_addr()?.port()])
 }
 
-/// A control plane of this process, as far as a failure is concerned.
+/// A control plane of this process, as the failure handler needs it.
 struct Known {
     directory: PathBuf,
     leash: Weak<Leash>,
 }
 
-/// Every control plane of this process, for the failures that must not take the logs with them.
+/// Every control plane of this process, so that a failure can keep its logs.
 static PLANES: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
-/// From now on a panic (a failed test) or a wait that gave up keeps the directory and tells where it is.
+/// Makes a panic (a failed test) or a timed-out wait keep the directory and print its path.
 fn keep_logs_of_failures(directory: &Path, leash: &Arc<Leash>) {
     static HOOK: Once = Once::new();
     PLANES
@@ -546,7 +547,7 @@ fn keep_logs_of_failures(directory: &Path, leash: &Arc<Leash>) {
     });
 }
 
-/// Something failed: the directories of the control planes of this process stay after it, and it is told where.
+/// Keeps the directories of all control planes of this process after a failure, and prints their paths.
 pub fn keep_logs() {
     for known in PLANES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
         if let Some(leash) = known.leash.upgrade() {
@@ -557,11 +558,11 @@ pub fn keep_logs() {
     }
 }
 
-/// Lines told of each log.
+/// The number of lines printed of each log.
 const TOLD: usize = 40;
 
-/// Tells how the logs of what was run on the control plane end: Poolwright's own, for whoever sees no more than the
-/// output of a failed test. The control plane's programs speak too much.
+/// Prints the ends of the logs in the directory, for readers who only see the output of a failed test. The logs of the control
+/// plane's own programs are too long and are left out.
 fn tell_ends_of_logs(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     let mut logs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

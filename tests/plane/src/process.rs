@@ -1,4 +1,4 @@
-//! A program under our care: its output goes to a file, and it is killed when its owner drops it.
+//! A child process: its output goes to a file, and it is killed when its owner drops it.
 
 use std::env;
 use std::fs::{self, File};
@@ -34,39 +34,39 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, log: log.to_owned(), detached: false })
     }
 
-    /// What it was named at its start.
+    /// Returns the name given at its start.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The file its output goes to.
+    /// Returns the path of its log.
     pub fn log_path(&self) -> &Path {
         &self.log
     }
 
-    /// Everything it has written so far (and what earlier processes with the same log wrote).
+    /// Returns everything written to its log so far, including the output of earlier processes with the same log.
     pub fn log(&self) -> String {
         fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// The last `lines` lines of its log.
+    /// Returns the last `lines` lines of its log.
     pub fn tail(&self, lines: usize) -> String {
         let log = self.log();
         let all: Vec<&str> = log.lines().collect();
         all[all.len().saturating_sub(lines)..].join("\n")
     }
 
-    /// How it ended, or `None` while it runs.
+    /// Returns its exit status, or `None` while it runs.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// An error with the end of its log, unless it runs.
+    /// Returns an error with the end of its log if it has ended.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         if let Some(status) = self.exited() {
             bail!("{} ended ({status}); the end of {}:\n{}", self.name, self.log.display(), self.tail(20));
@@ -74,34 +74,34 @@ impl Process {
         Ok(())
     }
 
-    /// Kills it as `kill -9` does, and returns when it is gone. Fine to call again.
+    /// Kills it as `kill -9` does, and returns when it is gone. May be called again.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Stops it where it is (SIGSTOP), until [`Self::resume`].
+    /// Suspends it (SIGSTOP) until [`Self::resume`].
     pub fn pause(&self) -> anyhow::Result<()> {
         ensure!(self.signal("STOP")?, "SIGSTOP could not be sent to {}", self.name);
         Ok(())
     }
 
-    /// Lets it go on where it was stopped.
+    /// Lets it continue (SIGCONT).
     pub fn resume(&self) -> anyhow::Result<()> {
         ensure!(self.signal("CONT")?, "SIGCONT could not be sent to {}", self.name);
         Ok(())
     }
 
-    /// Whether the signal was sent.
+    /// Sends a signal. Returns whether that succeeded.
     fn signal(&self, name: &str) -> anyhow::Result<bool> {
-        // The shell's builtin: a signal cannot be sent from safe code of the standard library.
+        // Uses the shell's builtin, because safe Rust's standard library cannot send a signal.
         let mut shell = Command::new("sh");
         let status =
             shell.args(["-c", "kill -\"$1\" \"$0\""]).arg(self.id().to_string()).arg(name).status()?;
         Ok(status.success())
     }
 
-    /// Asks it to end (SIGTERM) and waits for it, at most `limit`; the exit status, or an error with the end of its log.
+    /// Sends SIGTERM and waits for the end, at most `limit`. Returns the exit status, or an error with the end of the log.
     pub async fn terminate(&mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
         let asked = self.signal("TERM")?;
         ensure!(asked || self.exited().is_some(), "SIGTERM could not be sent to {}", self.name);
@@ -112,7 +112,7 @@ impl Process {
         ended.with_context(|| format!("the end of {}:\n{}", self.log.display(), self.tail(20)))
     }
 
-    /// Lets it run on after its owner is gone.
+    /// Lets it run on after its owner is dropped.
     pub fn detach(&mut self) {
         self.detached = true;
     }
@@ -126,9 +126,9 @@ impl Drop for Process {
     }
 }
 
-/// The `poolwright` binary under test: `POOLWRIGHT_BIN`, or the one cargo built beside the running program.
+/// Returns the `poolwright` binary under test: `POOLWRIGHT_BIN`, or the one cargo built beside the running program.
 ///
-/// `cargo test --workspace` builds it; `cargo test -p poolwright-plane` alone does not, hence the error's advice.
+/// `cargo test --workspace` builds it. `cargo test -p poolwright-plane` alone does not, and the error says so.
 pub fn poolwright_binary() -> anyhow::Result<PathBuf> {
     if let Some(path) = env::var_os("POOLWRIGHT_BIN") {
         let path = PathBuf::from(path);

@@ -1,9 +1,9 @@
-//! Where chance begins.
+//! The seeds of randomized tests.
 
 use std::fs::File;
 use std::io::Read;
 
-/// The seed of a test: `POOLWRIGHT_SEED`, or one of the system's. It is told either way, with what it repeats.
+/// Returns the seed of a test: `POOLWRIGHT_SEED`, or a random one. Prints how to repeat the test with it.
 pub fn seed(repeats: &str) -> u64 {
     let given = std::env::var("POOLWRIGHT_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| {

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-/// GPU models by `gpu_spec`; no entry where any will do.
+/// GPU models by `gpu_spec`. Pods without one may use any model.
 type Models = BTreeMap<String, Vec<String>>;
 
 /// One pod of the trace.
@@ -25,7 +25,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces")
 }
 
-/// All pods of the trace, in its order.
+/// Reads all pods of the trace, in its order.
 pub fn read_all() -> anyhow::Result<Vec<TracePod>> {
     let models = read_models(&fixtures().join("gpu-spec-map.csv"))?;
     let path = fixtures().join("openb_pod_list_gpuspec33.csv");
@@ -33,14 +33,14 @@ pub fn read_all() -> anyhow::Result<Vec<TracePod>> {
     text.lines().skip(1).map(|row| parse(row, &models)).collect()
 }
 
-/// `wanted` pods of the trace, evenly spread over it, so that the mix is the trace's.
+/// Reads `wanted` pods, evenly spread over the trace, so that the mix is the trace's.
 pub fn read(wanted: usize) -> anyhow::Result<Vec<TracePod>> {
     let all = read_all()?;
     ensure!(all.len() >= wanted, "the trace has {} pods, {wanted} are wanted", all.len());
     Ok((0..wanted).map(|number| all[number * all.len() / wanted].clone()).collect())
 }
 
-/// The mapping of `gpu_spec` to GPU models.
+/// Reads the mapping of `gpu_spec` to GPU models.
 fn read_models(path: &Path) -> anyhow::Result<Models> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let rows = text.lines().skip(1).filter_map(|row| row.split_once(','));
@@ -71,7 +71,7 @@ fn parse(row: &str, models: &Models) -> anyhow::Result<TracePod> {
     })
 }
 
-/// `150 pods of the trace: 1,234 cores, 140 GPUs`.
+/// Describes pods: `150 pods of the trace: 1,234 cores, 140 GPUs`.
 pub fn describe(pods: &[TracePod]) -> String {
     let cores: u64 = pods.iter().map(|pod| pod.cpu_milli).sum::<u64>() / 1000;
     let gpus: u64 = pods.iter().map(|pod| pod.gpus).sum();
@@ -83,7 +83,7 @@ pub fn describe(pods: &[TracePod]) -> String {
 }
 
 impl TracePod {
-    /// The pod as its user would write it.
+    /// Returns the pod as its user would write it.
     pub fn object(&self, namespace: &str) -> Value {
         let mut requests =
             json!({"cpu": format!("{}m", self.cpu_milli), "memory": format!("{}Mi", self.memory_mib)});
@@ -111,7 +111,7 @@ impl TracePod {
         })
     }
 
-    /// The same, typed.
+    /// Returns the same as a typed object.
     pub fn pod(&self, namespace: &str) -> anyhow::Result<Pod> {
         Ok(serde_json::from_value(self.object(namespace))?)
     }

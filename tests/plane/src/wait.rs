@@ -1,16 +1,16 @@
-//! Waiting on a condition, never on the clock: the only time limit is the one after which a test gives up.
+//! Waits on conditions, never for a fixed time. The only time limit is the one after which a test gives up.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::anyhow;
 
-/// Between two looks. Short against anything a control plane does, long against the cost of a look.
+/// The pause between two looks: short compared with anything a control plane does, long compared with the cost of a look.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks again and again until `look` succeeds, and returns what it found.
+/// Repeats `look` until it succeeds, and returns its result.
 ///
-/// An `Err` of `look` means "not yet", whatever its cause; the last one is told when `limit` has passed:
+/// An `Err` of `look` means "not yet", whatever its cause. After `limit`, the returned error holds the last one:
 ///
 /// ```no_run
 /// # async fn example(nodes: kube::Api<k8s_openapi::api::core::v1::Node>) -> anyhow::Result<()> {

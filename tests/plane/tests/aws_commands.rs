@@ -1,4 +1,4 @@
-//! `poolwright prices`, `gpus` and `check` against moto, run as a user runs them.
+//! `poolwright prices`, `gpus` and `check` against moto, run as users run them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ static MOTO: OnceCell<Moto> = OnceCell::const_new();
 
 const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
 
-/// Long against what a controller takes to start and to look at a class.
+/// Long compared with the time a controller needs to start and to check a class.
 const SOON: Duration = Duration::from_mins(2);
 
 const SECRET: &str = "nobody-may-read-this";
@@ -31,7 +31,7 @@ async fn front() -> Front {
     Front::before(moto.url()).await.unwrap()
 }
 
-/// Runs it on a thread of its own, for the stand-in runs on this one.
+/// Runs `poolwright` on a thread of its own, because the front runs on this one.
 async fn poolwright(front: &Front, kubeconfig: Option<PathBuf>, arguments: &[&str]) -> Output {
     let mut command = Command::new(poolwright_binary().unwrap());
     credentials(&mut command);
@@ -76,7 +76,7 @@ async fn prices_names_the_source_of_each_price_and_reports_missing_spot_prices_a
     }
     let per_gpu: Vec<u64> = rows.iter().filter_map(|row| row["usdMicrosPerGpuHour"].as_u64()).collect();
     assert!(per_gpu.is_sorted() && !per_gpu.is_empty(), "{per_gpu:?}");
-    // Every zone that sells a type on demand has a line for spot, with a price that somebody quoted or with none.
+    // Every zone that sells a type on demand has a line for spot, with a quoted price or with none.
     let zones = |kind: &str| {
         let of = rows.iter().filter(|row| row["instanceType"] == "g5.xlarge" && row["capacityType"] == kind);
         of.map(|row| row["zone"].as_str().unwrap()).collect::<std::collections::BTreeSet<_>>()
@@ -118,7 +118,7 @@ async fn gpus_lists_the_types_of_the_account_with_facts_beyond_the_catalogue() {
     assert!(find("g4dn.metal")["leftOut"].as_str().unwrap().contains("bare metal"));
 }
 
-/// Findings by group and what they are about.
+/// Returns the findings by group and subject.
 fn findings(document: &Value) -> BTreeMap<(String, String), Value> {
     let all = document["findings"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -130,7 +130,7 @@ fn finding<'a>(all: &'a BTreeMap<(String, String), Value>, group: &str, what: &s
         .unwrap_or_else(|| panic!("{group}: {what} is not looked at: {:?}", all.keys()))
 }
 
-/// A manifest with a node class, in a file of its own.
+/// Writes a manifest with a node class to a file of its own.
 fn manifest(spec: &Value) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.json", unique("class")));
     let class = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"},
@@ -198,7 +198,7 @@ async fn check_reports_problems_with_fixes_and_changes_nothing() {
         assert!(told.contains("aws service-quotas") && told.contains(code), "{told}");
     }
 
-    // What would have an effect was a dry run, each time.
+    // Every call that could change something was a dry run.
     let (calls, dry) = (front.calls(), front.dry_runs());
     for action in [
         "ec2:RunInstances",
@@ -213,7 +213,7 @@ async fn check_reports_problems_with_fixes_and_changes_nothing() {
         front.call("ec2", "Action=DescribeLaunchTemplates&MaxResults=200&Version=2016-11-15").await.unwrap();
     assert!(!templates.contains("poolwright-check"), "{templates}");
 
-    // What is not allowed is named, with the line of the policy; and an account without any GPUs has a cross.
+    // A forbidden action is named with its line of the policy. An account without any GPU quota gets a fix.
     front.allow_vcpus(["L-DB2E81BA", "L-3819A6DF", "L-417A185B", "L-7212CCBC"].map(|code| (code, 0)));
     front.forbid(["ec2:RunInstances", "ssm:GetParameters", "iam:GetInstanceProfile"].map(str::to_owned));
     let output = poolwright(&front, Some(plane.kubeconfig_path()), &arguments).await;
@@ -280,7 +280,7 @@ async fn check_reports_an_unreachable_cluster_and_expired_credentials() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("give --aws-cluster NAME"));
 }
 
-/// Takes all away that may be a credential, but for a metadata service that takes connections and never answers.
+/// Removes every source of credentials but a metadata service that accepts connections and never answers.
 fn without_credentials(command: &mut Command, front: &Front, silent: &TcpListener) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("AWS_")) {
         command.env_remove(name);

@@ -32,7 +32,7 @@ async fn a_pool_and_its_pod_report_a_missing_node_class() {
     assert!(note.contains(&name) && note.contains("does not exist"), "{note}");
     assert!(cluster.claims(&name).await.unwrap().is_empty());
 
-    // Once it is there, nobody has to touch the pool or the pod.
+    // Once the class exists, neither the pool nor the pod has to be changed.
     cluster.apply("", &[node_class(&name, json!({}))]).await.unwrap();
     cluster.wait_running(&namespace, 1).await.unwrap();
     cluster.wait_pool_condition(&name, "Ready", "True").await.unwrap();
@@ -62,7 +62,7 @@ async fn a_pool_with_contradicting_requirements_buys_nothing_and_names_them() {
 async fn only_one_is_bought(limit: Value, named: &str) {
     let cluster = cluster().await;
     let (name, namespace) = (unique("limited"), cluster.namespace("limited").await.unwrap());
-    // Of one type, or all of them would share one larger node.
+    // Only one type is allowed, because the pods would otherwise share one larger node.
     let requirements = json!([
         {"key": "poolwright.dev/capacity-type", "operator": "In", "values": ["on-demand"]},
         {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["g5.xlarge"]},
@@ -88,7 +88,7 @@ async fn only_one_is_bought(limit: Value, named: &str) {
     assert_eq!(cluster.claims(&name).await.unwrap().len(), 1, "what fits is bought, and no more");
     assert_eq!(pods.iter().filter(|pod| is_running(pod)).count(), 1);
 
-    // A limit is no verdict: the first node goes with its pod, and the next pod gets one.
+    // A reached limit is not final: the first node goes with its pod, and the next pod gets a node.
     let first = pods.iter().find(|pod| is_running(pod)).map(ResourceExt::name_any).unwrap();
     cluster.delete_pod(&namespace, &first).await.unwrap();
     wait_for("another pod to run in its place", WITHIN, async || {
@@ -220,7 +220,7 @@ async fn an_event_tells_an_unplaceable_pod_the_nearest_miss() {
     cluster.delete_pods(&namespace).await.unwrap();
 }
 
-/// Our CRDs with a schema that lets everything in, as a cluster may have had them once.
+/// Installs our CRDs with a schema that accepts everything, like an old version of the CRDs might.
 async fn install_lax_crds(plane: &ControlPlane, crds: &Path) {
     let client = plane.client().unwrap();
     install_crds(&client, crds).await.unwrap();
@@ -283,7 +283,7 @@ async fn unreadable_objects_do_not_stop_the_controller() {
         assert!(note.contains("leaves it out"), "{note}");
     }
 
-    // Also one that comes while the controller runs, and one that was good before.
+    // The same for an object created while the controller runs, and for one that was valid before.
     let claim: Value = serde_json::to_value(
         cluster.claims("good").await.unwrap().first().context("the good pool has a claim").unwrap(),
     )

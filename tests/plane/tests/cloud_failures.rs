@@ -35,7 +35,7 @@ fn gpu_pod(name: &str, pool: &str) -> Value {
     pod(name, pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}))
 }
 
-/// The types of a pool's claims, and whether each is initialized.
+/// Returns the type of each of a pool's claims, and whether it is initialized.
 async fn bought(cluster: &Cluster, pool: &str) -> anyhow::Result<Vec<(String, bool)>> {
     let claims = cluster.claims(pool).await?;
     Ok(claims
@@ -48,7 +48,7 @@ async fn bought(cluster: &Cluster, pool: &str) -> anyhow::Result<Vec<(String, bo
         .collect())
 }
 
-/// What is said about claims of a pool, also about those that are gone.
+/// Returns the events about claims of a pool, including deleted claims.
 async fn said_of_claims(cluster: &Cluster, pool: &str, reason: &str) -> anyhow::Result<Vec<String>> {
     let api: Api<Event> = Api::all(cluster.client.clone());
     let fields = format!("regarding.kind=NodeClaim,reason={reason}");
@@ -64,7 +64,7 @@ async fn said_of_claims(cluster: &Cluster, pool: &str, reason: &str) -> anyhow::
 async fn a_claim_launches_the_next_cheapest_offering_after_a_stock_out() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("next-best"), cluster.namespace("next-best").await.unwrap());
-    // 0.9776 and 1.006 $/h: near enough to stand in for each other.
+    // 0.9776 and 1.006 $/h: near enough to replace each other.
     let requirements = only(&["g6.2xlarge", "g5.xlarge"], &["us-east-1a", "us-east-1b"]);
     let class = node_class(&name, json!({"faults": {"stockOuts": [{"instanceType": "g6.2xlarge"}]}}));
     let pool = node_pool(&name, json!({"template": {"spec": {"requirements": requirements}}}));
@@ -95,7 +95,7 @@ async fn a_preferred_type_is_bought_while_cheap_enough_and_in_stock() {
     let (_, cluster) = trial().await;
     let namespace = cluster.namespace("preferred").await.unwrap();
     let (stocked, empty) = (unique("stocked"), unique("empty"));
-    // 0.8048 and 1.212 $/h: the preferred one is dearer, but not twice as dear.
+    // 0.8048 and 1.212 $/h: the preferred type is dearer, but not twice as dear.
     let requirements = only(&["g6.xlarge", "g5.2xlarge"], &["us-east-1a", "us-east-1b"]);
     let pool = |name: &str| node_pool(name, json!({"template": {"spec": {"requirements": requirements}}}));
     let none = json!({"faults": {"stockOuts": [{"instanceType": "g5.2xlarge"}]}});
@@ -169,7 +169,7 @@ async fn a_node_that_lacks_a_gpu_never_opens_and_is_replaced() {
     );
     cluster.apply("", &[class(1), pool]).await.unwrap();
     let opened = watch_for_open_nodes_without(&cluster, &name, "4");
-    // Two of its four GPUs: three would do for the scheduler, were the node open.
+    // The pod needs two of the four GPUs. With three advertised, the scheduler would place it if the node were open.
     cluster
         .apply(&namespace, &[pod("train", &name, json!({"cpu": "1", "nvidia.com/gpu": "2"}))])
         .await
@@ -216,7 +216,7 @@ fn watch_for_open_nodes_without(
     tokio::spawn(async move {
         while let Ok(Some(node)) = versions.try_next().await {
             let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
-            // A reserved node is open, to its own pods.
+            // A reserved node counts as open, because it is open to its own pods.
             let closes =
                 |key: &String| key.starts_with("poolwright.dev/") && key != "poolwright.dev/reserved";
             let tainted = taint_keys(&node).iter().any(closes);

@@ -43,7 +43,7 @@ spec:
 
 async fn create_node(client: &Client, yaml: &str) -> Node {
     let node: Node = serde_saphyr::from_str(yaml).expect("the node's YAML");
-    // Created, not applied: a create keeps the status, as a kubelet's registration does.
+    // The node is created, not applied: a create keeps the status, as in a kubelet's registration.
     Api::all(client.clone()).create(&PostParams::default(), &node).await.expect("the node is created")
 }
 
@@ -93,7 +93,7 @@ async fn pods_run_on_a_fake_gpu_node_and_end_when_deleted() {
                 unschedulable.push(name);
             }
         }
-        // The order in which the scheduler takes them is its own; that eight GPUs hold no ten is not.
+        // The scheduler may take the pods in any order, but eight GPUs cannot hold ten.
         ensure!(
             running.len() == 3 && unschedulable.len() == 1,
             "run: {running:?}, no room: {unschedulable:?}"
@@ -212,7 +212,7 @@ fn tempdir() -> std::path::PathBuf {
     path
 }
 
-/// The processes of this machine that carry the mark of `directory` in their environment.
+/// Returns the processes of this machine that carry the mark of `directory` in their environment.
 fn marked_processes(directory: &Path) -> Vec<String> {
     let mark = format!("POOLWRIGHT_PLANE={}", directory.display());
     let entries = std::fs::read_dir("/proc").map(|all| all.flatten().collect::<Vec<_>>()).unwrap_or_default();

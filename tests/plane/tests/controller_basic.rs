@@ -1,4 +1,4 @@
-//! The whole loop on a real control plane, in the process of the test: pods get nodes, and both end.
+//! The whole loop on a real control plane, in the test's process: pods get nodes, and both end.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -52,7 +52,7 @@ struct Running {
     cloud: JoinHandle<()>,
 }
 
-/// Binds the rights of deploy/rbac.yaml to the account that the controller runs as here.
+/// Binds the rights of deploy/rbac.yaml to the user that the controller runs as here.
 const BINDINGS: &str = r"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -67,7 +67,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-cont
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
 ";
 
-/// A client with the rights of deploy/rbac.yaml and no others.
+/// Returns a client with the rights of deploy/rbac.yaml and no others.
 async fn limited(plane: &ControlPlane, admin: &Client) -> anyhow::Result<Client> {
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: poolwright}}";
     let rights = include_str!("../../../deploy/rbac.yaml");
@@ -203,13 +203,13 @@ async fn two_gpu_pods_get_the_cheapest_nodes_and_leave_nothing_behind() {
     assert_eq!(lease.spec.unwrap().holder_identity, None, "the lease is released");
 }
 
-/// What claims say, for messages of failures.
+/// Describes the claims, for failure messages.
 async fn status(claims: &Api<NodeClaim>) -> anyhow::Result<Vec<String>> {
     let list = claims.list(&ListParams::default()).await?;
     Ok(list.iter().map(|claim| format!("{}: {:?}", claim.name_any(), claim.status)).collect())
 }
 
-/// The cheapest on-demand offering with a GPU that holds one of the pods.
+/// Returns the price of the cheapest on-demand offering with a GPU that holds one of the pods.
 fn cheapest_gpu() -> f64 {
     let catalogue = poolwright_catalog::builtin();
     let prices = catalogue.offerings().iter().filter(|offering| {

@@ -35,13 +35,13 @@ fn api_of(client: &Client, kind: &str) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&gvk, &crd.spec.names.plural))
 }
 
-/// What the API server says about creating this object, without keeping it.
+/// Creates this object in a dry run, and returns the API server's answer.
 async fn try_create(api: &Api<DynamicObject>, object: &Value) -> Result<DynamicObject, kube::Error> {
     let object = serde_json::from_value(object.clone()).expect("the case is a Kubernetes object");
     api.create(&PostParams { dry_run: true, ..Default::default() }, &object).await
 }
 
-/// What the API server says about changing `accepted` to `rejected`.
+/// Changes `accepted` to `rejected`, and returns the API server's answer.
 async fn try_update(
     api: &Api<DynamicObject>,
     accepted: &Value,
@@ -140,7 +140,7 @@ async fn kubectl_shows_the_cost_and_health_of_pools_and_claims() {
     );
 }
 
-/// The first columns of the row that `kubectl get` prints for an object with this status.
+/// Returns the first columns of the row that `kubectl get` prints for an object with this status.
 async fn row(client: &Client, kind: &str, cases: &Cases, status: Value, columns: usize) -> Vec<String> {
     let api = api_of(client, kind);
     let mut object: DynamicObject = serde_json::from_value(cases.bases[kind].clone()).unwrap();

@@ -1,24 +1,24 @@
-//! Tests of the documents: links have targets, named files exist, sentences are short, and the architecture page takes at most ten
-//! minutes to read.
+//! Tests of the documents: links have targets, named files exist, sentences are short, and the architecture page takes at most
+//! ten minutes to read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The most words of a sentence.
+/// The most words a sentence may have.
 const WORDS_OF_A_SENTENCE: usize = 30;
 
-/// The most words of docs/architecture.md.
+/// The most words docs/architecture.md may have.
 const WORDS_OF_THE_ARCHITECTURE: usize = 1_500;
 
-/// Folders of the checkout that paths in the documents begin with.
+/// The folders with which paths in the documents begin.
 const ROOTS: [&str; 6] = ["crds/", "deploy/", "docs/", "providers/", "src/", "tests/"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every page, by its path in the checkout.
+/// Returns every page, by its path in the checkout.
 fn pages() -> BTreeMap<PathBuf, String> {
     let mut pages = BTreeMap::new();
     for page in ["README.md", "deploy/README.md", "fixtures/SOURCES.md"] {
@@ -40,7 +40,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
     pages
 }
 
-/// A page without its fenced blocks of code.
+/// Removes the fenced code blocks of a page.
 fn without_code(page: &str) -> String {
     let mut code = false;
     let mut text = String::new();
@@ -55,7 +55,7 @@ fn without_code(page: &str) -> String {
     text
 }
 
-/// What `[text](target)` links of a page lead to, with the text of each.
+/// Returns the targets of a page's `[text](target)` links, with their texts.
 fn links(text: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     for (middle, _) in text.match_indices("](") {
@@ -66,7 +66,7 @@ fn links(text: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// The names that GitHub gives to the headings of a page.
+/// Returns the anchors that GitHub gives to the headings of a page.
 fn anchors(page: &str) -> BTreeSet<String> {
     let headings = without_code(page);
     headings
@@ -84,7 +84,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A path without `.` and `..`.
+/// Returns a path without `.` and `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -99,7 +99,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// One sentence for each link of these pages that leads nowhere.
+/// Returns one sentence for each broken link of these pages.
 fn broken_links(pages: &BTreeMap<PathBuf, String>, exists: impl Fn(&Path) -> bool) -> Vec<String> {
     let mut broken = Vec::new();
     for (page, text) in pages {
@@ -123,7 +123,7 @@ fn broken_links(pages: &BTreeMap<PathBuf, String>, exists: impl Fn(&Path) -> boo
     broken
 }
 
-/// The backquoted words of a page that name a file or a folder of the checkout.
+/// Returns the backquoted words of a page that name a file or a folder of the checkout.
 fn named_files(page: &str) -> Vec<&str> {
     let quoted = page.split('`').skip(1).step_by(2);
     quoted
@@ -136,7 +136,7 @@ fn named_files(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The files that a page names and that are not there: neither from the root of the checkout, nor in a folder that the page names.
+/// Returns the named files that exist neither in the checkout's root nor in a folder that the page names.
 fn missing_files(page: &str, exists: impl Fn(&Path) -> bool) -> Vec<String> {
     let page = without_code(page);
     let named = named_files(&page);
@@ -151,7 +151,7 @@ fn missing_files(page: &str, exists: impl Fn(&Path) -> bool) -> Vec<String> {
     named.into_iter().filter(|word| !is_there(word)).map(str::to_owned).collect()
 }
 
-/// The sentences of a page. Code, tables and headings have none; a point of a list begins one.
+/// Returns the sentences of a page. Code, tables and headings have none, and each list item begins one.
 fn sentences(page: &str) -> Vec<String> {
     let page = without_code(page);
     let mut text = String::new();
@@ -237,7 +237,7 @@ fn the_list_of_pages_contains_every_page() {
     let missing: Vec<_> = pages
         .keys()
         .filter(|page| {
-            // A command's page is listed by the page of all commands.
+            // The pages of commands are linked from the page of all commands.
             let is_listed_elsewhere =
                 page.starts_with("docs/cli") && *page != Path::new("docs/cli/README.md");
             page.starts_with(folder) && **page != folder.join("README.md") && !is_listed_elsewhere

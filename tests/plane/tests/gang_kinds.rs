@@ -1,5 +1,5 @@
-//! JobSets and LeaderWorkerSets, with the CRDs of their projects, which are installed while the controller runs. Poolwright plans a
-//! whole gang when only its leader exists. The test acts as their controllers.
+//! JobSets and LeaderWorkerSets, with the CRDs of their projects, which are installed while the controller runs. Poolwright plans
+//! a whole gang when only its leader exists. The test acts as their controllers.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use poolwright_plane::trial::{Cluster, Trial, WITHIN, node_class, node_pool, pod
 use poolwright_plane::{install_crds, unique, wait_for};
 use serde_json::{Value, json};
 
-/// The folder of the pinned CRDs.
+/// Returns the folder of the pinned CRDs.
 fn crds() -> anyhow::Result<PathBuf> {
     let tool = concat!(env!("CARGO_MANIFEST_DIR"), "/../tools.py");
     let done =
@@ -20,7 +20,7 @@ fn crds() -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(done.stdout)?.trim()))
 }
 
-/// A cluster that has both kinds, and a controller that knows it.
+/// Returns a cluster with both kinds, and with a controller that knows them.
 async fn cluster() -> (&'static Trial, Cluster) {
     let trial = Trial::shared(&[]).await.unwrap();
     let cluster = trial.cluster().unwrap();
@@ -38,14 +38,14 @@ async fn cluster() -> (&'static Trial, Cluster) {
     (trial, cluster)
 }
 
-/// Four of these pods fill a g5.12xlarge.
+/// Returns a pod template. Four of its pods fill a g5.12xlarge.
 fn template(pool: &str) -> Value {
     let mut spec = pod("unused", pool, json!({"cpu": "10", "nvidia.com/gpu": "1"}))["spec"].clone();
     spec["restartPolicy"] = json!("Always");
     json!({"metadata": {"labels": {"app": pool}}, "spec": spec})
 }
 
-/// Creates the object and returns a reference to it as the controller of others.
+/// Creates the object and returns an owner reference to it.
 async fn owner(cluster: &Cluster, namespace: &str, object: Value) -> Value {
     let (group, version) = object["apiVersion"].as_str().unwrap().split_once('/').unwrap();
     let kind = object["kind"].as_str().unwrap();
@@ -57,7 +57,7 @@ async fn owner(cluster: &Cluster, namespace: &str, object: Value) -> Value {
         "uid": created.uid().unwrap(), "controller": true}])
 }
 
-/// Waits until one claim keeps room for four pods, three of which are to come.
+/// Waits until one claim reserves room for four pods, three of which do not exist yet.
 async fn bought_whole(cluster: &Cluster, pool: &str, to_come: &str) -> String {
     let claims = wait_for("the whole gang to be bought", WITHIN, async || {
         let claims = cluster.claims(pool).await?;
@@ -120,7 +120,7 @@ async fn a_leaderworkerset_gets_nodes_for_workers_that_do_not_exist_yet() {
     let leader = cluster.pods(&namespace).await.unwrap();
     let of_leader = json!([{"apiVersion": "v1", "kind": "Pod", "name": leader[0].name_any(),
         "uid": leader[0].uid().unwrap(), "controller": true}]);
-    // Labels of their own, so that no StatefulSet takes the other's pods.
+    // Own labels, so that no StatefulSet adopts the other's pods.
     let mut workers = stateful("vllm-0", 3, &of_leader);
     workers["spec"]["template"]["metadata"]["labels"] = json!({"app": format!("{name}-0")});
     workers["spec"]["selector"] = json!({"matchLabels": {"app": format!("{name}-0")}});

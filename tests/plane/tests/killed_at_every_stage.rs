@@ -23,13 +23,13 @@ use poolwright_plane::{ControlPlane, Program, measurement, wait_for};
 use poolwright_terms::keys::{DISRUPTED_TAINT, RESERVED_TAINT, TERMINATION_FINALIZER};
 use serde_json::{Value, json};
 
-/// Nodes that the work needs; each pod takes one.
+/// The number of nodes the workload needs. Each pod takes one.
 const NODES: usize = 2;
-/// One name for the pool, the node class and the work.
+/// The name of the pool, the node class and the workload.
 const NAME: &str = "kills";
-/// A taint that somebody else lifts when a node has started.
+/// A startup taint, which the test itself lifts when a node has started.
 const STARTING: &str = "example.com/starting";
-/// Keeps what is being deleted.
+/// A finalizer that keeps deleted objects.
 const FINALIZER: &str = "example.com/held";
 
 const RECORDING_A_LAUNCH: Writes = Writes {
@@ -57,7 +57,7 @@ const FORGETTING_A_CLAIM: Writes = Writes {
     when: "!has(object.metadata.finalizers) || object.metadata.finalizers.size() == 0",
 };
 
-/// Where the controller is killed.
+/// The points at which the controller is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Point {
     Created,
@@ -100,7 +100,7 @@ impl Point {
         Self::Closed,
     ];
 
-    /// Its name, and how many claims, instances and nodes there are then, for each node that the work needs.
+    /// Returns the name of the point, and the number of claims, instances and nodes per needed node at it.
     fn about(self) -> (&'static str, [usize; 3]) {
         match self {
             Self::Created => ("claim created, nothing launched", [1, 0, 0]),
@@ -123,7 +123,7 @@ impl Point {
         }
     }
 
-    /// Whether all pods must run then: nobody is asked to go before there is room for him.
+    /// Checks whether all pods must run at this point: no pod is evicted before its new room is ready.
     fn all_run(self) -> bool {
         (Self::Running..Self::Draining).contains(&self) || self == Self::Replaced
     }
@@ -135,9 +135,9 @@ impl fmt::Display for Point {
     }
 }
 
-/// What the API server shows.
+/// The state of the API server.
 struct View {
-    /// The label that claims have which are as their pool would make them now.
+    /// The label of claims that match the current pool.
     generation: String,
     claims: Vec<NodeClaim>,
     instances: Vec<ConfigMap>,
@@ -168,7 +168,7 @@ impl View {
         pod.metadata.deletion_timestamp.is_some() && self.former().any(|claim| node_name(claim) == node)
     }
 
-    /// An error unless all of it is at this point.
+    /// Returns an error unless everything is at this point.
     fn ensure_at(&self, point: Point) -> anyhow::Result<()> {
         let there = [self.claims.len(), self.instances.len(), self.nodes.len()];
         let wanted = point.about().1.map(|count| count * NODES);
@@ -242,8 +242,8 @@ impl View {
         }
     }
 
-    /// What must hold at every moment: each instance and each node has its claim, and each launch that is recorded its
-    /// own instance.
+    /// Checks what must always hold: each instance has a claim, each node has an instance, and each recorded launch has its own
+    /// instance.
     fn assert_sound(&self, point: Point) {
         let uids: Vec<String> = self.claims.iter().filter_map(ResourceExt::uid).collect();
         for instance in self.instances.iter().map(ResourceExt::name_any) {
@@ -297,7 +297,7 @@ fn state(instance: &ConfigMap) -> String {
     stored["state"].as_str().unwrap_or_default().to_owned()
 }
 
-/// How often a point was hit, and how often it was over when the controller was dead.
+/// How often the controller was killed at a point, and how often it had passed the point before it was dead.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     hit: usize,
@@ -367,7 +367,7 @@ impl Scene {
         Hold::place(&self.cluster.client, writes).await
     }
 
-    /// The node class; one that is broken launches nothing.
+    /// Applies the node class. If `broken`, it launches nothing.
     async fn class(&self, broken: bool) -> anyhow::Result<()> {
         let mut spec = json!({"registrationDelay": "100ms"});
         if broken {
@@ -377,7 +377,7 @@ impl Scene {
         self.cluster.apply("", &[class]).await
     }
 
-    /// The pool, whose empty nodes stay for so long.
+    /// Applies the pool, which removes empty nodes `after` this time.
     async fn pool(&self, after: &str) -> anyhow::Result<()> {
         let startup_taints = json!([{"key": STARTING, "effect": "NoSchedule"}]);
         let template = json!({
@@ -396,7 +396,7 @@ impl Scene {
         Ok(())
     }
 
-    /// What somebody else does when nodes have started.
+    /// Lifts the startup taints, like a driver that has started.
     async fn lift_startup_taints(&self) -> anyhow::Result<()> {
         let api: Api<Node> = Api::all(self.cluster.client.clone());
         wait_for("all nodes to have started", WITHIN, async || {
@@ -406,7 +406,7 @@ impl Scene {
                     continue;
                 }
                 taints.retain(|taint| taint.key != STARTING);
-                // Others write taints too; nothing of theirs may be lost.
+                // Others write taints too. The resource version makes sure that none of theirs is lost.
                 let patch = json!({"metadata": {"resourceVersion": node.metadata.resource_version},
                     "spec": {"taints": taints}});
                 api.patch(&node.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
@@ -416,7 +416,7 @@ impl Scene {
         .await
     }
 
-    /// Every pod that is there takes its time to end, or, without a finalizer, no time any more.
+    /// Adds a finalizer to every pod, so that pods take time to end, or removes it.
     async fn hold_pods(&self, finalizer: Option<&str>) -> anyhow::Result<()> {
         let api: Api<Pod> = Api::namespaced(self.cluster.client.clone(), &self.namespace);
         for pod in self.cluster.pods(&self.namespace).await? {
@@ -426,7 +426,7 @@ impl Scene {
         Ok(())
     }
 
-    /// The same for the nodes that are replaced.
+    /// Does the same for the nodes that are being replaced.
     async fn hold_old_nodes(&self, finalizer: Option<&str>) -> anyhow::Result<()> {
         let api: Api<Node> = Api::all(self.cluster.client.clone());
         let view = self.look().await?;
@@ -437,7 +437,7 @@ impl Scene {
         Ok(())
     }
 
-    /// From nothing to nodes that work.
+    /// Goes from nothing to running nodes.
     async fn buy(&mut self) -> anyhow::Result<()> {
         self.class(true).await?;
         self.pool("1h").await?;
@@ -460,12 +460,12 @@ impl Scene {
         recording.lift().await?;
         self.kill_at(Point::Initialized).await?;
         self.plane.resume(Program::Scheduler)?;
-        // Nothing is left to do for that: they may come, and their nodes are open to them.
+        // The pods need no controller now: their nodes are open.
         self.cluster.wait_running(&self.namespace, NODES).await.context("without a controller")?;
         self.kill_at(Point::Running).await
     }
 
-    /// All nodes are replaced by such as the pool makes now.
+    /// Replaces all nodes after a change of the pool.
     async fn replace(&mut self) -> anyhow::Result<()> {
         let buying = self.hold(BUYING).await?;
         self.generation += 1;
@@ -493,7 +493,7 @@ impl Scene {
         self.kill_at(Point::Replaced).await
     }
 
-    /// Back to nothing.
+    /// Goes back to nothing.
     async fn give_back(&mut self) -> anyhow::Result<()> {
         self.scale(0).await?;
         self.kill_at(Point::Empty).await?;
@@ -508,7 +508,7 @@ impl Scene {
         self.tally.values().map(|tally| tally.hit + tally.missed).sum()
     }
 
-    /// Each point on a line.
+    /// Prints one line per point.
     fn print(&self) {
         for point in Point::ALL {
             let Tally { hit, missed } = self.tally.get(&point).copied().unwrap_or_default();
@@ -530,7 +530,7 @@ async fn a_controller_killed_at_every_stage_buys_nothing_twice_and_leaves_nothin
         scene.give_back().await.unwrap();
         passes += 1;
         let account = witness.account_of([0, 0, 0]).await.unwrap();
-        // Those that were bought first, and those in their place.
+        // The nodes bought first, and their replacements.
         let needed = 2 * NODES * passes;
         for (what, seen) in
             [("instances", &account.instances), ("nodes", &account.nodes), ("claims", &account.claims)]

@@ -14,7 +14,7 @@ use poolwright_plane::trial::{
 use poolwright_plane::{ControlPlane, Program, measurement, seed, wait_for};
 use serde_json::{Value, json};
 
-/// Pods that take a whole g5.xlarge each: however they are split over plans, the best is one node per pod.
+/// Returns pods that need a whole g5.xlarge each, so that one node per pod is best, however the pods are split over plans.
 fn pods(prefix: &str, count: usize) -> Vec<Value> {
     let requests = json!({"cpu": "3", "memory": "8Gi", "nvidia.com/gpu": "1"});
     (0..count).map(|number| pod(&format!("{prefix}-{number}"), "gpu", requests.clone())).collect()
@@ -25,8 +25,8 @@ fn definitions() -> [Value; 2] {
     [class, node_pool("gpu", json!({}))]
 }
 
-/// One node per pod: as many claims, nodes and instances as pods, each with its own, and each pod alone on a node. (Which
-/// of two equal pods gets which of two equal nodes is the scheduler's business when the controller is not there to tell.)
+/// Checks for one node per pod: as many claims, nodes and instances as pods, each claim with its own, and each pod alone on a
+/// node. Which of two equal pods gets which of two equal nodes is up to the scheduler when no controller tells it.
 async fn assert_one_node_each(cluster: &Cluster, namespace: &str, count: usize) {
     let claims = cluster.claims("gpu").await.unwrap();
     let planned: Vec<(String, &Vec<String>)> =
@@ -48,16 +48,16 @@ async fn assert_one_node_each(cluster: &Cluster, namespace: &str, count: usize) 
     assert_eq!(homes.len(), count, "every claim has an instance and a node of its own: {homes:?}");
 }
 
-/// A small generator of one's own: the same seed, the same kills.
+/// A small random generator of our own, so that a seed gives the same kills for ever.
 struct Random(u64);
 
 impl Random {
-    /// Seeded from `POOLWRIGHT_SEED`, or from the system; told either way.
+    /// Starts from `POOLWRIGHT_SEED`, or from a random seed, and prints it.
     fn new() -> Self {
         Self(seed("these kills").wrapping_mul(2).wrapping_add(1))
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -70,7 +70,7 @@ impl Random {
 async fn run_and_kill(plane: &ControlPlane, random: &mut Random) {
     let flags = ["--identity", "crash", "--batch-idle", "200ms", "--list-interval", "1s"];
     let mut controller = Controller::start(plane, "controller", &flags).unwrap();
-    // The moment of a crash is a time, not a condition.
+    // The crash is set by time, so there is no condition to wait for.
     tokio::time::sleep(Duration::from_millis(100 + random.below(1500))).await;
     controller.ensure_running().unwrap();
     controller.kill();
@@ -80,7 +80,7 @@ async fn run_and_kill(plane: &ControlPlane, random: &mut Random) {
 async fn a_controller_killed_at_random_times_buys_each_node_once() {
     const WAVES: usize = 8;
     const PODS: usize = 40;
-    // `KILLS` for more.
+    // `KILLS` sets a larger number.
     let kills = measurement::variable("KILLS", 10).unwrap().max(WAVES);
     let mut random = Random::new();
     let plane = Trial::plane_without_controller().await.unwrap();
@@ -108,7 +108,7 @@ async fn a_controller_killed_at_random_times_buys_each_node_once() {
     controller.ensure_running().unwrap();
     assert_one_node_each(&cluster, &namespace, PODS).await;
 
-    // What it would have been without a single crash.
+    // The cost without any crash.
     let documents: Vec<String> = definitions().iter().chain(&all).map(Value::to_string).collect();
     let file = plane.dir().join("workload.yaml");
     fs::write(&file, documents.join("\n---\n")).unwrap();
@@ -116,7 +116,7 @@ async fn a_controller_killed_at_random_times_buys_each_node_once() {
     let cost = (plan["costUsdPerHour"].as_f64().unwrap() * 1e6).round() as u64;
     assert_eq!(usd_per_hour(&cluster.claims("gpu").await.unwrap()).unwrap(), cost);
 
-    // And it dies while it gives everything back, too.
+    // The controller is also killed while it gives everything back.
     controller.kill();
     cluster.delete_pods(&namespace).await.unwrap();
     for _ in 0..5 {
@@ -151,7 +151,7 @@ async fn a_second_controller_takes_over_when_the_leader_is_killed() {
         second.metric(r#"poolwright_launches_total{provider="kwok",result="launched"}"#).await.unwrap();
     assert!(bought + launched < 0.5, "the one that does not lead bought {bought}, launched {launched}");
 
-    // Killed just when there is work to do: plans made, claims created, some launched.
+    // Killed in the middle of the work: plans are made, claims created, some launched.
     cluster.create_pods(&namespace, &pods("late", 8)).await.unwrap();
     wait_for("the first to have begun", WITHIN, async || {
         let claims = cluster.claims("gpu").await?.len();
@@ -165,7 +165,7 @@ async fn a_second_controller_takes_over_when_the_leader_is_killed() {
     cluster.wait_running(&namespace, 12).await.unwrap();
     assert_one_node_each(&cluster, &namespace, 12).await;
 
-    // One that is told to end gives the lease up, so that the next need not wait for it to run out.
+    // A controller that is asked to end releases the lease, so the next one need not wait until it expires.
     let status = second.process().terminate(WITHIN).await.unwrap();
     assert!(status.success(), "{status}");
     let mut third = start("third");
@@ -193,8 +193,8 @@ async fn wait_leads(controller: &mut Controller, leads: bool) {
     .unwrap();
 }
 
-/// Waits until a controller has sent what it was about to send and waits for answers, which nobody gives. It answers each look
-/// itself, so between two looks it had its turn.
+/// Waits until a controller has sent its writes and waits for responses, which do not come. It serves its metrics itself, so it
+/// also made progress between two looks.
 async fn wait_sent(controller: &Controller) {
     const LOOKS: usize = 3;
     let (mut before, mut same) = (0.0, 0);
@@ -209,9 +209,9 @@ async fn wait_sent(controller: &Controller) {
     .unwrap();
 }
 
-/// Has the API server count what a user writes, and let it through. Not counted: the lease, which is there to be fought for,
-/// and what the cloud behind the KWOK provider writes, which every controller plays, whether it leads or not: nodes that
-/// come and go, and how far its instances are.
+/// Makes the API server count a user's writes and let them through. It does not count the lease, which both controllers compete
+/// for, nor the writes of the KWOK provider's simulated cloud, which runs in every controller, leading or not: nodes that are
+/// created and deleted, and the state of instances.
 async fn count_writes_of(cluster: &Cluster, user: &str) {
     let is_counted = format!(
         "request.userInfo.username == '{user}' && request.resource.resource != 'leases' && \
@@ -238,7 +238,7 @@ async fn count_writes_of(cluster: &Cluster, user: &str) {
     cluster.apply("", &[policy, binding]).await.unwrap();
 }
 
-/// What the API server has counted.
+/// Returns the number of writes the API server has counted.
 async fn writes_of(cluster: &Cluster, user: &str) -> anyhow::Result<f64> {
     let request = kube::core::Request::new("").get("metrics", &GetParams::default())?;
     let metrics = cluster.client.request_text(request).await?;
@@ -270,8 +270,8 @@ async fn a_leader_paused_for_longer_than_its_lease_writes_nothing_afterwards() {
     let seen = writes_of(&cluster, FIRST).await.unwrap();
     assert!(seen >= 8.0, "four claims were made and launched, and only {seen} writes were counted");
 
-    // Stopped in the middle of its work. The API server is stopped for a moment first, so that the first has calls on
-    // their way when it is stopped, and their answers wait for it when it goes on.
+    // The first is paused in the middle of its work. The API server is paused for a moment before, so that calls of the first are
+    // then in flight, and their responses are waiting when it continues.
     let witness = Witness::start(&cluster).await.unwrap();
     cluster.create_pods(&namespace, &pods("late", LATE)).await.unwrap();
     let some_launched = async {
@@ -289,7 +289,7 @@ async fn a_leader_paused_for_longer_than_its_lease_writes_nothing_afterwards() {
     wait_leads(&mut second, true).await;
     cluster.wait_running(&namespace, 4 + LATE).await.unwrap();
     assert_one_node_each(&cluster, &namespace, 4 + LATE).await;
-    // What the first knows becomes wrong: nodes that it has seen at work are gone.
+    // The state that the first knows becomes wrong: nodes that it has seen running are gone.
     for number in 0..4 {
         cluster.delete_pod(&namespace, &format!("early-{number}")).await.unwrap();
     }
@@ -322,7 +322,7 @@ async fn a_leader_paused_for_longer_than_its_lease_writes_nothing_afterwards() {
         assert_eq!((seen.ever(), seen.doubled()), (4 + LATE + 2, Vec::new()), "{seen:?}");
     }
 
-    // It was never started anew, and leads when the other is gone.
+    // The first was never restarted, and leads again when the other is gone.
     second.kill();
     cluster.delete_pods(&namespace).await.unwrap();
     wait_leads(&mut first, true).await;

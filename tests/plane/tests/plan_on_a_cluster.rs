@@ -83,12 +83,12 @@ async fn plan_buys_nothing_and_the_controller_then_buys_the_same_nodes() {
     bought.sort_by_key(Value::to_string);
     assert_eq!(bought, planned, "type by type and pod by pod");
 
-    // Now everything has a place.
+    // Now every pod but one has a place.
     let after = ask().unwrap();
     assert_eq!((&after["nodes"], &after["pods"]["unplaced"]), (&json!([]), &json!(1)), "{after}");
 }
 
-/// A program that is `poolwright` with one more registration (`src/cli/tests/third_cloud`).
+/// Returns a program that is `poolwright` with one more registration (`src/cli/tests/third_cloud`).
 fn with_a_third_cloud() -> PathBuf {
     let beside = poolwright_binary().unwrap();
     let program = beside.with_file_name("examples").join("third_cloud");

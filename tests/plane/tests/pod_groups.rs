@@ -10,7 +10,7 @@ use poolwright_plane::{Options, unique, wait_for};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// One control plane for all tests, whose controller sees PodGroups.
+/// Returns the cluster that all tests share. Its controller reads PodGroups.
 async fn cluster() -> Cluster {
     static SHARED: OnceCell<Trial> = OnceCell::const_new();
     let start = || Trial::start_on(Options::everything().with_gang_scheduling(), &[]);
@@ -30,7 +30,7 @@ fn group(name: &str, policy: Value) -> Value {
         "spec": {"schedulingPolicy": policy}})
 }
 
-/// Four of these pods fill a g5.12xlarge.
+/// Returns a pod of a group. Four of these pods fill a g5.12xlarge.
 fn member(group: &str, at: usize, pool: &str) -> Value {
     let mut member = pod(&format!("{group}-{at}"), pool, json!({"cpu": "10", "nvidia.com/gpu": "1"}));
     member["spec"]["schedulingGroup"] = json!({"podGroupName": group});
@@ -47,7 +47,7 @@ async fn a_slowly_arriving_gang_gets_all_its_nodes_in_one_plan() {
     for burst in [0..3, 3..6] {
         let pods: Vec<Value> = burst.map(|at| member("train", at, &name)).collect();
         cluster.create_pods(&namespace, &pods).await.unwrap();
-        // A pod of no group comes after them and is served: whoever looks at it has looked at them too.
+        // A pod without a group is created after them and runs, so the controller has seen the group's pods too.
         let witness = unique("witness");
         let small = pod(&witness, &name, json!({"cpu": "100m"}));
         cluster.create_pods(&namespace, &[small]).await.unwrap();
@@ -99,7 +99,7 @@ async fn an_unplaceable_gang_buys_nothing_and_reports_why() {
     cluster.apply(&namespace, &[group(&name, json!({"gang": {"minCount": 12}}))]).await.unwrap();
     let pods: Vec<Value> = (0..12).map(|at| member(&name, at, &name)).collect();
     cluster.create_pods(&namespace, &pods).await.unwrap();
-    // The largest node that they may have holds eight.
+    // The largest allowed node holds eight.
     let said = cluster.wait_said("Pod", &format!("{name}-0"), "GangIncomplete").await.unwrap();
     assert!(said.contains("12 pods of its PodGroup") && said.contains("only 8 of them have room"), "{said}");
     assert!(cluster.claims(&name).await.unwrap().is_empty());

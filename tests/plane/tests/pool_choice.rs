@@ -65,7 +65,7 @@ async fn the_overhead_of_daemonsets_excludes_the_smallest_type() {
         &name,
         json!({"template": {"spec": {"requirements": types(&["g5.xlarge", "g5.2xlarge"])}}}),
     );
-    // A g5.xlarge has 3.92 cores: room for the pod, and for the pod and 0.5 cores not.
+    // A g5.xlarge has 3.92 cores: enough for the pod, but not for the pod and 0.5 cores.
     let daemonset = json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {"name": "agent"},
@@ -137,7 +137,7 @@ async fn a_tainted_pool_buys_only_for_tolerating_pods_and_tells_the_rest_why() {
 
 #[tokio::test]
 async fn commitments_are_used_first_and_counted_once() {
-    // As much as one g5.2xlarge uses.
+    // Covers what one g5.2xlarge uses.
     let file = std::env::temp_dir().join(format!("{}.yaml", unique("commitments")));
     std::fs::write(&file, "commitments: [{name: plan, usdPerHour: 0.5, rates: {g5.2xlarge: 0.5}}]").unwrap();
     let trial =

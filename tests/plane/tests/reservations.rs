@@ -18,7 +18,7 @@ use poolwright_plane::{ControlPlane, apply, unique, wait_for};
 use serde_json::{Value, json};
 
 const RESERVED: &str = "poolwright.dev/reserved";
-/// Whom deploy/pod-policy.yaml is about.
+/// The user that deploy/pod-policy.yaml restricts.
 const CONTROLLER: &str = "system:serviceaccount:poolwright:poolwright";
 
 async fn cluster() -> Cluster {
@@ -29,7 +29,7 @@ fn home(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref())
 }
 
-/// Values of the reservations that the pod tolerates.
+/// Returns the values of the reservations that the pod tolerates.
 fn let_in(pod: &Pod) -> Vec<String> {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.clone()).unwrap_or_default();
     let ours = tolerations.into_iter().filter(|one| one.key.as_deref() == Some(RESERVED));
@@ -59,7 +59,8 @@ async fn a_small_pod_does_not_take_the_node_of_a_large_pod() {
     let class = node_class(&name, json!({"registrationDelay": "2s"}));
     let pool = node_pool(&name, json!({"template": {"spec": {"requirements": requirements}}}));
     cluster.apply("", &[class, pool]).await.unwrap();
-    // Four that take whole GPUs of a large node, and one that fits anywhere and is tried first: it has priority.
+    // The large pod needs the four GPUs of a large node. The small pod fits anywhere, and its priority makes the scheduler try it
+    // first.
     let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
         "value": 1000, "preemptionPolicy": "Never"});
     cluster.apply("", &[class]).await.unwrap();
@@ -78,7 +79,7 @@ async fn a_small_pod_does_not_take_the_node_of_a_large_pod() {
     }
     let nodes = nodes_without_reservation(&cluster, &name).await;
     assert_eq!(nodes.len(), 2);
-    // And now what is left is anybody's.
+    // The rest of the nodes is now open to all pods.
     cluster.apply(&namespace, &[pod("guest", &name, json!({"cpu": "500m"}))]).await.unwrap();
     let running = cluster.wait_running(&namespace, 3).await.unwrap();
     assert_eq!(cluster.claims(&name).await.unwrap().len(), 2);
@@ -100,7 +101,7 @@ async fn small_scale_ups_of_the_trace_have_the_planned_cost() {
         println!("{realised}");
         assert_eq!(realised.stuck, 0, "{realised}");
         assert!(realised.realised * 100 <= realised.planned * 101, "{realised}");
-        // The pool says the same of itself.
+        // The pool's status has the same sums.
         wait_for("the pool's sums", WITHIN, async || {
             let status = cluster.pool(&name).await?.status.context("no status")?;
             let micros = |text: Option<String>| {
@@ -131,7 +132,7 @@ async fn a_reservation_ends_although_its_pod_never_comes() {
     })
     .await
     .unwrap();
-    // It goes while its node starts; the node that opens is nobody's, so anybody may use it.
+    // The pod is deleted while its node starts. The node that opens is reserved for nobody, so any pod may use it.
     cluster.delete_pod(&namespace, "leaves").await.unwrap();
     wait_for("the node to open", WITHIN, async || {
         let claims = cluster.claims(&name).await?;
@@ -169,7 +170,7 @@ async fn a_controller_killed_between_open_and_toleration_continues() {
     .await
     .unwrap();
     controller.kill();
-    // As if it had opened what has joined, reserved, and had let nobody in: the nodes are open, and their pods kept out.
+    // Simulates a controller that has opened the joined nodes, still reserved, and has not yet added the tolerations.
     let nodes: Api<Node> = Api::all(cluster.client.clone());
     for node in cluster.nodes("gpu").await.unwrap() {
         if !node.labels().contains_key("poolwright.dev/registered") {
@@ -202,8 +203,8 @@ fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
-/// Gives the controller's service account the rights of deploy/rbac.yaml, `without` this verb on this resource, and those that
-/// the KWOK provider needs besides. Returns a kubeconfig with which one is that service account.
+/// Gives the controller's service account the rights of deploy/rbac.yaml, `without` this verb on this resource, and the rights
+/// that the KWOK provider needs. Returns a kubeconfig for that service account.
 async fn service_account(plane: &ControlPlane, without: Option<(&str, &str)>) -> PathBuf {
     let client = plane.client().unwrap();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "poolwright"}});
@@ -221,7 +222,7 @@ async fn service_account(plane: &ControlPlane, without: Option<(&str, &str)>) ->
         }
         roles.replace("poolwright-controller", &PostParams::default(), &role).await.unwrap();
     }
-    // What the provider of pretended machines needs besides.
+    // The additional rights of the KWOK provider.
     let kwok = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
     "metadata": {"name": "kwok-provider"}, "rules": [
         {"apiGroups": [""], "resources": ["configmaps", "namespaces"], "verbs": ["*"]},
@@ -249,7 +250,7 @@ async fn service_account(plane: &ControlPlane, without: Option<(&str, &str)>) ->
     kubeconfig
 }
 
-/// A client that is the controller's service account.
+/// Returns a client that acts as the controller's service account.
 fn as_controller(plane: &ControlPlane) -> Client {
     let mut config = plane.config().clone();
     config.auth_info = AuthInfo { impersonate: Some(CONTROLLER.to_owned()), ..config.auth_info };
@@ -273,7 +274,7 @@ async fn the_documented_rights_allow_reservations_and_no_other_change_of_a_pod()
         refused.map(drop).map_err(|error| error.to_string())
     };
     wait_for("the policy to be in force", WITHIN, async || {
-        // Another one each time: until the policy is in force it is taken.
+        // A new label for each try: until the policy is in force, the patch is accepted.
         let label = json!({"metadata": {"labels": {"try": unique("it")}}});
         let said = patch(label).await.err().context("not refused")?;
         ensure!(said.contains("may not change the metadata"), "{said}");
@@ -301,7 +302,7 @@ async fn the_documented_rights_allow_reservations_and_no_other_change_of_a_pod()
     let ours = json!({"key": RESERVED, "operator": "Equal", "value": "c", "effect": "NoSchedule"});
     patch(with(ours)).await.unwrap();
 
-    // And with these rights and this policy the whole product works.
+    // The whole product works with these rights and this policy.
     let class = node_class("gpu", json!({}));
     cluster.apply("", &[class, node_pool("gpu", json!({}))]).await.unwrap();
     let kubeconfig = kubeconfig.display().to_string();

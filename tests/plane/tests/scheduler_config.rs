@@ -10,7 +10,7 @@ use poolwright_plane::trial::{
 use poolwright_plane::{Options, wait_for};
 use serde_json::{Value, json};
 
-/// Pods are spread over zones unless they say otherwise, and stay on nodes of their team.
+/// Profiles that spread pods over zones by default, and keep them on nodes of their team.
 const PROFILES: &str = "\
 - schedulerName: default-scheduler
   pluginConfig:

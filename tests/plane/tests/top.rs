@@ -8,7 +8,7 @@ use poolwright_plane::trial::{Trial, WITHIN, node_class, node_pool, pod};
 use poolwright_plane::{ControlPlane, poolwright_binary, unique, wait_for};
 use serde_json::{Value, json};
 
-/// What `poolwright top --once` prints with these arguments more.
+/// Returns the output of `poolwright top --once` with these additional arguments.
 fn top(plane: &ControlPlane, more: &[&str]) -> anyhow::Result<String> {
     let mut command = Command::new(poolwright_binary()?);
     let output =
@@ -21,7 +21,7 @@ fn document(plane: &ControlPlane) -> anyhow::Result<Value> {
     Ok(serde_json::from_str(&top(plane, &["-o", "json"])?)?)
 }
 
-/// The first of a list whose field says this.
+/// Returns the first item of a list whose field has this value.
 fn find<'a>(list: &'a Value, field: &str, says: &str) -> anyhow::Result<&'a Value> {
     let all = list.as_array().context("no list")?;
     all.iter().find(|one| one[field] == json!(says)).with_context(|| format!("no {says} in {list}"))

@@ -12,7 +12,7 @@ const PODS: usize = 60;
 
 #[tokio::test]
 async fn sixty_pods_of_the_trace_get_exactly_the_planned_nodes() {
-    // One batch, solved to the end, also on a machine that is busy: the plan from a file is one.
+    // All pods must be in one batch and be solved to the end, even on a busy machine, because the plan from a file is.
     let trial = Trial::start(&["--batch-idle", "3s", "--time-limit", "10s"]).await.unwrap();
     let cluster = trial.cluster().unwrap();
     let namespace = cluster.namespace("wave").await.unwrap();
@@ -42,7 +42,7 @@ async fn sixty_pods_of_the_trace_get_exactly_the_planned_nodes() {
     let paid = usd_per_hour(&claims).unwrap();
     assert_eq!(paid, cost, "planned {planned:?}, bought {bought:?}");
 
-    // The scheduler did what was planned: every pod is on the node of the claim that lists it.
+    // The scheduler followed the plan: every pod is on the node of the claim that lists it.
     let homes: BTreeMap<String, String> = claims
         .iter()
         .flat_map(|claim| {
@@ -63,7 +63,7 @@ async fn sixty_pods_of_the_trace_get_exactly_the_planned_nodes() {
         .collect();
     assert_eq!(elsewhere, [] as [&str; 0], "not on the node they were planned for");
 
-    // A pod that nothing fits makes it plan once more, and that plan buys nothing.
+    // A pod that fits on nothing causes one more plan, which buys nothing.
     let before: Vec<String> = claims.iter().map(ResourceExt::name_any).collect();
     cluster.apply(&namespace, &[pod("too-large", "wave", json!({"cpu": "10000"}))]).await.unwrap();
     cluster.wait_said("Pod", "too-large", "NoOfferingFits").await.unwrap();
@@ -86,7 +86,7 @@ fn types<'a>(names: impl Iterator<Item = Option<&'a str>>) -> BTreeMap<String, u
     counts
 }
 
-/// Pods evenly spread over the trace, so that the mix is the trace's.
+/// Returns pods evenly spread over the trace, so that the mix is the trace's.
 fn trace_pods(namespace: &str) -> anyhow::Result<Vec<Value>> {
     let of_pool = |pod: TracePod| {
         let mut pod = pod.object(namespace);

@@ -48,7 +48,7 @@ fn node_config(cluster: &ClusterFacts, node: &NodeFacts) -> Result<Value, Proble
     Ok(json!({"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec}))
 }
 
-/// The user's own text as parts of an archive.
+/// Returns the user's own text as parts of an archive.
 fn user_data_parts(user_data: &str) -> Result<Vec<Part>, Problem> {
     if let Some(parts) = archive_parts(user_data)? {
         return Ok(parts);

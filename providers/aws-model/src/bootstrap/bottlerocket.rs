@@ -16,7 +16,8 @@ use super::problem::Problem;
 pub struct NvidiaPlugin {
     /// How pods share a GPU.
     pub sharing: DeviceSharing,
-    /// The MIG profile of each GPU model, by the plugin's name of the model: `a100.40gb` with `1g.5gb`. An empty map disables MIG.
+    /// The MIG profile of each GPU model, by the plugin's name of the model: `a100.40gb` with `1g.5gb`. An empty map disables
+    /// MIG.
     pub mig_profiles: BTreeMap<String, String>,
 }
 
@@ -137,7 +138,7 @@ fn kubernetes(settings: &mut Table, cluster: &ClusterFacts, node: &NodeFacts) ->
     Ok(())
 }
 
-/// The commands that combine the local disks.
+/// Returns the commands that combine the local disks.
 fn raid() -> Value {
     let command = |words: &[&str]| Value::Array(words.iter().map(|word| Value::from(*word)).collect());
     let dirs = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"];

@@ -11,8 +11,8 @@ use super::problem::Problem;
 pub(super) struct Part(String);
 
 impl Part {
-    /// Makes a part of this content type. Parts for cloud-init with non-ASCII text are base64-encoded, because cloud-init would lose
-    /// that text. nodeadm does not decode its parts.
+    /// Makes a part of this content type. Parts for cloud-init with non-ASCII text are base64-encoded, because cloud-init would
+    /// lose that text. nodeadm does not decode its parts.
     pub(super) fn new(content_type: &str, text: &str) -> Self {
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         let charset = if text.is_ascii() { "us-ascii" } else { "utf-8" };
@@ -32,8 +32,8 @@ impl Part {
     }
 }
 
-/// Splits the user's user data into parts. It may be an archive, a script or a cloud-config; an empty text has no parts. It returns
-/// `None` for other formats.
+/// Splits the user's user data into parts. It may be an archive, a script or a cloud-config; an empty text has no parts. It
+/// returns `None` for other formats.
 pub(super) fn archive_parts(user_data: &str) -> Result<Option<Vec<Part>>, Problem> {
     let start = user_data.trim_start();
     if start.is_empty() {

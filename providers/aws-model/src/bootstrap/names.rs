@@ -1,5 +1,5 @@
-//! Checks labels, taints and names by the rules of Kubernetes before they are written to user data, so that no value can break out of
-//! the text that contains it.
+//! Checks labels, taints and names by the rules of Kubernetes before they are written to user data, so that no value can break
+//! out of the text that contains it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

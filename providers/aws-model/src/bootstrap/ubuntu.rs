@@ -1,12 +1,12 @@
-//! User data for Ubuntu, or another system with cloud-init, kubeadm and a kubelet. A script joins the cluster with a JoinConfiguration
-//! (<https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/>).
+//! User data for Ubuntu, or another system with cloud-init, kubeadm and a kubelet. A script joins the cluster with a
+//! JoinConfiguration (<https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/>).
 //!
-//! The script uses kubeadm's file discovery: a kubeconfig with the address of the API server, its CA certificates and the token. The
-//! node therefore verifies the API server, the token needs no signing permission, and the cluster needs no `cluster-info` that
-//! anonymous users can read.
+//! The script uses kubeadm's file discovery: a kubeconfig with the address of the API server, its CA certificates and the token.
+//! The node therefore verifies the API server, the token needs no signing permission, and the cluster needs no `cluster-info`
+//! that anonymous users can read.
 //!
-//! The script asks cloud-init for the id, zone and name of the instance. It is the last part of the archive, so that the user's own
-//! scripts run first.
+//! The script asks cloud-init for the id, zone and name of the instance. It is the last part of the archive, so that the user's
+//! own scripts run first.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,8 @@ const FOLDER: &str = "/run/poolwright";
 /// The user name in the kubeconfig. kubeadm uses the same name.
 const USER: &str = "tls-bootstrap-token-user";
 
-/// Makes the script. It replaces the placeholders between `@` on the instance. No label, taint or setting contains that character.
+/// Makes the script. It replaces the placeholders between `@` on the instance. No label, taint or setting contains that
+/// character.
 fn script(cluster: &ClusterFacts, node: &NodeFacts, facts: &KubeadmFacts) -> String {
     let join = pretty(&join_configuration(node, facts));
     let kubeconfig = pretty(&kubeconfig(cluster, facts));

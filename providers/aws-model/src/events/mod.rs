@@ -1,7 +1,7 @@
 //! Parses the messages of the interruption queue: EventBridge events of EC2 and AWS Health.
 //!
-//! Anyone with permission to send to the queue can send anything. So the parser accepts only events of this account and region, and
-//! it is strict: a duplicate key, a field of another type or an invalid date makes a message unreadable. It ignores the field
+//! Anyone with permission to send to the queue can send anything. So the parser accepts only events of this account and region,
+//! and it is strict: a duplicate key, a field of another type or an invalid date makes a message unreadable. It ignores the field
 //! `resources`, because AWS's own examples disagree about its content.
 //!
 //! Sources: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-changes.html>,

@@ -50,7 +50,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// The EKS image of AL2023 without kubelet settings, on a root disk of 20 GiB.
+    /// Returns the settings of the EKS image of AL2023 without kubelet settings, on a root disk of 20 GiB.
     fn default() -> Self {
         Self {
             max_pods: MaxPods::Addresses,

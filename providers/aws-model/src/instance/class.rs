@@ -1,7 +1,7 @@
 //! Classifies instance types: those that a pool gets by default, those that you must allow, and those that cannot be nodes.
 //!
-//! EC2 lists some 1,400 types. By default a pool gets virtual machines on Nitro, with whole NVIDIA GPUs or without GPUs. Each other
-//! type is left out with a reason.
+//! EC2 lists some 1,400 types. By default a pool gets virtual machines on Nitro, with whole NVIDIA GPUs or without GPUs. Each
+//! other type is left out with a reason.
 //!
 //! The classification ignores EC2's `CurrentGeneration`, because it is false for g5, m6i and r7g, whose prices are competitive.
 //! Types that are really outdated run on Xen.
@@ -11,8 +11,8 @@ use poolwright_terms::labels;
 use super::facts::{AcceleratorKind, GpuFacts, Hypervisor, TypeFacts, UsageClass};
 
 /// The families that EC2 lists with the usage class `on-demand` but sells only in capacity blocks. AWS's price list of us-east-1
-/// (2026-07-20) has no price for them; <https://aws.amazon.com/ec2/capacityblocks/pricing/> has. If the price list of a region has
-/// a price, that price takes precedence.
+/// (2026-07-20) has no price for them; <https://aws.amazon.com/ec2/capacityblocks/pricing/> has. If the price list of a region
+/// has a price, that price takes precedence.
 const SOLD_IN_BLOCKS: [&str; 5] = ["p5e", "p6e-gb200", "p6e-gb300", "trn2", "trn2u"];
 
 /// The class of an instance type.

@@ -68,7 +68,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// From EC2's word for it.
+    /// Parses EC2's name of the architecture.
     pub fn of(word: &str) -> Self {
         match word {
             "x86_64" => Self::X86_64,
@@ -114,7 +114,7 @@ pub enum UsageClass {
 }
 
 impl UsageClass {
-    /// From EC2's word for it.
+    /// Parses EC2's name of the usage class.
     pub fn of(word: &str) -> Self {
         match word {
             "on-demand" => Self::OnDemand,

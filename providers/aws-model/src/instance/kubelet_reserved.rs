@@ -1,8 +1,8 @@
 //! The kubelet settings of a node class that change the allocatable resources of its nodes.
 //!
 //! Allocatable resources are the capacity less `kubeReserved`, `systemReserved` and the hard eviction thresholds
-//! (`GetNodeAllocatableReservation`, kubernetes/kubernetes `pkg/kubelet/cm/node_container_manager_linux.go`). The settings of a class
-//! combine with those of the image as follows:
+//! (`GetNodeAllocatableReservation`, kubernetes/kubernetes `pkg/kubelet/cm/node_container_manager_linux.go`). The settings of a
+//! class combine with those of the image as follows:
 //!
 //! | setting | AL2023 | Bottlerocket |
 //! |---|---|---|
@@ -34,7 +34,7 @@ pub struct KubeletReserved {
 }
 
 impl Default for KubeletReserved {
-    /// The value for a class without settings: the thresholds of the images, which are the kubelet's defaults.
+    /// Returns the value for a class without settings: the thresholds of the images, which are the kubelet's defaults.
     fn default() -> Self {
         Self {
             kube: Quantities::default(),
@@ -163,8 +163,8 @@ fn amounts(field: &str, all: &BTreeMap<String, String>) -> Result<Quantities, In
     Ok(amounts)
 }
 
-/// Parses a threshold like the kubelet (`parseThresholdStatement`, kubernetes/kubernetes `pkg/kubelet/eviction/helpers.go`): 0 % and
-/// 100 % mean no threshold, and a quantity must be positive.
+/// Parses a threshold like the kubelet (`parseThresholdStatement`, kubernetes/kubernetes `pkg/kubelet/eviction/helpers.go`): 0 %
+/// and 100 % mean no threshold, and a quantity must be positive.
 fn threshold(text: &str) -> Result<Threshold, SettingProblem> {
     let Some(number) = text.strip_suffix('%') else {
         return match quantity::amount(ResourceName::MEMORY, text)? {

@@ -1,8 +1,8 @@
 //! Instance types: their properties, their class, and the allocatable resources of their nodes.
 //!
-//! `providers/aws` fills [`TypeFacts`] from DescribeInstanceTypes. Here, [`class::of`] classifies a type, [`allocatable`] computes the
-//! allocatable resources of its nodes, [`KubeletReserved`] has the reservations of a node class, and [`instance_type`] makes the type
-//! of the catalogue.
+//! `providers/aws` fills [`TypeFacts`] from DescribeInstanceTypes. Here, [`class::of`] classifies a type, [`allocatable`]
+//! computes the allocatable resources of its nodes, [`KubeletReserved`] has the reservations of a node class, and
+//! [`instance_type`] makes the type of the catalogue.
 
 mod allocatable;
 pub mod class;

@@ -153,7 +153,8 @@ pub fn read_entry(
     Ok(Listed { instance_type: InstanceTypeName::from(name), price })
 }
 
-/// Checks that an entry is for the requested product. AWS applies the filters, but a price of Windows must never count as one of Linux.
+/// Checks that an entry is for the requested product. AWS applies the filters, but a price of Windows must never count as one of
+/// Linux.
 fn other_product(product: &Product, region: &str, name: &str) -> Option<Refusal> {
     let family = FAMILIES.iter().find(|(family, _)| *family == product.product_family);
     let tenancy = family.map(|(_, tenancy)| ("tenancy", *tenancy));
@@ -197,8 +198,8 @@ fn price(
     Ok(sanity::admit(Claim { text: &text, amount, currency: &currency }, source.clone(), as_of))
 }
 
-/// Combines several prices of one type; `None` if the list is empty. Known prices take precedence over unknown ones. Two different
-/// known prices contradict each other and give an unknown price.
+/// Combines several prices of one type; `None` if the list is empty. Known prices take precedence over unknown ones. Two
+/// different known prices contradict each other and give an unknown price.
 pub(super) fn one(prices: Vec<Price>) -> Option<Price> {
     let mut known = BTreeSet::new();
     for price in &prices {

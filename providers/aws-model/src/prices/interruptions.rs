@@ -1,10 +1,11 @@
 //! The built-in spot interruption rates, from the ranges of the Spot Advisor.
 //!
-//! Source: <https://aws.amazon.com/ec2/spot/instance-advisor/>. It shows which share of the instances of a type was interrupted in a
-//! region during the last month, as one of five ranges: below 5 %, 5 to 10, 10 to 15, 15 to 20, and above 20. No EC2 API has this data.
+//! Source: <https://aws.amazon.com/ec2/spot/instance-advisor/>. It shows which share of the instances of a type was interrupted
+//! in a region during the last month, as one of five ranges: below 5 %, 5 to 10, 10 to 15, 15 to 20, and above 20. No EC2 API has
+//! this data.
 //!
-//! To convert a percentage to a rate, the lifetime of the instances is needed, which AWS does not publish. The conversion assumes one
-//! day, which is cautious: one month would divide every rate by thirty. The planner assumes the same for types without data
+//! To convert a percentage to a rate, the lifetime of the instances is needed, which AWS does not publish. The conversion assumes
+//! one day, which is cautious: one month would divide every rate by thirty. The planner assumes the same for types without data
 //! (`SpotRisk::prior`). The order of types does not depend on this assumption.
 
 use std::collections::BTreeMap;

@@ -58,9 +58,9 @@ pub struct MarketCatalogue {
     pub notes: Vec<String>,
 }
 
-/// Returns the on-demand and spot offerings of these types. The rules of [`sanity`] quarantine implausible prices. A type that EC2
-/// sells only in capacity blocks ([`class::is_sold_in_blocks_only`]) has no offering here, unless the price list of the region has a
-/// price for it. Types and zones whose names are not valid label values are skipped.
+/// Returns the on-demand and spot offerings of these types. The rules of [`sanity`] quarantine implausible prices. A type that
+/// EC2 sells only in capacity blocks ([`class::is_sold_in_blocks_only`]) has no offering here, unless the price list of the
+/// region has a price for it. Types and zones whose names are not valid label values are skipped.
 pub fn offerings(types: &[(&TypeFacts, InstanceType)], market: Market<'_>) -> Vec<Offering> {
     let mut offerings = Vec::new();
     for (facts, kind) in types {
@@ -106,8 +106,8 @@ fn is_of_region(zone: &str, region: &str) -> bool {
     zone.strip_prefix(region).is_some_and(|letter| matches!(letter.as_bytes(), [b'a'..=b'z']))
 }
 
-/// Marks the source of a spot price at or below a tenth of the on-demand price. That is AWS's minimum, so the price says little about
-/// the available capacity. The price itself stays.
+/// Marks the source of a spot price at or below a tenth of the on-demand price. That is AWS's minimum, so the price says little
+/// about the available capacity. The price itself stays.
 fn with_confidence(spot: Price, on_demand: Option<UsdPerHour>) -> Price {
     match (spot, on_demand) {
         // Round up to the micro-dollar.

@@ -1,8 +1,8 @@
 //! Makes the catalogue of a region from AWS's price list, the spot price history, interruption rates and capacity reservations.
 //!
-//! `providers/aws` makes the calls ([`request`] has their parameters) and passes plain texts and structs. Nothing here guesses: an
-//! offering without a price in any source has an unknown price, and the rules of [`poolwright_catalog::sanity`] quarantine implausible
-//! prices.
+//! `providers/aws` makes the calls ([`request`] has their parameters) and passes plain texts and structs. Nothing here guesses:
+//! an offering without a price in any source has an unknown price, and the rules of [`poolwright_catalog::sanity`] quarantine
+//! implausible prices.
 
 mod entry;
 mod interruptions;

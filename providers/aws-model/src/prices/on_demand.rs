@@ -25,8 +25,8 @@ pub struct OnDemandPrices {
 }
 
 impl OnDemandPrices {
-    /// Reads the entries of AWS's price list of `region` from the day `as_of`, in any order. [`Self::refused`] returns the entries that
-    /// cannot be used. A type without an entry has no known price.
+    /// Reads the entries of AWS's price list of `region` from the day `as_of`, in any order. [`Self::refused`] returns the
+    /// entries that cannot be used. A type without an entry has no known price.
     pub fn of_entries<'t>(region: &str, as_of: Date, entries: impl IntoIterator<Item = &'t str>) -> Self {
         let source = format!("AWS price list of {region}");
         let quoted_by = PriceSource::from(source.as_str());

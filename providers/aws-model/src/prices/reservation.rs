@@ -1,9 +1,9 @@
 //! Capacity reservations and capacity blocks.
 //!
 //! Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservation-overview.html> and
-//! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html>. An instance in a reservation has the price zero, as
-//! with `poolwright plan --commitments`, because the reservation costs the same whether it is used or not. An instance that runs
-//! longer than its reservation costs the on-demand price from then on.
+//! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html>. An instance in a reservation has the price
+//! zero, as with `poolwright plan --commitments`, because the reservation costs the same whether it is used or not. An instance
+//! that runs longer than its reservation costs the on-demand price from then on.
 
 use std::collections::BTreeMap;
 
@@ -63,8 +63,8 @@ pub enum ReservationKind {
 pub enum Matching {
     /// Only instances that name the reservation.
     Targeted,
-    /// Every instance with matching attributes, of Poolwright or not, so the free instances may be used up at the time of a launch. An
-    /// on-demand instance also uses it unless its launch excludes reservations.
+    /// Every instance with matching attributes, of Poolwright or not, so the free instances may be used up at the time of a
+    /// launch. An on-demand instance also uses it unless its launch excludes reservations.
     Open,
 }
 

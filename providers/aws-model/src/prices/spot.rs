@@ -1,8 +1,8 @@
 //! Spot prices, from DescribeSpotPriceHistory.
 //!
-//! Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html>. With the current time as start
-//! time, EC2 returns the current price of each type and zone, and the time since which it is valid. A stable price can be days old. The
-//! history has 90 days.
+//! Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html>. With the current time as
+//! start time, EC2 returns the current price of each type and zone, and the time since which it is valid. A stable price can be
+//! days old. The history has 90 days.
 
 use std::collections::BTreeMap;
 
@@ -93,8 +93,8 @@ pub struct SpotPrices {
 }
 
 impl SpotPrices {
-    /// Takes the latest price of each type and zone that is not older than `max_age`. The order of the entries does not matter. If two
-    /// entries have the same time, the higher price counts.
+    /// Takes the latest price of each type and zone that is not older than `max_age`. The order of the entries does not matter.
+    /// If two entries have the same time, the higher price counts.
     pub fn of_history(
         entries: impl IntoIterator<Item = SpotEntry>,
         now: Timestamp,

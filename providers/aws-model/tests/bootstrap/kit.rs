@@ -1,4 +1,4 @@
-//! A cluster, a node and what users could have written, for the tests of user data.
+//! Samples for the tests of user data: a cluster, a node, and user data as users write it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! User data: every family, compared with `fixtures/aws/user-data` and read back; what is refused; what is never printed.
+//! Tests user data: each family is compared with `fixtures/aws/user-data` and parsed again, invalid input is refused, and secrets
+//! are never printed.
 
 mod kit;
 
@@ -42,7 +43,7 @@ fn every_family_writes_what_the_files_say_and_the_same_each_time() {
     assert_eq!(files, cases().len(), "the folder has other files than there are cases");
 }
 
-/// The parts of an archive: headers and content.
+/// Returns the parts of an archive: headers and content.
 fn parts(text: &str) -> Vec<(String, String)> {
     let first = text.split("\n\n").next().unwrap();
     let boundary = first.split("boundary=\"").nth(1).unwrap().split('"').next().unwrap();
@@ -59,7 +60,7 @@ fn yaml(text: &str) -> Value {
     serde_saphyr::from_str(text).expect("YAML")
 }
 
-/// What is between `<<'POOLWRIGHT'` and the line that ends it, in order.
+/// Returns the documents between `<<'POOLWRIGHT'` and the line that ends each, in order.
 fn documents(script: &str) -> Vec<Value> {
     let starts = script.split("<<'POOLWRIGHT'\n").skip(1);
     starts.map(|rest| yaml(rest.split("\nPOOLWRIGHT\n").next().unwrap())).collect()
@@ -274,7 +275,7 @@ fn tokens_are_what_kubeadm_makes() {
 
 #[test]
 fn a_token_of_random_bytes_is_one_and_no_letter_is_likelier_than_another() {
-    // The bytes that would make some letters likelier are passed over, wherever they are.
+    // Bytes that would make some letters likelier are skipped, wherever they are.
     let all: Vec<u8> = (0..=u8::MAX).rev().collect();
     let mut counts = std::collections::BTreeMap::new();
     for start in 0..all.len() {
@@ -286,7 +287,7 @@ fn a_token_of_random_bytes_is_one_and_no_letter_is_likelier_than_another() {
         }
     }
     assert_eq!(counts.len(), 36, "{counts:?}");
-    // Some are seen a few times more often for the bytes that are passed over: what follows them is taken twice.
+    // Some letters occur a few times more often, because the byte after a skipped one is used twice.
     let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
     assert!(most - least <= 8, "{counts:?}");
     assert_eq!(BootstrapToken::from_random(&[0; 21]), None);
@@ -294,7 +295,7 @@ fn a_token_of_random_bytes_is_one_and_no_letter_is_likelier_than_another() {
     assert!(BootstrapToken::from_random(&[0; 22]).is_some());
 }
 
-/// What an attacker, or a slip, could put where a label, a taint or a setting goes.
+/// Values that an attacker or a typing mistake could put in a label, a taint or a setting.
 const HOSTILE: [&str; 14] = [
     "a\"b",
     "a'b",

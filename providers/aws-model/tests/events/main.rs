@@ -1,4 +1,4 @@
-//! Every message in `fixtures/aws/events`, with what is made of it, and what holds for any message.
+//! Parses every message in `fixtures/aws/events` and compares the outcome. Also tests what must hold for any message.
 
 mod outcomes;
 
@@ -25,7 +25,7 @@ fn body(name: &str) -> Vec<u8> {
     std::fs::read(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What was read, in a line.
+/// Describes a result in one line.
 fn outcome(result: &Result<Message, Unreadable>) -> String {
     match result {
         Err(error) => format!("error: {error}"),
@@ -116,7 +116,7 @@ fn a_message_is_as_large_as_a_queue_takes_and_no_larger() {
     assert_eq!(read(&padded, &scope()), Err(Unreadable::TooLarge { bytes: MAX_BYTES + 1 }));
 }
 
-/// Files that are events.
+/// Returns the files that are events.
 fn events() -> Vec<(&'static str, Value, String)> {
     let files =
         OUTCOMES.iter().filter(|(_, outcome)| outcome.starts_with("i-") || outcome.starts_with("cr-"));
@@ -127,7 +127,7 @@ fn events() -> Vec<(&'static str, Value, String)> {
         .collect()
 }
 
-/// The objects of a message, by the way to them.
+/// Collects the paths of all values in a message.
 fn places(value: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
@@ -150,13 +150,13 @@ fn at<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
     })
 }
 
-/// What the message means when one of its parts is something else or not there: what it meant, or less, and never anything else.
+/// Checks a message with a part missing or changed: it must mean what it meant before, or less, and never anything else.
 fn same_or_less(name: &str, was: &str, now: &Result<Message, Unreadable>) {
     let Ok(Message::Event(event)) = now else { return };
     let (was, now): (BTreeSet<_>, String) = (was.split("; ").collect(), what(event));
     for part in now.split("; ") {
         let known = was.iter().any(|whole| *whole == part || whole.starts_with(&format!("{part} by ")));
-        // A warning without its time is one of two minutes.
+        // A warning without its time counts as two minutes' notice.
         let two_minutes = name.starts_with("reservation") && part.ends_with("by 2026-08-21T12:02:00Z");
         assert!(known || two_minutes, "{name} meant {was:?} and now means {part}");
     }
@@ -168,7 +168,7 @@ fn a_message_with_any_part_left_out_or_of_another_type_means_the_same_or_less() 
     for (name, message, outcome) in events() {
         let mut paths = Vec::new();
         places(&message, &mut Vec::new(), &mut paths);
-        // An instance whose change is over is affected again when nobody says so: better once too often.
+        // Without a status, an instance counts as affected although its change is over: one report too many does less harm.
         for path in paths.iter().filter(|path| path.last().is_some_and(|key| key != "status")) {
             let (last, parent) = path.split_last().unwrap();
             let mut without = message.clone();
@@ -241,7 +241,7 @@ proptest! {
         if let Some(Value::Object(detail)) = fields.get_mut("detail") {
             detail.insert(key, text.into());
         }
-        // The last field first, and so on.
+        // The fields in reverse order.
         let turned: Vec<String> = message.as_object().unwrap().iter().rev().map(|(k, v)| format!("{}{blanks}:{v}", Value::from(k.as_str()))).collect();
         let body = format!("{blanks}{{{}}}{blanks}", turned.join(","));
         prop_assert_eq!(outcome(&read(body.as_bytes(), &scope())), outcome_before, "{}", name);

@@ -1,6 +1,6 @@
-//! What is made of each message in `fixtures/aws/events`.
+//! The expected outcome of each message in `fixtures/aws/events`.
 
-/// File and outcome: what happens, `ignored:` and why, or `error:` and how it begins.
+/// The file and its outcome: what happens, `ignored:` and the reason, or `error:` and the start of the message.
 pub const OUTCOMES: &[(&str, &str)] = &[
     ("account-a-number.json", "error: the field `account` of a message is not a text"),
     (

@@ -1,7 +1,7 @@
 //! The health of the interruption queue, as a condition of node classes.
 //!
-//! An error that a person must fix sets the condition to false at once. Other errors do so only after two minutes, the length of a
-//! spot warning; until then the condition keeps its status.
+//! An error that a person must fix sets the condition to false at once. Other errors do so only after two minutes, the length of
+//! a spot warning; until then the condition keeps its status.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,8 +12,8 @@ use crate::reason::AwsReason;
 
 /// The type of the condition.
 const KIND: &str = "InterruptionQueueReady";
-/// How long calls must fail before the condition becomes false: the length of a spot warning. A provider that reads nothing for so
-/// long has missed a warning.
+/// How long calls must fail before the condition becomes false: the length of a spot warning. A provider that reads nothing for
+/// so long has missed a warning.
 const SILENT_AFTER: SignedDuration = SignedDuration::from_mins(2);
 /// A gap between two calls after which earlier failures do not count, because another replica was the leader meanwhile. It is
 /// longer than all attempts of one call.

@@ -1,4 +1,5 @@
-//! Polling of EC2 for interruptions. It covers events that were missed while no replica was running, and clusters without a queue.
+//! Polling of EC2 for interruptions. It covers events that were missed while no replica was running, and clusters without a
+//! queue.
 //!
 //! | call | interruption |
 //! |---|---|

@@ -157,7 +157,8 @@ impl Queue {
                         interruptions: Vec::new(),
                     });
                 }
-                // Leave the message in the queue. SQS moves it to the dead-letter queue after the configured number of deliveries.
+                // Leave the message in the queue. SQS moves it to the dead-letter queue after the configured number of
+                // deliveries.
                 Err(error) => {
                     self.unreadable.fetch_add(1, Ordering::Relaxed);
                     let why = "a message that cannot be parsed or trusted stays in the queue until it moves to the dead-letter queue";

@@ -173,8 +173,8 @@ impl AwsProvider {
         Ok(())
     }
 
-    /// Waits for the instance of this key that an order with this token may have launched. It returns `None` if the order launched
-    /// none.
+    /// Waits for the instance of this key that an order with this token may have launched. It returns `None` if the order
+    /// launched none.
     async fn find_eventually(&self, key: &str, token: &str) -> Result<Option<OwnInstance>, ProviderError> {
         for look in 0..MAX_POLLS {
             // Ask this first, so that the listing below contains all instances of the order.

@@ -1,4 +1,5 @@
-//! The orders of a launch request: which CreateFleet calls to send, and with which pools, token and tags. This file makes no calls.
+//! The orders of a launch request: which CreateFleet calls to send, and with which pools, token and tags. This file makes no
+//! calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -162,8 +163,8 @@ pub(crate) fn batch_key(cluster: &str, batch: &str) -> String {
     digest.iter().take(18).fold("batch-".to_owned(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// Returns the token of one round of a launch after the given number of empty answers. EC2 allows 64 characters; the key of a claim
-/// is a UID of 36 characters, and the key of a batch has 42.
+/// Returns the token of one round of a launch after the given number of empty answers. EC2 allows 64 characters; the key of a
+/// claim is a UID of 36 characters, and the key of a batch has 42.
 pub(crate) fn token(key: &str, round: usize, empty_answers: u32) -> String {
     format!("{key}-{round}-{empty_answers}")
 }

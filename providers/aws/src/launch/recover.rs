@@ -20,7 +20,7 @@ impl AwsProvider {
     }
 }
 
-/// The error of an order whose outcome is unknown.
+/// Makes the error of an order whose outcome is unknown.
 pub(super) fn outcome_unknown(token: &str) -> ProviderError {
     ProviderError::Transient(format!(
         "ec2:CreateFleet was called with the token {token} before, and EC2 does not show the result yet. Poolwright waits for it, \

@@ -1,8 +1,8 @@
 //! Launch templates.
 //!
 //! The name of a template is a hash of its content. An existing template is therefore always up to date, and a change of a node
-//! class makes a new one. A running instance does not depend on its template, so the provider deletes templates that were not used
-//! for a while.
+//! class makes a new one. A running instance does not depend on its template, so the provider deletes templates that were not
+//! used for a while.
 
 use std::collections::BTreeSet;
 

@@ -27,7 +27,7 @@ pub(super) struct Caller {
 /// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>.
 const TOO_FAR: i64 = 60;
 
-/// The meaning of the response to GetCallerIdentity.
+/// Judges the response to GetCallerIdentity.
 fn credentials(answer: &CallResult, who: Option<(&str, &str)>) -> Verdict {
     let code = match (answer, who) {
         (CallResult::Done, Some((arn, account))) => {
@@ -62,7 +62,7 @@ fn credentials(answer: &CallResult, who: Option<(&str, &str)>) -> Verdict {
     }
 }
 
-/// The verdict about a region; `status` is its opt-in status, `None` if EC2 does not know the region.
+/// Returns the verdict about a region; `status` is its opt-in status, `None` if EC2 does not know the region.
 fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
     match (answer, status) {
         (CallResult::Done, Some("not-opted-in")) => Verdict::wrong(
@@ -96,7 +96,7 @@ fn region(name: &str, answer: &CallResult, status: Option<&str>) -> Verdict {
     }
 }
 
-/// Whether the clocks of AWS and this machine agree.
+/// Judges whether the clocks of AWS and this machine agree.
 fn clock(theirs: Option<Timestamp>, ours: Timestamp) -> Verdict {
     let Some(theirs) = theirs else { return Verdict::undetermined("no response of AWS had a date") };
     let ahead = ours.as_second() - theirs.as_second();

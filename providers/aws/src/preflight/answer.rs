@@ -53,13 +53,13 @@ impl CallResult {
         if unsigned && is_about_credentials(&chain) { Self::NoCredentials } else { Self::NoResponse(chain) }
     }
 
-    /// An error with this code, for tests and for errors that are known without a call.
+    /// Makes an error with this code.
     #[cfg(test)]
     pub fn refused(code: &str) -> Self {
         Self::Refused { code: code.to_owned(), blamed: None }
     }
 
-    /// Whether a permission is missing.
+    /// Returns whether a permission is missing.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if FORBIDDEN.contains(&code.as_str()))
     }
@@ -82,7 +82,7 @@ impl CallResult {
     }
 }
 
-/// The action that an error names: `... is not authorized to perform: iam:PassRole on resource ...`.
+/// Returns the action that an error names: `... is not authorized to perform: iam:PassRole on resource ...`.
 fn blamed(said: &str) -> Option<&str> {
     let action = said.split("not authorized to perform: ").nth(1)?.split([' ', '.', ',']).next()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == ':' || c == '-';

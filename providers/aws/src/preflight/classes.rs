@@ -72,7 +72,7 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<CheckResult> 
     found
 }
 
-/// A resolved part, or the reason why it could not be resolved.
+/// Returns the verdict about a part: its resolved value, or the reason why it could not be resolved.
 fn found<T>(part: &Result<T, ProviderError>, fix: String, says: impl FnOnce(&T) -> String) -> Verdict {
     match part {
         Ok(part) => Verdict::fine(says(part)),
@@ -101,7 +101,7 @@ fn subnets_of(subnets: &[ResolvedSubnet]) -> Verdict {
     Verdict::fine(each.join(", "))
 }
 
-/// Images by the nodes they are for, and the architectures without an image, whose types the class does not sell.
+/// Describes the images by the nodes they are for, and the architectures without an image, whose types the class does not sell.
 fn images_of(images: &[ResolvedImage]) -> String {
     let newest = |arch: &str, gpus: bool| {
         images.iter().find(|one| one.architecture == arch && one.nvidia.is_none_or(|nvidia| nvidia == gpus))

@@ -1,6 +1,6 @@
-//! What nodes on AWS need, looked at before there are any: for `poolwright check`. Nothing is launched, made or changed.
+//! Checks the prerequisites of nodes on AWS before any exist, for `poolwright check`. It launches, creates and changes nothing.
 //!
-//! Each file is one group. Its calls are at its end, and a plain function above says what the answer means.
+//! Each file is one group of checks. Its calls are at the end, and the plain functions before them interpret the responses.
 
 mod account;
 mod answer;
@@ -102,7 +102,7 @@ async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<CheckResul
     results
 }
 
-/// The command that creates the queue, rules and roles.
+/// Returns the command that creates the queue, rules and roles.
 fn deploy(cluster: &str, parameter: &str) -> String {
     format!(
         "aws cloudformation deploy --template-file deploy/aws-cloudformation.yaml --stack-name poolwright-{cluster} --capabilities \
@@ -110,7 +110,7 @@ fn deploy(cluster: &str, parameter: &str) -> String {
     )
 }
 
-/// The results of the groups that need the missing part.
+/// Returns the results of the groups that need the missing part.
 fn skipped(why: &str) -> impl Iterator<Item = CheckResult> {
     let all = [PERMISSIONS, CLASSES, QUEUE, QUOTAS];
     all.into_iter().map(move |group| CheckResult::new(group, "all", Verdict::undetermined(why)))

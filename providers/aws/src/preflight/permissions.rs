@@ -54,7 +54,7 @@ pub(super) enum Probe {
     Skipped(String),
 }
 
-/// The verdict of a probe.
+/// Returns the verdict of a probe.
 pub(super) fn verdict(action: &str, probe: &Probe) -> Verdict {
     let (answer, through) = match probe {
         Probe::Skipped(why) => return Verdict::undetermined(why.clone()),
@@ -73,7 +73,7 @@ pub(super) fn verdict(action: &str, probe: &Probe) -> Verdict {
     }
 }
 
-/// The policy statement that allows an action.
+/// Returns the policy statement that allows an action.
 fn fix(action: &str) -> String {
     let sid = match action {
         "ec2:CreateFleet" | "ec2:RunInstances" => {

@@ -1,7 +1,7 @@
 //! Probes each action with a dry run, or with a harmless call if the service has no dry runs.
 //!
-//! No probe may launch, terminate, create or change anything, even if the endpoint is not AWS. A call that could have an effect is a
-//! dry run, or names a resource that does not exist.
+//! No probe may launch, terminate, create or change anything, even if the endpoint is not AWS. A call that could have an effect
+//! is a dry run, or names a resource that does not exist.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ async fn looks(clients: &Clients, parts: &[Parts<'_>]) -> All {
     ])
 }
 
-/// The tag that the policy requires of every new resource.
+/// Returns the tag that the policy requires of every new resource.
 fn tagged(scope: &Scope, kind: ResourceType) -> TagSpecification {
     let tags = tags::Tags::from([(tags::CLUSTER.to_owned(), scope.cluster.clone())]);
     TagSpecification::builder().resource_type(kind).set_tags(Some(tags::write(&tags))).build()
@@ -134,7 +134,8 @@ async fn launches(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All 
     all
 }
 
-/// A fleet with a launch template of this cluster, if one exists: EC2 looks up the template before it checks the permission.
+/// Probes a fleet with a launch template of this cluster, if one exists: EC2 looks up the template before it checks the
+/// permission.
 async fn fleet(clients: &Clients, scope: &Scope) -> Probe {
     let own = aws_sdk_ec2::types::Filter::builder()
         .name(format!("tag:{}", tags::CLUSTER))
@@ -167,7 +168,8 @@ async fn fleet(clients: &Clients, scope: &Scope) -> Probe {
     }
 }
 
-/// An instance of the first fully resolved class. Without a role it probes RunInstances and the tags; with a role, also iam:PassRole.
+/// Probes the launch of an instance of the first fully resolved class. Without a role it probes RunInstances and the tags; with a
+/// role, also iam:PassRole.
 async fn run(clients: &Clients, scope: &Scope, parts: &[Parts<'_>]) -> All {
     let usable = parts.iter().find_map(|(_, _, parts)| {
         let subnet = parts.subnets.as_ref().ok()?.first()?;

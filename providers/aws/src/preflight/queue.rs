@@ -30,7 +30,7 @@ struct Attributes {
     redrive: Option<String>,
 }
 
-/// The account that owns the queue.
+/// Judges which account owns the queue.
 fn owner(arn: &str, caller: &Caller) -> Verdict {
     // arn:aws:sqs:us-east-1:123456789012:name
     let parts: Vec<&str> = arn.split(':').collect();
@@ -58,7 +58,7 @@ fn owner(arn: &str, caller: &Caller) -> Verdict {
     Verdict::fine(arn)
 }
 
-/// Whether its policy allows EventBridge to send.
+/// Judges whether its policy allows EventBridge to send.
 fn sender(policy: Option<&str>, arn: &str) -> Verdict {
     let line = format!(
         "add to the policy of the queue: {{\"Effect\": \"Allow\", \"Principal\": {{\"Service\": \"events.amazonaws.com\"}}, \
@@ -108,7 +108,7 @@ fn names_sending(action: &Value) -> bool {
     }
 }
 
-/// Whether unreadable messages move to a dead-letter queue.
+/// Judges whether unreadable messages move to a dead-letter queue.
 fn dead_letters(redrive: Option<&str>) -> Verdict {
     if redrive.is_some_and(|text| text.contains("deadLetterTargetArn")) {
         return Verdict::fine("unreadable messages move to the dead-letter queue");

@@ -1,6 +1,7 @@
 //! Checks the quotas of GPU instances, in vCPUs.
 //!
-//! Codes: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html>. Quotas are counted in vCPUs, per region.
+//! Codes: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html>. Quotas are counted in vCPUs, per
+//! region.
 
 use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 

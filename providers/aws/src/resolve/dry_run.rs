@@ -1,9 +1,10 @@
-//! A dry run of a launch, which shows whether AWS would allow it. With the parameter `DryRun`, EC2 checks the permissions of a call and
-//! has no effect.
+//! A dry run of a launch, which shows whether AWS would allow it. With the parameter `DryRun`, EC2 checks the permissions of a
+//! call and has no effect.
 //!
-//! The dry run makes the three calls of a launch: CreateLaunchTemplate, CreateFleet, and RunInstances. A fleet calls RunInstances in
-//! Poolwright's name, and there EC2 checks whether Poolwright may pass the role of the nodes. The calls have the tags of a launch,
-//! because policies depend on them. Source: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonParameters.html>, `DryRun`.
+//! The dry run makes the three calls of a launch: CreateLaunchTemplate, CreateFleet, and RunInstances. A fleet calls RunInstances
+//! in Poolwright's name, and there EC2 checks whether Poolwright may pass the role of the nodes. The calls have the tags of a
+//! launch, because policies depend on them. Source:
+//! <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonParameters.html>, `DryRun`.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -57,7 +58,7 @@ struct DryRunInput {
 }
 
 impl DryRuns {
-    /// The condition of a resolved class, from a dry run now or from a recent one.
+    /// Returns the condition of a resolved class, from a dry run now or from a recent one.
     pub async fn condition(
         &self,
         ec2: &aws_sdk_ec2::Client,
@@ -86,7 +87,7 @@ impl DryRuns {
     }
 }
 
-/// The condition of a class with unresolved parts, for which a dry run is impossible.
+/// Returns the condition of a class with unresolved parts, for which a dry run is impossible.
 pub(super) fn not_tried() -> NodeClassCondition {
     NodeClassCondition {
         kind: KIND,
@@ -199,7 +200,7 @@ async fn try_all(ec2: &aws_sdk_ec2::Client, cluster: &str, about: &DryRunInput) 
     allowed("ec2:RunInstances", instances)
 }
 
-/// The meaning of a response to a dry run. EC2 returns an error for a permitted one, too.
+/// Interprets the response to a dry run. EC2 returns an error for a permitted one, too.
 fn allowed<T, E, R>(action: &str, answer: Result<T, SdkError<E, R>>) -> Result<(), ProviderError>
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -209,7 +210,8 @@ where
         // EC2 never returns success to a dry run, but a simulated AWS may. The call had no effect.
         Ok(_) => Ok(()),
         Err(error) => match code(&error) {
-            // EC2 returns these errors only to permitted callers: the template does not exist, or the zone does not offer the type.
+            // EC2 returns these errors only to permitted callers: the template does not exist, or the zone does not offer the
+            // type.
             Some("DryRunOperation" | "Unsupported") => Ok(()),
             Some(code) if code.starts_with("InvalidLaunchTemplateName.NotFound") => Ok(()),
             _ => Err(provider_error(action, error)),

@@ -30,7 +30,7 @@ pub(crate) struct Parameter {
     pub nvidia: Option<bool>,
 }
 
-/// The parameters of an alias, for a cluster of this version of Kubernetes (`1.36`).
+/// Returns the parameters of an alias, for a cluster of this version of Kubernetes (`1.36`).
 ///
 /// Sources: <https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html>,
 /// <https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id-bottlerocket.html>.
@@ -65,7 +65,7 @@ pub(crate) fn parameters(alias: &str, kubernetes: &str) -> Option<Vec<Parameter>
     Some(all)
 }
 
-/// The images that match at least one term, newest first.
+/// Returns the images that match at least one term, newest first.
 pub(super) async fn find(
     clients: &Clients,
     kubernetes: &str,
@@ -108,7 +108,7 @@ pub(super) async fn find(
     Ok(images)
 }
 
-/// The images that a term names by id, parameter or alias; `None` for a term that selects by owner, name or tags.
+/// Returns the images that a term names by id, parameter or alias; `None` for a term that selects by owner, name or tags.
 async fn named(
     clients: &Clients,
     kubernetes: &str,
@@ -182,7 +182,7 @@ async fn describe(
     Ok(images)
 }
 
-/// The status entry of an image; `None` for other architectures.
+/// Returns the status entry of an image; `None` for other architectures.
 fn resolved(image: &Image, nvidia: Option<bool>) -> Option<(String, ResolvedImage)> {
     let architecture = match image.architecture()? {
         ArchitectureValues::X8664 => Arch::Amd64,
@@ -205,7 +205,7 @@ fn resolved(image: &Image, nvidia: Option<bool>) -> Option<(String, ResolvedImag
     Some((id, resolved))
 }
 
-/// The newest image for nodes of this type; `images` are ordered from new to old.
+/// Returns the newest image for nodes of this type; `images` are ordered from new to old.
 pub(crate) fn image_for<'a>(images: &'a [ResolvedImage], kind: &InstanceType) -> Option<&'a ResolvedImage> {
     let has_gpus = kind.gpu.is_some();
     images.iter().find(|image| {

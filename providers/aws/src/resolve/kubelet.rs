@@ -7,7 +7,7 @@ use super::unusable;
 use crate::bootstrap;
 use crate::node_class::{AmiFamily, EC2NodeClassSpec};
 
-/// The resources that the kubelet of this class reserves, if the image family supports the settings.
+/// Returns the resources that the kubelet of this class reserves, if the image family supports the settings.
 pub(crate) fn find(class: &str, spec: &EC2NodeClassSpec) -> Result<KubeletReserved, ProviderError> {
     let kubelet = bootstrap::kubelet(class, &spec.kubelet)?;
     let bottlerocket = spec.family() == Some(AmiFamily::Bottlerocket);

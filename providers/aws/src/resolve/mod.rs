@@ -66,14 +66,14 @@ pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     )))
 }
 
-/// The error for a node class that does not exist.
+/// Makes the error for a node class that does not exist.
 pub(crate) fn missing(name: &str) -> ProviderError {
     ProviderError::Invalid(format!(
         "{KIND} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
     ))
 }
 
-/// The error for a class that cannot be used: the class, the field, the cause and the next step.
+/// Makes the error for a class that cannot be used: the class, the field, the cause and the next step.
 pub(crate) fn unusable(name: &str, field: &str, cause: impl AsRef<str>) -> ProviderError {
     ProviderError::Invalid(format!("{KIND} `{name}`: spec.{field}: {}", cause.as_ref()))
 }
@@ -133,7 +133,7 @@ pub(crate) async fn resolve(
     }
 }
 
-/// The placement group, if the class names one.
+/// Returns the placement group, if the class names one.
 async fn find_placement_group(
     clients: &Clients,
     name: &str,
@@ -145,7 +145,7 @@ async fn find_placement_group(
 }
 
 impl Resolution {
-    /// The class if all parts are resolved, else the error of the first unresolved part.
+    /// Returns the class if all parts are resolved, else the error of the first unresolved part.
     pub fn complete(self, name: &str, spec: &EC2NodeClassSpec) -> Result<ResolvedNodeClass, ProviderError> {
         Ok(ResolvedNodeClass {
             name: name.to_owned(),
@@ -206,7 +206,7 @@ pub(crate) async fn inspect(
     Inspection { subnets, groups, images, profile, placement, kept: kubelet::find(name, spec) }
 }
 
-/// The filters of a tag selector: all of these tags; `*` matches any value.
+/// Returns the filters of a tag selector: all of these tags; `*` matches any value.
 pub(crate) fn tag_filters(tags: &crate::node_class::TagSelector) -> Vec<aws_sdk_ec2::types::Filter> {
     let filter = |(key, value): (&String, &String)| {
         let builder = aws_sdk_ec2::types::Filter::builder();

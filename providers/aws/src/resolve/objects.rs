@@ -9,7 +9,7 @@ use crate::node_class::EC2NodeClass;
 /// A source of node classes: the API server, or a fake one in tests.
 #[async_trait]
 pub trait NodeClassObjects: Send + Sync {
-    /// The class of this name; `None` if it does not exist.
+    /// Returns the class of this name; `None` if it does not exist.
     async fn class(&self, name: &str) -> Result<Option<EC2NodeClass>, ProviderError>;
 }
 

@@ -9,7 +9,7 @@ use crate::node_class::{PlacementGroup, ResolvedPlacementGroup};
 
 const FIELD: &str = "placementGroup";
 
-/// The placement group that a class names, if nodes can be launched into it.
+/// Returns the placement group that a class names, if nodes can be launched into it.
 pub(super) async fn find(
     ec2: &aws_sdk_ec2::Client,
     class: &str,
@@ -35,7 +35,7 @@ pub(super) async fn find(
     usable(wanted, found.iter().find(of_group)).map_err(|why| unusable(class, FIELD, why))
 }
 
-/// The placement group if nodes can be launched into it, else the cause and the next step.
+/// Returns the placement group if nodes can be launched into it, else the cause and the next step.
 fn usable(wanted: &PlacementGroup, found: Option<&Described>) -> Result<ResolvedPlacementGroup, String> {
     let name = wanted.id.as_deref().or(wanted.name.as_deref()).unwrap_or_default();
     let Some(found) = found else {

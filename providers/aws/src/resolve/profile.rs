@@ -6,8 +6,8 @@ use super::unusable;
 use crate::error::{code, provider_error};
 use crate::node_class::EC2NodeClassSpec;
 
-/// Returns the name of the instance profile for nodes. A profile that the class names must exist and have a role. For a role, it is
-/// Poolwright's own profile with that role, which this function creates if necessary.
+/// Returns the name of the instance profile for nodes. A profile that the class names must exist and have a role. For a role, it
+/// is Poolwright's own profile with that role, which this function creates if necessary.
 pub(super) async fn find(
     iam: &aws_sdk_iam::Client,
     class: &str,
@@ -36,7 +36,7 @@ pub(crate) enum ProfileState {
     },
 }
 
-/// The profile that [`find`] would return. Creates nothing.
+/// Returns the profile that [`find`] would return. It creates nothing.
 pub(super) async fn look(
     iam: &aws_sdk_iam::Client,
     class: &str,
@@ -83,7 +83,7 @@ async fn named(iam: &aws_sdk_iam::Client, class: &str, name: &str) -> Result<Str
     }
 }
 
-/// The roles of a profile; `None` if it does not exist.
+/// Returns the roles of a profile; `None` if it does not exist.
 async fn roles(iam: &aws_sdk_iam::Client, name: &str) -> Result<Option<Vec<String>>, ProviderError> {
     match iam.get_instance_profile().instance_profile_name(name).send().await {
         Ok(answer) => {

@@ -25,8 +25,8 @@ pub(crate) struct ResolvedReservation {
     pub held: Reservation,
 }
 
-/// Returns the reservations that match at least one term, sorted by id. An empty result is no error: reservations come and go, and
-/// Poolwright can launch nodes without them.
+/// Returns the reservations that match at least one term, sorted by id. An empty result is no error: reservations come and go,
+/// and Poolwright can launch nodes without them.
 pub(super) async fn find(
     ec2: &aws_sdk_ec2::Client,
     terms: &[CapacityReservationSelectorTerm],

@@ -54,7 +54,7 @@ impl NodeClassStatusSource for AwsProvider {
     }
 }
 
-/// The status without the result of the dry run. `too_small` lists instance types with no resources left for pods.
+/// Returns the status without the result of the dry run. `too_small` lists instance types with no resources left for pods.
 fn report(resolution: &Resolution, too_small: &[InstanceTypeName]) -> NodeClassStatus {
     let mut fields = BTreeMap::new();
     if let Ok(family) = resolution.family {
@@ -133,7 +133,7 @@ fn report(resolution: &Resolution, too_small: &[InstanceTypeName]) -> NodeClassS
     NodeClassStatus { uid: None, generation: None, fields, conditions }
 }
 
-/// The condition of the kubelet settings. They have no status field.
+/// Returns the condition of the kubelet settings. They have no status field.
 fn kubelet(
     kept: &Result<KubeletReserved, ProviderError>,
     too_small: &[InstanceTypeName],
@@ -146,7 +146,7 @@ fn kubelet(
     part(&mut BTreeMap::new(), "KubeletReady", AwsReason::KubeletUnusable, "kubelet", &kept, counted)
 }
 
-/// The message about instance types that are not sold because no resources are left for pods.
+/// Returns the message about instance types that are not sold because no resources are left for pods.
 pub(crate) fn nothing_left(of: &[InstanceTypeName]) -> String {
     let mut names: Vec<&str> = of.iter().take(NAMED).map(InstanceTypeName::as_str).collect();
     let more = format!("{} more", of.len() - names.len());
@@ -169,7 +169,7 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// One part of a class: its status field and its condition.
+/// Sets the status field of one part of a class, and returns its condition.
 fn part<T: Serialize>(
     fields: &mut BTreeMap<String, Value>,
     kind: &'static str,

@@ -11,7 +11,7 @@ use crate::node_class::{ResolvedSubnet, SubnetSelectorTerm};
 
 const FIELD: &str = "subnetSelectorTerms";
 
-/// The resources that match at least one term, sorted by id.
+/// Returns the resources that match at least one term, sorted by id.
 pub(super) async fn find(
     ec2: &aws_sdk_ec2::Client,
     class: &str,

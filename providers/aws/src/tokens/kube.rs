@@ -19,8 +19,8 @@ use super::{LIFE, Tokens};
 
 /// The namespace of bootstrap tokens.
 const NAMESPACE: &str = "kube-system";
-/// The group that kubeadm allows to join. kubeadm's own tokens have it.
-/// Source: <https://kubernetes.io/docs/reference/setup-tools/kubeadm/implementation-details/#configure-tls-bootstrapping-for-node-joining>.
+/// The group that kubeadm allows to join. kubeadm's own tokens have it. Source:
+/// <https://kubernetes.io/docs/reference/setup-tools/kubeadm/implementation-details/#configure-tls-bootstrapping-for-node-joining>.
 const GROUP: &str = "system:bootstrappers:kubeadm:default-node-token";
 /// The shortest lifetime of a new token by the API server's clock.
 const LEAST_LIFE: SignedDuration = SignedDuration::from_mins(45);
@@ -38,14 +38,14 @@ pub struct KubeTokens {
     client: Client,
     config: Config,
     cluster: String,
-    /// A created token that the API server does not accept, and its expiry. Poolwright tries it again instead of creating another,
-    /// because it has no permission to delete tokens.
+    /// A created token that the API server does not accept, and its expiry. Poolwright tries it again instead of creating
+    /// another, because it has no permission to delete tokens.
     refused: Mutex<Option<(BootstrapToken, Timestamp)>>,
 }
 
 impl KubeTokens {
-    /// Makes a creator of tokens for the cluster of this client. `config` is the configuration of the client, and `cluster` the name
-    /// of the cluster in Poolwright.
+    /// Makes a creator of tokens for the cluster of this client. `config` is the configuration of the client, and `cluster` the
+    /// name of the cluster in Poolwright.
     pub fn new(client: Client, config: Config, cluster: impl Into<String>) -> Self {
         Self { client, config, cluster: cluster.into(), refused: Mutex::default() }
     }

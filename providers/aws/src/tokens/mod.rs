@@ -1,11 +1,11 @@
 //! Bootstrap tokens, with which nodes of the family Ubuntu authenticate when they join the cluster
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/>).
 //!
-//! This module holds the interface that makes tokens ([`Tokens`]) and the token in use ([`SharedToken`]). `kube.rs` makes tokens in a
-//! cluster.
+//! This module holds the interface that makes tokens ([`Tokens`]) and the token in use ([`SharedToken`]). `kube.rs` makes tokens
+//! in a cluster.
 //!
-//! Poolwright creates a token when it launches a node that needs one, and uses it for half an hour, because a token is part of the
-//! launch template. Only this process stores the token; after a restart Poolwright creates a new one.
+//! Poolwright creates a token when it launches a node that needs one, and uses it for half an hour, because a token is part of
+//! the launch template. Only this process stores the token; after a restart Poolwright creates a new one.
 
 mod kube;
 
@@ -46,7 +46,7 @@ impl SharedToken {
         Self { tokens, now, last: Mutex::default() }
     }
 
-    /// A token that is valid for long enough to launch a node, created now if needed.
+    /// Returns a token that is valid for long enough to launch a node, created now if needed.
     pub async fn token(&self) -> Result<BootstrapToken, ProviderError> {
         let mut last = self.last.lock().await;
         let now = (self.now)();

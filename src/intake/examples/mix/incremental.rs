@@ -25,7 +25,7 @@ const DAEMONSETS: usize = 2;
 const ROUNDS: usize = 120;
 const NOW: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;
 
-/// A node; its number determines its zone.
+/// Returns a node. Its number determines its zone.
 fn node(at: usize, ready: bool) -> poolwright_core::Node {
     let name = format!("node-{at:05}");
     let ready = if ready { "True" } else { "False" };
@@ -40,7 +40,7 @@ fn node(at: usize, ready: bool) -> poolwright_core::Node {
     poolwright_intake::node(&node).expect("it converts")
 }
 
-/// The claim of a node.
+/// Returns the claim of a node.
 fn claim(at: usize, class: &NodeClassRef, pool: &Pool, catalogue: &Catalogue) -> Claim {
     let is_it = |id: &poolwright_catalog::OfferingId| {
         id.instance_type.as_str() == "fake-16" && id.zone.as_str() == ZONES[at % ZONES.len()]
@@ -132,7 +132,7 @@ fn fill(
     }
 }
 
-/// The CPU time of this thread, from Linux.
+/// Returns the CPU time of this thread, from Linux.
 fn on_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|first| first.parse().ok());

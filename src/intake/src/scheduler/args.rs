@@ -74,7 +74,7 @@ impl Args<'_> {
         self.problems.push(FieldProblem::new(format!("{}.{field}", self.path), cause, next_step));
     }
 
-    /// `PodTopologySpreadArgs`.
+    /// Reads `PodTopologySpreadArgs`.
     pub fn spread(&mut self, value: &Value, profile: &mut Profile) {
         let Some(args) = self.read::<SpreadArgs>(value) else { return };
         let listed = match args.defaulting_type.as_deref() {
@@ -124,7 +124,7 @@ impl Args<'_> {
         }
     }
 
-    /// The problems for which the kube-scheduler refuses a default constraint.
+    /// Adds the problems for which the kube-scheduler refuses a default constraint.
     fn constraint(&mut self, field: &str, constraint: &k8s::TopologySpreadConstraint) {
         if constraint.max_skew <= 0 {
             let cause = format!("{} is not a valid skew", constraint.max_skew);
@@ -174,7 +174,7 @@ impl Args<'_> {
         }
     }
 
-    /// `NodeAffinityArgs`.
+    /// Reads `NodeAffinityArgs`.
     pub fn affinity(&mut self, value: &Value, profile: &mut Profile) {
         let Some(args) = self.read::<AffinityArgs>(value) else { return };
         let Some(added) = args.added_affinity else { return };
@@ -206,7 +206,7 @@ impl Args<'_> {
         self.problems.extend(unread.into_iter().map(problem));
     }
 
-    /// `NodeResourcesFitArgs`: resources that the scheduler ignores.
+    /// Reads `NodeResourcesFitArgs`: resources that the scheduler ignores.
     pub fn resources(&mut self, value: &Value, profile: &str) {
         let Some(args) = self.read::<ResourcesArgs>(value) else { return };
         let all: Vec<String> = args
@@ -224,7 +224,7 @@ impl Args<'_> {
     }
 }
 
-/// Whether Kubernetes accepts the key: a name of up to 63 characters, optionally after a DNS subdomain and a slash.
+/// Returns whether Kubernetes accepts the key: a name of up to 63 characters, optionally after a DNS subdomain and a slash.
 fn is_label_key(key: &str) -> bool {
     let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let ends = |part: &str| {

@@ -92,18 +92,18 @@ impl Set {
 }
 
 impl Plugins {
-    /// Whether a default plugin is enabled at an extension point.
+    /// Returns whether a default plugin is enabled at an extension point.
     fn runs(&self, point: &Set, plugin: &str) -> bool {
         let everywhere = self.multi_point.enables(plugin) || !self.multi_point.disables(plugin);
         point.enables(plugin) || (everywhere && !point.disables(plugin))
     }
 
-    /// Whether the plugin filters nodes.
+    /// Returns whether the plugin filters nodes.
     pub fn filters(&self, plugin: &str) -> bool {
         self.runs(&self.filter, plugin)
     }
 
-    /// Whether the plugin scores nodes.
+    /// Returns whether the plugin scores nodes.
     pub fn scores(&self, plugin: &str) -> bool {
         self.runs(&self.score, plugin)
     }

@@ -59,7 +59,7 @@ fn catalogue() -> Catalogue {
     Catalogue::new(CatalogueOrigin { source: "test".into(), as_of: None }, types, offerings)
 }
 
-/// The plan for these objects with a pool that may buy everything: `type in zone: pods`, then `left: pod (reason)`.
+/// Returns the plan for these objects with a pool that may buy everything: `type in zone: pods`, then `left: pod (reason)`.
 pub fn answer(objects: &[Value]) -> Vec<String> {
     let pool = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "any", "uid": "1"},
         "spec": {"template": {"metadata": {"labels": {"disktype": "ssd"}}, "spec": {"nodeClassRef":

@@ -38,23 +38,23 @@ impl Refusal {
         Self::new(404, "NotFound", message, about(kind, name))
     }
 
-    /// An unknown path. This is the only response that is not an object.
+    /// Makes the error for an unknown path. This is the only response that is not an object.
     pub fn nowhere() -> Self {
         Self::new(404, "", "404 page not found\n".to_owned(), Value::Null)
     }
 
-    /// An unknown resource of a built-in group.
+    /// Makes the error for an unknown resource of a built-in group.
     pub fn no_resource() -> Self {
         let message = "the server could not find the requested resource".to_owned();
         Self::new(404, "NotFound", message, json!({}))
     }
 
-    /// An unknown subresource.
+    /// Makes the error for an unknown subresource.
     pub fn no_subresource(kind: &Kind) -> Self {
         if kind.custom.is_none() { Self::no_resource() } else { Self::nowhere() }
     }
 
-    /// An update without a resource version, of a kind that requires one.
+    /// Makes the error for an update without a resource version, of a kind that requires one.
     pub fn unversioned(kind: &Kind, name: &str) -> Self {
         let sentence = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
         let message = format!("{} \"{name}\" is invalid: {sentence}", kind.resource());
@@ -71,21 +71,21 @@ impl Refusal {
         Self::new(409, "Conflict", message, about(kind, name))
     }
 
-    /// A deletion whose preconditions do not match the stored object.
+    /// Makes the error for a deletion whose preconditions do not match the stored object.
     pub fn precondition(kind: &Kind, name: &str, why: &str) -> Self {
         let mut refusal = Self::conflict(kind, name, why);
         refusal.details["kind"] = json!(kind.kind);
         refusal
     }
 
-    /// A conflict: the object has changed since it was read.
+    /// Makes the error for a conflict: the object has changed since it was read.
     pub fn changed(kind: &Kind, name: &str) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(kind, name, why)
     }
 
-    /// A validation error. Each problem is a field path and a message.
+    /// Makes a validation error. Each problem is a field path and a message.
     pub fn invalid(kind: &Kind, name: &str, problems: &[(String, String)]) -> Self {
         let all: Vec<String> = problems.iter().map(|(path, message)| format!("{path}: {message}")).collect();
         let all = if all.len() == 1 { all[0].clone() } else { format!("[{}]", all.join(", ")) };
@@ -99,7 +99,7 @@ impl Refusal {
         Self::new(422, "Invalid", format!("{object} \"{name}\" is invalid: {all}"), details)
     }
 
-    /// A validation error of a Scale object.
+    /// Makes a validation error of a Scale object.
     pub fn invalid_scale(name: &str, (field, message): (&str, String)) -> Self {
         let details = json!({"kind": "Scale", "group": "autoscaling", "name": name,
             "causes": [{"field": field, "message": message}]});
@@ -126,7 +126,7 @@ impl Refusal {
         Self::new(415, "UnsupportedMediaType", message.to_owned(), json!({}))
     }
 
-    /// A watch or list needs history that was compacted.
+    /// Makes the error for a watch or list that needs compacted history.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message.into(), json!({}))
     }
@@ -138,7 +138,7 @@ impl Refusal {
         Self::new(429, "TooManyRequests", sentence, details)
     }
 
-    /// An error without a reason.
+    /// Makes an error without a reason.
     pub fn unknown(message: impl Into<String>) -> Self {
         Self::new(500, "Unknown", message.into(), json!({}))
     }
@@ -159,7 +159,7 @@ impl Refusal {
     }
 }
 
-/// `Status: Success`, the response to a deletion, an eviction or a binding.
+/// Returns `Status: Success`, the response to a deletion, an eviction or a binding.
 pub(super) fn success(code: u16, details: Value) -> Value {
     let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
     if code != 200 {
@@ -171,7 +171,7 @@ pub(super) fn success(code: u16, details: Value) -> Value {
     status
 }
 
-/// The details in the response to a deletion.
+/// Returns the details in the response to a deletion.
 pub(super) fn deleted(kind: &Kind, object: &Value) -> Value {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let mut details = about(kind, name);

@@ -55,12 +55,12 @@ impl Custom {
         self.whole.complete(object);
     }
 
-    /// The validation errors of an object: field paths and messages.
+    /// Returns the validation errors of an object: field paths and messages.
     pub fn problems(&self, object: &Value, before: Option<&Value>) -> Vec<(String, String)> {
         self.whole.problems(object, before)
     }
 
-    /// The object with this status, and its validation errors.
+    /// Returns the object with this status, and its validation errors.
     pub fn with_status(&self, before: &Value, status: Option<Value>) -> (Value, Vec<(String, String)>) {
         let mut object = before.clone();
         let Some(part) = &self.status else {
@@ -164,7 +164,7 @@ fn as_json_schema(schema: &Value) -> Value {
             let mut out: Map<String, Value> = fields
                 .iter()
                 .filter(|(name, _)| {
-                    // A property with such a name has an object as value; the keyword has not.
+                    // A property of this name has an object as its value. The value of the keyword is no object.
                     !matches!(name.as_str(), "format" | "nullable" | "default" | "description")
                         || fields[name.as_str()].is_object()
                 })

@@ -32,12 +32,12 @@ pub(super) struct Traits {
 }
 
 impl Kind {
-    /// `group/version`, or the version of the core group.
+    /// Returns `group/version`, or the version of the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The name in error messages, such as `pods` or `leases.coordination.k8s.io`.
+    /// Returns the name in error messages, such as `pods` or `leases.coordination.k8s.io`.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -67,7 +67,7 @@ impl Kind {
     }
 }
 
-/// The built-in kinds that Poolwright reads or writes. The traits are those of the strategies in Kubernetes'
+/// Returns the built-in kinds that Poolwright reads or writes. The traits are those of the strategies in Kubernetes'
 /// `pkg/registry`: which kinds count generations, and which allow updates without a resource version.
 pub(super) fn built_in() -> Vec<Kind> {
     let none = Traits { unconditional: true, ..Traits::default() };

@@ -79,7 +79,7 @@ enum Reply {
 }
 
 impl ApiServer {
-    /// A server with the built-in kinds, the custom resources of these definitions, and the namespaces of every cluster.
+    /// Makes a server with the built-in kinds, the custom resources of these definitions, and the namespaces of every cluster.
     pub fn new(definitions: &[CustomResourceDefinition], now: Now) -> Self {
         let mut kinds = kinds::built_in();
         kinds.extend(definitions.iter().flat_map(Kind::of_definition));
@@ -98,7 +98,7 @@ impl ApiServer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client of this server.
+    /// Makes a client of this server.
     pub fn client(&self) -> Client {
         let server = self.clone();
         let service = service_fn(move |request: Request<kube::client::Body>| {
@@ -118,7 +118,7 @@ impl ApiServer {
         self.lock().store.drop_watches();
     }
 
-    /// The current resource version. It grows with every change.
+    /// Returns the current resource version. It grows with every change.
     pub fn version(&self) -> u64 {
         self.lock().store.version()
     }
@@ -157,7 +157,8 @@ impl ApiServer {
         }
     }
 
-    /// The path of the collection of an object, from its `apiVersion`, `kind` and namespace. `None` if the kind is unknown.
+    /// Returns the path of the collection of an object, from its `apiVersion`, `kind` and namespace. `None` if the kind is
+    /// unknown.
     pub fn collection(&self, object: &Value) -> Option<String> {
         let state = self.lock();
         let is = |kind: &&Kind| object["apiVersion"] == kind.api_version() && object["kind"] == kind.kind;
@@ -225,7 +226,7 @@ impl ApiServer {
         response.body(body).unwrap_or_default()
     }
 
-    /// The lines of a watch.
+    /// Returns the lines of a watch.
     fn events(&self, watch: Watch) -> BoxStream<'static, Result<Bytes, Infallible>> {
         let until = tokio::time::Instant::now() + Duration::from_secs(watch.seconds);
         let step = move |(server, mut watch): (Self, Watch)| async move {

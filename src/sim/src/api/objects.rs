@@ -177,7 +177,7 @@ fn refuse(kind: &Kind, object: &Value, problems: &[(String, String)]) -> Result<
     if problems.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind, name, problems)) }
 }
 
-/// The object without status and metadata: changes of the rest increase the generation.
+/// Returns the object without status and metadata: changes of the rest increase the generation.
 fn asked(object: &Value) -> Value {
     let mut object = object.clone();
     remove(&mut object, "metadata");
@@ -213,7 +213,7 @@ pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
     }
 }
 
-/// A time in the format of metadata.
+/// Formats a time as in metadata.
 pub(super) fn second(now: Timestamp) -> String {
     Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }

@@ -79,7 +79,7 @@ pub(super) fn complete(pod: &mut Value, now: Timestamp) {
     }
 }
 
-/// The quality of service class of a pod.
+/// Returns the quality of service class of a pod.
 fn quality(spec: &Value) -> &'static str {
     let containers = || {
         ["containers", "initContainers"]
@@ -179,12 +179,12 @@ pub(super) fn bind(kind: &Kind, pod: &Value, binding: &Value, now: Timestamp) ->
     Ok(bound)
 }
 
-/// Whether a pod has ended.
+/// Returns whether a pod has ended.
 pub(super) fn is_finished(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
-/// Whether the eviction of this pod needs no disruption of its budget, because the pod is not ready. With the policy
+/// Returns whether the eviction of this pod needs no disruption of its budget, because the pod is not ready. With the policy
 /// `IfHealthyBudget`, enough other pods must be healthy (`unhealthyPodEvictionPolicy`).
 pub(super) fn is_free_to_go(pod: &Value, budget: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
@@ -194,7 +194,7 @@ pub(super) fn is_free_to_go(pod: &Value, budget: &Value) -> bool {
     !ready && (healthy || budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow")
 }
 
-/// The grace period of a pod in seconds: 0 if nothing runs.
+/// Returns the grace period of a pod in seconds: 0 if nothing runs.
 pub(super) fn grace(pod: &Value, asked: Option<i64>) -> i64 {
     if is_finished(pod) || pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
         return 0;
@@ -203,7 +203,7 @@ pub(super) fn grace(pod: &Value, asked: Option<i64>) -> i64 {
     asked.unwrap_or(own).max(0)
 }
 
-/// The pod with a deletion timestamp and this grace period.
+/// Returns the pod with a deletion timestamp and this grace period.
 pub(super) fn deleting(pod: &Value, grace: i64, now: Timestamp) -> Value {
     let mut pod = pod.clone();
     let until = now.checked_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
@@ -212,7 +212,7 @@ pub(super) fn deleting(pod: &Value, grace: i64, now: Timestamp) -> Value {
     pod
 }
 
-/// Whether a PodDisruptionBudget selects a pod. An empty selector selects all pods of the namespace, a missing one none.
+/// Returns whether a PodDisruptionBudget selects a pod. An empty selector selects all pods of the namespace, a missing one none.
 pub(super) fn is_budgeted(budget: &Value, pod: &Value) -> bool {
     if budget["metadata"]["namespace"] != pod["metadata"]["namespace"] || budget["spec"]["selector"].is_null()
     {

@@ -54,7 +54,7 @@ pub(super) struct Behind {
     pub late: Duration,
 }
 
-/// Whether the client wants metadata only.
+/// Returns whether the client wants metadata only.
 pub(super) fn is_partial(accept: &str) -> bool {
     accept.contains("as=PartialObjectMetadata")
 }
@@ -123,7 +123,7 @@ fn in_list(kind: &Kind, object: &Value) -> Value {
     object
 }
 
-/// The resource version of a request. A version that the server has not reached yet is refused.
+/// Returns the resource version of a request. A version that the server has not reached yet is refused.
 fn wait_for(store: &Store, query: &Query) -> Result<Option<u64>, Refusal> {
     let Some(text) = query.text("resourceVersion").filter(|text| *text != "0") else { return Ok(None) };
     let version: u64 = text.parse().map_err(|_| {

@@ -20,7 +20,7 @@ pub(super) struct Target<'k> {
 }
 
 impl Target<'_> {
-    /// The same target without its subresource.
+    /// Returns the same target without its subresource.
     pub fn main(&self) -> Self {
         let Self { kind, index, namespace, name, .. } = self;
         Self { kind, index: *index, namespace: namespace.clone(), name: name.clone(), subresource: None }
@@ -30,7 +30,7 @@ impl Target<'_> {
         self.name.as_deref().ok_or_else(Refusal::method_not_allowed)
     }
 
-    /// The key of the object in the store.
+    /// Returns the key of the object in the store.
     pub fn key(&self) -> Result<Key, Refusal> {
         let namespace = self.namespace.clone().unwrap_or_default();
         Ok(Key { kind: self.index, namespace, name: self.name()?.to_owned() })
@@ -64,7 +64,7 @@ impl Query {
         matches!(self.text(name), Some("true" | "1"))
     }
 
-    /// Whether nothing is stored.
+    /// Returns whether the request is a dry run, which stores nothing.
     pub fn dry_run(&self) -> bool {
         self.text("dryRun") == Some("All")
     }

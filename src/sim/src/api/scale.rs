@@ -6,12 +6,12 @@ use super::answer::Refusal;
 use super::kinds::Kind;
 use super::objects;
 
-/// Whether a kind has the subresource. ReplicationControllers are left out, because nothing here scales one.
+/// Returns whether a kind has the subresource. ReplicationControllers are left out, because nothing here scales one.
 pub(super) fn has(kind: &Kind) -> bool {
     kind.group == "apps" && ["Deployment", "ReplicaSet", "StatefulSet"].contains(&kind.kind.as_str())
 }
 
-/// The scale of a workload.
+/// Returns the scale of a workload.
 pub(super) fn of(workload: &Value) -> Value {
     let from = &workload["metadata"];
     let mut metadata = json!({});
@@ -60,7 +60,7 @@ pub(super) fn apply(kind: &Kind, workload: &Value, scale: &Value) -> Result<Valu
     Ok(changed)
 }
 
-/// A selector in the format of `kubectl get -l`.
+/// Returns a selector in the format of `kubectl get -l`.
 fn selector(selector: &Value) -> String {
     let mut terms: Vec<(String, String)> = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {

@@ -63,7 +63,7 @@ impl Filter {
         Ok(Self { namespace, name: None, labels: labels.transpose()?, fields })
     }
 
-    /// Whether it selects all objects of the kind or namespace.
+    /// Returns whether it selects all objects of the kind or namespace.
     pub fn is_plain(&self) -> bool {
         self.labels.is_none() && self.fields.is_empty()
     }

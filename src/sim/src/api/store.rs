@@ -51,7 +51,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// An empty store that keeps this many changes.
+    /// Makes an empty store that keeps this many changes.
     pub fn new(keep: usize) -> Self {
         Self { keep, ..Self::default() }
     }
@@ -64,13 +64,13 @@ impl Store {
         self.objects.get(key)
     }
 
-    /// All objects of a kind, by namespace and name.
+    /// Returns all objects of a kind, by namespace and name.
     pub fn of_kind(&self, kind: usize) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
         let from = Key { kind, namespace: String::new(), name: String::new() };
         self.objects.range(from..).take_while(move |(key, _)| key.kind == kind)
     }
 
-    /// All objects.
+    /// Returns all objects.
     pub fn all(&self) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
         self.objects.iter()
     }
@@ -128,7 +128,8 @@ impl Store {
         self.watchers.clear();
     }
 
-    /// The objects of a kind at an earlier version, as far as the history goes back. This is what a stale watch cache serves.
+    /// Returns the objects of a kind at an earlier version, as far as the history goes back. This is what a stale watch cache
+    /// serves.
     pub fn at(&self, kind: usize, version: u64) -> Vec<Arc<Value>> {
         let mut then: BTreeMap<&Key, &Arc<Value>> = self.of_kind(kind).collect();
         let later = self.history.iter().rev().take_while(|change| change.version > version);
@@ -141,7 +142,7 @@ impl Store {
         then.into_values().cloned().collect()
     }
 
-    /// The version this many changes ago, as far as the history goes back.
+    /// Returns the version this many changes ago, as far as the history goes back.
     pub fn version_before(&self, changes: u64) -> u64 {
         self.version.saturating_sub(changes).max(self.compacted)
     }
@@ -192,7 +193,8 @@ impl Store {
     }
 }
 
-/// The watch event of a change. An object that starts to match the filter is added, one that no longer matches is deleted.
+/// Returns the watch event of a change. An object that starts to match the filter is added, one that no longer matches is
+/// deleted.
 fn event(change: &Change, subject: &Subject) -> Option<Value> {
     if change.key.kind != subject.kind {
         return None;
@@ -220,12 +222,12 @@ fn told(what: &str, object: &Value, partial: bool) -> Value {
     }
 }
 
-/// An object as `PartialObjectMetadata`.
+/// Returns an object as `PartialObjectMetadata`.
 pub(super) fn metadata_of(object: &Value) -> Value {
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
 }
 
-/// A bookmark of a watch.
+/// Returns a bookmark of a watch.
 pub(super) fn bookmark(kind: &Kind, version: u64, partial: bool, initial_end: bool) -> Value {
     let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version(),
         "metadata": {"resourceVersion": version.to_string()}});

@@ -323,12 +323,12 @@ fn check_name(kind: &Kind, name: &str) -> Result<(), Refusal> {
     Err(Refusal::invalid(kind, name, &[("metadata.name".to_owned(), sentence)]))
 }
 
-/// A UID made from the number of objects created before.
+/// Makes a UID from the number of objects created before.
 fn uid(number: u64) -> String {
     format!("00000000-0000-4000-8000-{number:012x}")
 }
 
-/// The suffix of a generated name: five letters from Kubernetes' alphabet, different for each number.
+/// Returns the suffix of a generated name: five letters from Kubernetes' alphabet, different for each number.
 fn suffix(number: u64) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let base = LETTERS.len() as u64;

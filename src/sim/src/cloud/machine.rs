@@ -53,13 +53,13 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// The kind of notice in this zone.
+    /// Returns the kind of notice in this zone.
     fn of(zone: &str) -> Self {
         // AWS zones have two hyphens (`us-east-1a`), the Google zone of these worlds has one (`us-central1`).
         if zone.matches('-').count() > 1 { Self::Closes } else { Self::ShutsDown }
     }
 
-    /// The time between notice and end.
+    /// Returns the time between notice and end.
     pub const fn ahead(self) -> Duration {
         match self {
             Self::Closes => Duration::from_mins(2),
@@ -78,7 +78,7 @@ enum Flaw {
 }
 
 impl Machine {
-    /// A newly launched machine, perhaps with a fault. `dice` are its own.
+    /// Makes a newly launched machine, perhaps with a fault. `dice` are its own.
     pub(super) fn launched(
         instance: Instance,
         request: LaunchRequest,

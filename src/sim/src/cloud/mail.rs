@@ -30,7 +30,7 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// A message that the instance is reclaimed at `ends`. The cloud decides and delivers it at `told`.
+    /// Makes a message that the instance is reclaimed at `ends`. The cloud decides and delivers it at `told`.
     pub(super) fn warning(
         provider_id: &str,
         (told, ends): (Duration, Duration),
@@ -50,7 +50,7 @@ impl Mail {
         }
     }
 
-    /// A message that an interruption is likely (rebalance recommendation).
+    /// Makes a message that an interruption is likely (rebalance recommendation).
     fn hint(provider_id: &str, said: Duration, at: &impl Fn(Duration) -> Timestamp) -> Self {
         let warning = Self::warning(provider_id, (said, said), at);
         let interruption =
@@ -63,7 +63,7 @@ impl Mail {
     }
 }
 
-/// The messages about an instance that is reclaimed at `ends`. The cloud decides so at `told`.
+/// Returns the messages about an instance that is reclaimed at `ends`. The cloud decides so at `told`.
 pub(super) fn about(
     provider_id: &str,
     (told, ends): (Duration, Duration),
@@ -91,12 +91,12 @@ pub(super) fn about(
     all
 }
 
-/// When the next message is due.
+/// Returns when the next message is due.
 pub(super) fn next(mail: &[Mail]) -> Option<Duration> {
     mail.iter().filter(|one| one.given_back.is_none()).map(|one| one.due).min()
 }
 
-/// The messages that are due now.
+/// Returns the messages that are due now.
 pub(super) fn hear(mail: &mut [Mail], now: Duration) -> Vec<InterruptionMessage> {
     let mut heard = Vec::new();
     for (number, one) in mail.iter_mut().enumerate() {

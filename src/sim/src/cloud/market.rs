@@ -39,7 +39,7 @@ impl Market {
         Self { now: listed.clone(), listed, moved: 0, quotas, empty: BTreeMap::new() }
     }
 
-    /// The current catalogue.
+    /// Returns the current catalogue.
     pub fn catalogue(&mut self, now: Duration, accidents: &Accidents) -> Arc<Catalogue> {
         let times = now.as_millis() / PRICES_MOVE.as_millis();
         while self.moved < times {
@@ -61,7 +61,7 @@ impl Market {
         self.empty = offerings.iter().map(|id| (id.clone(), until)).collect();
     }
 
-    /// The reason why an offering cannot be launched now besides these machines, if there is one.
+    /// Returns why an offering cannot be launched now besides these machines, if there is a reason.
     pub fn refuses<'m>(
         &mut self,
         id: &OfferingId,
@@ -82,7 +82,7 @@ impl Market {
         self.beyond_quota(id, there).map(LaunchError::Quota)
     }
 
-    /// Whether an offering is in stock and within quota now, besides these machines. Future faults aside.
+    /// Returns whether an offering is in stock and within quota now, besides these machines. It ignores future faults.
     pub fn has<'m>(&self, id: &OfferingId, there: impl Iterator<Item = &'m Machine>, now: Duration) -> bool {
         self.empty.get(id).is_none_or(|until| *until <= now) && self.beyond_quota(id, there).is_none()
     }
@@ -107,7 +107,7 @@ fn is_spot(offering: &Offering) -> bool {
     offering.id.capacity_type == CapacityType::Spot
 }
 
-/// The catalogue with spot prices scaled by these thousandths. A spot price stays below the on-demand price.
+/// Returns the catalogue with spot prices scaled by these thousandths. A spot price stays below the on-demand price.
 fn moved(listed: &Catalogue, thousandths: &[usize]) -> Catalogue {
     let mut thousandths = thousandths.iter();
     let offerings = listed.offerings().iter().map(|offering| {

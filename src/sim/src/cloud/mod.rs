@@ -87,7 +87,7 @@ impl State {
 }
 
 impl Cloud {
-    /// A cloud with this catalogue and these quotas.
+    /// Makes a cloud with this catalogue and these quotas.
     pub fn new(
         (catalogue, quotas): (Arc<Catalogue>, Quotas),
         time: Time,
@@ -109,12 +109,12 @@ impl Cloud {
         self.market.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The current offerings and prices.
+    /// Returns the current offerings and prices.
     pub fn catalogue(&self) -> Arc<Catalogue> {
         self.market().catalogue(self.time.elapsed(), &self.accidents)
     }
 
-    /// Whether an offering is in stock and within quota now.
+    /// Returns whether an offering is in stock and within quota now.
     pub fn has(&self, offering: &OfferingId) -> bool {
         let now = self.time.elapsed();
         let state = self.lock();
@@ -126,7 +126,7 @@ impl Cloud {
         self.market().set_stock_outs(offerings, self.time.elapsed() + length);
     }
 
-    /// While held, the instance of this key ignores termination.
+    /// Makes the instance of this key ignore termination while it is held.
     pub fn hold(&self, key: &str, held: bool) {
         let now = self.time.elapsed();
         let mut state = self.lock();
@@ -140,7 +140,7 @@ impl Cloud {
         }
     }
 
-    /// The events since the last call.
+    /// Returns the events since the last call.
     pub fn events(&self) -> Vec<CloudEvent> {
         std::mem::take(&mut self.lock().events)
     }
@@ -150,7 +150,7 @@ impl Cloud {
         self.changed.notified().await;
     }
 
-    /// All interruption messages and when they were acknowledged.
+    /// Returns all interruption messages and when they were acknowledged.
     pub fn mail(&self) -> Vec<Mail> {
         self.lock().mail.clone()
     }
@@ -196,12 +196,12 @@ impl Cloud {
         mail::give_back(&mut self.lock().mail, receipts, now);
     }
 
-    /// The number of changes so far.
+    /// Returns the number of changes so far.
     pub fn version(&self) -> u64 {
         self.lock().version
     }
 
-    /// Every machine that is not gone, by key.
+    /// Returns every machine that is not gone, by key.
     pub fn machines(&self) -> Vec<(String, Machine)> {
         let now = self.time.elapsed();
         let all = self.lock();
@@ -209,23 +209,23 @@ impl Cloud {
         there.map(|(key, one)| (key.clone(), one.clone())).collect()
     }
 
-    /// Whether this instance runs.
+    /// Returns whether this instance runs.
     pub fn is_running(&self, provider_id: &str) -> bool {
         self.lock().machines.values().any(|one| one.instance.provider_id == provider_id && one.gone.is_none())
     }
 
-    /// The machine of this key, while it runs.
+    /// Returns the machine of this key, while it runs.
     pub fn running(&self, key: &str) -> Option<Machine> {
         self.lock().machines.get(key).filter(|one| one.gone.is_none()).cloned()
     }
 
-    /// The labels of a node of this offering.
+    /// Returns the labels of a node of this offering.
     pub fn labels_of(&self, offering: &OfferingId) -> BTreeMap<String, String> {
         let catalogue = self.catalogue();
         catalogue.offering(offering).map(|found| catalogue.node_labels(found)).unwrap_or_default()
     }
 
-    /// When a terminated instance is gone.
+    /// Returns when a terminated instance is gone.
     pub fn gone_at(&self, provider_id: &str) -> Option<Duration> {
         let state = self.lock();
         state.machines.values().find(|one| one.instance.provider_id == provider_id)?.gone

@@ -13,7 +13,7 @@ pub struct SimNodeClassSpec {}
 /// The default kind of node class of a world.
 pub const NODE_CLASS_KIND: &str = "SimNodeClass";
 
-/// SimNodeClass.
+/// The registration of SimNodeClass.
 pub const SIM_NODE_CLASS: NodeClass = NodeClass {
     kind: NodeClassKind { kind: NODE_CLASS_KIND, plural: "simnodeclasses" },
     crd: SimNodeClass::crd,
@@ -21,7 +21,7 @@ pub const SIM_NODE_CLASS: NodeClass = NodeClass {
     read: |object| strict::read::<SimNodeClass>(object).map(|_| NodeClassFacts::default()),
 };
 
-/// The kinds of these node classes.
+/// Returns the kinds of these node classes.
 pub fn kinds(classes: &[NodeClass]) -> Vec<NodeClassKind> {
     classes.iter().map(|class| class.kind).collect()
 }

@@ -30,7 +30,8 @@ impl Cluster {
         self.add_taint(node, &json!({"key": INTERRUPTED, "effect": "NoSchedule"}));
     }
 
-    /// The kubelet makes its node not ready and ends its pods (`GracefulNodeShutdown`); the node controller taints it.
+    /// Shuts a node down: the kubelet makes it not ready and ends its pods (`GracefulNodeShutdown`), and the node controller
+    /// taints it.
     fn shut_down(&mut self, node: &str) {
         let words = "node is shutting down";
         let ready = condition("Ready", "False", "KubeletNotReady", words, self.time.now());

@@ -70,14 +70,14 @@ impl Job {
         Self { attempts: vec![0; plan.pods as usize], plan, uid: String::new(), done: BTreeSet::new() }
     }
 
-    /// Labels of each pod.
+    /// Returns the labels of each pod.
     fn labels(&self) -> BTreeMap<String, String> {
         let mut labels = self.plan.labels.clone();
         labels.insert("job".to_owned(), self.plan.name.clone());
         labels
     }
 
-    /// Whether all of its pods have completed.
+    /// Returns whether all of its pods have completed.
     pub fn is_done(&self) -> bool {
         self.done.len() == self.plan.pods as usize
     }
@@ -89,7 +89,7 @@ impl Job {
 }
 
 impl Cluster {
-    /// Whether all work is done, except work that fits no offering.
+    /// Returns whether all work is done, except work that fits no offering.
     pub fn is_all_done(&self) -> bool {
         self.jobs.iter().all(|job| job.is_done() || job.plan.never)
     }
@@ -195,7 +195,7 @@ impl Cluster {
         }
     }
 
-    /// The Job of a pod, and the index of the pod in it.
+    /// Returns the Job of a pod, and the index of the pod in it.
     fn place(&self, key: &PodKey) -> Option<(usize, u32)> {
         let name = key.name();
         let mut parts = name.rsplitn(3, '-');
@@ -204,7 +204,7 @@ impl Cluster {
         Some((*self.job_numbers.get(&job)?, index))
     }
 
-    /// The run time of this pod.
+    /// Returns the run time of this pod.
     pub(super) fn length_of(&self, key: &PodKey) -> Option<Duration> {
         let (number, _) = self.place(key)?;
         self.jobs[number].plan.length.filter(|_| !self.jobs[number].plan.is_set)
@@ -235,7 +235,7 @@ impl Cluster {
         }
     }
 
-    /// The disruption controller updates the status of the PodDisruptionBudget of this pod's Job.
+    /// Updates the status of the PodDisruptionBudget of this pod's Job, like the disruption controller.
     pub(super) fn reckon(&self, key: &PodKey) {
         let Some((number, _)) = self.place(key) else { return };
         let job = &self.jobs[number];

@@ -115,7 +115,7 @@ pub struct Tally {
 }
 
 impl Cluster {
-    /// A cluster with this future work.
+    /// Makes a cluster with this future work.
     pub fn new(
         server: ApiServer,
         cloud: Arc<Cloud>,
@@ -262,7 +262,7 @@ impl Cluster {
         }
     }
 
-    // === Means ===
+    // === Helpers ===
 
     /// Schedules an event at this time.
     pub(crate) fn at(&mut self, at: Duration, due: Due) {
@@ -301,7 +301,7 @@ impl Cluster {
         (200..300).contains(&code).then_some(object)
     }
 
-    /// The state of the cluster as a snapshot.
+    /// Returns the state of the cluster as a snapshot.
     pub fn view(&self) -> &Snapshot {
         self.index.view()
     }
@@ -320,7 +320,7 @@ pub(crate) fn pod_path(key: &PodKey) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", key.namespace(), key.name())
 }
 
-/// A condition of a pod.
+/// Makes a condition of a pod.
 pub(crate) fn condition(
     kind: &str,
     status: &str,

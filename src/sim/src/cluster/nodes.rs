@@ -39,7 +39,7 @@ impl Cluster {
         }
     }
 
-    /// The node lifecycle controller removes the taint of a ready node.
+    /// Removes the not-ready taint of a ready node, like the node lifecycle controller.
     pub(super) fn lift(&mut self, name: &str) {
         let path = format!("{}/{name}", super::NODES);
         let Some(node) = self.ask(&Method::GET, &path, &Value::Null) else { return };

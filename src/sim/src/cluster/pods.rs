@@ -46,7 +46,7 @@ impl Cluster {
         }
     }
 
-    /// Whether the instance of a pod's node runs.
+    /// Returns whether the instance of a pod's node runs.
     fn has_machine(&self, key: &PodKey, uid: &str) -> bool {
         let Some(pod) = self.pod(key, uid) else { return false };
         let PodPhase::Bound { node } = &pod.phase else { return false };

@@ -23,7 +23,7 @@ pub(super) fn bought(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     silent.map(|(name, _)| format!("claim {name} has no annotation {REASON_ANNOTATION}"))
 }
 
-/// Counted from the last trouble, because a controller that is cut off writes nothing.
+/// Checks that no claim is stuck. The time counts from the last trouble, because a controller that is cut off writes nothing.
 pub(super) fn stuck(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     let since = scene.cluster.time.at(scene.troubled);
     let now = scene.cluster.time.now();
@@ -33,7 +33,7 @@ pub(super) fn stuck(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     })
 }
 
-/// The stage in which a claim is stuck without a reason in its conditions.
+/// Returns the stage in which a claim is stuck without a reason in its conditions.
 fn silent(claim: &NodeClaim, since: jiff::Timestamp, now: jiff::Timestamp) -> Option<&'static str> {
     let conditions = || claim.status.iter().flat_map(|status| &status.conditions);
     let of = |kind: &str| conditions().find(|one| one.type_ == kind);

@@ -26,12 +26,12 @@ pub struct Departures {
 }
 
 impl Departures {
-    /// The first violation.
+    /// Returns the first violation.
     pub fn violation(&self) -> Option<Violation> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A witness that reads the objects of this server.
+    /// Makes a witness that reads the objects of this server.
     pub fn witness(&self, server: ApiServer, time: Time) -> Witness {
         let found = self.found.clone();
         Arc::new(move |_: &Process, method: &Method, path: &str| {
@@ -47,7 +47,7 @@ impl Departures {
     }
 }
 
-/// The violation of a request. A node has the name of its claim.
+/// Returns the violation of a request. A node has the name of its claim.
 fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: Timestamp) -> Option<String> {
     let asked = path.strip_suffix("/eviction").filter(|_| method == Method::POST);
     let told = Some(path).filter(|path| method == Method::DELETE && path.contains("/pods/"));
@@ -78,7 +78,7 @@ fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: 
     due.is_none_or(|due| now < due).then(|| format!("{name} is deleted before its node {node} is due"))
 }
 
-/// Whether the termination deadline of a deleted claim may have passed.
+/// Returns whether the termination deadline of a deleted claim may have passed.
 pub(super) fn is_due(claim: &poolwright_api::NodeClaim, now: Timestamp) -> bool {
     let deleted = claim.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     let length = claim.spec.deadlines.termination.as_ref().and_then(|text| text.parse().ok());
@@ -103,7 +103,8 @@ mod tests {
 
     const POD: &str = "/api/v1/namespaces/default/pods/p";
 
-    /// The violation this many minutes after the claim's deletion (if it is deleted), with a termination deadline of 30 minutes.
+    /// Returns the violation this many minutes after the claim's deletion (if it is deleted), with a termination deadline of 30
+    /// minutes.
     fn seen(deleted: bool, protected: bool, method: &Method, path: &str, minutes: i64) -> Option<String> {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut claim = json!({"spec": {"deadlines": {"termination": "30m"}}});

@@ -23,7 +23,7 @@ pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
     })
 }
 
-/// The number of nodes disrupted and the limit, if it is exceeded. For budgets with a fixed number and no schedule.
+/// Returns the number of nodes disrupted and the limit, if it is exceeded. It checks budgets with a fixed number and no schedule.
 fn beyond(causes: &[Cause], budget: &DisruptionBudget) -> Option<(u64, u64)> {
     let (CountOrPercent::Count(most), None) = (budget.nodes, &budget.window) else { return None };
     let concerned = |cause: &&Cause| budget.causes.is_empty() || budget.causes.contains(cause);
@@ -31,7 +31,7 @@ fn beyond(causes: &[Cause], budget: &DisruptionBudget) -> Option<(u64, u64)> {
     (leave > most).then_some((leave, most))
 }
 
-/// The cause for which a healthy node is disrupted.
+/// Returns the cause for which a healthy node is disrupted.
 pub(super) fn leaves(claim: &NodeClaim) -> Option<Cause> {
     let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
     let disrupting = conditions.find(|one| one.type_ == "Disrupting" && one.status == "True")?;

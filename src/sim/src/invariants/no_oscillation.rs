@@ -88,7 +88,8 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
 }
 
 impl OfJob {
-    /// A calendar jump can make all running deadlines look overdue.
+    /// Returns the violation if more instances were launched than justified. A calendar jump can make all running deadlines look
+    /// overdue.
     fn beyond(&mut self, name: &str, calendars_set: usize, now: Duration) -> Option<String> {
         for times in [&mut self.launched, &mut self.pods, &mut self.failed] {
             while times.front().is_some_and(|at| now.saturating_sub(*at) > HOUR) {
@@ -102,13 +103,13 @@ impl OfJob {
     }
 }
 
-/// Whether the cloud broke the machine, which justifies a replacement.
+/// Returns whether the cloud broke the machine, which justifies a replacement.
 fn has_failed(machine: &Machine, now: Duration) -> bool {
     let told = machine.notice.is_some_and(|(at, _)| at <= now);
     machine.joins.is_none() || machine.lacks > 0 || told || machine.dies.is_some_and(|dies| dies <= now)
 }
 
-/// The Job of a planned pod: `default/job-3-0-1`, or `default/Job:job-3#0` for an expected pod.
+/// Returns the Job of a planned pod: `default/job-3-0-1`, or `default/Job:job-3#0` for an expected pod.
 fn job_of(planned: &str) -> Option<String> {
     match planned.parse().ok()? {
         PodKey::Existing(pod) => Some(pod.name.rsplitn(3, '-').nth(2)?.to_owned()),

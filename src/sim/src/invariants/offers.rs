@@ -10,7 +10,7 @@ use poolwright_terms::labels;
 
 use super::{Scene, pool_limits};
 
-/// Pods that wait for a node, without gated ones.
+/// Returns the pods that wait for a node, without gated ones.
 pub(super) fn waiting<'s>(scene: &'s Scene<'_>) -> impl Iterator<Item = &'s Pod> {
     scene.cluster.view().pods.unbound().filter(|pod| {
         let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. });
@@ -18,13 +18,13 @@ pub(super) fn waiting<'s>(scene: &'s Scene<'_>) -> impl Iterator<Item = &'s Pod>
     })
 }
 
-/// Whether some offering fits the pod on an empty node, regardless of stock, quotas and limits.
+/// Returns whether some offering fits the pod on an empty node, regardless of stock, quotas and limits.
 pub(super) fn is_sold(scene: &Scene<'_>, pod: &Pod) -> bool {
     let catalogue = scene.cluster.cloud.catalogue();
     scene.cluster.view().pools.values().any(|pool| takes(pool, &catalogue, pod).next().is_some())
 }
 
-/// Whether such an offering is in stock now and within quota and the limits of its pool.
+/// Returns whether such an offering is in stock now and within quota and the limits of its pool.
 pub(super) fn can_be_had(scene: &Scene<'_>, pod: &Pod) -> bool {
     let catalogue = scene.cluster.cloud.catalogue();
     scene.cluster.view().pools.values().any(|pool| {
@@ -38,7 +38,7 @@ pub(super) fn can_be_had(scene: &Scene<'_>, pod: &Pod) -> bool {
     })
 }
 
-/// The offerings of a pool that fit a pod on an empty node.
+/// Returns the offerings of a pool that fit a pod on an empty node.
 fn takes<'a>(pool: &'a Pool, catalogue: &'a Catalogue, pod: &'a Pod) -> impl Iterator<Item = &'a Offering> {
     catalogue.offerings().iter().filter(move |offering| {
         let kind = &catalogue.types()[&offering.id.instance_type];

@@ -19,12 +19,12 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// The first violation.
+    /// Returns the first violation.
     pub fn violation(&self) -> Option<Violation> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A witness that reads the Lease at this path.
+    /// Makes a witness that reads the Lease at this path.
     pub fn witness(&self, server: ApiServer, lease: String, time: Time) -> Witness {
         let found = self.found.clone();
         Arc::new(move |process: &Process, method: &Method, path: &str| {

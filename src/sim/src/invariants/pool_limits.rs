@@ -59,7 +59,7 @@ impl Held {
         self
     }
 
-    /// The limit of the pool that this exceeds, if any.
+    /// Returns the limit of the pool that this exceeds, if any.
     pub fn passed(&self, pool: &Pool) -> Option<String> {
         let (PoolName(name), Self { nodes, cost, resources }) = (&pool.name, self);
         if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > limit) {

@@ -70,7 +70,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     None
 }
 
-/// The node of a claim, if its machine is healthy.
+/// Returns the node of a claim, if its machine is healthy.
 fn node_of<'s>(scene: &'s Scene<'_>, claim: &NodeClaim) -> Option<&'s Node> {
     let name = claim.metadata.name.as_deref()?;
     let (_, machine) = scene.machines.iter().find(|(_, one)| one.instance.claim == name)?;
@@ -93,13 +93,13 @@ fn working_on<'s>(all: &'s Snapshot, node: &Node) -> impl Iterator<Item = &'s Po
     })
 }
 
-/// Whether the replacement of the pod waits for a scheduling gate, not for room.
+/// Returns whether the replacement of the pod waits for a scheduling gate, not for room.
 fn is_held(scene: &Scene<'_>, pod: &Pod) -> bool {
     let job = pod.labels.get("job");
     scene.cluster.jobs.iter().any(|one| Some(&one.plan.name) == job && one.plan.gated.is_some())
 }
 
-/// Open nodes that stay, other than this one.
+/// Returns the open nodes that stay, other than this one.
 fn others<'s>(scene: &'s Scene<'_>, node: &'s Node) -> impl Iterator<Item = &'s Node> {
     let goes = |other: &Node| {
         scene.cluster.claims.get(&other.name).is_some_and(|claim| {
@@ -111,7 +111,7 @@ fn others<'s>(scene: &'s Scene<'_>, node: &'s Node) -> impl Iterator<Item = &'s 
     nodes.filter(open).filter(move |other| other.name != node.name && !goes(other))
 }
 
-/// Whether the node has room for this pod alone, without rules about other pods and without reservations.
+/// Returns whether the node has room for this pod alone, without rules about other pods and without reservations.
 fn has_room(all: &Snapshot, node: &Node, pod: &Pod) -> bool {
     let taints: Vec<_> = node.taints.iter().filter(|taint| taint.key != RESERVED_TAINT).cloned().collect();
     let mut free = node.allocatable.clone();

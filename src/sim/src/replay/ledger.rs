@@ -25,7 +25,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// An empty record.
+    /// Makes an empty record.
     pub fn new(server: &ApiServer) -> Self {
         let feed = server.feed("/api/v1/pods").unwrap_or_else(|| futures::channel::mpsc::unbounded().1);
         Self {
@@ -51,7 +51,7 @@ impl Ledger {
         }
     }
 
-    /// The complete record.
+    /// Returns the complete record.
     pub fn close(self, now: Duration) -> History {
         History { played: now, ..self.history }
     }

@@ -74,7 +74,7 @@ pub enum ReplayError {
     },
 }
 
-/// The API server's refusals of these objects. Empty if it accepts them all.
+/// Returns the API server's refusals of these objects. Empty if it accepts them all.
 pub fn refusals(objects: &[Value], classes: &[NodeClass]) -> Vec<String> {
     let now = first_day();
     let server = ApiServer::new(&crds(classes.iter().copied()), Arc::new(move || now));

@@ -70,14 +70,14 @@ impl<'a> Attempt<'a> {
         attempt
     }
 
-    /// Whether the pod tolerates a taint. Admitted pods tolerate a reservation ([`Pod::reserved_for`]).
+    /// Returns whether the pod tolerates a taint. Admitted pods tolerate a reservation ([`Pod::reserved_for`]).
     pub fn tolerates(&self, taint: &Taint) -> bool {
         let admitted = || self.pod.reserved_for.iter().any(|claim| claim.0 == taint.value);
         self.pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))
             || (taint.key == RESERVED_TAINT && admitted())
     }
 
-    /// Whether a spread constraint counts the pods of a node.
+    /// Returns whether a spread constraint counts the pods of a node.
     pub fn counts_node(&self, rule: &TopologySpreadConstraint, node: &Node) -> bool {
         use poolwright_terms::TaintEffect::PreferNoSchedule;
         let shut = |taint: &Taint| taint.effect != PreferNoSchedule && !self.tolerates(taint);
@@ -86,7 +86,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// The scheduler's default spread constraints.
+/// Returns the scheduler's default spread constraints.
 fn built_in() -> [TopologySpreadConstraint; 2] {
     let rule = |key: &str, max_skew| TopologySpreadConstraint {
         topology_key: key.to_owned(),
@@ -96,7 +96,8 @@ fn built_in() -> [TopologySpreadConstraint; 2] {
     [rule(HOSTNAME, 3), rule(ZONE, 5)]
 }
 
-/// The selector of the default spread for this pod. `None` if no Service or controller selects the pod: then it is not spread.
+/// Returns the selector of the default spread for this pod. `None` if no Service or controller selects the pod: then it is not
+/// spread.
 fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
     let namespace = pod.key.namespace();
     let services = cluster.around.services.range_from(&ObjectKey::new(namespace, ""));
@@ -116,7 +117,7 @@ fn default_selector(cluster: &Cluster, pod: &Pod) -> Option<Vec<Requirement>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Whether the selector matches these labels. A missing or empty selector matches no pod (`countPodsMatchSelector`).
+/// Returns whether the selector matches these labels. A missing or empty selector matches no pod (`countPodsMatchSelector`).
 pub(super) fn counts(rule: &TopologySpreadConstraint, labels: &BTreeMap<String, String>) -> bool {
     let met = |all: &Vec<Requirement>| {
         !all.is_empty() && all.iter().all(|requirement| rules::matches(requirement, labels))

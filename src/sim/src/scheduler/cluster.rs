@@ -93,8 +93,8 @@ pub(super) struct Scored {
 }
 
 impl Scored {
-    /// The amounts of a pod. The kube-scheduler applies defaults for each container. Only the sum of a pod is known here, so a
-    /// container without requests beside others counts as zero.
+    /// Returns the amounts of a pod. The kube-scheduler applies defaults for each container. Only the sum of a pod is known here,
+    /// so a container without requests beside others counts as zero.
     pub fn of(pod: &Pod) -> Self {
         let or =
             |name: &str, nothing| Some(pod.spec.requests.get(name)).filter(|n| *n > 0).unwrap_or(nothing);
@@ -166,7 +166,7 @@ impl Labels for NodeLabels<'_> {
 }
 
 impl Cluster {
-    /// The cluster of a snapshot.
+    /// Makes the cluster of a snapshot.
     pub fn of(snapshot: &Snapshot) -> Self {
         let mut cluster = Self::default();
         cluster.set_around(snapshot);
@@ -271,17 +271,17 @@ impl Cluster {
         self.set_pod(Arc::new(Pod { phase, nominated_node: None, ..pod.clone() }));
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are no nodes.
+    /// Returns whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// All nodes, by name.
+    /// Returns all nodes, by name.
     pub(super) fn nodes(&self) -> &[NodeInfo] {
         &self.nodes
     }
@@ -290,7 +290,7 @@ impl Cluster {
         self.find(name).ok().map(|at| &self.nodes[at])
     }
 
-    /// The pods nominated for a node.
+    /// Returns the pods nominated for a node.
     pub(super) fn nominated(&self, node: &str) -> &[Filed] {
         self.nominated.get(node).map(Vec::as_slice).unwrap_or_default()
     }
@@ -301,7 +301,7 @@ impl Cluster {
 }
 
 impl Around {
-    /// The selector of a pod's controller, if the default spread uses it.
+    /// Returns the selector of a pod's controller, if the default spread uses it.
     pub fn selector_of(&self, owner: &Uid) -> Option<&[Requirement]> {
         self.of_owners.get(owner).map(Vec::as_slice)
     }

@@ -15,7 +15,7 @@ use super::{Cluster, MayPreempt, Outcome, Scheduler};
 /// Builds a pod.
 pub struct PodBuilder(Pod);
 
-/// A waiting pod with one core and 1 GiB.
+/// Makes a waiting pod with one core and 1 GiB.
 pub fn pod(name: &str) -> PodBuilder {
     let spec = PodSpec { requests: room(1000, 1), ..PodSpec::default() };
     let labels = [("app".to_owned(), "web".to_owned())].into();
@@ -49,7 +49,7 @@ impl PodBuilder {
     }
 }
 
-/// The resources of one pod: thousandths of a core, and GiB.
+/// Returns the resources of one pod: thousandths of a core, and GiB.
 pub fn room(cpu: u64, gib: u64) -> ResourceList {
     ResourceList::new()
         .with(ResourceName::CPU, cpu)
@@ -57,7 +57,7 @@ pub fn room(cpu: u64, gib: u64) -> ResourceList {
         .with(ResourceName::PODS, 1)
 }
 
-/// A node of 4 cores and 16 GiB for ten pods, in a zone.
+/// Makes a node of 4 cores and 16 GiB for ten pods, in a zone.
 pub fn node(name: &str, zone: &str) -> Node {
     let labels = [(HOSTNAME, name), (ZONE, zone)];
     Node {
@@ -79,7 +79,7 @@ pub fn taint(effect: TaintEffect) -> Taint {
     Taint { key: "team".to_owned(), value: "ml".to_owned(), effect }
 }
 
-/// A requirement that a label has this value.
+/// Returns a requirement that a label has this value.
 pub fn is(key: &str, value: &str) -> Requirement {
     Requirement { key: key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
 }
@@ -88,7 +88,7 @@ pub fn only(key: &str, value: &str) -> NodeSelectorTerm {
     NodeSelectorTerm { requirements: vec![is(key, value)] }
 }
 
-/// An affinity term for pods of an application in the namespace `default`.
+/// Returns an affinity term for pods of an application in the namespace `default`.
 pub fn term(app: &str, key: &str) -> PodAffinityTerm {
     PodAffinityTerm {
         topology_key: key.to_owned(),
@@ -97,7 +97,7 @@ pub fn term(app: &str, key: &str) -> PodAffinityTerm {
     }
 }
 
-/// A spread constraint with a skew of 1 for an application.
+/// Returns a spread constraint with a skew of 1 for an application.
 pub fn spread(app: &str, key: &str) -> TopologySpreadConstraint {
     TopologySpreadConstraint {
         topology_key: key.to_owned(),
@@ -120,7 +120,7 @@ pub fn tried(cluster: &Cluster, pod: PodBuilder) -> Outcome {
     outcome.expect("nothing in it is unknown to the scheduler")
 }
 
-/// The nodes that fit a pod, and the message for all others.
+/// Returns the nodes that fit a pod, and the message for all others.
 pub fn fits(cluster: &Cluster, pod: PodBuilder) -> (Vec<String>, String) {
     let found = Scheduler::default().feasible(cluster, &pod.0).expect("nothing in it is unknown");
     let reasons = found.unfit.iter().flat_map(|(_, unfit)| &unfit.reasons).map(ToString::to_string);

@@ -51,12 +51,12 @@ pub(super) struct Asking<'a, F> {
 }
 
 impl<'a, F: Fn(&'a Pod) -> bool> Asking<'a, F> {
-    /// The rule may read only namespace and labels.
+    /// Makes an evaluation of a rule. The rule may read only namespace and labels.
     pub fn new(looks: &'a Looks, rule: F) -> Self {
         Self { looks, answers: vec![None; looks.all.len()], rule }
     }
 
-    /// Whether the rule selects pods of this look.
+    /// Returns whether the rule selects pods of this look.
     pub fn holds(&mut self, look: usize) -> bool {
         *self.answers[look].get_or_insert_with(|| (self.rule)(&self.looks.all[look].0))
     }

@@ -32,7 +32,7 @@ pub(super) fn no_node<'a>(
     message
 }
 
-/// The message if no node was checked.
+/// Returns the message if no node was checked.
 pub(super) fn none_at_all(nodes: usize, why: &str) -> String {
     format!("0/{nodes} nodes are available: {why}.")
 }

@@ -146,7 +146,7 @@ impl Scheduler {
         Ok(Outcome::Bind { node })
     }
 
-    /// The nodes that fit a pod now, and the reasons for all others.
+    /// Returns the nodes that fit a pod now, and the reasons for all others.
     pub fn feasible(&self, cluster: &Cluster, pod: &Pod) -> Result<Feasible, Unmodelled> {
         let attempt = self.attempt(cluster, pod)?;
         let found = Found::new(cluster, &attempt)?;
@@ -236,7 +236,7 @@ impl<'a> Found<'a> {
         Ok(found)
     }
 
-    /// The nodes with the highest score.
+    /// Returns the nodes with the highest score.
     fn best(&self, cluster: &Cluster, attempt: &Attempt<'_>) -> Vec<&'a NodeInfo> {
         if self.fit.len() < 2 {
             return self.fit.clone();
@@ -247,7 +247,7 @@ impl<'a> Found<'a> {
         best.map(|(at, _)| *at).collect()
     }
 
-    /// The filters' part of the scheduler's message.
+    /// Returns the filters' part of the scheduler's message.
     fn message(&self, nodes: usize) -> String {
         match &self.never {
             Some(why) => message::none_at_all(nodes, why),

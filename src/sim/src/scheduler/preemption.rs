@@ -30,7 +30,7 @@ struct Candidate<'a> {
     violations: usize,
 }
 
-/// The outcome for a pod that fits no node.
+/// Returns the outcome for a pod that fits no node.
 pub(super) fn after(cluster: &Cluster, found: Found<'_>, may: MayPreempt, pick: Pick<'_>) -> Outcome {
     let nodes = cluster.len();
     let first = found.message(nodes);
@@ -75,7 +75,7 @@ pub(super) fn after(cluster: &Cluster, found: Found<'_>, may: MayPreempt, pick: 
     Outcome::Unschedulable { message: first, preemption: Preemption::Evict { node, victims, set_back } }
 }
 
-/// Whether terminating pods will make room on the nominated node.
+/// Returns whether terminating pods will make room on the nominated node.
 fn has_room_coming(cluster: &Cluster, found: &Found<'_>, pod: &Pod) -> bool {
     let Some(name) = &pod.nominated_node else { return false };
     let hopeless = |(at, unfit): &(&NodeInfo, Unfit)| at.node.name == *name && !unfit.resolvable;
@@ -87,7 +87,7 @@ fn has_room_coming(cluster: &Cluster, found: &Found<'_>, pod: &Pod) -> bool {
     cluster.node(name).is_some_and(|at| at.pods.iter().any(leaves))
 }
 
-/// The pods to evict from a node so that the pod fits, or the reason why evictions do not help.
+/// Returns the pods to evict from a node so that the pod fits, or the reason why evictions do not help.
 fn victims<'a>(state: &State<'a>, at: &'a NodeInfo, allowed: &Allowed<'_>) -> Result<Candidate<'a>, Unfit> {
     let attempt = state.attempt.pod;
     let mut possible: Vec<&Filed> =
@@ -123,12 +123,12 @@ fn victims<'a>(state: &State<'a>, at: &'a NodeInfo, allowed: &Allowed<'_>) -> Re
     Ok(Candidate { at, victims, violations })
 }
 
-/// The order of importance: higher priority first, then older pods.
+/// Returns the order of importance: higher priority first, then older pods.
 fn importance(pod: &Pod) -> (Reverse<i32>, jiff::Timestamp, &PodKey) {
     (Reverse(pod.priority), pod.created, &pod.key)
 }
 
-/// The best candidate (`pickOneNodeForPreemption`).
+/// Returns the best candidate (`pickOneNodeForPreemption`).
 fn choose<'a>(mut candidates: Vec<Candidate<'a>>, pick: Pick<'_>) -> Option<Candidate<'a>> {
     let harm = |one: &Candidate<'_>| {
         let victims = || one.victims.iter().map(|victim| &victim.pod);

@@ -5,8 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use jiff::Timestamp;
 use poolwright_core::{Pod, PodKey, PodPhase};
 
-/// Whether the pod waits for the scheduler of this name: it names that scheduler, has no node, has not ended, has no scheduling
-/// gates and is not being deleted.
+/// Returns whether the pod waits for the scheduler of this name: it names that scheduler, has no node, has not ended, has no
+/// scheduling gates and is not being deleted.
 pub fn waits_for(scheduler: &str, pod: &Pod) -> bool {
     pod.scheduler == scheduler
         && pod.deleting_since.is_none()
@@ -16,7 +16,7 @@ pub fn waits_for(scheduler: &str, pod: &Pod) -> bool {
 /// A pod in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// Which.
+    /// The pod.
     pub pod: PodKey,
     /// Its priority.
     pub priority: i32,
@@ -25,7 +25,7 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// A pod that was not tried yet.
+    /// Makes the entry of a pod that was not tried yet.
     pub fn new(pod: &Pod) -> Self {
         Self { pod: pod.key.clone(), priority: pod.priority, since: pod.created }
     }

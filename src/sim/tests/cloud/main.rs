@@ -76,7 +76,7 @@ async fn prices_of_spot_instances_move_and_stay_below_those_on_demand() {
     assert!(moved > 0, "no price has moved");
 }
 
-/// A spot instance that is interrupted with notice, from the first seed that has one.
+/// Returns a spot instance that is interrupted with notice, from the first seed that has one.
 async fn interrupted(zone: &str) -> (SimWorld, poolwright_sim::cloud::Machine) {
     for seed in 1..50 {
         let world = SimWorld::new(seed, Rates { interrupted: 1_000, ..Rates::NONE }, Quotas::new());

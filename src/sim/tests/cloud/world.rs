@@ -31,7 +31,7 @@ pub struct SimWorld {
 }
 
 impl SimWorld {
-    /// A world that sells two sizes of a family in two zones. Create it inside a runtime whose clock is paused.
+    /// Makes a world that sells two sizes of a family in two zones. Create it inside a runtime whose clock is paused.
     pub fn new(seed: u64, rates: Rates, quotas: Quotas) -> Self {
         let sold = |kind: &str, zone: &str| {
             ["g4dn.xlarge", "g4dn.12xlarge"].contains(&kind) && ["us-east-1a", "us-central1"].contains(&zone)
@@ -52,7 +52,7 @@ impl SimWorld {
         Self { server, cloud, cluster: RefCell::new(cluster), time }
     }
 
-    /// A caller of the cloud.
+    /// Returns a caller of the cloud.
     pub fn caller(&self) -> Arc<dyn CloudProvider> {
         Arc::new(CloudOf {
             cloud: self.cloud.clone(),
@@ -62,7 +62,7 @@ impl SimWorld {
         })
     }
 
-    /// A request for a machine of this type in any zone.
+    /// Returns a request for a machine of this type in any zone.
     pub fn request(&self, name: &str, kind: &str, capacity: CapacityType) -> LaunchRequest {
         let catalogue = self.cloud.catalogue();
         let these = catalogue
@@ -101,7 +101,7 @@ impl SimWorld {
         (code == 200).then_some(node)
     }
 
-    /// The keys of a node's taints, if the node exists.
+    /// Returns the keys of a node's taints, if the node exists.
     pub fn taints(&self, name: &str) -> Option<Vec<String>> {
         let taints = self.object(name)?["spec"]["taints"].clone();
         let keys = taints.as_array().into_iter().flatten().filter_map(|taint| taint["key"].as_str());

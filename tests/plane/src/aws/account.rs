@@ -1,4 +1,4 @@
-//! What an account has before anybody launches: subnets, a security group, an image, an instance profile.
+//! Prepares an account for launches: subnets, a security group, images, an instance profile.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use anyhow::{Context, ensure};
 
 use super::Front;
 
-/// What there is in an account of moto.
+/// The resources of a moto account that launches use.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Zones by subnet.
+    /// The zone of each subnet.
     pub subnets: BTreeMap<String, String>,
     /// The default security group.
     pub group: String,
     /// An image for amd64.
     pub image: String,
-    /// One for arm64.
+    /// An image for arm64.
     pub arm_image: String,
     /// A role for nodes.
     pub role: String,
@@ -24,13 +24,13 @@ pub struct Account {
 }
 
 impl Account {
-    /// The subnet of a zone.
+    /// Returns the subnet of a zone.
     pub fn subnet_in(&self, zone: &str) -> &str {
         let found = self.subnets.iter().find(|(_, its)| *its == zone);
         found.map_or_else(|| panic!("moto has no subnet in {zone}: {:?}", self.subnets), |(id, _)| id)
     }
 
-    /// Looks at the account behind a stand-in, and makes what moto does not bring along.
+    /// Reads the account behind a front and creates the role and the instance profile, which moto does not come with.
     pub async fn prepare(front: &Front) -> anyhow::Result<Self> {
         let ec2 =
             async |action: &str| front.call("ec2", &format!("Action={action}&Version=2016-11-15")).await;
@@ -52,7 +52,7 @@ impl Account {
         let (role, profile) = ("PoolwrightNode", "poolwright-test");
         let trust = "%7B%22Version%22%3A%222012-10-17%22%2C%22Statement%22%3A%5B%5D%7D";
         let iam = async |query: String| front.call("iam", &format!("{query}&Version=2010-05-08")).await;
-        // Another world of the same account may have made them.
+        // Another test of the same account may have created them already.
         iam(format!("Action=CreateRole&RoleName={role}&AssumeRolePolicyDocument={trust}")).await?;
         iam(format!("Action=CreateInstanceProfile&InstanceProfileName={profile}")).await?;
         iam(format!("Action=AddRoleToInstanceProfile&InstanceProfileName={profile}&RoleName={role}")).await?;
@@ -70,7 +70,7 @@ impl Account {
     }
 }
 
-/// The texts of all elements of this name, in order.
+/// Returns the text of every element of this name, in order.
 pub(super) fn texts(xml: &str, name: &str) -> Vec<String> {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     xml.split(&open).skip(1).filter_map(|rest| Some(rest.split_once(&close)?.0.to_owned())).collect()

@@ -1,4 +1,4 @@
-//! Answers as the services of AWS word them.
+//! Responses in the formats of the AWS services.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::request::Request;
 
-/// An answer with this body.
+/// Makes a response with this body.
 pub(super) fn text(status: StatusCode, kind: &'static str, body: &str) -> Response<Body> {
     let mut response = Response::new(Body::from(body.to_owned()));
     *response.status_mut() = status;
@@ -14,12 +14,12 @@ pub(super) fn text(status: StatusCode, kind: &'static str, body: &str) -> Respon
     response
 }
 
-/// A refusal as the service of the request words it.
+/// Makes a refusal in the format of the requested service.
 pub(super) fn refusal(asked: &Request, code: &str, message: &str) -> Response<Body> {
     error(asked, StatusCode::BAD_REQUEST, code, message)
 }
 
-/// An error as the service of the request words it.
+/// Makes an error in the format of the requested service.
 pub(super) fn error(asked: &Request, status: StatusCode, code: &str, message: &str) -> Response<Body> {
     let service = asked.action.split(':').next().unwrap_or_default();
     match service {
@@ -48,7 +48,7 @@ pub(super) fn error(asked: &Request, status: StatusCode, code: &str, message: &s
     }
 }
 
-/// An answer of EC2 with this content.
+/// Makes an EC2 response with this content.
 pub(super) fn whole(action: &str, content: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{action}Response xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\

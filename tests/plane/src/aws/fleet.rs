@@ -1,30 +1,31 @@
-//! CreateFleet as EC2 answers it: pool by pool, with client tokens, and with what could not be had inside the answer.
+//! CreateFleet as EC2 answers it: pool by pool, idempotent by client token, and with failed pools reported as errors inside a
+//! successful response.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::request::Request;
 
-/// One pool of capacity that a fleet may take from.
+/// One capacity pool that a fleet may launch from.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Override {
-    /// `LaunchTemplateConfigs.1.`
+    /// The number in `LaunchTemplateConfigs.1.`.
     config: usize,
-    /// `Overrides.2.`
+    /// The number in `Overrides.2.`.
     index: usize,
     pub instance_type: String,
     pub subnet: String,
     priority: f64,
 }
 
-/// What a fleet asks for.
+/// A parsed CreateFleet request.
 pub(super) struct Wanted {
     pub token: String,
     pub spot: bool,
     pub count: usize,
-    /// Best first.
+    /// The pools, highest priority first.
     pub overrides: Vec<Override>,
-    /// All that the token stands for.
+    /// All parameters but the token. A token may be reused only with the same ones.
     pub content: BTreeMap<String, String>,
 }
 
@@ -47,7 +48,7 @@ impl Wanted {
                 });
             }
         }
-        // Stable: without priorities the order of the request stays.
+        // The sort is stable: without priorities the order of the request stays.
         overrides.sort_by(|a, b| a.priority.total_cmp(&b.priority));
         let kind = request.get("TargetCapacitySpecification.DefaultTargetCapacityType");
         let mut content = request.parameters.clone();
@@ -62,7 +63,7 @@ impl Wanted {
     }
 }
 
-/// The body of a request for `count` instances of one pool alone.
+/// Returns the body of a request for `count` instances of this pool only.
 pub(super) fn just(request: &Request, pool: &Override, count: usize) -> String {
     let mut form = form_urlencoded::Serializer::new(String::new());
     for (key, value) in &request.parameters {
@@ -71,7 +72,8 @@ pub(super) fn just(request: &Request, pool: &Override, count: usize) -> String {
                 "TargetCapacitySpecification.TotalTargetCapacity" => {
                     form.append_pair(key, &count.to_string());
                 }
-                // Moto knows no capacity blocks, and would launch nothing; and what is spot is shown as such here.
+                // With moto, a capacity block would launch nothing. Spot instances are launched as on-demand, and the front lists
+                // them as spot.
                 "TargetCapacitySpecification.DefaultTargetCapacityType" => {
                     form.append_pair(key, "on-demand");
                 }
@@ -96,35 +98,35 @@ pub(super) fn just(request: &Request, pool: &Override, count: usize) -> String {
     form.finish()
 }
 
-/// What one pool had to say.
+/// The result of one pool.
 pub(super) enum Outcome {
-    /// These instances.
+    /// The ids of the instances launched.
     Instances(Vec<String>),
-    /// An error with its message.
+    /// An error code with its message.
     Refused(String, String),
 }
 
-/// Fleets that were asked for with a token, by that.
+/// The fleets requested with a client token, by that token.
 #[derive(Default)]
 pub(super) struct Fleets(BTreeMap<String, Kept>);
 
-/// A fleet that has answered.
+/// A fleet that was answered.
 struct Kept {
     id: String,
-    /// All that the token stands for.
+    /// All parameters but the token. A token may be reused only with the same ones.
     content: BTreeMap<String, String>,
-    /// What came of it, as EC2 writes it.
+    /// The instances and errors, as XML of EC2.
     outcome: String,
 }
 
 impl Fleets {
-    /// What a fleet is answered with whose token was used; `Err` when that was for something else.
+    /// Returns the earlier answer to the client token, or `Err` if that request had other parameters.
     pub fn answered(&self, wanted: &Wanted) -> Option<Result<String, ()>> {
         let kept = self.0.get(&wanted.token).filter(|_| !wanted.token.is_empty())?;
         Some(if kept.content == wanted.content { Ok(created(kept)) } else { Err(()) })
     }
 
-    /// The answer of a fleet, which is kept with its token.
+    /// Answers a request, and keeps the answer for its client token.
     pub fn answer(&mut self, wanted: Wanted, outcomes: &[(Override, Outcome)]) -> String {
         let id = format!("fleet-{:08x}-0000-0000-0000-000000000000", self.0.len());
         let outcome = outcome(&wanted, outcomes);
@@ -136,12 +138,12 @@ impl Fleets {
         answer
     }
 
-    /// What each asked for.
+    /// Returns the parameters of each fleet.
     pub fn contents(&self) -> Vec<BTreeMap<String, String>> {
         self.0.values().map(|kept| kept.content.clone()).collect()
     }
 
-    /// The answer to a question about fleets: by their tags, or by their ids.
+    /// Answers a query for fleets, by tags or by ids.
     pub fn describe(&self, asked: &Request) -> Option<String> {
         let mut items = String::new();
         let set = match asked.action.as_str() {
@@ -181,7 +183,7 @@ impl Fleets {
 }
 
 impl Kept {
-    /// Whether the fleet itself has this tag.
+    /// Checks whether the fleet itself has this tag.
     fn has_tag(&self, key: &str, value: &str) -> bool {
         let of_fleet = self.content.iter().filter(|(name, kind)| {
             name.starts_with("TagSpecification.") && name.ends_with(".ResourceType") && *kind == "fleet"
@@ -203,7 +205,7 @@ fn created(kept: &Kept) -> String {
     super::answers::whole("CreateFleet", &format!("<fleetId>{}</fleetId>{}", kept.id, kept.outcome))
 }
 
-/// What came of a fleet, as EC2 writes it in its answer and in its description.
+/// Returns the instances and errors of a fleet as XML, for the response of CreateFleet and of DescribeFleets.
 fn outcome(wanted: &Wanted, outcomes: &[(Override, Outcome)]) -> String {
     let (mut instances, mut errors) = (String::new(), String::new());
     let lifecycle = if wanted.spot { "spot" } else { "on-demand" };
@@ -234,7 +236,7 @@ fn outcome(wanted: &Wanted, outcomes: &[(Override, Outcome)]) -> String {
     format!("<fleetInstanceSet>{instances}</fleetInstanceSet><errorSet>{errors}</errorSet>")
 }
 
-/// Ids of the instances in an answer of moto.
+/// Returns the ids of the instances in a response of moto.
 pub(super) fn instance_ids(xml: &str) -> Vec<String> {
     let mut ids = Vec::new();
     let mut rest = xml;

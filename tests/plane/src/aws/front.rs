@@ -1,4 +1,4 @@
-//! The proxy before moto.
+//! The proxy in front of moto.
 
 mod listings;
 mod orders;
@@ -30,32 +30,32 @@ use super::silence::{self, Silent};
 use super::spot::{self, SpotPrices};
 use super::trouble::{Fate, Trouble};
 
-/// What is the same for everybody and takes moto seconds to write: asked once in a process.
+/// Queries whose response never changes and takes moto seconds to write. Each is asked once in a process.
 const CONSTANT: [&str; 3] =
     ["ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeSpotPriceHistory"];
 type Constants = Mutex<BTreeMap<String, Arc<tokio::sync::OnceCell<String>>>>;
 static CONSTANTS: Constants = Constants::new(BTreeMap::new());
 
-/// No answer of moto is larger: it lists all its images in a megabyte.
+/// The size limit of a body. moto's longest response, the list of its images, is one megabyte.
 const LARGEST: usize = 64 << 20;
 
-/// A pool of capacity: type, zone, and whether it is spot.
+/// A capacity pool: instance type, zone, and whether it is spot.
 pub type Pool = (String, String, bool);
 
-/// A public parameter of AWS.
+/// A public parameter of AWS: name and value.
 pub type Parameter = (String, String);
 
 #[derive(Default)]
 pub(super) struct Inner {
-    /// How many instances each pool still has; a pool that is not here has as many as are wanted.
+    /// The number of instances left in each pool. Pools that are not listed are unlimited.
     stock: BTreeMap<Pool, usize>,
-    /// Pools that answer with this code.
+    /// The error code of each pool that refuses.
     refusals: BTreeMap<Pool, String>,
     fleets: Fleets,
-    /// In how many listings an instance does not show after its launch.
+    /// The number of listings that omit an instance after its launch.
     delay: usize,
     hidden: BTreeMap<String, usize>,
-    /// Instances that do not go when they are terminated.
+    /// Instances that stay terminating.
     held: BTreeSet<String>,
     asked_to_go: BTreeSet<String>,
     parameters: BTreeMap<String, String>,
@@ -64,31 +64,31 @@ pub(super) struct Inner {
     calls: BTreeMap<String, usize>,
     /// Actions that are not allowed.
     forbidden: BTreeSet<String>,
-    /// What EC2 shows beside what moto knows.
+    /// State that EC2 shows and moto does not have.
     shown: Shown,
-    /// What every call is answered with.
+    /// The error code of every call.
     code: Option<String>,
-    /// Actions that are answered with this code.
+    /// The error code of each failing action.
     failing: BTreeMap<String, String>,
-    /// Calls that were dry runs.
+    /// The number of dry runs of each action.
     dry_runs: BTreeMap<String, usize>,
-    /// What runs.
+    /// Instances launched through the front.
     machines: Machines,
-    /// Instances, where the stand-in lists them itself.
+    /// The listing of instances, if the front keeps its own.
     instances: Option<Instances>,
-    /// What spot capacity costs, where that was said.
+    /// The prices of spot capacity, if a test set them.
     pub(super) spot: Option<SpotPrices>,
-    /// What the account may run, where that was said.
+    /// The quotas of the account, if a test set them.
     pub(super) quotas: Option<Quotas>,
-    /// Calls that are not answered.
+    /// Calls that get no response.
     pub(super) silent: Silent,
-    /// How many calls went wrong.
+    /// The number of calls that random trouble hit.
     wrong: usize,
-    /// How often moto was asked for each action, and for how long all of these took.
+    /// The number of calls of each action that were carried out, and the total time they took.
     asked: BTreeMap<String, (usize, Duration)>,
 }
 
-/// What stands before moto. Its world ends when it is dropped.
+/// A proxy in front of moto. It stops when the last clone is dropped.
 #[derive(Clone)]
 pub struct Front {
     url: String,
@@ -108,16 +108,16 @@ struct Shared {
     moto: String,
     client: Client<HttpConnector, Body>,
     inner: Mutex<Inner>,
-    /// Messages, where the stand-in keeps them itself.
+    /// Messages, if the front keeps its own queue.
     queue: std::sync::OnceLock<Queue>,
-    /// One fleet at a time: of two with one token the second waits for the answer of the first.
+    /// Held while a fleet is created, so that the second of two requests with one token waits for the answer to the first.
     fleets: tokio::sync::Mutex<()>,
-    /// One listing at a time, where the stand-in keeps what it lists.
+    /// Held while the front's own listing is brought up to date.
     listings: tokio::sync::Mutex<()>,
 }
 
 impl Front {
-    /// Stands before the moto at this address.
+    /// Starts a front before the moto at this address.
     pub async fn before(moto: &str) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -136,7 +136,7 @@ impl Front {
         Ok(Self { url, shared, _server: Arc::new(Server(server)) })
     }
 
-    /// Where it is.
+    /// Returns its address.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -145,70 +145,70 @@ impl Front {
         self.shared.inner()
     }
 
-    /// From now on these pools have so many instances, and all others as many as are wanted.
+    /// Sets the number of instances in these pools. All others become unlimited.
     pub fn set_stock(&self, stock: impl IntoIterator<Item = (Pool, usize)>) {
         self.inner().stock = stock.into_iter().collect();
     }
 
-    /// From now on these pools answer with these error codes.
+    /// Makes these pools, and no others, refuse with these error codes.
     pub fn refuse(&self, refusals: impl IntoIterator<Item = (Pool, String)>) {
         self.inner().refusals = refusals.into_iter().collect();
     }
 
-    /// From now on these actions are not allowed: `ec2:CreateFleet`.
+    /// Makes these actions, and no others, unauthorized: `ec2:CreateFleet`.
     pub fn forbid(&self, actions: impl IntoIterator<Item = String>) {
         self.inner().forbidden = actions.into_iter().collect();
     }
 
-    /// From now on every call is refused with this code: `ExpiredToken`.
+    /// Refuses every call with this code: `ExpiredToken`. `None` ends that.
     pub fn refuse_all(&self, code: Option<&str>) {
         self.inner().code = code.map(str::to_owned);
     }
 
-    /// This instance is a spot instance, whatever it was launched as.
+    /// Lists this instance as spot, whatever it was launched as.
     pub fn make_spot(&self, instance: &str) {
         self.inner().shown.spots.insert(instance.to_owned());
     }
 
-    /// The request of this spot instance has this status since then: `marked-for-termination`.
+    /// Sets the status of the spot request of this instance, and the time of the update: `marked-for-termination`.
     pub fn mark_spot(&self, instance: &str, code: &str, updated: &str) {
         self.inner().shown.spot.insert(instance.to_owned(), (code.to_owned(), updated.to_owned()));
     }
 
-    /// Something is scheduled for this instance: a code, words and a time.
+    /// Schedules an event for this instance: code, description, time.
     pub fn schedule(&self, instance: &str, code: &str, description: &str, at: &str) {
         let event = (code.to_owned(), description.to_owned(), at.to_owned());
         self.inner().shown.scheduled.entry(instance.to_owned()).or_default().push(event);
     }
 
-    /// This instance runs in this capacity reservation of this type, which ends then.
+    /// Shows this instance in a capacity reservation of this type, which ends at `end`.
     pub fn reserve(&self, instance: &str, reservation: &str, kind: &str, end: &str) {
         let shown = &mut self.inner().shown;
         shown.reserved.insert(instance.to_owned(), reservation.to_owned());
         shown.reservations.insert(reservation.to_owned(), (kind.to_owned(), end.to_owned()));
     }
 
-    /// There is this capacity reservation, from now on.
+    /// Adds a capacity reservation.
     pub fn hold_capacity(&self, reservation: &str, capacity: Capacity) {
         self.inner().shown.capacity.insert(reservation.to_owned(), capacity);
     }
 
-    /// There is this placement group, from now on: moto has none.
+    /// Adds a placement group. The front shows none of moto's.
     pub fn place(&self, id: &str, group: Group) {
         self.inner().shown.placement.insert(id.to_owned(), group);
     }
 
-    /// From now on these actions are answered with these codes: `sts:GetCallerIdentity`, `ExpiredToken`.
+    /// Makes these actions, and no others, fail with these codes: `sts:GetCallerIdentity`, `ExpiredToken`.
     pub fn fail(&self, codes: impl IntoIterator<Item = (String, String)>) {
         self.inner().failing = codes.into_iter().collect();
     }
 
-    /// How often each action was called as a dry run.
+    /// Returns how often each action was called as a dry run.
     pub fn dry_runs(&self) -> BTreeMap<String, usize> {
         self.inner().dry_runs.clone()
     }
 
-    /// From now on an instance does not show in so many listings after its launch; with none, all show at once.
+    /// Omits each instance from this number of listings after its launch. 0 shows all at once.
     pub fn show_late(&self, listings: usize) {
         let mut inner = self.inner();
         inner.delay = listings;
@@ -217,7 +217,7 @@ impl Front {
         }
     }
 
-    /// While held, an instance stays terminating.
+    /// Keeps an instance terminating while it is held.
     pub async fn hold(&self, instance: &str, held: bool) -> anyhow::Result<()> {
         let end = {
             let mut inner = self.inner();
@@ -236,76 +236,78 @@ impl Front {
         Ok(())
     }
 
-    /// AWS's public parameters, which moto does not have.
+    /// Sets AWS's public parameters. The front serves them instead of moto.
     pub fn publish(&self, parameters: impl IntoIterator<Item = Parameter>) {
         self.inner().parameters = parameters.into_iter().collect();
     }
 
-    /// Which zone a subnet is in: an order names subnets, and stock is by zone.
+    /// Sets the zone of each subnet: a launch request names subnets, and stock is counted by zone.
     pub fn know_subnets(&self, zones: impl IntoIterator<Item = (String, String)>) {
         self.inner().zones = zones.into_iter().collect();
     }
 
-    /// From now on this goes wrong.
+    /// Sets what goes wrong at random from now on.
     pub fn trouble(&self, trouble: Trouble) {
         self.inner().trouble = trouble;
     }
 
-    /// Calls moto itself, with no trouble: what a person does in the account. The answer, whatever its status.
+    /// Calls moto directly and without trouble, as a person does who changes the account. Returns the response, whatever its
+    /// status.
     pub async fn call(&self, service: &str, query: &str) -> anyhow::Result<String> {
         let headers = headers(service)?;
         let body = Bytes::from(query.to_owned());
         Ok(self.shared.text(&Method::POST, &Uri::from_static("/"), &headers, body).await?.1)
     }
 
-    /// From now on the stand-in keeps messages itself, and moto's queues are asked for nothing but their addresses.
+    /// Makes the front keep messages itself. Of moto's queues only their addresses are then used.
     pub fn keep_messages(&self) {
         self.shared.queue.get_or_init(Queue::default);
     }
 
-    /// Puts messages on the queue that the stand-in keeps. Whether it keeps one.
+    /// Puts messages on the front's own queue. Returns whether it keeps one.
     pub fn put(&self, bodies: impl IntoIterator<Item = String>) -> bool {
         self.shared.queue.get().map(|queue| queue.put(bodies)).is_some()
     }
 
-    /// Messages that were received and not deleted show again, where the stand-in keeps them.
+    /// Makes received messages that were not deleted visible again, if the front keeps its own queue.
     pub fn redeliver(&self) {
         if let Some(queue) = self.shared.queue.get() {
             queue.redeliver();
         }
     }
 
-    /// Whatever does not show yet shows now: time has passed.
+    /// Shows all instances that are still hidden, as if time had passed.
     pub fn show_all(&self) {
         self.inner().hidden.clear();
     }
 
-    /// What was launched through here and was not asked to go, with what tells whose it is.
+    /// Returns the instances that were launched through this front and not terminated, with the claims they are for.
     pub fn machines(&self) -> Vec<Machine> {
         self.launches().into_iter().filter(|machine| !machine.ended).collect()
     }
 
-    /// The same, with those that were asked to go.
+    /// Returns the same with terminated instances.
     pub fn launches(&self) -> Vec<Machine> {
         self.inner().machines.ever()
     }
 
-    /// How many calls went wrong, by chance.
+    /// Returns the number of calls that random trouble hit.
     pub fn went_wrong(&self) -> usize {
         self.inner().wrong
     }
 
-    /// How often moto was asked for each action, and how long all of these calls took: what of a measurement is moto's.
+    /// Returns how often each action was carried out and how long that took in total: the part of a measurement spent in moto and
+    /// the front.
     pub fn asked(&self) -> BTreeMap<String, (usize, Duration)> {
         self.inner().asked.clone()
     }
 
-    /// What each fleet asked for, as EC2's API names it; those that were asked for with a token.
+    /// Returns the parameters of each fleet requested with a client token, named as in EC2's API.
     pub fn fleets(&self) -> Vec<BTreeMap<String, String>> {
         self.inner().fleets.contents()
     }
 
-    /// How often each action was called, those that failed included.
+    /// Returns how often each action was called, failed calls included.
     pub fn calls(&self) -> BTreeMap<String, usize> {
         self.inner().calls.clone()
     }
@@ -316,7 +318,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Headers by which moto knows the service.
+/// Makes headers from which moto recognizes the service.
 fn headers(service: &str) -> anyhow::Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     let scope = format!(
@@ -333,7 +335,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: HttpRequest) -> Resp
         return text(StatusCode::PAYLOAD_TOO_LARGE, "text/plain", "too large");
     };
     let asked = Request::read(&parts.headers, &body);
-    // Whatever becomes of whoever asks: what has an effect has all of it, and is remembered.
+    // A task of its own: a client that hangs up must not interrupt a call halfway.
     let answering =
         async move { shared.answer(&asked, &parts.method, &parts.uri, &parts.headers, body).await };
     match tokio::spawn(answering).await {
@@ -344,8 +346,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: HttpRequest) -> Resp
 }
 
 impl Inner {
-    /// What EC2 says of a call that is not allowed, or that would give a role to instances that may not be given; `None` where it is
-    /// allowed.
+    /// Returns EC2's error message if the call is not allowed, or passes a role to instances without permission.
     fn forbids(&self, asked: &Request) -> Option<String> {
         let passes_role = asked.action == "ec2:RunInstances" && self.forbidden.contains("iam:PassRole");
         let (action, on) = if passes_role {
@@ -493,7 +494,7 @@ impl Shared {
         Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// What is the same for everybody.
+    /// Answers a query whose response never changes, from the cache of the process.
     async fn constant(
         &self,
         asked: &Request,
@@ -501,7 +502,7 @@ impl Shared {
         headers: &HeaderMap,
         body: Bytes,
     ) -> anyhow::Result<Response<Body>> {
-        // The time is not part of the question: moto's history has one entry of each.
+        // The start time does not select anything: moto's history has one entry for each pool.
         let question: Vec<String> = asked
             .parameters
             .iter()

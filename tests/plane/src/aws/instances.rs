@@ -1,8 +1,9 @@
-//! Instances that the stand-in lists itself, where it is measured how fast they come and go: moto writes each anew in every listing, with
-//! those that have gone, for two milliseconds and more of a core, and does nothing else meanwhile.
+//! Instances that the front lists itself, for measurements of how fast instances come and go. In every listing moto writes each
+//! instance anew, terminated ones too. That takes at least two milliseconds of a core for each, and moto does nothing else
+//! meanwhile.
 //!
-//! What is listed is what moto says: it is asked once about each that was launched, and about each that a call named which may have
-//! changed it.
+//! The content is moto's. The front asks once about each launched instance, and again about each instance that a call names which
+//! may have changed it.
 //!
 //! Shape: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html>.
 
@@ -13,37 +14,37 @@ use super::answers::whole;
 use super::listing::items;
 use super::request::Request;
 
-/// No question names more.
+/// The largest number of instances in one query.
 pub(super) const NAMED: usize = 100;
 
-/// All that were launched since the stand-in lists them.
+/// All instances launched since the front keeps its own listing.
 #[derive(Debug, Default)]
 pub(super) struct Instances {
-    /// Reservations of one instance each, as moto writes them, by that.
+    /// The instances by id, each as a reservation of its own in moto's XML.
     known: BTreeMap<String, String>,
-    /// Those that moto is to be asked about.
+    /// The instances to ask moto about.
     changed: BTreeSet<String>,
 }
 
 impl Instances {
-    /// These may not be what they were.
+    /// Marks these as changed.
     pub fn change(&mut self, ids: impl IntoIterator<Item = String>) {
         self.changed.extend(ids);
     }
 
-    /// A call came through: whatever it names, and does not only ask about, may have changed.
+    /// Marks every instance that a call names as changed, unless the call only describes.
     pub fn told(&mut self, asked: &Request) {
         if !asked.action.starts_with("ec2:Describe") {
             self.change(asked.parameters.values().filter(|value| value.starts_with("i-")).cloned());
         }
     }
 
-    /// Those that moto is to be asked about, who asks for them is to say what it answered.
+    /// Takes the instances to ask moto about. The caller must pass moto's response to `learn`.
     pub fn changed(&mut self) -> BTreeSet<String> {
         std::mem::take(&mut self.changed)
     }
 
-    /// What moto said of some: each becomes a reservation of its own.
+    /// Stores a response of moto, with each instance as a reservation of its own.
     pub fn learn(&mut self, listing: &str) {
         for reservation in items(listing, "reservationSet") {
             let (open, close) = ("<instancesSet>", "</instancesSet>");
@@ -58,7 +59,7 @@ impl Instances {
         }
     }
 
-    /// The answer to a question about instances; `None` where it asks in a way that is not understood here.
+    /// Answers a query for instances. Returns `None` if the query uses filters other than tags.
     pub fn answer(&self, asked: &Request) -> Option<String> {
         let ids: Vec<&str> =
             asked.indices("InstanceId.").iter().map(|at| asked.get(&format!("InstanceId.{at}"))).collect();
@@ -85,7 +86,7 @@ impl Instances {
     }
 }
 
-/// What moto is asked about these.
+/// Returns the body of the query for these instances.
 pub(super) fn question(ids: &[String]) -> String {
     let mut form = form_urlencoded::Serializer::new(String::new());
     form.append_pair("Action", "DescribeInstances").append_pair("Version", "2016-11-15");

@@ -1,4 +1,4 @@
-//! What a machine of EC2 joins a cluster with: what its user data says.
+//! The user data with which an EC2 instance joins a cluster.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use super::Front;
 
-/// What the kubelet of a machine with AL2023 is started with.
+/// The kubelet settings of a machine with AL2023.
 #[derive(Clone, Debug)]
 pub struct JoinConfig {
     /// `--node-labels`.
     pub labels: BTreeMap<String, String>,
-    /// `registerWithTaints`, as the kubelet's configuration has them.
+    /// `registerWithTaints`, as in the kubelet's configuration.
     pub taints: Value,
 }
 
 impl Front {
-    /// What an instance with AL2023 joins with. EC2 is asked for its user data, as the machine itself asks.
+    /// Returns the kubelet settings of an instance with AL2023. They come from its user data, which EC2 is asked for.
     pub async fn joining(&self, instance: &str) -> anyhow::Result<JoinConfig> {
         let query = format!(
             "Action=DescribeInstanceAttribute&Attribute=userData&InstanceId={instance}&Version=2016-11-15"
@@ -31,7 +31,7 @@ impl Front {
     }
 }
 
-/// Reads the NodeConfig in user data: nodeadm takes the last part of its kind.
+/// Reads the NodeConfig in user data. Like nodeadm, it takes the last part of that type.
 fn read(user_data: &str) -> anyhow::Result<JoinConfig> {
     let parts = user_data.split("application/node.eks.aws").last().context("no NodeConfig")?;
     let begin = parts.find('{').context("no NodeConfig as JSON")?;

@@ -1,9 +1,9 @@
-//! Listings of instances, as text: what is cut out of them, and what is changed in them.
+//! Searches and edits the XML of instance listings.
 
-/// The item of an instance in an answer: from its beginning to its end.
+/// Returns the range of the item of an instance, tags included.
 fn item_of(answer: &str, id: &str) -> Option<(usize, usize)> {
     let at = answer.find(&format!("<instanceId>{id}</instanceId>"))?;
-    // Items are nested: the one that holds the id is the last that is open before it.
+    // Items are nested. The innermost item around the id is the one that closes first.
     let (mut open, mut cursor) = (Vec::new(), 0);
     while let Some(next) = answer[cursor..].find("item>").map(|found| cursor + found) {
         let (is_end, start) =
@@ -21,7 +21,7 @@ fn item_of(answer: &str, id: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// What is in the items of the first set of this name, one after the other, without what encloses them.
+/// Returns the content of each item in the first set of this name.
 pub(super) fn items<'a>(answer: &'a str, set: &str) -> Vec<&'a str> {
     let open = format!("<{set}>");
     let Some(begin) = answer.find(&open).map(|at| at + open.len()) else { return Vec::new() };
@@ -48,7 +48,7 @@ pub(super) fn items<'a>(answer: &'a str, set: &str) -> Vec<&'a str> {
     found
 }
 
-/// The listing without this instance.
+/// Returns the listing without this instance.
 pub(super) fn without_instance(answer: &str, id: &str) -> String {
     match item_of(answer, id) {
         Some((begin, end)) => format!("{}{}", &answer[..begin], &answer[end..]),
@@ -56,7 +56,7 @@ pub(super) fn without_instance(answer: &str, id: &str) -> String {
     }
 }
 
-/// The listing with this instance on its way out.
+/// Returns the listing with this instance shutting down instead of running.
 pub(super) fn terminating(answer: &str, id: &str) -> String {
     match item_of(answer, id) {
         Some((begin, end)) => {

@@ -1,10 +1,10 @@
-//! What was launched through the stand-in, for those who play what a machine does when it starts.
+//! The instances launched through the front, for tests that play the start of a machine.
 
 use std::collections::BTreeMap;
 
 use super::request::Request;
 
-/// The tag that says for which claim an instance is.
+/// The tag that names the claim of an instance.
 const CLAIM: &str = "poolwright.dev/nodeclaim";
 
 /// An instance that was launched.
@@ -12,22 +12,22 @@ const CLAIM: &str = "poolwright.dev/nodeclaim";
 pub struct Machine {
     /// Its id.
     pub id: String,
-    /// What it is.
+    /// Its instance type.
     pub instance_type: String,
-    /// Where.
+    /// Its zone.
     pub zone: String,
     /// The claim that its tags name, once they do.
     pub claim: Option<String>,
-    /// Whether it was asked to go.
+    /// Whether it was terminated.
     pub ended: bool,
 }
 
-/// All of them, by id.
+/// All instances, by id.
 #[derive(Debug, Default)]
 pub(super) struct Machines(BTreeMap<String, Machine>);
 
 impl Machines {
-    /// A fleet launched these of a pool.
+    /// Records the instances that a fleet launched from a pool.
     pub fn launched(&mut self, fleet: &Request, instance_type: &str, zone: &str, ids: &[String]) {
         let tags = fleet.indices("TagSpecification.").into_iter().flat_map(|at| {
             let prefix = format!("TagSpecification.{at}.Tag.");
@@ -41,7 +41,7 @@ impl Machines {
         }
     }
 
-    /// A call came through that may say whose a machine is, or that it goes.
+    /// Records the claim or the termination that a successful call sets.
     pub fn told(&mut self, asked: &Request) {
         let named = |prefix: &str| {
             let ids =
@@ -69,13 +69,13 @@ impl Machines {
         }
     }
 
-    /// All there ever were.
+    /// Returns all instances, terminated ones too.
     pub fn ever(&self) -> Vec<Machine> {
         self.0.values().cloned().collect()
     }
 }
 
-/// The claim that is named by the tags with these prefixes.
+/// Returns the claim named by the tags with these prefixes.
 fn claim(asked: &Request, tags: impl Iterator<Item = String>) -> Option<String> {
     let mut named = tags.filter(|tag| asked.get(&format!("{tag}Key")) == CLAIM);
     named.next().map(|tag| asked.get(&format!("{tag}Value")).to_owned())

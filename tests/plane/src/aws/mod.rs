@@ -1,9 +1,9 @@
-//! AWS on loopback: moto, and in front of it what moto lacks.
+//! AWS on loopback: moto, with a front that adds what moto lacks.
 //!
-//! moto plays EC2, IAM, SSM, SQS and EventBridge. [`Front`] stands before it as a proxy that passes on what moto can do and
-//! does itself what moto cannot: client tokens, stock-outs and quotas of single pools of capacity inside an answer with status
-//! 200, throttling, errors of servers and of whatever is between, answers that get lost or never come after the effect, instances that
-//! show late, prices of spot capacity, AWS's public parameters. What it answers by itself is shaped as AWS's API reference says.
+//! moto simulates EC2, IAM, SSM, SQS and EventBridge. [`Front`] is a proxy before it. It passes on what moto can do, and adds:
+//! client tokens; stock-outs and quotas of single capacity pools inside a response with status 200; throttling; errors of servers
+//! and of proxies in between; responses that get lost or never come although the call took effect; instances that listings show
+//! late; prices of spot capacity; AWS's public parameters. Its own responses have the format of AWS's API reference.
 
 mod account;
 mod answers;
@@ -32,7 +32,7 @@ pub use trouble::Trouble;
 
 use std::process::Command;
 
-/// Credentials that stand-ins accept, for a program that is started against one.
+/// Sets credentials that moto and the front accept, for a program started against them.
 pub fn credentials(command: &mut Command) {
     command
         .env("AWS_ACCESS_KEY_ID", "stand-in")

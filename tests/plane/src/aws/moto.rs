@@ -1,4 +1,4 @@
-//! moto, the stand-in for AWS, as a process of its own.
+//! moto, the AWS simulator, as a process.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use crate::wait::wait_for;
 
 /// The version that `tests/tools.py` installs.
 const VERSION: &str = "5.2.5";
-/// Long against its start on a busy machine.
+/// Long compared with its start on a busy machine.
 const SOON: Duration = Duration::from_mins(2);
 
-/// A running moto, with an account of its own. It ends with its owner, however that ends: a shell beside it waits on a pipe that only
-/// the owner holds.
+/// A running moto with an account of its own. It ends however its owner ends: a shell beside it waits on a pipe that only the
+/// owner holds.
 #[derive(Debug)]
 pub struct Moto {
     shell: Child,
     url: String,
 }
 
-/// `$1` is the log, the rest the command.
+/// `$1` is the log, the other arguments are the command.
 const LEASH: &str = r#"
 trap '' INT TERM HUP
 log=$1; shift
@@ -36,11 +36,11 @@ rm -f -- "$log"
 "#;
 
 impl Moto {
-    /// Starts one on a free port.
+    /// Starts moto on a free port.
     pub async fn start() -> anyhow::Result<Self> {
         let program = program()?;
         let mut last = String::new();
-        // Two that start at once may be given one port; the one that comes second ends, and is started again.
+        // Two that start at once may get the same port. The second fails to bind and is started again.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
             let log = env::temp_dir().join(format!("poolwright-moto-{}-{port}.log", std::process::id()));
@@ -70,7 +70,7 @@ impl Moto {
         anyhow::bail!("moto does not start; its log:\n{last}")
     }
 
-    /// Where it is: `http://127.0.0.1:5000`.
+    /// Returns its address: `http://127.0.0.1:5000`.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -83,7 +83,7 @@ impl Drop for Moto {
     }
 }
 
-/// The program: `MOTO_SERVER`, or the pinned one in the shared cache.
+/// Returns the program: `MOTO_SERVER`, or the pinned version in the shared cache.
 fn program() -> anyhow::Result<PathBuf> {
     if let Some(named) = env::var_os("MOTO_SERVER") {
         let path = PathBuf::from(named);

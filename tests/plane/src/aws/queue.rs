@@ -1,5 +1,5 @@
-//! A queue that the stand-in keeps itself, where it is measured how fast messages are dealt with: moto takes more than a tenth of a second
-//! for each answer of ten, on a core of its own.
+//! A queue that the front keeps itself, for measurements of how fast messages are handled: moto needs more than a tenth of a
+//! second of a core for each response with ten messages.
 //!
 //! Shapes: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html> and
 //! `API_DeleteMessageBatch.html`, in the JSON protocol.
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use super::answers::text;
 use super::request::Request;
 
-/// How often it is looked whether a message shows again that was received and not deleted.
+/// How often a waiting call checks whether a received message is visible again.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The queue.
@@ -36,7 +36,7 @@ struct Kept {
 #[derive(Debug)]
 struct Message {
     body: String,
-    /// Nobody else is given it until then.
+    /// Received messages are invisible until then.
     hidden: Option<Instant>,
 }
 
@@ -69,13 +69,13 @@ impl Queue {
         self.came.notify_waiters();
     }
 
-    /// Whoever was given a message is late: it shows again.
+    /// Makes received messages visible again, as if their receivers were late.
     pub fn redeliver(&self) {
         self.kept().messages.values_mut().for_each(|one| one.hidden = None);
         self.came.notify_waiters();
     }
 
-    /// The answer to a call, as far as this is one that the queue answers.
+    /// Answers a call, or returns `None` if the queue does not handle the action.
     pub async fn answer(&self, asked: &Request) -> Option<Response<Body>> {
         let answer = match asked.action.as_str() {
             "sqs:ReceiveMessage" => json!({"Messages": self.receive(&asked.json).await}),

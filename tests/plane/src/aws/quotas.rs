@@ -1,4 +1,4 @@
-//! What the account may run at most, which moto does not have of EC2.
+//! The EC2 quotas of the account, which moto does not have.
 //!
 //! Shape: <https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html>.
 
@@ -16,14 +16,14 @@ use super::request::Request;
 pub(super) type Quotas = BTreeMap<String, u32>;
 
 impl Front {
-    /// From now on these are the quotas of EC2, and no other is known.
+    /// Sets the quotas of EC2, by code. All others are unknown.
     pub fn allow_vcpus(&self, quotas: impl IntoIterator<Item = (&'static str, u32)>) {
         self.inner().quotas =
             Some(quotas.into_iter().map(|(code, vcpus)| (code.to_owned(), vcpus)).collect());
     }
 }
 
-/// The answer to a question about one.
+/// Answers a query for one quota.
 pub(super) fn answer(quotas: &Quotas, asked: &Request) -> Response<Body> {
     let code = asked.json["QuotaCode"].as_str().unwrap_or_default();
     let Some(vcpus) = quotas.get(code) else {

@@ -1,4 +1,4 @@
-//! A request to AWS, as far as a stand-in must understand it.
+//! A parsed request to AWS.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// A request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    /// As an IAM policy names it: `ec2:CreateFleet`, `ssm:GetParameters`.
+    /// The action, named as in IAM policies: `ec2:CreateFleet`, `ssm:GetParameters`.
     pub action: String,
     /// Parameters of the query protocol; empty for a service that speaks JSON.
     pub parameters: BTreeMap<String, String>,
@@ -16,7 +16,7 @@ pub(super) struct Request {
     pub json: Value,
 }
 
-/// Names of services in requests, and in policies.
+/// The names of services in `X-Amz-Target` headers and in policies.
 const TARGETS: [(&str, &str); 6] = [
     ("AmazonSSM", "ssm"),
     ("AmazonSQS", "sqs"),
@@ -27,7 +27,7 @@ const TARGETS: [(&str, &str); 6] = [
 ];
 
 impl Request {
-    /// Reads a request. The service is in what it is signed for, the action in the body or a header.
+    /// Reads a request. The service is in the scope of the signature, the action in the body or a header.
     pub fn read(headers: &HeaderMap, body: &[u8]) -> Self {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if let Some((service, operation)) = header("x-amz-target").split_once('.') {
@@ -44,12 +44,12 @@ impl Request {
         Self { action: format!("{service}:{action}"), parameters, json: Value::Null }
     }
 
-    /// A parameter; empty where it is not given.
+    /// Returns a parameter, or the empty string if it is not given.
     pub fn get(&self, name: &str) -> &str {
         self.parameters.get(name).map_or("", String::as_str)
     }
 
-    /// The numbers that follow a prefix, in order: 1, 2 for `Overrides.1.SubnetId`, `Overrides.2.SubnetId`.
+    /// Returns the numbers that follow a prefix, in order: 1, 2 for `Overrides.1.SubnetId`, `Overrides.2.SubnetId`.
     pub fn indices(&self, prefix: &str) -> Vec<usize> {
         let number = |key: &String| key.strip_prefix(prefix)?.split('.').next()?.parse().ok();
         let mut found: Vec<usize> = self.parameters.keys().filter_map(number).collect();

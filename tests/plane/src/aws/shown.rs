@@ -1,5 +1,5 @@
-//! What EC2 shows of instances and moto does not: that spot capacity is taken back, that a machine will be serviced, that a capacity
-//! block ends. Answers are shaped as EC2's API reference says.
+//! The state of instances that EC2 shows and moto does not: spot interruptions, scheduled events, ends of capacity blocks. The
+//! responses have the format of EC2's API reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -7,48 +7,48 @@ use std::fmt::Write;
 use super::answers::whole;
 use super::request::Request;
 
-/// What there is to show, by instance.
+/// The state to show.
 #[derive(Default)]
 pub(super) struct Shown {
     /// Instances that are spot, whatever moto launched them as.
     pub spots: BTreeSet<String>,
-    /// Status code of the spot request and the time of its update.
+    /// The status code of the spot request of each instance, and the time of its update.
     pub spot: BTreeMap<String, (String, String)>,
-    /// Scheduled events: code, description, time.
+    /// The scheduled events of each instance: code, description, time.
     pub scheduled: BTreeMap<String, Vec<(String, String, String)>>,
-    /// The capacity reservation that it runs in.
+    /// The capacity reservation of each instance.
     pub reserved: BTreeMap<String, String>,
-    /// Capacity reservations: type and end.
+    /// The type and end of each capacity reservation.
     pub reservations: BTreeMap<String, (String, String)>,
-    /// Placement groups by id: name, state, strategy, partitions.
+    /// Placement groups by id.
     pub placement: BTreeMap<String, Group>,
-    /// Capacity reservations that instances can be had from, by id.
+    /// Capacity reservations to launch from, by id.
     pub capacity: BTreeMap<String, Capacity>,
 }
 
 /// Reserved capacity of one type in one zone.
 #[derive(Clone, Debug)]
 pub struct Capacity {
-    /// Its type.
+    /// Its instance type.
     pub instance_type: String,
     /// Its zone.
     pub zone: String,
-    /// How many it is for.
+    /// The number of instances it is for.
     pub total: usize,
-    /// How many of them are free.
+    /// The number of them that are free.
     pub available: usize,
     /// Whether it is a capacity block.
     pub block: bool,
     /// The account that owns it.
     pub owner: String,
-    /// Whether every instance that is as it says may use it, or only those that name it.
+    /// Whether every matching instance may use it. Otherwise only instances that name it may.
     pub open: bool,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
 }
 
 impl Capacity {
-    /// Whether it meets a filter, as EC2 reads it.
+    /// Checks whether it meets a filter, as EC2 reads the filter.
     fn meets(&self, id: &str, filter: &str, values: &[&str]) -> bool {
         let criteria = if self.open { "open" } else { "targeted" };
         let is = match filter {
@@ -71,16 +71,16 @@ impl Capacity {
 pub struct Group {
     /// Its name.
     pub name: String,
-    /// `available`, or on the way there or away.
+    /// `available`, or a transitional state.
     pub state: String,
     /// `cluster`, `partition`, `spread`.
     pub strategy: String,
-    /// How many partitions it has.
+    /// The number of its partitions.
     pub partitions: u32,
 }
 
 impl Shown {
-    /// The answer to a question about what is shown here; `None` to other questions.
+    /// Answers a query for the state kept here. Returns `None` for other actions.
     pub fn answer(&self, asked: &Request) -> Option<String> {
         match asked.action.as_str() {
             "ec2:DescribeSpotInstanceRequests" => Some(self.requests(asked)),
@@ -91,7 +91,7 @@ impl Shown {
         }
     }
 
-    /// A listing of instances, with the reservations that they run in, and with those that are spot.
+    /// Adds capacity reservations and the spot lifecycle to a listing of instances.
     pub fn completed(&self, listing: &str) -> String {
         let mut listing = listing.to_owned();
         for instance in &self.spots {
@@ -107,7 +107,7 @@ impl Shown {
         listing
     }
 
-    /// Of the instances that a filter names, and no more of them than a filter may name.
+    /// Answers for the instances that the first filter names, at most 200 of them, as many as a filter may name.
     fn requests(&self, asked: &Request) -> String {
         let mut items = String::new();
         let named = asked.indices("Filter.1.Value.");
@@ -148,7 +148,7 @@ impl Shown {
         whole("DescribeInstanceStatus", &format!("<instanceStatusSet>{items}</instanceStatusSet>"))
     }
 
-    /// Of the name that a filter asks for, or of the ids that are asked for.
+    /// Answers for the group name in the first filter, or for the requested ids.
     fn groups(&self, asked: &Request) -> String {
         let by_name = asked.get("Filter.1.Name") == "group-name";
         let ids = asked.indices("GroupId.");

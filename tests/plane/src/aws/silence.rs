@@ -1,20 +1,20 @@
-//! Answers that never come.
+//! Calls that take effect and get no response.
 
 use std::collections::BTreeMap;
 
 use super::Front;
 
-/// How many answers of each action are still to be kept back.
+/// The number of responses still to withhold, by action.
 pub(super) type Silent = BTreeMap<String, usize>;
 
 impl Front {
-    /// The next so many calls of this action, `ec2:CreateFleet`, have their effect and are not answered, for as long as anybody waits.
+    /// Makes the next calls of this action (`ec2:CreateFleet`) take effect and get no response, however long the client waits.
     pub fn keep_silent(&self, action: &str, calls: usize) {
         self.inner().silent.insert(action.to_owned(), calls);
     }
 }
 
-/// Whether this call is one that is not answered.
+/// Checks whether this call gets no response, and counts it.
 pub(super) fn takes(silent: &mut Silent, action: &str) -> bool {
     match silent.get_mut(action) {
         Some(left) if *left > 0 => {

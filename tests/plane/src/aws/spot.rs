@@ -1,4 +1,4 @@
-//! What spot capacity costs: moto's prices are years old, and too old for anybody to buy at.
+//! The prices of spot capacity. moto's are years old, and Poolwright does not buy at prices that old.
 //!
 //! Shape: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html>.
 
@@ -12,8 +12,8 @@ use super::answers::whole;
 pub(super) type SpotPrices = BTreeMap<(String, String), String>;
 
 impl Front {
-    /// From now on spot capacity is sold, of these types in these zones, for so many dollars per hour, and nothing else. Nobody hears of
-    /// other prices before he asks again.
+    /// Sells spot capacity of these types in these zones at these dollars per hour, and no other. The controller learns the
+    /// prices at its next query.
     pub fn sell_spot(&self, prices: impl IntoIterator<Item = (&'static str, &'static str, &'static str)>) {
         let owned =
             prices.into_iter().map(|(kind, zone, usd)| ((kind.to_owned(), zone.to_owned()), usd.to_owned()));
@@ -21,7 +21,7 @@ impl Front {
     }
 }
 
-/// The answer to a question about prices: those that hold now, since a moment ago.
+/// Answers a query for prices with those set, valid since a minute ago.
 pub(super) fn history(prices: &SpotPrices) -> String {
     let since = now() - jiff::SignedDuration::from_mins(1);
     let mut items = String::new();

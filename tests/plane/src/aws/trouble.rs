@@ -1,4 +1,4 @@
-//! What goes wrong with calls, by chance.
+//! Random failures of calls.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -6,27 +6,27 @@ use axum::http::{Response, StatusCode};
 use super::answers::{error, text};
 use super::request::Request;
 
-/// What goes wrong, by chance.
+/// The rate and the seed of random failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trouble {
-    /// Out of a hundred calls, so many are throttled, refused by an error page, fail, or lose their answer after the effect.
+    /// The percentage of calls that are throttled, get an error page, fail, or lose their response after they took effect.
     pub percent: u64,
-    /// Where chance begins.
+    /// The state of the random generator.
     pub seed: u64,
 }
 
-/// What chance has for one call.
+/// What happens to one call.
 pub(super) enum Fate {
     Well,
     Throttled,
     Page,
     Failed,
-    /// The effect is there, the answer is not.
+    /// The call takes effect, and its response is lost.
     Lost,
 }
 
 impl Trouble {
-    /// What becomes of the next call.
+    /// Draws what happens to the next call.
     pub(super) fn fate(&mut self) -> Fate {
         // xorshift64*: any spread of the numbers will do.
         let mut x = self.seed.max(1);
@@ -48,7 +48,7 @@ impl Trouble {
 }
 
 impl Fate {
-    /// The answer of a call that comes to nothing.
+    /// Returns the response to a call that has no effect. Returns `None` if the call is carried out.
     pub(super) fn instead(&self, asked: &Request) -> Option<Response<Body>> {
         Some(match self {
             Self::Throttled => error(

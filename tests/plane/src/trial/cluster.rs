@@ -17,13 +17,13 @@ use super::WITHIN;
 use crate::objects::{apply, create_namespace};
 use crate::wait::wait_for;
 
-/// Calls to the API server at a time.
+/// The number of concurrent calls to the API server.
 const CONCURRENCY: usize = 16;
 
-/// Where the KWOK provider keeps its instances.
+/// The namespace in which the KWOK provider stores its instances.
 pub(super) const INSTANCES: &str = "poolwright-kwok";
 
-/// What an event says.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// The object's kind.
@@ -32,7 +32,7 @@ pub struct Said {
     pub about: String,
     /// The reason.
     pub reason: String,
-    /// The sentence.
+    /// The message.
     pub note: String,
 }
 
@@ -42,25 +42,25 @@ impl fmt::Display for Said {
     }
 }
 
-/// See the module.
+/// A client with helpers for tests. See the module.
 #[derive(Clone)]
 pub struct Cluster {
-    /// For what has no helper here.
+    /// The client, for everything without a helper here.
     pub client: Client,
 }
 
 impl Cluster {
-    /// Through this client.
+    /// Uses this client.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// A namespace of one's own.
+    /// Creates a namespace for one test.
     pub async fn namespace(&self, prefix: &str) -> anyhow::Result<String> {
         create_namespace(&self.client, prefix).await
     }
 
-    /// Applies objects, one after the other; namespaced ones go to `namespace`.
+    /// Applies objects in order. Namespaced ones go to `namespace`.
     pub async fn apply(&self, namespace: &str, objects: &[Value]) -> anyhow::Result<()> {
         for object in objects {
             apply(&self.client, namespace, &object.to_string()).await?;
@@ -68,7 +68,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Creates pods, many at a time.
+    /// Creates pods concurrently.
     pub async fn create_pods(&self, namespace: &str, pods: &[Value]) -> anyhow::Result<()> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let how = PostParams::default();
@@ -82,7 +82,7 @@ impl Cluster {
             .context("creating pods")
     }
 
-    /// The pods of a namespace.
+    /// Lists the pods of a namespace.
     pub async fn pods(&self, namespace: &str) -> anyhow::Result<Vec<Pod>> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         Ok(api.list(&ListParams::default()).await?.items)
@@ -102,24 +102,24 @@ impl Cluster {
         Ok(())
     }
 
-    /// The claims of a pool.
+    /// Lists the claims of a pool.
     pub async fn claims(&self, pool: &str) -> anyhow::Result<Vec<NodeClaim>> {
         let api: Api<NodeClaim> = Api::all(self.client.clone());
         Ok(api.list(&ListParams::default().labels(&format!("{NODEPOOL_LABEL}={pool}"))).await?.items)
     }
 
-    /// The nodes of a pool.
+    /// Lists the nodes of a pool.
     pub async fn nodes(&self, pool: &str) -> anyhow::Result<Vec<Node>> {
         let api: Api<Node> = Api::all(self.client.clone());
         Ok(api.list(&ListParams::default().labels(&format!("{NODEPOOL_LABEL}={pool}"))).await?.items)
     }
 
-    /// Where instances are kept.
+    /// Returns the API of the ConfigMaps that hold instances.
     pub fn instance_store(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), INSTANCES)
     }
 
-    /// The instances of a pool.
+    /// Lists the instances of a pool.
     pub async fn instances(&self, pool: &str) -> anyhow::Result<Vec<ConfigMap>> {
         let all =
             self.instance_store().list(&ListParams::default().labels("poolwright.dev/nodeclaim")).await?;
@@ -131,12 +131,12 @@ impl Cluster {
         Ok(all.items.into_iter().filter(|stored| of_pool(stored) == Some(true)).collect())
     }
 
-    /// The pool.
+    /// Returns a pool.
     pub async fn pool(&self, name: &str) -> anyhow::Result<NodePool> {
         Ok(Api::<NodePool>::all(self.client.clone()).get(name).await?)
     }
 
-    /// What events say about an object.
+    /// Returns the events about an object.
     pub async fn said_about(&self, kind: &str, name: &str) -> anyhow::Result<Vec<Said>> {
         let api: Api<Event> = Api::all(self.client.clone());
         let fields = format!("regarding.kind={kind},regarding.name={name}");
@@ -156,7 +156,7 @@ impl Cluster {
             .collect())
     }
 
-    /// Waits for an event with this reason and returns what it says.
+    /// Waits for an event with this reason and returns its message.
     pub async fn wait_said(&self, kind: &str, name: &str, reason: &str) -> anyhow::Result<String> {
         wait_for(&format!("an event {reason} on {kind} {name}"), WITHIN, async || {
             let said = self.said_about(kind, name).await?;
@@ -167,7 +167,7 @@ impl Cluster {
         .await
     }
 
-    /// Waits for a pool's condition to have this status and returns it.
+    /// Waits until a pool's condition has this status and returns the condition.
     pub async fn wait_pool_condition(
         &self,
         pool: &str,
@@ -183,7 +183,7 @@ impl Cluster {
         .await
     }
 
-    /// Waits until all pods of the namespace run, and there are `count`.
+    /// Waits until the namespace has `count` pods and all of them run.
     pub async fn wait_running(&self, namespace: &str, count: usize) -> anyhow::Result<Vec<Pod>> {
         wait_for(&format!("{count} pods of {namespace} to run"), WITHIN, async || {
             let pods = self.pods(namespace).await?;
@@ -219,29 +219,29 @@ impl Cluster {
     }
 }
 
-/// Whether a pod runs.
+/// Checks whether a pod runs.
 pub fn is_running(pod: &Pod) -> bool {
     pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"))
 }
 
-/// The condition of this type.
+/// Returns the condition of this type.
 pub fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|one| one.type_ == kind)
 }
 
-/// Whether a claim's condition is true.
+/// Checks whether a claim's condition is true.
 pub fn is_true(claim: &NodeClaim, kind: &str) -> bool {
     let conditions = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     condition(conditions, kind).is_some_and(|one| one.status == "True")
 }
 
-/// The keys of a node's taints.
+/// Returns the keys of a node's taints.
 pub fn taint_keys(node: &Node) -> Vec<String> {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
     taints.into_iter().map(|taint| taint.key).collect()
 }
 
-/// What the claims cost together, in millionths of a dollar per hour, as recorded at their launch.
+/// Returns the total price of the claims in millionths of a dollar per hour, as recorded at launch.
 pub fn usd_per_hour(claims: &[NodeClaim]) -> anyhow::Result<u64> {
     let mut sum = 0;
     for claim in claims {

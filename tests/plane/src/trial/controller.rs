@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::plane::ControlPlane;
 use crate::process::{Process, poolwright_binary};
 
-/// A controller, killed as `kill -9` does when dropped.
+/// A running controller. Dropping it kills it as `kill -9` does.
 #[derive(Debug)]
 pub struct Controller {
     process: Process,
@@ -19,12 +19,13 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts one on a free port. `name` names its log, to which a second one of the same name appends.
+    /// Starts a controller on a free port. `name` names its log. A second controller of the same name appends to it.
     pub fn start(plane: &ControlPlane, name: &str, flags: &[&str]) -> anyhow::Result<Self> {
         Self::start_with(plane, name, flags, |_| {})
     }
 
-    /// Like [`Controller::start`]. `prepare` may change the command before it starts, for example its environment.
+    /// Starts a controller like [`Controller::start`]. `prepare` may change the command before it starts, for example its
+    /// environment.
     pub fn start_with(
         plane: &ControlPlane,
         name: &str,
@@ -34,7 +35,7 @@ impl Controller {
         Self::start_program(plane, name, &poolwright_binary()?, flags, prepare)
     }
 
-    /// Like [`Controller::start_with`], with this program instead of `poolwright`.
+    /// Starts this program like [`Controller::start_with`], instead of `poolwright`.
     pub fn start_program(
         plane: &ControlPlane,
         name: &str,
@@ -49,7 +50,7 @@ impl Controller {
         Ok(Self { process: plane.spawn(name, command)?, address })
     }
 
-    /// Where it serves health and metrics.
+    /// Returns the address of its health and metrics endpoints.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -59,34 +60,34 @@ impl Controller {
         self.process.kill();
     }
 
-    /// The process.
+    /// Returns the process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 
-    /// An error with the end of its log, unless it runs.
+    /// Returns an error with the end of its log if it has ended.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         self.process.ensure_running()
     }
 
-    /// Whether it is ready, and what it says about it.
+    /// Returns whether it is ready, and the body of its answer.
     pub async fn readiness(&self) -> anyhow::Result<(bool, String)> {
         let (status, said) = ask(self.address, "/readyz").await?;
         Ok((status.contains(" 200 "), said))
     }
 
-    /// A metric, by name and labels as `/metrics` writes them; 0 while it is not there.
+    /// Returns a metric, by name and labels as `/metrics` writes them, or 0 if it does not exist yet.
     pub async fn metric(&self, series: &str) -> anyhow::Result<f64> {
         metric(self.address, series).await
     }
 
-    /// The sum of all series of this name whose labels contain this text.
+    /// Returns the sum of all series of this name whose labels contain this text.
     pub async fn metric_sum(&self, name: &str, labels: &str) -> anyhow::Result<f64> {
         sum(&get(self.address, "/metrics").await?, name, labels)
     }
 }
 
-/// The sum of all series of this name whose labels contain this text, in metrics as programs of Kubernetes write them.
+/// Returns the sum of all series of this name whose labels contain this text, in metrics as Kubernetes programs write them.
 pub fn sum(metrics: &str, name: &str, labels: &str) -> anyhow::Result<f64> {
     let series =
         metrics.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} "));
@@ -101,14 +102,14 @@ pub(super) async fn metric(address: SocketAddr, series: &str) -> anyhow::Result<
     line.map_or(Ok(0.0), |value| value.parse().with_context(|| format!("{series} is `{value}`")))
 }
 
-/// What it answers to one GET that succeeds.
+/// Returns the body of a GET that must succeed.
 async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let (status, body) = ask(address, path).await?;
     ensure!(status.contains(" 200 "), "GET {path}: {status}");
     Ok(body)
 }
 
-/// One GET, answered until the server closes the connection: the first line, and the body.
+/// Sends one GET and reads until the server closes the connection. Returns the status line and the body.
 async fn ask(address: SocketAddr, path: &str) -> anyhow::Result<(String, String)> {
     let mut stream = TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;

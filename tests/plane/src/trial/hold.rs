@@ -1,5 +1,5 @@
-//! Writes that the API server refuses for a while, so that a state which lasts for milliseconds lasts for as long as a test
-//! looks at it. To whom the write is refused it is one that has not happened yet.
+//! Makes the API server refuse some writes for a while, so that a state which usually lasts for milliseconds lasts as long as a
+//! test needs. The writer sees a refused write as one that has not happened yet.
 
 use anyhow::ensure;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -14,7 +14,7 @@ use super::WITHIN;
 use crate::objects::{apply, unique};
 use crate::wait::wait_for;
 
-/// Some writes.
+/// A set of writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Writes {
     /// `CREATE`, `UPDATE` (patches too) or `DELETE`.
@@ -23,23 +23,23 @@ pub struct Writes {
     pub group: &'static str,
     /// The resource, with a subresource after a slash.
     pub resource: &'static str,
-    /// Which of them, in CEL over `object` and `request`.
+    /// A condition on the object, in CEL over `object` and `request`.
     pub when: &'static str,
 }
 
-/// A refusal that is in force until it is lifted.
+/// A refusal in force until it is lifted.
 pub struct Hold {
     client: Client,
     name: String,
 }
 
 impl Hold {
-    /// Has these writes refused, whoever makes them. Returns when that is in force.
+    /// Makes the API server refuse these writes from everybody. Returns when the refusal is in force.
     pub async fn place(client: &Client, writes: Writes) -> anyhow::Result<Self> {
         let hold = Self { client: client.clone(), name: unique("hold") };
         let name = &hold.name;
         let rule = |group: &str, resource: &str, operation: &str| json!({"apiGroups": [group], "apiVersions": ["*"], "operations": [operation], "resources": [resource]});
-        // Whether it is in force shows in a ConfigMap that it refuses as well.
+        // The policy also refuses a ConfigMap of its own name. Creating that shows whether the policy is in force.
         let rules = [rule("", "configmaps", "CREATE"), rule(writes.group, writes.resource, writes.operation)];
         let kind = writes.resource.split('/').next().unwrap_or_default();
         let is_held =
@@ -65,7 +65,7 @@ impl Hold {
         Ok(hold)
     }
 
-    /// Ends it. Returns when such writes are let through again.
+    /// Ends the refusal. Returns when such writes succeed again.
     pub async fn lift(self) -> anyhow::Result<()> {
         let how = DeleteParams::default();
         let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(self.client.clone());
@@ -75,7 +75,7 @@ impl Hold {
         self.wait_until(false).await
     }
 
-    /// The API server learns of policies a moment after they are written.
+    /// Waits until the refusal is in force or over. The API server applies a policy a moment after it is written.
     async fn wait_until(&self, refuses: bool) -> anyhow::Result<()> {
         let what = if refuses { "to be in force" } else { "to be over" };
         wait_for(&format!("{} {what}", self.name), WITHIN, async || {

@@ -1,4 +1,4 @@
-//! Objects as their users write them, and plans for them.
+//! Objects as users write them, and plans for them.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::process::poolwright_binary;
 
-/// A KwokNodeClass that sells what AWS sells, with nodes that join quickly; `spec` goes over it.
+/// Returns a KwokNodeClass with AWS's offerings and nodes that join quickly. `spec` is merged over it.
 pub fn node_class(name: &str, spec: Value) -> Value {
     let mut class = json!({
         "apiVersion": "poolwright.dev/v1alpha1", "kind": "KwokNodeClass",
@@ -18,8 +18,8 @@ pub fn node_class(name: &str, spec: Value) -> Value {
     class
 }
 
-/// A NodePool of on-demand g5 types, launched with the node class of the same name, whose empty nodes go after a second;
-/// `spec` goes over it (lists are replaced).
+/// Returns a NodePool of on-demand g5 types that uses the node class of the same name and removes empty nodes after a second.
+/// `spec` is merged over it, and replaces lists.
 pub fn node_pool(name: &str, spec: Value) -> Value {
     let mut pool = json!({
         "apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool",
@@ -39,8 +39,8 @@ pub fn node_pool(name: &str, spec: Value) -> Value {
     pool
 }
 
-/// A pod with these requests that only nodes of `pool` will do for. Extended resources become limits too, as the API
-/// server wants it.
+/// Returns a pod with these requests that only fits nodes of `pool`. Extended resources become limits too, as the API server
+/// requires.
 pub fn pod(name: &str, pool: &str, requests: Value) -> Value {
     let mut limits = json!({});
     if let Some(gpus) = requests.get("nvidia.com/gpu") {
@@ -70,7 +70,7 @@ fn lay_over(below: &mut Value, above: Value) {
     }
 }
 
-/// What `poolwright plan -o json` answers to these arguments, with these variables.
+/// Runs `poolwright plan -o json` with these arguments and environment variables, and returns its output.
 pub fn run_plan(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<Value> {
     let mut command = Command::new(poolwright_binary()?);
     let output =

@@ -1,4 +1,4 @@
-//! Scale-ups of the real trace, seeded, and what they cost beside their plans.
+//! Seeded scale-ups of the real trace, and their cost compared with their plans.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,17 +16,17 @@ use tokio::time::Instant;
 use super::{Cluster, node_class, node_pool};
 use crate::trace;
 
-/// Pods that have no node by then are stuck.
+/// Pods without a node by then count as stuck.
 const STUCK_AFTER: Duration = Duration::from_mins(4);
-/// Between two looks at the pods.
+/// The interval between looks at the pods.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A small generator of one's own: the same seed, the same numbers.
+/// A small random generator of our own, so that a seed gives the same numbers for ever.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Of this seed.
+    /// Starts from this seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..8 {
@@ -35,7 +35,7 @@ impl Random {
         random
     }
 
-    /// A number below `end`, which is not zero.
+    /// Returns a number below `end`, which must not be zero.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -44,42 +44,42 @@ impl Random {
     }
 }
 
-/// Pods of the trace, and when they come: in a few bursts, in random order, at random speed.
+/// Pods of the trace and their arrival times: in a few bursts, in random order, at random speed.
 #[derive(Clone, Debug)]
 pub struct ScaleUp {
     seed: u64,
     pods: Vec<Value>,
-    /// Before each pod, this long nothing happens.
+    /// The pause before each pod.
     pauses: Vec<Duration>,
     pool: String,
 }
 
-/// What a scale-up came to.
+/// The result of a scale-up.
 #[derive(Clone, Debug)]
 pub struct Realised {
     /// Its seed.
     pub seed: u64,
-    /// How many pods.
+    /// The number of pods.
     pub pods: usize,
-    /// Pods without a node at the end.
+    /// The number of pods without a node at the end.
     pub stuck: usize,
-    /// How many nodes there are at the end.
+    /// The number of nodes at the end.
     pub nodes: usize,
-    /// How many of them were bought because a pod lost the place that a plan had given it.
+    /// The number of nodes bought because a pod lost the place that a plan had given it.
     pub again: usize,
-    /// The sum of the plans that were made as the pods came, in millionths of a dollar per hour. What was bought for pods
-    /// that had been planned before is not in it.
+    /// The total cost of the plans made as pods came, in millionths of a dollar per hour. Nodes bought again for pods that were
+    /// planned before are left out.
     pub planned: u64,
-    /// The price of all nodes there are when every pod has one.
+    /// The price of all nodes at the end.
     pub realised: u64,
-    /// From the first pod created until the last has a node.
+    /// The time from the first pod's creation until the last pod has a node.
     pub took: Duration,
-    /// From the last pod created until the last has a node.
+    /// The time from the last pod's creation until the last pod has a node.
     pub waited: Duration,
 }
 
 impl Realised {
-    /// By how much more was paid than planned, in percent.
+    /// Returns by how much the price paid exceeds the planned one, in percent.
     pub fn beyond_percent(&self) -> f64 {
         (self.realised as f64 / self.planned as f64 - 1.0) * 100.0
     }
@@ -106,7 +106,7 @@ impl fmt::Display for Realised {
 }
 
 impl ScaleUp {
-    /// The scale-up of this seed: as many pods of the trace, all of them for one pool and in one namespace.
+    /// Returns the scale-up of this seed: `pods` pods of the trace, all for one pool and in one namespace.
     pub fn new(seed: u64, pods: usize, namespace: &str, pool: &str) -> anyhow::Result<Self> {
         let mut random = Random::new(seed);
         let mut all = trace::read_all()?;
@@ -140,7 +140,7 @@ impl ScaleUp {
         Ok(Self { seed, pods: objects, pauses, pool: pool.to_owned() })
     }
 
-    /// The node class and the pool that these pods are for: any on-demand type with the trace's architecture.
+    /// Returns the node class and the pool of these pods: any on-demand type with the trace's architecture.
     pub fn definitions(pool: &str) -> [Value; 2] {
         let requirements = json!([
             {"key": "poolwright.dev/capacity-type", "operator": "In", "values": ["on-demand"]},
@@ -150,7 +150,7 @@ impl ScaleUp {
         [node_class(pool, json!({"registrationDelay": "1s"})), node_pool(pool, pool_spec)]
     }
 
-    /// The pods, as their users would write them.
+    /// Returns the pods as their users would write them.
     pub fn pods(&self) -> &[Value] {
         &self.pods
     }
@@ -162,7 +162,7 @@ impl ScaleUp {
         let begun = Instant::now();
         for (pod, pause) in self.pods.iter().zip(&self.pauses) {
             if !pause.is_zero() {
-                // When pods come is a time, not a condition.
+                // Arrivals are set by time, so there is no condition to wait for.
                 tokio::time::sleep(*pause).await;
             }
             api.create(&how, &serde_json::from_value(pod.clone())?).await.context("creating a pod")?;
@@ -198,13 +198,13 @@ impl ScaleUp {
     }
 }
 
-/// What the claim was to cost, in millionths of a dollar per hour.
+/// Returns the planned price of a claim, in millionths of a dollar per hour.
 fn planned_price(claim: &NodeClaim) -> anyhow::Result<u64> {
     let text = claim.spec.offerings.first().and_then(|first| first.usd_per_hour.as_deref());
     micros(text.with_context(|| format!("claim {} has no price", claim.name_any()))?)
 }
 
-/// What the claim costs, or will once it is launched.
+/// Returns the price recorded at launch, or the planned price before.
 fn price(claim: &NodeClaim) -> anyhow::Result<u64> {
     let recorded = claim.status.as_ref().and_then(|status| status.price.as_ref());
     recorded.map_or_else(|| planned_price(claim), |price| micros(&price.usd_per_hour))

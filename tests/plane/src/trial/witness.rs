@@ -1,4 +1,4 @@
-//! A witness of all that is bought: every instance, node and claim there ever was, by watches of the API server.
+//! A witness of all purchases: records every instance, node and claim that ever existed, from watches of the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,10 @@ use super::WITHIN;
 use super::cluster::{Cluster, INSTANCES};
 use crate::wait::wait_for;
 
-/// From a watch that was cut off to the next.
+/// The pause between the end of a watch and the next one.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What was seen of one kind of object.
+/// The objects seen of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The UIDs of all objects that ever had a name.
@@ -30,22 +30,22 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// How many there ever were.
+    /// Returns the number of objects that ever existed.
     pub fn ever(&self) -> usize {
         self.uids.values().map(BTreeSet::len).sum()
     }
 
-    /// How many there are.
+    /// Returns the number of objects that exist.
     pub fn now(&self) -> usize {
         self.present.len()
     }
 
-    /// How many there were at a time, at most.
+    /// Returns the largest number of objects that existed at a time.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// Names that more than one object had.
+    /// Returns the names that more than one object had.
     pub fn doubled(&self) -> Vec<&str> {
         self.uids.iter().filter(|(_, uids)| uids.len() > 1).map(|(name, _)| name.as_str()).collect()
     }
@@ -61,21 +61,21 @@ impl Seen {
     }
 }
 
-/// All kinds.
+/// The objects seen of all kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Instances, by what they are stored under: one name for each UID of a claim. A name that two had is a claim for
-    /// which was bought twice.
+    /// Instances, by the name they are stored under, one name per claim UID. A name that two objects had means that two instances
+    /// were bought for one claim.
     pub instances: Seen,
-    /// Their nodes. A name that two had is a machine that joined twice.
+    /// Nodes. A name that two objects had means that a machine joined twice.
     pub nodes: Seen,
     /// Claims.
     pub claims: Seen,
-    /// Why it saw no more, should that be so.
+    /// The error that ended a watch.
     failure: Option<String>,
 }
 
-/// See the module. It sees nothing more once it is dropped.
+/// Records objects in the background until it is dropped. See the module.
 #[derive(Debug)]
 pub struct Witness {
     account: Arc<Mutex<Account>>,
@@ -83,7 +83,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Sees everything from now on, and what there is.
+    /// Starts to record, beginning with all existing objects.
     pub async fn start(cluster: &Cluster) -> anyhow::Result<Self> {
         let mut witness = Self { account: Arc::default(), tasks: Vec::new() };
         let client = || cluster.client.clone();
@@ -97,7 +97,7 @@ impl Witness {
         Ok(witness)
     }
 
-    /// What it has seen so far: watches are late by milliseconds.
+    /// Returns what it has seen so far. Watches are late by milliseconds.
     pub fn account(&self) -> anyhow::Result<Account> {
         let account = lock(&self.account).clone();
         match account.failure {
@@ -106,7 +106,7 @@ impl Witness {
         }
     }
 
-    /// What it has seen when it sees as many instances, nodes and claims as there are.
+    /// Waits until it sees `there` instances, nodes and claims, and returns what it has seen.
     pub async fn account_of(&self, there: [usize; 3]) -> anyhow::Result<Account> {
         wait_for("the witness to see what there is", WITHIN, async || {
             let account = self.account()?;
@@ -144,7 +144,7 @@ impl Drop for Witness {
     }
 }
 
-/// Follows one kind for ever.
+/// Follows one kind until an error.
 async fn follow(
     api: &Api<DynamicObject>,
     params: &WatchParams,
@@ -155,7 +155,7 @@ async fn follow(
     loop {
         let events = api.watch_metadata(params, &version).await?;
         pin_mut!(events);
-        // A watch may end at any time; the next goes on where it was, or says that it cannot.
+        // A watch may end at any time. The next continues at the last version, or fails if it cannot.
         while let Some(Ok(event)) = events.next().await {
             let object = match &event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {

@@ -10,10 +10,10 @@ use tokio::time::{Duration, timeout};
 
 use super::Transcript;
 
-/// How long an answer may take before the test has failed.
+/// The time limit of a response.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Asks one server.
+/// A client of one of the two servers, with a transcript of the case.
 pub struct Asker {
     client: Client,
     pub namespace: String,
@@ -21,7 +21,7 @@ pub struct Asker {
     pub transcript: Transcript,
 }
 
-/// An answer as it came.
+/// A response as received.
 #[derive(Debug)]
 pub struct Answer {
     pub code: u16,
@@ -52,7 +52,7 @@ impl Asker {
         asker
     }
 
-    /// The path of a kind of the core group in the case's namespace.
+    /// Returns the path of a resource of the core group in the case's namespace.
     pub fn core(&self, plural: &str) -> String {
         format!("/api/v1/namespaces/{}/{plural}", self.namespace)
     }
@@ -85,7 +85,7 @@ impl Asker {
         self.ask_for("application/json", method, path, (content_type, body)).await
     }
 
-    /// Asks for a form of the answer.
+    /// Sends a request that accepts this media type.
     pub async fn ask_for(
         &mut self,
         accept: &str,
@@ -104,7 +104,7 @@ impl Asker {
         let response = timeout(LIMIT, self.client.send(request)).await.expect("in time").expect("an answer");
         let code = response.status().as_u16();
         let bytes = response.into_body().collect_bytes().await.expect("the body of an answer");
-        // Who asks for what nobody serves is answered in plain text.
+        // A path that is not served is answered in plain text.
         let text = || Value::from(String::from_utf8_lossy(&bytes).into_owned());
         let object: Value = serde_json::from_slice(&bytes).unwrap_or_else(|_| text());
         let shown = self.comparable(&object);
@@ -112,7 +112,7 @@ impl Asker {
         Answer { code, object }
     }
 
-    /// The first events of a watch, as many as are asked for.
+    /// Returns the first `count` events of a watch.
     pub async fn watch(&mut self, path: &str, count: usize) -> Vec<Value> {
         let request = Request::get(path).header(header::ACCEPT, "application/json");
         let request = request.body(Vec::new()).expect("a request");
@@ -136,7 +136,7 @@ impl Asker {
         events
     }
 
-    /// Something that the case found out by itself.
+    /// Adds a finding of the case itself to the transcript.
     pub fn note(&mut self, what: &str, found: impl Into<Value>) {
         self.transcript.push((what.to_owned(), found.into()));
     }
@@ -159,7 +159,7 @@ impl Asker {
                     if let Some(found) = fields.get_mut(field)
                         && !found.is_object()
                     {
-                        // That there is one matters, but for managed fields.
+                        // That a value exists matters, except for managed fields.
                         *found = json!("SOME");
                     }
                 }
@@ -183,7 +183,7 @@ impl Asker {
     }
 }
 
-/// Of an error only code, reason and what it is about; its words may differ.
+/// Keeps code, reason and subject of an error. The wording may differ.
 fn simplify_status(status: &mut Map<String, Value>) {
     status.remove("message");
     if let Some(Value::Object(details)) = status.get_mut("details") {

@@ -12,7 +12,7 @@ async fn create_assigns_names_uids_and_versions_and_rejects_invalid_objects() {
     compare("create", |mut ask: Asker| async move {
         let maps = ask.core("configmaps");
         ask.post(&maps, json!({"metadata": {"name": "one", "labels": {"a": "b"}}, "data": {"k": "v"}})).await;
-        // Again, of another kind, without name, with names that cannot be.
+        // The same name again, another kind, no name, and invalid names.
         ask.post(&maps, json!({"metadata": {"name": "one"}})).await;
         ask.post(&maps, json!({"kind": "Secret", "metadata": {"name": "two"}})).await;
         ask.post(&maps, json!({"metadata": {}})).await;
@@ -43,7 +43,7 @@ async fn an_unserved_path_returns_not_found() {
             format!("{maps}/absent"),
         ] {
             let found = ask.ask(Method::GET, &path, "", json!(null)).await;
-            // Paths that nobody serves are answered without an object about it.
+            // A path that is not served is answered without an object.
             assert_eq!(found.code, 404);
         }
         ask.transcript
@@ -63,13 +63,13 @@ async fn an_update_with_an_old_version_changes_nothing() {
         ask.note("it has another version", first.version() != second.version());
         ask.put(&one, object.clone()).await;
         ask.get(&one).await;
-        // Without any version the last one wins.
+        // Without a version, the last write wins.
         ask.put(&one, json!({"metadata": {"name": "one"}, "data": {"k": "3"}})).await;
         ask.put(&one, json!({"metadata": {"name": "other"}})).await;
         ask.put(&format!("{maps}/absent"), json!({"metadata": {"name": "absent"}})).await;
         let stranger = "11111111-1111-4111-8111-111111111111";
         ask.put(&one, json!({"metadata": {"name": "one", "uid": stranger}, "data": {}})).await;
-        // What changes nothing is no new version.
+        // A write that changes nothing makes no new version.
         let now = ask.get(&one).await;
         let same = ask.put(&one, now.object.clone()).await;
         ask.note("the version stays", now.version() == same.version());

@@ -9,7 +9,7 @@ use super::compare;
 const POOLS: &str = "/apis/poolwright.dev/v1alpha1/nodepools";
 const CLAIMS: &str = "/apis/poolwright.dev/v1alpha1/nodeclaims";
 
-/// The plain object of a kind, by another name.
+/// Returns the plain object of a kind under another name.
 fn plain(kind: &str, name: &str) -> Value {
     let mut object = Cases::load().bases[kind].clone();
     object["metadata"]["name"] = json!(name);

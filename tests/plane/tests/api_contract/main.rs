@@ -1,7 +1,7 @@
 //! The API server in memory answers like a real one: each case sends the same requests to both, and compares the responses.
 //!
-//! It compares status codes, reasons and whole objects. UIDs are compared by identity, times by presence, and resource versions by
-//! their use. It ignores `managedFields`, the text of messages, and defaults that the server in memory does not have.
+//! It compares status codes, reasons and whole objects. UIDs are compared by identity, times by presence, and resource versions
+//! by their use. It ignores `managedFields`, the text of messages, and defaults that the server in memory does not have.
 
 mod ask;
 #[path = "../../../../providers/registry/tests/crds/cases.rs"]
@@ -27,13 +27,13 @@ use serde_json::Value;
 
 use ask::Asker;
 
-/// A server in memory whose clock stands.
+/// Returns a server in memory with a constant clock.
 fn in_memory() -> ApiServer {
     let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a constant");
     ApiServer::new(&crds(CLOUDS.iter().map(|cloud| cloud.node_class)), Arc::new(move || now))
 }
 
-/// What a case was told.
+/// The requests of a case and their responses.
 type Transcript = Vec<(String, Value)>;
 
 async fn compare<F>(name: &str, case: impl Fn(Asker) -> F)
@@ -41,7 +41,7 @@ where
     F: Future<Output = Transcript>,
 {
     let plane = ControlPlane::shared(Options::default()).await.expect("the control plane starts");
-    // Answers as they come: a client that asks again by itself would hide some.
+    // The client must not retry: a retry would hide some responses.
     let mut config = plane.config().clone();
     config.default_retry = false;
     let client = kube::Client::try_from(config).expect("a client");
@@ -62,7 +62,7 @@ where
     assert_eq!(real.len(), ours.len());
 }
 
-/// Says where two values differ.
+/// Lists where two values differ.
 fn differ(path: &str, real: &Value, ours: &Value, found: &mut Vec<String>) {
     match (real, ours) {
         (Value::Object(real), Value::Object(ours)) => {

@@ -27,7 +27,7 @@ async fn the_server_defaults_pods_and_rejects_changes_of_immutable_fields() {
         ask.merge(&one, json!({"metadata": {"annotations": {"note": "1"}}})).await;
         ask.merge(&format!("{one}/status"), json!({"status": {"nominatedNodeName": "node"}})).await;
         ask.merge(&format!("{one}/status"), json!({"status": {"nominatedNodeName": null}})).await;
-        // The status through the main door, and the rest through that of the status.
+        // Writes the status to the pod itself, and the spec to the status subresource.
         ask.merge(&one, json!({"status": {"phase": "Running"}})).await;
         ask.merge(&format!("{one}/status"), json!({"spec": {"priority": 7}, "status": {"message": "hello"}}))
             .await;
@@ -111,7 +111,7 @@ async fn evictions_respect_disruption_budgets() {
             ask.merge(&format!("{pods}/{name}/status"), running(ready)).await;
         }
         let evict = |name: &str| json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
-        // A budget that nobody has counted yet allows nothing; then it allows one.
+        // A budget without a status allows no eviction. Then it allows one.
         ask.post(&format!("{pods}/a/eviction"), evict("a")).await;
         let status = json!({"status": {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2,
             "desiredHealthy": 1, "expectedPods": 2}});
@@ -120,9 +120,9 @@ async fn evictions_respect_disruption_budgets() {
         ask.post(&format!("{pods}/b/eviction"), evict("b")).await;
         let spent = ask.get(&format!("{budgets}/first")).await;
         ask.note("one was taken", spent.object["status"]["disruptionsAllowed"].clone());
-        // One that is not ready is not missed by the others.
+        // Evicting a pod that is not ready takes nothing from the budget.
         ask.post(&format!("{pods}/d/eviction"), evict("d")).await;
-        // One that is on its way, one that has not begun, one that is not there, and one with two budgets.
+        // A pod that is being deleted, one that is not running yet, one that does not exist, and one with two budgets.
         ask.post(&format!("{pods}/a/eviction"), evict("a")).await;
         ask.post(&format!("{pods}/c/eviction"), evict("c")).await;
         ask.post(&format!("{pods}/absent/eviction"), evict("absent")).await;

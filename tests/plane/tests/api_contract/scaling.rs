@@ -29,13 +29,13 @@ async fn the_scale_subresource_changes_only_replicas() {
             let all = format!("/apis/apps/v1/{}", ask.core(plural).trim_start_matches("/api/v1/"));
             let (one, scale) = (format!("{all}/web"), format!("{all}/web/scale"));
             ask.post(&all, workload(kind)).await;
-            // What it is made of by default is not what this is about.
+            // The created object is not compared, because its defaults are not the subject here.
             let _ = ask.transcript.pop();
             let first = ask.get(&scale).await;
             let mut wanted = first.object.clone();
             wanted["spec"]["replicas"] = json!(5);
             ask.put(&scale, wanted.clone()).await;
-            // The version is an old one now.
+            // The version is outdated by now.
             wanted["spec"]["replicas"] = json!(6);
             ask.put(&scale, wanted.clone()).await;
             wanted["metadata"] = json!({"name": "web"});
@@ -47,7 +47,7 @@ async fn the_scale_subresource_changes_only_replicas() {
             let _ = ask.transcript.pop();
             ask.note("replicas", now.object["spec"]["replicas"].clone());
             ask.note("generation", now.object["metadata"]["generation"].clone());
-            // To none, below none, of another name, of nothing.
+            // Zero replicas, a negative number, another name, and a missing workload.
             ask.merge(&scale, json!({"spec": {"replicas": 0}})).await;
             ask.merge(&scale, json!({"spec": {"replicas": -1}})).await;
             ask.put(&scale, json!({"metadata": {"name": "other"}, "spec": {"replicas": 1}})).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::ask::Asker;
 use super::{compare, in_memory};
 
-/// The version at which a list is.
+/// Returns the resource version of a list.
 async fn version(ask: &mut Asker, path: &str) -> String {
     let list = ask.get(path).await;
     let _ = ask.transcript.pop();
@@ -26,7 +26,7 @@ async fn a_watch_reports_all_later_changes_in_order() {
         ask.delete(&one, json!({})).await;
         let from = format!("{maps}?watch=true&resourceVersion={since}&labelSelector=app!%3Dnobody,tier");
         ask.watch(&from, 5).await;
-        // Whoever selects sees what comes to match as added, and what no longer does as deleted.
+        // A selecting watch reports objects that begin to match as added, and objects that no longer match as deleted.
         let from = format!("{maps}?watch=true&resourceVersion={since}&labelSelector=tier%3Dfront");
         let events = ask.watch(&from, 5).await;
         let what: Vec<Value> = events.iter().map(|event| event["type"].clone()).collect();
@@ -76,7 +76,7 @@ async fn a_streamed_list_ends_with_a_bookmark() {
         }
         let query = "watch=true&labelSelector=mine&sendInitialEvents=true&allowWatchBookmarks=true";
         ask.watch(&format!("{maps}?{query}&resourceVersionMatch=NotOlderThan"), 3).await;
-        // From no version on it begins with what is there, without a mark.
+        // A watch from version 0 starts with the existing objects, without a bookmark.
         ask.watch(&format!("{maps}?watch=true&labelSelector=mine&resourceVersion=0"), 2).await;
         ask.transcript
     })
@@ -94,7 +94,7 @@ async fn the_server_rejects_an_invalid_or_future_version() {
     .await;
 }
 
-/// Of the server in memory alone: a real one forgets in its own time.
+/// Tests only the server in memory, because a real one compacts in its own time.
 #[tokio::test]
 async fn compaction_expires_older_versions() {
     let server = in_memory();

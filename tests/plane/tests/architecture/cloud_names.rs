@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Words of clouds. A word counts where no letter stands before it, or where it begins a part of a CamelCase name.
+/// The names of clouds. A name counts at the beginning of a word and at the beginning of a part of a CamelCase name.
 const WORDS: [&str; 6] = ["aws", "ec2", "kwok", "gcp", "gce", "azure"];
 
-/// Words of Kubernetes itself that have the name of a cloud in them: in-tree volumes, and the CSI drivers that replace them.
+/// Kubernetes' own names that contain the name of a cloud: in-tree volumes, and the CSI drivers that replace them.
 /// Source: <https://kubernetes.io/docs/concepts/storage/volumes/>.
 const WORDS_OF_KUBERNETES: [&str; 12] = [
     "awsElasticBlockStore",
@@ -28,7 +28,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.expect("an entry").path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         if path.is_dir() {
-            // Tests, examples and test kits may name whatever they test with.
+            // Tests, examples and test kits may name any cloud.
             if !["tests", "examples", "testing", "kit"].contains(&name.as_str()) {
                 rust_files(&path, found);
             }
@@ -41,7 +41,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of code, numbered from 1, without comments and without the module of tests at the end.
+/// Returns the lines of code, numbered from 1, without comments and without the test module at the end.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
     let lines = text[..end].lines().enumerate().map(|(at, line)| (at + 1, line));

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Every arrow between crates. To add one is to change the architecture: docs/architecture.md first, then here.
+/// Every dependency between our crates. A new one changes the architecture: document it in docs/architecture.md first, then add
+/// it here.
 const ARROWS: [(&str, &[&str]); 16] = [
     ("poolwright-terms", &[]),
     ("poolwright-catalog", &["terms"]),
@@ -46,25 +47,25 @@ const ARROWS: [(&str, &[&str]); 16] = [
         "poolwright-sim",
         &["api", "catalog", "controller", "core", "intake", "provider-contract", "report", "terms"],
     ),
-    // The demo sells the catalogue in a simulated world, through the node class of nodes without machines.
+    // The demo sells the catalogue in a simulated world, through the KWOK provider's node class.
     ("poolwright-plane", &["api", "catalog", "provider-kwok", "sim", "terms"]),
 ];
 
-/// Arrows that only tests may take, beside those above.
+/// Dependencies that only tests may have, in addition to those above.
 const ARROWS_OF_TESTS: [(&str, &[&str]); 3] = [
-    // The template of the event rules is held against what the provider reads, and converted node classes against its types.
+    // Tests compare the template of the event rules with what the provider reads, and converted node classes with its types.
     ("poolwright-cli", &["provider-aws", "provider-aws-model"]),
-    // Definitions of node classes are held against `crds/`, and their rules against a table of cases.
+    // Tests compare the definitions of node classes with `crds/`, and their rules with a table of cases.
     ("poolwright-provider-registry", &["api", "terms"]),
-    // The provider's conformance on a real API server, where the test is the controller's stand-in, and the whole loop;
-    // and plans made in the test itself, which the real scheduler then carries out.
+    // The conformance tests of the providers run on a real API server. Other tests make plans themselves, which the real
+    // scheduler then carries out.
     (
         "poolwright-plane",
         &["controller", "core", "intake", "provider-aws", "provider-contract", "provider-registry", "solver"],
     ),
 ];
 
-/// The crates that decide or translate: plain functions of their arguments, which no cluster, clock or cloud can reach.
+/// The crates that decide or translate. They are pure functions of their arguments and can reach no cluster, clock or cloud.
 const PURE: [&str; 6] = [
     "poolwright-report",
     "poolwright-terms",
@@ -80,21 +81,21 @@ fn is_forbidden_in_pure_crates(name: &str) -> bool {
         || ["kube-", "tokio-", "aws-", "google-cloud-"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The crates cargo would build, and what they depend on.
+/// The crates that cargo would build, and their dependencies.
 #[derive(Default)]
 struct Graph {
     /// The crates of the workspace.
     members: BTreeSet<String>,
-    /// The direct dependencies of each crate that end up in what it builds (normal and build ones).
+    /// The direct dependencies of each crate that end up in its build (normal and build dependencies).
     built: BTreeMap<String, BTreeSet<String>>,
-    /// The direct dependencies of each crate of the workspace, of any kind, those of its tests included.
+    /// The direct dependencies of each workspace crate, of any kind, including those of its tests.
     declared: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Graph {
     fn of_this_workspace() -> Self {
         let output = Command::new(env!("CARGO"))
-            // What a feature that is off by default needs is a dependency too.
+            // The dependencies of features that are off by default count too.
             .args(["metadata", "--format-version", "1", "--locked", "--all-features", "--manifest-path"])
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
             .output()
@@ -125,7 +126,7 @@ impl Graph {
         graph
     }
 
-    /// One sentence for each crate or arrow that the lists do not have.
+    /// Returns one sentence for each crate or dependency missing from the lists.
     fn wrong_arrows(&self) -> Vec<String> {
         let may = |list: &[(&str, &[&str])], from: &str, to: &str| {
             let to = to.strip_prefix("poolwright-");
@@ -150,7 +151,7 @@ impl Graph {
         wrong
     }
 
-    /// The shortest path from `pure` to each crate that it must not depend on.
+    /// Returns the shortest path from `pure` to each crate that it must not depend on.
     fn ways_out_of(&self, pure: &str) -> Vec<String> {
         let mut ways: BTreeMap<&str, String> = BTreeMap::from([(pure, pure.to_owned())]);
         let mut queue = VecDeque::from([pure]);
@@ -173,7 +174,7 @@ impl Graph {
         forbidden
     }
 
-    /// The external crates that any crate of the workspace depends on directly.
+    /// Returns the external crates that workspace crates depend on directly.
     fn direct_external(&self) -> BTreeSet<&str> {
         let direct = self.members.iter().filter_map(|name| self.declared.get(name)).flatten();
         direct.filter(|name| !self.members.contains(*name)).map(String::as_str).collect()
@@ -216,7 +217,7 @@ fn dependencies_md_gives_a_reason_for_every_dependency_and_for_no_other() {
     assert!(silent.is_empty(), "docs/dependencies.md gives no reason for {silent:?}");
 }
 
-/// A made-up workspace: (from, to, kind), where kind is null, "build" or "dev".
+/// Makes up a workspace from dependencies (from, to, kind), where kind is null, "build" or "dev".
 fn made_up(members: &[&str], dependencies: &[(&str, &str, Value)]) -> Graph {
     let names: BTreeSet<&str> =
         members.iter().copied().chain(dependencies.iter().flat_map(|(from, to, _)| [*from, *to])).collect();

@@ -1,4 +1,4 @@
-//! A cloud for a cluster: an AWS account in moto behind a stand-in, with the queue of EventBridge, and machines as far as a cluster
+//! A cloud for a cluster: an AWS account in moto behind a front, with the queue of EventBridge, and machines as far as a cluster
 //! sees them.
 
 use std::collections::BTreeSet;
@@ -21,24 +21,24 @@ use poolwright_plane::unique;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// The account of moto.
+/// The id of moto's account.
 pub const ACCOUNT: &str = "123456789012";
-/// How many machines join at a time.
+/// The number of machines that join concurrently.
 const AT_A_TIME: usize = 16;
-/// How often somebody looks whether there is a new machine. Moto is not asked for that: it has enough to do.
+/// The interval of looks for new machines. They do not call moto, which is busy enough.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub struct Cloud {
     pub moto: Moto,
     pub front: Front,
     pub account: Account,
-    /// Name of the cluster, and of its queue.
+    /// The name of the cluster and of its queue.
     pub cluster: String,
     http: HttpClient<HttpConnector, Body>,
 }
 
 impl Cloud {
-    /// A cloud with a queue, and rules that send there what EC2 says.
+    /// Starts a cloud with a queue and a rule that sends EC2's events to it.
     pub async fn start() -> anyhow::Result<Self> {
         let moto = Moto::start().await?;
         let front = Front::before(moto.url()).await?;
@@ -51,7 +51,7 @@ impl Cloud {
         Ok(cloud)
     }
 
-    /// The queue, and the rule that fills it.
+    /// Creates the queue and the rule that fills it.
     async fn listen(&self) -> anyhow::Result<()> {
         let name = &self.cluster;
         self.front.call("sqs", &format!("Action=CreateQueue&QueueName={name}&Version=2012-11-05")).await?;
@@ -79,7 +79,7 @@ impl Cloud {
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    /// A node class in this account.
+    /// Returns a node class in this account.
     pub fn node_class(&self, name: &str) -> Value {
         let subnets = ["us-east-1a", "us-east-1b"].map(|zone| json!({"id": self.account.subnet_in(zone)}));
         json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass", "metadata": {"name": name}, "spec": {
@@ -92,7 +92,7 @@ impl Cloud {
     }
 }
 
-/// Pods with a GPU each, that are made anew wherever they end.
+/// Returns a Deployment whose pods need a GPU each.
 pub fn work(name: &str, pool: &str, replicas: usize) -> Value {
     let mut template = pod("-", pool, json!({"cpu": "500m", "nvidia.com/gpu": 1}));
     template["metadata"] = json!({"labels": {"app": name}});
@@ -101,7 +101,7 @@ pub fn work(name: &str, pool: &str, replicas: usize) -> Value {
             "template": {"metadata": template["metadata"], "spec": template["spec"]}}})
 }
 
-/// Machines that start what EC2 launched: each joins as a node, with what its user data says. KWOK plays what runs on them.
+/// Starts the machines that EC2 launched. Each joins as a node with its user data. KWOK simulates what runs on them.
 pub struct Machines(JoinHandle<()>);
 
 impl Machines {
@@ -109,7 +109,7 @@ impl Machines {
         Self(tokio::spawn(async move {
             let mut joined = BTreeSet::new();
             loop {
-                // What goes wrong shows in the test: a machine that never joins.
+                // A failure also shows in the test: the machine never joins.
                 if let Err(error) = round(&cloud, &client, &mut joined).await {
                     eprintln!("machines: {error:#}");
                 }
@@ -128,7 +128,7 @@ impl Drop for Machines {
 async fn round(cloud: &Cloud, client: &Client, joined: &mut BTreeSet<String>) -> anyhow::Result<()> {
     let new: Vec<Machine> =
         cloud.front.machines().into_iter().filter(|machine| !joined.contains(&machine.id)).collect();
-    // Machines do not wait for each other.
+    // Machines join independently of each other.
     let whose = new.into_iter().filter_map(|machine| Some((machine.claim.clone()?, machine)));
     let joining = futures::stream::iter(whose).map(|(claim, machine)| async move {
         join(cloud, client, &machine, &claim).await.map(|()| machine.id)
@@ -148,7 +148,7 @@ async fn join(cloud: &Cloud, client: &Client, machine: &Machine, claim: &str) ->
     let Machine { id, instance_type, zone, .. } = machine;
     let JoinConfig { mut labels, taints } = cloud.front.joining(id).await?;
     let name = format!("ip-{id}");
-    // What the kubelet and the cloud controller manager say of every node on EC2.
+    // The labels that the kubelet and the cloud controller manager set on every EC2 node.
     for (key, value) in [
         ("kubernetes.io/hostname", name.as_str()),
         ("kubernetes.io/os", "linux"),
@@ -159,7 +159,7 @@ async fn join(cloud: &Cloud, client: &Client, machine: &Machine, claim: &str) ->
     ] {
         labels.insert(key.to_owned(), value.to_owned());
     }
-    // The machine is what was ordered.
+    // The node advertises what its claim expects of this offering.
     let claim = Api::<NodeClaim>::all(client.clone()).get(claim).await?;
     let mut offered = claim.spec.offerings.iter();
     let ordered = offered.find(|one| one.instance_type == *instance_type && one.zone == *zone);
@@ -174,7 +174,7 @@ async fn join(cloud: &Cloud, client: &Client, machine: &Machine, claim: &str) ->
         Err(kube::Error::Api(status)) if status.is_already_exists() => {}
         made => drop(made?),
     }
-    // KWOK writes the status as well.
+    // The status is set again, because KWOK writes it as well.
     let status = Patch::Merge(json!({"status": {"capacity": has, "allocatable": has}}));
     nodes.patch_status(&name, &PatchParams::default(), &status).await?;
     Ok(())

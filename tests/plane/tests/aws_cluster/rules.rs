@@ -1,5 +1,5 @@
-//! Invariants that a test checks from outside while it runs: the rules of the simulator, as far as they can be observed on AWS. The
-//! stand-in reports the calls to EC2, and the API server is polled.
+//! Invariants that a test checks from outside while it runs: the rules of the simulator, as far as they can be observed on AWS.
+//! The front reports the calls to EC2, and the API server is polled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,27 +17,27 @@ use tokio::task::JoinHandle;
 use super::cloud::Cloud;
 use super::scene::{POOL, id_of};
 
-/// From one look to the next.
+/// The interval between looks.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What was seen so far.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Rules that were broken, each said once.
+    /// Broken rules, each listed once.
     pub broken: BTreeSet<String>,
-    /// What claims say of interruptions, by provider id.
+    /// The interruption recorded by each claim, by provider id.
     pub interrupted: BTreeMap<String, (InterruptionKind, Option<Timestamp>)>,
-    /// Instances that ran at a time, at most.
+    /// The largest number of instances that ran at a time.
     pub most: usize,
-    /// Claims that there ever were.
+    /// All claims that ever existed.
     pub claims: BTreeSet<String>,
-    /// How often it was looked.
+    /// The number of looks.
     pub looks: usize,
-    /// Provider ids of claims, by their names.
+    /// The provider id of each claim that ever had one.
     had: BTreeMap<String, String>,
 }
 
-/// Somebody who looks. He looks no more once he is dropped.
+/// A background check of the rules, which stops when it is dropped.
 pub struct Rules {
     seen: Arc<Mutex<Seen>>,
     task: JoinHandle<()>,
@@ -50,13 +50,14 @@ impl Drop for Rules {
 }
 
 impl Rules {
-    /// Looks from now on. The pool may have so many instances at a time.
+    /// Starts to check the rules. `limit` is the largest number of instances allowed at a time.
     pub fn watch(cloud: Arc<Cloud>, cluster: &Cluster, namespace: &str, limit: usize) -> Self {
         let (seen, namespace) = (Arc::<Mutex<Seen>>::default(), namespace.to_owned());
         let (shared, cluster) = (Arc::clone(&seen), Cluster::new(cluster.client.clone()));
         let task = tokio::spawn(async move {
             loop {
-                // In this order: a claim that is gone was gone before its instance was looked at, and that before its pods.
+                // The order matters: a claim missing from the list was gone before the instances were read, and the pods are read
+                // last.
                 if let Ok(claims) = cluster.claims(POOL).await {
                     let machines = cloud.front.launches();
                     if let Ok(pods) = cluster.pods(&namespace).await {
@@ -70,7 +71,7 @@ impl Rules {
         Self { seen, task }
     }
 
-    /// What was seen so far.
+    /// Returns what was seen so far.
     pub fn seen(&self) -> Seen {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -99,7 +100,7 @@ impl Seen {
         }
     }
 
-    /// No claim ever has two instances.
+    /// Checks that no claim ever has two instances.
     fn once(&mut self, machines: &[Machine]) {
         let mut by_claim: BTreeMap<&str, &str> = BTreeMap::new();
         for machine in machines {
@@ -110,7 +111,7 @@ impl Seen {
         }
     }
 
-    /// No instance is given back under pods that run.
+    /// Checks that no instance is terminated while it has pods that are not being deleted.
     fn work_kept(&mut self, machines: &[Machine], pods: &[Pod]) {
         let ended: BTreeSet<String> = machines
             .iter()
@@ -127,7 +128,7 @@ impl Seen {
         }
     }
 
-    /// Nothing is bought whose price is not known, and no deadline is put off.
+    /// Checks that every instance has a known price, and that no deadline is postponed.
     fn says(&mut self, claim: &NodeClaim) {
         let Some(status) = &claim.status else { return };
         let (name, Some(id)) = (claim.name_any(), &status.provider_id) else { return };

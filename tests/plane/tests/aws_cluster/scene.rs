@@ -18,7 +18,7 @@ use super::cloud::{Cloud, Machines};
 
 pub const POOL: &str = "gpu";
 
-/// Nobody launches with the one who looks.
+/// Provides no node classes and no tokens, because the looker launches nothing.
 struct Nothing;
 
 #[async_trait]
@@ -35,7 +35,7 @@ impl Tokens for Nothing {
     }
 }
 
-/// One to look with: it makes nothing.
+/// Returns a provider that only reads.
 async fn looker(cloud: &Cloud, url: &str) -> anyhow::Result<AwsProvider> {
     let settings = Settings {
         access: Access {
@@ -57,7 +57,7 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// What EC2 says when it takes spot instances back, put on EventBridge: each in an event of its own.
+/// Sends EC2's spot interruption warnings to EventBridge, one event per instance.
 pub async fn take_back(cloud: &Cloud, instances: &[&str]) -> anyhow::Result<()> {
     for some in instances.chunks(10) {
         let entry = |id: &&str| {
@@ -79,7 +79,7 @@ pub fn id_of(provider_id: &str) -> &str {
 /// A cloud, a cluster, and a controller between them.
 pub struct Scene {
     pub cloud: Arc<Cloud>,
-    /// Who looks at all that EC2 shows.
+    /// A provider that lists all that EC2 shows.
     pub looker: AwsProvider,
     pub cluster: Cluster,
     pub controller: Controller,
@@ -89,7 +89,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// With one pool of this specification. What the cloud is to be like is said to it first.
+    /// Starts a scene with one pool of this spec. `prepare` sets up the cloud first.
     pub async fn start(pool: Value, prepare: impl FnOnce(&Front)) -> Self {
         let cloud = Arc::new(Cloud::start().await.unwrap());
         let looker = looker(&cloud, cloud.front.url()).await.unwrap();
@@ -103,14 +103,14 @@ impl Scene {
         Self { cloud, looker, cluster, controller, namespace, _machines: machines, plane }
     }
 
-    /// Waits for so many pods to run.
+    /// Waits until this number of pods run.
     pub async fn wait_running(&mut self, pods: usize) -> Vec<Pod> {
         let running = self.cluster.wait_running(&self.namespace, pods).await;
         self.controller.ensure_running().unwrap();
         running.unwrap()
     }
 
-    /// The controller is killed as `kill -9` does, and another takes its place.
+    /// Kills the controller as `kill -9` does, and starts another.
     pub fn replace_controller(&mut self) {
         self.controller.ensure_running().unwrap();
         self.controller.kill();

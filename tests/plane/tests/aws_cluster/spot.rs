@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::cloud::work;
 use super::scene::{POOL, Scene, id_of, take_back};
 
-/// A pool of one family that may be spot.
+/// Returns a pool of one family that may use spot.
 pub fn spot_pool() -> Value {
     json!({"template": {"spec": {
         "nodeClassRef": {"kind": "EC2NodeClass"},
@@ -22,7 +22,7 @@ pub fn spot_pool() -> Value {
     }}})
 }
 
-/// Spot in one zone at two prices; on-demand costs three times as much.
+/// Sells spot in one zone at two prices. On-demand costs three times as much.
 pub fn spot_market(front: &Front) {
     front.sell_spot([("g5.xlarge", "us-east-1a", "0.30"), ("g5.2xlarge", "us-east-1a", "0.36")]);
 }
@@ -52,10 +52,10 @@ async fn reclaimed_spot_nodes_are_replaced_until_only_on_demand_is_left() {
         scene.wait_running(1).await;
         instead
     };
-    // What was taken back counts as dearer for a while.
+    // The reclaimed offering counts as dearer for a while.
     let second = replaced(&mut scene, &bought).await;
     assert_eq!(second.offering.to_string(), "g5.2xlarge/us-east-1a/spot");
-    // All that is left of spot is out, by the account's quota.
+    // The quota of the account now rules out all remaining spot offerings.
     let pools = ["g5.xlarge", "g5.2xlarge"].map(|kind| (kind.to_owned(), "us-east-1a".to_owned(), true));
     scene.cloud.front.refuse(pools.map(|pool| (pool, "MaxSpotInstanceCountExceeded".to_owned())));
     let third = replaced(&mut scene, &second).await;

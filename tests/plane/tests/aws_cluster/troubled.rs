@@ -18,11 +18,11 @@ use super::rules::Rules;
 use super::scene::{POOL, Scene, id_of, take_back};
 use super::spot::{spot_market, spot_pool};
 
-/// Pods, each of which takes a node.
+/// The number of pods. Each needs a node.
 const PODS: usize = 6;
-/// Nodes that there may be: half are replaced at once. Were all bought twice, there would be more.
+/// The limit of nodes. Half of them are replaced at once, and buying all of them twice would exceed the limit.
 const LIMIT: usize = 11;
-/// Long against all that goes wrong: what fails is tried again after up to a minute, and so again.
+/// Long compared with all failures: a failed call is repeated after up to a minute, perhaps several times.
 const LONG: Duration = Duration::from_mins(8);
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn a_cluster_on_aws_works_although_three_of_ten_calls_fail() {
     let mut scene = Scene::start(pool, |front| {
         spot_market(front);
         let spot = |kind: &str| (kind.to_owned(), "us-east-1a".to_owned(), true);
-        // Some get what is planned for them, others the next best.
+        // Some claims get the planned offering, others the next best.
         front.set_stock([(spot("g5.xlarge"), 4), (spot("g5.2xlarge"), 3)]);
         front.show_late(1);
         front.trouble(Trouble { percent: 30, seed });
@@ -50,7 +50,7 @@ async fn a_cluster_on_aws_works_although_three_of_ten_calls_fail() {
     scene.replace_controller();
     all_run(&scene, &BTreeSet::new()).await;
 
-    // Half of what there is is taken back at once, and the one who hears of it is killed when the first of it is recorded.
+    // Half of the instances are taken back at once, and the controller is killed when it has recorded the first.
     let claims = scene.cluster.claims(POOL).await.unwrap();
     let ids = claims.iter().filter_map(|claim| claim.status.as_ref()?.provider_id.clone());
     let taken: BTreeSet<String> = ids.take(PODS / 2).collect();
@@ -110,7 +110,7 @@ async fn a_cluster_on_aws_works_although_three_of_ten_calls_fail() {
     assert!(wrong * 5 > calls, "{wrong} of {calls} calls went wrong: that is no trouble");
 }
 
-/// Waits until all pods run, and none on what was taken back.
+/// Waits until all pods run, and none on a reclaimed instance.
 async fn all_run(scene: &Scene, taken: &BTreeSet<String>) {
     let nodes: BTreeSet<String> = taken.iter().map(|id| format!("ip-{}", id_of(id))).collect();
     wait_for("all pods to run", LONG, async || {

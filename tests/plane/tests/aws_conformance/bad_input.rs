@@ -1,4 +1,5 @@
-//! Invalid credentials, regions, images, roles, queues and messages. Each is reported with a fix, and nothing is launched or deleted.
+//! Invalid credentials, regions, images, roles, queues and messages. Each is reported with a fix, and nothing is launched or
+//! deleted.
 
 #[path = "../../../../providers/aws-model/tests/events/outcomes.rs"]
 mod outcomes;
@@ -29,7 +30,7 @@ async fn sqs(world: &AwsWorld, query: &str) -> String {
     world.front.call("sqs", &format!("{query}&Version=2012-11-05")).await.unwrap()
 }
 
-/// Makes a queue; its address.
+/// Creates a queue and returns its address.
 async fn queue(world: &AwsWorld) -> String {
     let made = sqs(world, &format!("Action=CreateQueue&QueueName={}", world.cluster)).await;
     made.split("<QueueUrl>").nth(1).and_then(|rest| rest.split('<').next()).expect("a queue").to_owned()
@@ -137,7 +138,7 @@ async fn a_missing_or_foreign_queue_is_reported_with_the_flag_and_not_read() {
     assert!(forbidden.contains("add sqs:GetQueueUrl to the policy"), "{forbidden}");
 }
 
-/// Every message of the corpus that SQS takes, and a good one after each.
+/// Sends every message of the corpus that SQS accepts, each followed by a valid one.
 #[tokio::test]
 async fn hostile_messages_stay_in_the_queue_and_valid_ones_are_reported_and_deleted() {
     let mut world = AwsWorld::new().await.unwrap();
@@ -151,7 +152,7 @@ async fn hostile_messages_stay_in_the_queue_and_valid_ones_are_reported_and_dele
     let good = std::fs::read_to_string(folder.join("spot-terminate.json")).unwrap();
     let (mut expected, mut hostile) = (BTreeSet::new(), 0);
     for (number, (file, outcome)) in OUTCOMES.iter().enumerate() {
-        // SQS itself refuses what is not UTF-8, and what is empty.
+        // SQS itself refuses text that is not UTF-8, and empty messages.
         let Ok(body) = std::fs::read_to_string(folder.join(file)) else { continue };
         if !send(&body).await {
             continue;
@@ -204,7 +205,7 @@ async fn hostile_messages_stay_in_the_queue_and_valid_ones_are_reported_and_dele
     assert_eq!(launches_and_ends(&world), [""; 0]);
 }
 
-/// What is logged by the thread of a test.
+/// The log of a test's thread.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -213,7 +214,7 @@ impl Log {
         String::from_utf8_lossy(&self.0.lock().expect("nobody panicked")).into_owned()
     }
 
-    /// Keeps what this thread logs, as long as what is returned is there.
+    /// Captures the log of this thread until the returned guard is dropped.
     pub fn listen(&self) -> tracing::subscriber::DefaultGuard {
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::DEBUG)
@@ -257,7 +258,7 @@ async fn logs_and_errors_contain_no_user_data_and_no_secrets() {
     world.front.refuse_all(Some("InvalidUserData.Malformed"));
     let error = fresh.launch(&world.request(1, &offerings)).await.unwrap_err();
     world.front.refuse_all(None);
-    // Nodes that join with a token, which is in what Poolwright writes.
+    // Ubuntu nodes join with a token, which is part of their user data.
     world.merge_class(json!({"amiFamily": "Ubuntu"}));
     let kubeadm = world.connect_with(Some(cluster())).await.unwrap();
     kubeadm.launch(&world.request(2, &offerings)).await.unwrap();

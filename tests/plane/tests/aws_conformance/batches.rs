@@ -15,7 +15,7 @@ use poolwright_provider_contract::{
 use super::world::{AwsWorld, pool};
 use super::{SOON, two_offerings, until_launched};
 
-/// Requests that are one batch, or several of fifty.
+/// Returns requests in batches of at most fifty.
 fn requests(world: &AwsWorld, count: usize, offerings: &[RankedOffering]) -> Vec<LaunchRequest> {
     let mut requests: Vec<_> = (0..count).map(|number| world.request(number, offerings)).collect();
     requests.sort_by(|a, b| a.key.cmp(&b.key));
@@ -36,7 +36,7 @@ async fn launch_all(
     launched.into_iter().map(|one| one.map(|one| one.instance)).collect()
 }
 
-/// That each request has an instance of its own, and that somebody who starts anew sees just these, with their keys.
+/// Checks that each request has its own instance, and that a new provider lists just these, with their keys.
 async fn each_has_one(world: &AwsWorld, requests: &[LaunchRequest], instances: &[Instance]) {
     let ids: BTreeSet<_> = instances.iter().map(|instance| &instance.provider_id).collect();
     assert_eq!(ids.len(), requests.len(), "each has its own");
@@ -76,7 +76,7 @@ async fn four_fleet_calls_launch_two_hundred_claims_of_one_plan() {
     let calls = world.front.calls();
     assert_eq!(calls["ec2:CreateFleet"], 4);
     each_has_one(&world, &requests, &launched).await;
-    // Asked again, nothing is bought.
+    // A repeated launch buys nothing.
     each_has_one(&world, &requests, &all(launch_all(&provider, &requests).await)).await;
     assert_eq!(provider.list().await.unwrap().len(), 200);
     assert_eq!(world.front.calls()["ec2:CreateFleet"], 4);
@@ -98,7 +98,7 @@ async fn the_next_process_finishes_an_interrupted_fleet_call() {
             assert!(error.contains("add ec2:CreateTags to the policy"), "{error}");
         }
         world.front.forbid([]);
-        // Where they show they are handed out; where they do not, the same order is answered with the same instances.
+        // If the instances show, they are handed out. If not, the repeated order returns the same instances.
         let next = world.connect().await.unwrap();
         assert_eq!(
             next.list().await.unwrap(),
@@ -108,7 +108,7 @@ async fn the_next_process_finishes_an_interrupted_fleet_call() {
         let launched = all(launch_all(&next, &requests).await);
         world.front.show_late(0);
         each_has_one(&world, &requests, &launched).await;
-        // The one who was cut off and goes on finds what the other handed out.
+        // The interrupted provider continues and finds what the other has handed out.
         let mut found = all(launch_all(&provider, &requests).await);
         found.iter_mut().zip(&launched).for_each(|(one, other)| one.launched = other.launched);
         assert_eq!(found, launched);
@@ -136,7 +136,7 @@ async fn a_batch_uses_the_next_offering_after_a_stock_out_and_reports_unserved_c
         assert_eq!(failed.iter().map(|one| &one.offering).collect::<Vec<_>>(), [first, second]);
     }
     assert_eq!(world.front.calls()["ec2:CreateFleet"], 1);
-    // There is stock again: those who got nothing get theirs, and the others keep what they have.
+    // There is stock again: the claims without an instance get theirs, and the others keep what they have.
     world.front.set_stock([]);
     let launched = all(launch_all(&provider, &requests).await);
     each_has_one(&world, &requests, &launched).await;
@@ -152,7 +152,7 @@ async fn a_late_claim_of_a_batch_gets_its_own_instance() {
     let mut launched = all(launch_all(&provider, first).await);
     launched.extend(all(launch_all(&provider, std::slice::from_ref(late)).await));
     each_has_one(&world, &requests, &launched).await;
-    // And so it does from one who knows nothing of the first order.
+    // The same with a provider that does not know the first order.
     let world = AwsWorld::new().await.unwrap();
     let provider = world.connect().await.unwrap();
     let requests = self::requests(&world, 4, &offerings);
@@ -172,7 +172,7 @@ async fn an_unused_instance_of_a_batch_is_listed_later_and_can_be_terminated() {
     world.front.forbid(["ec2:CreateTags".to_owned()]);
     assert!(launch_all(&provider, &requests).await.iter().all(Result::is_err));
     world.front.forbid([]);
-    // Their claims are deleted; a new process knows nothing of them.
+    // Their claims are deleted, and a new process knows nothing of them.
     let next = world.connect().await.unwrap();
     assert_eq!(next.list().await.unwrap(), []);
     world.ahead.store(4 * 60, Ordering::Relaxed);
@@ -206,7 +206,7 @@ async fn a_batch_launches_one_instance_per_claim_although_three_of_ten_calls_fai
     }
 }
 
-/// Several leaders that know nothing of each other's calls, one after the other, each cut off somewhere.
+/// Runs several leaders one after the other, each cut off somewhere. None knows the calls of the others.
 #[tokio::test]
 async fn a_batch_launches_one_instance_per_claim_although_its_processes_are_killed() {
     for seed in 1..=3_u64 {

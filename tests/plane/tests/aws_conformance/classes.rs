@@ -112,7 +112,7 @@ async fn a_class_reports_a_missing_permission_with_its_policy_line_and_checks_ag
             "{forbidden}"
         );
     }
-    // What may not be looked up is said where it is missing.
+    // A lookup without permission is reported by the condition that needs it.
     world.front.forbid(["ec2:DescribeImages".to_owned()]);
     let found = report(&world.connect().await.unwrap(), &world).await;
     let (outcome, why) = condition(&found, "ImagesReady");
@@ -122,7 +122,7 @@ async fn a_class_reports_a_missing_permission_with_its_policy_line_and_checks_ag
     );
 }
 
-/// What is sold is what claims record and nodes are measured by.
+/// Offerings carry the amounts that claims record and nodes are measured by.
 #[tokio::test]
 async fn kubelet_reservations_reduce_offerings_and_a_fully_reserved_type_is_reported() {
     let world = AwsWorld::new().await.unwrap();

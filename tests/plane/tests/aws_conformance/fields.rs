@@ -13,7 +13,7 @@ use super::reserved::{capacity, template};
 use super::two_offerings;
 use super::world::{AwsWorld, eks, training, user_data};
 
-/// The text of the first element of this name.
+/// Returns the text of the first element of this name.
 fn text<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     xml.split(&format!("<{name}>")).nth(1)?.split(&format!("</{name}>")).next()
 }
@@ -26,14 +26,14 @@ async fn tag(world: &AwsWorld, id: &str, key: &str, value: &str) {
     ec2(world, format!("Action=CreateTags&ResourceId.1={id}&Tag.1.Key={key}&Tag.1.Value={value}")).await;
 }
 
-/// An image of this account: a copy of one of moto's.
+/// Makes an image of this account by copying one of moto's.
 async fn image(world: &AwsWorld, name: &str, of: &str) -> String {
     let copy = format!("Action=CopyImage&Name={name}&SourceImageId={of}&SourceRegion={}", world.region);
     let made = ec2(world, copy).await;
     text(&made, "imageId").unwrap_or_else(|| panic!("no image: {made}")).to_owned()
 }
 
-/// The ids that a field of the status lists, or what is wrong.
+/// Returns the ids that a field of the status lists, or the problem.
 async fn found(world: &AwsWorld, patch: Value, field: &str) -> Result<Vec<String>, String> {
     world.merge_class(patch);
     let report = world
@@ -70,7 +70,7 @@ async fn image_terms_select_images_of_the_owner_by_name_or_tags() {
     assert_eq!(tagged.len(), 2, "{tagged:?}");
     let both = images(json!({"name": format!("{of}-gpu-*"), "tags": {&key: "sales"}, "owner": "self"})).await;
     assert_eq!(both, Ok(vec![arm]));
-    // Anybody can give an image any name.
+    // Anybody can give an image any name, so the owner must match too.
     let foreign = images(json!({"name": format!("{of}-gpu-*"), "owner": "amazon"})).await.unwrap_err();
     assert!(foreign.contains("spec.amiSelectorTerms") && foreign.contains("or their owner"), "{foreign}");
 }
@@ -144,7 +144,7 @@ async fn reservation_terms_select_by_tags_owner_and_match_criteria() {
     }
     let terms = async |term: Value| {
         let patch = json!({"capacityReservationSelectorTerms": [term]});
-        // That there is none is no fault of a class.
+        // A class without matching reservations is not an error.
         let ids = match found(&world, patch, "capacityReservations").await {
             Err(told) if told.contains("0 capacity reservations") => Vec::new(),
             found => found.unwrap(),
@@ -236,7 +236,7 @@ async fn a_launch_uses_disks_keys_metadata_placement_monitoring_and_tags_of_the_
     let id = launched.provider_id.rsplit('/').next().unwrap_or_default();
     let listed = ec2(&world, format!("Action=DescribeInstances&InstanceId.1={id}")).await;
     assert!(listed.contains("<key>cost-center</key><value>4711</value>"), "{listed}");
-    // What the class says of its disk is what pods have of it.
+    // Pods get as much ephemeral storage as the class's disk has.
     let catalogue = provider.catalogue(&world.node_class()).await.unwrap();
     let storage =
         catalogue.types()[&launched.offering.instance_type].allocatable.get(ResourceName::EPHEMERAL_STORAGE);

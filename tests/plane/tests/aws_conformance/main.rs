@@ -1,5 +1,5 @@
-//! The AWS provider against moto, behind a stand-in that adds what moto lacks. It runs the conformance suite with and without
-//! failing calls.
+//! The AWS provider against moto, behind a front that adds what moto lacks. The conformance suite runs with and without failing
+//! calls.
 
 mod bad_input;
 mod batches;
@@ -34,13 +34,13 @@ use poolwright_terms::{CapacityType, InterruptionKind};
 use serde_json::json;
 use world::{AwsWorld, eks, pool, training, warning};
 
-/// Long against what a stand-in takes.
+/// Long compared with the time that moto and the front need.
 const SOON: Duration = Duration::from_mins(1);
 
-/// How many cases of the suite run at a time.
+/// The number of cases of the suite that run concurrently.
 const AT_A_TIME: usize = 6;
 
-/// Worlds for the suite, in which so many of a hundred calls go wrong.
+/// Makes worlds for the suite, in which this percentage of calls fails.
 struct Aws {
     trouble: u64,
 }
@@ -50,7 +50,7 @@ impl Fixture for Aws {
     async fn world(&self, case: &'static str) -> Result<Box<dyn World>, Failure> {
         let world = AwsWorld::for_the_suite().await.map_err(|error| format!("no world: {error:#}"))?;
         if self.trouble > 0 {
-            // Another trouble for each case, and the same whenever it runs.
+            // Each case has its own failures, the same in every run.
             let seed =
                 case.bytes().fold(1, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
             world.front.show_late(1);
@@ -85,7 +85,7 @@ async fn a_provider_remembers_its_unlisted_instance_and_does_not_launch_it_again
     assert_eq!(provider.list().await.unwrap(), std::slice::from_ref(&launched));
     assert_eq!(provider.get(&launched.provider_id).await.unwrap(), Some(launched.clone()));
     assert_eq!(provider.launch(&request).await.unwrap().instance, launched);
-    // One that starts anew sees nothing, and orders with the same token.
+    // A new provider sees no instances, and orders with the same token.
     let restarted = world.connect().await.unwrap();
     assert_eq!(restarted.list().await.unwrap(), []);
     let again = restarted.launch(&request).await.unwrap().instance;
@@ -94,8 +94,8 @@ async fn a_provider_remembers_its_unlisted_instance_and_does_not_launch_it_again
     world.front.show_late(0);
 }
 
-/// Whoever launches tries again after an error that may pass, as the controller does: with three calls of ten going wrong in every
-/// way there is, each claim comes to exactly one instance.
+/// Repeats launches after transient errors, as the controller does. Although three of ten calls fail in various ways, each claim
+/// gets exactly one instance.
 #[tokio::test]
 async fn each_claim_gets_one_instance_although_three_of_ten_calls_fail() {
     join_all((1..=4).map(each_claim_gets_one_instance)).await;
@@ -172,7 +172,7 @@ async fn a_denied_launch_names_the_permission_and_launches_nothing() {
         let error = fresh.launch(&world.request(0, &offerings)).await.unwrap_err();
         let LaunchError::Provider(ProviderError::Invalid(told)) = error else { panic!("{error}") };
         assert!(told.contains(&format!("add {action} to the policy")), "{told}");
-        // A template of the other world of this account would do as well.
+        // The response is not checked, because this account may hold templates of other tests.
         world.front.call("ec2", "Action=DescribeLaunchTemplates&Version=2016-11-15").await.unwrap();
     }
     world.front.forbid([]);
@@ -277,7 +277,7 @@ async fn launch_templates_unused_for_an_hour_are_deleted_and_foreign_ones_stay()
     let offerings = two_offerings(&provider, &world).await;
     let foreign = "Action=CreateLaunchTemplate&Version=2016-11-15&LaunchTemplateName=somebody-s&LaunchTemplateData.ImageId=ami-1";
     world.front.call("ec2", foreign).await.unwrap();
-    // Other tests have templates in this account, too. And the stand-in lists 15 at most, unless a call asks for more.
+    // Other tests have templates in this account, too. moto lists 15 at most, unless a call asks for more.
     let list = "Action=DescribeLaunchTemplates&Version=2016-11-15";
     let all = format!("{list}&MaxResults=200");
     let ours = format!("{list}&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}", world.cluster);
@@ -306,7 +306,7 @@ async fn launch_templates_unused_for_an_hour_are_deleted_and_foreign_ones_stay()
     .unwrap();
     let left = templates(&all).await.unwrap();
     assert!(left.contains(&"somebody-s".to_owned()), "somebody's is gone: {left:?}");
-    // Somebody deletes the one in use: it is made again.
+    // Somebody deletes the template in use: it is created again.
     for name in templates(&ours).await.unwrap() {
         let delete = format!("Action=DeleteLaunchTemplate&Version=2016-11-15&LaunchTemplateName={name}");
         world.front.call("ec2", &delete).await.unwrap();
@@ -380,7 +380,7 @@ async fn messages_are_reported_until_deleted_and_invalid_ones_stay_in_the_queue(
     })
     .await
     .unwrap();
-    // On a machine that is busy a message may be back before it is given back.
+    // On a busy machine a message may be visible again before it is deleted.
     told.dedup();
     let [one] = &told[..] else { panic!("one is about this account: {told:?}") };
     assert_eq!((one.instance.as_str(), one.kind), ("i-0b662ef9931388ba0", InterruptionKind::Reclaim));
@@ -390,7 +390,7 @@ async fn messages_are_reported_until_deleted_and_invalid_ones_stay_in_the_queue(
     assert!(error.contains("no SQS queue `nowhere`") && error.contains("docs/aws.md"), "{error}");
 }
 
-/// What a call needs of a policy beside what it is called: permissions that AWS checks on the way.
+/// Permissions that AWS checks as part of other calls.
 const CHECKED_ON_THE_WAY: [&str; 3] = ["ec2:CreateTags", "ec2:RunInstances", "iam:PassRole"];
 /// Calls that every identity may make.
 const ALLOWED_TO_ALL: [&str; 1] = ["sts:GetCallerIdentity"];
@@ -418,7 +418,7 @@ async fn the_documented_policy_allows_exactly_the_calls_of_the_provider() {
         "subnetSelectorTerms": one_of_each, "placementGroup": {"name": "training"},
     }));
     world.front.place("pg-0a1b2c3d", training("cluster", 0));
-    // The whole of a provider's life: look, launch, hear, tidy up, give back.
+    // The whole life of a provider: list, launch, receive interruptions, clean up, terminate.
     let provider = world.connect().await.unwrap();
     let offerings = two_offerings(&provider, &world).await;
     provider.status(&world.node_class()).await.unwrap().expect("the class is there");
@@ -432,7 +432,7 @@ async fn the_documented_policy_allows_exactly_the_calls_of_the_provider() {
     provider.launch(&world.request(3, &offerings)).await.unwrap_err();
     world.front.set_stock([]);
     world.merge_class(json!({"detailedMonitoring": true}));
-    // Who comes next has the same token for another order.
+    // A new provider uses the same token for another order.
     world.connect().await.unwrap().launch(&world.request(3, &offerings)).await.unwrap();
     world.ahead.store(2 * 3600, Ordering::Relaxed);
     provider.launch(&world.request(1, &offerings)).await.unwrap();
@@ -485,7 +485,7 @@ async fn the_documented_policy_allows_exactly_the_calls_of_the_provider() {
     assert_eq!(called, allowed);
 }
 
-/// Tries until it is launched, as the controller does.
+/// Repeats a launch until it succeeds, as the controller does.
 async fn until_launched(world: &AwsWorld, provider: &AwsProvider, request: &LaunchRequest) -> Instance {
     for _ in 0..200 {
         match provider.launch(request).await {
@@ -499,7 +499,7 @@ async fn until_launched(world: &AwsWorld, provider: &AwsProvider, request: &Laun
     panic!("{} was not launched in 200 tries", request.claim);
 }
 
-/// Two on-demand offerings with known prices, in one zone.
+/// Returns two on-demand offerings with known prices in one zone.
 async fn two_offerings(provider: &AwsProvider, world: &AwsWorld) -> Vec<RankedOffering> {
     let catalogue = provider.catalogue(&world.node_class()).await.unwrap();
     ["g5.xlarge", "g5.2xlarge"]

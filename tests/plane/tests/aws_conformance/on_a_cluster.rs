@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::world::AwsWorld;
 
-/// Two rounds of looks at a class that is not ready, on a busy machine.
+/// Enough for two checks of a class that is not ready, on a busy machine.
 const LATER: Duration = Duration::from_mins(2);
 
 const RIGHTS: &str = r"
@@ -40,7 +40,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-cont
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
 ";
 
-/// Waits for the class to say this, and returns the condition and the status.
+/// Waits until a condition of the class has this status, and returns the condition and the status.
 async fn says(client: &Client, kind: &str, expected: &str) -> (Condition, Ec2NodeClassStatus) {
     let api: Api<EC2NodeClass> = Api::all(client.clone());
     wait_for(&format!("the class to say {kind}={expected}"), LATER, async || {
@@ -53,7 +53,7 @@ async fn says(client: &Client, kind: &str, expected: &str) -> (Condition, Ec2Nod
     .unwrap()
 }
 
-/// A controller with the rights of the documents, beside an API server of its own.
+/// A controller with the documented rights, and its own API server.
 struct Running {
     client: Client,
     stop: oneshot::Sender<()>,

@@ -11,14 +11,14 @@ use poolwright_provider_contract::{
 };
 use poolwright_terms::NodeClassRef;
 
-/// How often a call is made before it is given up.
+/// The number of tries before it gives up.
 const TRIES: usize = 200;
-/// How long it waits before it tries again.
+/// The pause before the next try.
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub struct Persistent<P>(pub P);
 
-/// Whether whoever called is to call again.
+/// Tells whether a failed call should be repeated.
 trait MayPass {
     fn may_pass(&self) -> bool;
 }

@@ -15,21 +15,21 @@ use super::{SOON, two_offerings};
 
 const OFTEN: Duration = Duration::from_millis(50);
 
-/// Launches one; its id.
+/// Launches an instance and returns its id.
 async fn launch(provider: &AwsProvider, world: &AwsWorld, number: usize) -> String {
     let offerings = two_offerings(provider, world).await;
     let launched = provider.launch(&world.request(number, &offerings)).await.unwrap();
     instance_of(&launched.instance.provider_id).to_owned()
 }
 
-/// Launches one that is spot.
+/// Launches a spot instance.
 async fn launch_spot(provider: &AwsProvider, world: &AwsWorld) -> String {
     let id = launch(provider, world, 0).await;
     world.front.make_spot(&id);
     id
 }
 
-/// Hears until all of these instances were spoken of, and gives nothing back.
+/// Polls until all of these instances were reported, and acknowledges nothing.
 async fn hear(
     provider: &AwsProvider,
     instances: &[&String],
@@ -66,7 +66,7 @@ async fn polling_reports_interruptions_with_deadlines_until_they_are_recorded() 
     }
     let [serviced, block, long, stopped, well] = &own[..] else { panic!("{own:?}") };
     world.front.mark_spot(&spot, "marked-for-termination", &at.to_string());
-    // Of an instance that is not spot, and of one that is none of ours, nobody asks.
+    // The provider asks neither for spot requests of on-demand instances, nor for instances that are not its own.
     world.front.mark_spot(well, "marked-for-termination", &at.to_string());
     world.front.schedule("i-00000000000000000", "system-reboot", "somebody's", &later(5).to_string());
     world.front.schedule(serviced, "instance-retirement", "[Completed] it was", &later(-60).to_string());
@@ -95,13 +95,13 @@ async fn polling_reports_interruptions_with_deadlines_until_they_are_recorded() 
     assert_eq!(said(stopped), (InterruptionKind::Ending, None));
     assert_eq!(told.len(), 4, "{told:?}");
 
-    // Nobody recorded it: it is told again.
+    // Nothing was acknowledged, so everything is reported again.
     hear(&provider, &[&spot, serviced, block, stopped]).await;
     let receipts: Vec<String> = told.into_values().filter_map(|(_, notice)| notice.receipt).collect();
     assert_eq!(receipts.len(), 4);
     provider.acknowledge(&receipts).await.unwrap();
     world.front.schedule(well, "instance-stop", "it will stop", &later(120).to_string());
-    // A look may have been under way, with the others.
+    // A poll may have been under way and report the others too.
     hear(&provider, &[well]).await;
     let after = provider.interruptions().await.unwrap();
     let all: Vec<_> =
@@ -125,7 +125,7 @@ async fn a_failed_poll_delays_neither_other_polls_nor_the_queue() {
     world.front.mark_spot(&spot, "marked-for-stop", &now().to_string());
     hear(&provider, &[&spot]).await;
     hear(&provider, &[&spot]).await;
-    // Told to whoever counts, once.
+    // Failures are reported to the metrics once.
     let failed: BTreeSet<String> = provider.failures().iter().map(ToString::to_string).collect();
     assert!(
         failed.iter().any(|one| one.contains("add ec2:DescribeInstanceStatus to the policy")),
@@ -142,7 +142,7 @@ async fn a_failed_poll_delays_neither_other_polls_nor_the_queue() {
     let url = format!("{}/123456789012/{name}", world.front.url());
     sqs(format!("Action=SendMessage&QueueUrl={url}&MessageBody={body}")).await;
     hear(&provider, &[&"i-0b662ef9931388ba0".to_owned()]).await;
-    // EC2 answers nothing any more: looks become rare, and the queue is heard all the same.
+    // EC2 answers nothing more: polls become rare, and the queue is still received.
     world.front.forbid(["ec2:DescribeInstances".to_owned()]);
     let event = event.to_string().replace("i-0b662ef9931388ba0", "i-0b662ef9931388ba1");
     let body: String = form_urlencoded::byte_serialize(event.as_bytes()).collect();

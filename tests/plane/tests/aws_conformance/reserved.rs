@@ -12,7 +12,7 @@ use serde_json::json;
 use super::two_offerings;
 use super::world::AwsWorld;
 
-/// The newest version of the cluster's first launch template.
+/// Returns the newest version of the cluster's first launch template.
 pub async fn template(world: &AwsWorld) -> String {
     let ours = format!(
         "Action=DescribeLaunchTemplates&Version=2016-11-15&Filter.1.Name=tag:poolwright.dev/cluster&Filter.1.Value.1={}",
@@ -27,7 +27,7 @@ pub async fn template(world: &AwsWorld) -> String {
     world.front.call("ec2", &versions).await.unwrap()
 }
 
-/// What kind of capacity each fleet asked for.
+/// Returns the capacity type that each fleet asked for.
 fn target(world: &AwsWorld) -> Vec<String> {
     let kind = "TargetCapacitySpecification.DefaultTargetCapacityType";
     world.front.fleets().into_iter().map(|fleet| fleet[kind].clone()).collect()
@@ -79,7 +79,7 @@ async fn reserved_capacity_costs_nothing_and_is_launched_by_its_id() {
     assert!(!data.contains("capacity-block"), "{data}");
     assert_eq!(target(&world), ["on-demand"]);
 
-    // Used up: what is bought comes next, and it is said why.
+    // The reservation is used up: the next offering is bought, and the failure says why.
     world.front.hold_capacity("cr-0a1b2c3d4e5f60718", capacity(0, false));
     let late = world.connect().await.unwrap();
     let launched = late.launch(&world.request(1, &offerings)).await.unwrap();
@@ -108,7 +108,7 @@ async fn a_capacity_block_launch_names_the_block() {
     let data = template(&world).await;
     assert!(data.contains("<marketType>capacity-block</marketType>"), "{data}");
     assert!(data.contains("<capacityReservationId>cr-0a1b2c3d4e5f60718</capacityReservationId>"), "{data}");
-    // Whoever asks again gets the same one, and nothing is ordered beside it.
+    // A repeated launch gets the same instance, and nothing more is ordered.
     let again = world.connect().await.unwrap().launch(&world.request(0, &offerings)).await.unwrap();
     assert_eq!(again.instance.provider_id, launched.instance.provider_id);
     assert_eq!(target(&world).len(), 1);

@@ -7,7 +7,7 @@ use poolwright_provider_contract::CloudProvider;
 use crate::world::AwsWorld;
 use crate::{SOON, two_offerings};
 
-/// Slow: whoever asks waits for as long as he does for any answer of AWS, and asks again.
+/// Slow: the caller waits for the full timeout of an AWS call, and then repeats it.
 #[tokio::test]
 async fn an_unanswered_launch_makes_one_instance_and_an_unanswered_termination_ends_it() {
     let world = AwsWorld::new().await.unwrap();

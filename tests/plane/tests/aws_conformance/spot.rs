@@ -9,14 +9,14 @@ use crate::world::{AwsWorld, pool};
 
 const ZONE: &str = "us-east-1a";
 
-/// A world in which two types are sold as spot for nearly the same.
+/// Makes a world that sells two types as spot at nearly the same price.
 async fn world() -> AwsWorld {
     let world = AwsWorld::new().await.unwrap();
     world.front.sell_spot([("g5.xlarge", ZONE, "0.4001"), ("g5.2xlarge", ZONE, "0.41")]);
     world
 }
 
-/// An offering of a type in the zone.
+/// Returns the offering of a type in the zone.
 fn ranked(catalogue: &Catalogue, name: &str, capacity_type: CapacityType) -> RankedOffering {
     let found = catalogue.offerings().iter().find(|one| {
         let id = &one.id;

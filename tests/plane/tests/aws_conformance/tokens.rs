@@ -28,7 +28,7 @@ use super::bad_input::Log;
 use super::world::{AwsWorld, Counted, now, user_data};
 use super::{SOON, pool, two_offerings};
 
-/// A cluster that nobody reaches.
+/// Returns join settings for a cluster that cannot be reached.
 pub fn cluster() -> Join {
     Join {
         endpoint: "https://10.0.0.1:6443".to_owned(),
@@ -37,21 +37,21 @@ pub fn cluster() -> Join {
     }
 }
 
-/// A world whose node class is of the family Ubuntu.
+/// Makes a world whose node class is of the Ubuntu family.
 async fn world() -> AwsWorld {
     let world = AwsWorld::new().await.unwrap();
     world.merge_class(json!({"amiFamily": "Ubuntu"}));
     world
 }
 
-/// The documents that a script writes to files, by path.
+/// Returns the document that a script writes to this path.
 fn document(script: &str, path: &str) -> Value {
     let written =
         script.split(&format!("cat > {path} <<'POOLWRIGHT'\n")).nth(1).unwrap_or_else(|| panic!("{script}"));
     serde_json::from_str(written.split("\nPOOLWRIGHT\n").next().unwrap()).unwrap()
 }
 
-/// The kubeconfig that the user data of a node has kubeadm join with.
+/// Returns the kubeconfig with which kubeadm joins, from the user data of a node.
 fn kubeconfig(user_data: &str) -> Value {
     assert!(user_data.contains("\nkubeadm join --config /run/poolwright/join.json\n"), "{user_data}");
     let join = document(user_data, "/run/poolwright/join.json");
@@ -65,7 +65,7 @@ fn token(user_data: &str) -> String {
 #[tokio::test]
 async fn an_ubuntu_node_joins_with_a_token_that_launches_share_for_half_an_hour() {
     let world = world().await;
-    // Whoever does not know where the cluster is makes no token for it.
+    // A provider that does not know the cluster's address makes no token.
     let lost = world.connect().await.unwrap();
     let offerings = two_offerings(&lost, &world).await;
     let error = lost.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
@@ -103,7 +103,7 @@ async fn an_ubuntu_node_joins_with_a_token_that_launches_share_for_half_an_hour(
 #[tokio::test]
 async fn a_repeated_launch_with_another_token_returns_the_same_instance() {
     let world = world().await;
-    // Who comes next does not see at first what is there, and orders with a token of its own.
+    // The next provider does not see the existing instances at first, and orders with a token of its own.
     world.front.show_late(3);
     let before = world.connect_with(Some(cluster())).await.unwrap();
     let offerings = two_offerings(&before, &world).await;
@@ -191,7 +191,7 @@ async fn a_launch_without_effect_is_repeated_at_once_after_a_restart() {
     assert_eq!([calls["ec2:DescribeTags"], calls["ec2:DescribeFleets"]], [2, 2], "one look at each order");
 }
 
-/// Half an hour between one try and the next: what was launched a moment ago is not remembered, and the token is another.
+/// With half an hour between tries, recent launches are no longer remembered and the token is another.
 #[tokio::test]
 async fn each_claim_gets_one_instance_although_calls_fail_and_tokens_change() {
     for seed in 1..=2 {
@@ -213,7 +213,7 @@ async fn each_claim_gets_one_instance_although_calls_fail_and_tokens_change() {
             }
             world.ahead.fetch_add(31 * 60, Ordering::Relaxed);
             tries += 1;
-            // Once more when all are there: who asks again is answered with what is there.
+            // One more try when all have an instance: repeated launches return the existing instances.
             if tries > 2 && launched.iter().all(Result::is_ok) {
                 break;
             }
@@ -234,7 +234,7 @@ async fn each_claim_gets_one_instance_although_calls_fail_and_tokens_change() {
     }
 }
 
-/// Whom deploy/token-policy.yaml is about.
+/// The user that deploy/token-policy.yaml restricts.
 const CONTROLLER: &str = "system:serviceaccount:poolwright:poolwright";
 
 const BINDING: &str = r"
@@ -245,13 +245,14 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-boot
 subjects: [{kind: ServiceAccount, name: poolwright, namespace: poolwright}]
 ";
 
-/// Tokens of this cluster as the controller makes them: with the rights of the documents, if they are `granted`, and no others.
+/// Returns the tokens of this cluster as the controller makes them. If `granted`, it has the documented rights. It never has
+/// others.
 async fn tokens(plane: &ControlPlane, granted: bool) -> KubeTokens {
     let (limited, config) = as_controller(plane, granted).await;
     KubeTokens::new(limited, config, "blue")
 }
 
-/// A client that is the controller.
+/// Returns a client that acts as the controller.
 async fn as_controller(plane: &ControlPlane, granted: bool) -> (Client, Config) {
     let client = plane.client().unwrap();
     wait_for("kube-system and its rights", SOON, async || {
@@ -274,7 +275,7 @@ async fn secrets(plane: &ControlPlane) -> Vec<Secret> {
     api.list(&ListParams::default()).await.unwrap().items
 }
 
-/// From the cluster's rights to what a node can do with its user data, and nothing of it in any log.
+/// Tests the whole chain: from the cluster's rights to what a node can do with its user data, with no secret in any log.
 #[tokio::test]
 async fn a_real_api_server_accepts_the_bootstrap_token_in_the_user_data() {
     let log = Log::default();
@@ -284,7 +285,7 @@ async fn a_real_api_server_accepts_the_bootstrap_token_in_the_user_data() {
     let world = world().await;
     let join = Join {
         endpoint: plane.config().cluster_url.to_string().trim_end_matches('/').to_owned(),
-        // It has signed its own certificate.
+        // The API server's certificate is self-signed.
         ca: STANDARD.encode(std::fs::read(plane.dir().join("certificates/apiserver.crt")).unwrap()),
         service_cidr: None,
     };
@@ -343,7 +344,7 @@ async fn the_documented_rbac_allows_bootstrap_tokens_and_no_other_secrets() {
         Ok::<_, anyhow::Error>(made.err().context("it is made")?.to_string())
     };
     wait_for("the policy to be in force", SOON, async || {
-        // Another name each time: until the policy is in force it is made.
+        // A new name for each try: until the policy is in force, the Secret is created.
         let said = refused(&poolwright_plane::unique("it"), "Opaque", json!({})).await?;
         ensure!(said.contains("no Secrets but bootstrap tokens"), "{said}");
         Ok(())
@@ -395,7 +396,7 @@ async fn without_usable_tokens_nothing_is_launched_and_the_fix_is_reported() {
     assert_eq!(secrets(&plane).await.len(), 0);
 
     let tokens = tokens(&plane, true).await;
-    // By a clock that is behind, what is made would be over before anybody joins.
+    // By a clock this far behind, the token would expire before a node joins.
     let late = told(&tokens, expires - SignedDuration::from_mins(40)).await;
     assert!(late.contains("clock"), "{late}");
     // This API server was started without bootstrap tokens.
@@ -405,7 +406,7 @@ async fn without_usable_tokens_nothing_is_launched_and_the_fix_is_reported() {
     let error = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
     assert!(error.contains("--enable-bootstrap-token-auth") && error.contains("EKS"), "{error}");
     let made = secrets(&plane).await;
-    // As long as one is there that is not taken, no other is made.
+    // While a token exists that the API server does not accept, no other is made.
     world.ahead.store(60, Ordering::Relaxed);
     let again = provider.launch(&world.request(0, &offerings)).await.unwrap_err().to_string();
     assert_eq!(again, error);

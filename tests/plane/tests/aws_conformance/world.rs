@@ -1,4 +1,4 @@
-//! The world of a case: an AWS account in moto behind a stand-in, a unique cluster name, and a node class.
+//! The world of a case: an AWS account in moto behind a front, a unique cluster name, and a node class.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use tokio::sync::OnceCell;
 
 use crate::persistent::Persistent;
 
-/// One moto for all worlds: each has a cluster of its own in it.
+/// One moto serves all worlds. Each has a cluster of its own in it.
 static MOTO: OnceCell<Moto> = OnceCell::const_new();
 static ACCOUNT: OnceCell<Account> = OnceCell::const_new();
 
-/// What calls are signed with.
+/// The secret key that signs calls.
 pub const SECRET: &str = "the-secret-of-a-stand-in";
 
 pub struct AwsWorld {
@@ -36,19 +36,19 @@ pub struct AwsWorld {
     pub account: Account,
     pub cluster: String,
     class: Arc<OneClass>,
-    /// Bootstrap tokens that were made.
+    /// The bootstrap tokens made so far.
     pub tokens: Arc<Counted>,
     spec: EC2NodeClassSpec,
     pub region: String,
-    /// Where nodes of the suite join.
+    /// The join settings of the suite's nodes.
     join: Option<Join>,
-    /// The queue of interruptions.
+    /// The interruption queue.
     pub queue: Option<String>,
-    /// By how many seconds the providers' clock is ahead.
+    /// The seconds by which the providers' clock is ahead.
     pub ahead: Arc<AtomicI64>,
 }
 
-/// The one node class there is.
+/// The only node class.
 struct OneClass(std::sync::Mutex<EC2NodeClass>);
 
 #[async_trait]
@@ -59,17 +59,17 @@ impl NodeClassObjects for OneClass {
     }
 }
 
-/// Tokens that tell how many there were before.
+/// Makes numbered tokens and records when they expire.
 #[derive(Default)]
 pub struct Counted(std::sync::Mutex<Vec<Timestamp>>);
 
 impl Counted {
-    /// When those that were made expire.
+    /// Returns the expiration times of the tokens made so far.
     pub fn made(&self) -> Vec<Timestamp> {
         self.0.lock().expect("no test panicked in it").clone()
     }
 
-    /// The token that was made after so many others.
+    /// Returns the token that was made after `number` others.
     pub fn text(number: usize) -> String {
         format!("abcdef.only{number:012}")
     }
@@ -114,7 +114,7 @@ impl AwsWorld {
         })
     }
 
-    /// One in which machines are told how to join, and in which EC2 can be heard.
+    /// Makes a world in which nodes know how to join, and in which interruptions can be received.
     pub async fn for_the_suite() -> anyhow::Result<Self> {
         let mut world = Self::new().await?;
         world.merge_class(json!({"amiFamily": "AL2023"}));
@@ -126,7 +126,7 @@ impl AwsWorld {
         Ok(world)
     }
 
-    /// A provider that knows nothing yet.
+    /// Returns a provider without any state.
     pub async fn connect(&self) -> Result<AwsProvider, ProviderError> {
         self.connect_with(None).await
     }
@@ -135,7 +135,7 @@ impl AwsWorld {
         self.connect_for(self.class.clone(), join).await
     }
 
-    /// One that reads its classes there.
+    /// Returns a provider that reads its classes from `classes`.
     pub async fn connect_for(
         &self,
         classes: Arc<dyn NodeClassObjects>,
@@ -144,7 +144,7 @@ impl AwsWorld {
         self.connect_all(classes, self.tokens.clone(), join).await
     }
 
-    /// One that has its tokens from there.
+    /// Returns a provider that makes its tokens with `tokens`.
     pub async fn connect_to(
         &self,
         tokens: Arc<dyn Tokens>,
@@ -178,7 +178,7 @@ impl AwsWorld {
         AwsProvider::connect(settings, classes, tokens, Arc::new(clock)).await
     }
 
-    /// Changes fields of the node class; null removes one.
+    /// Changes fields of the node class. Null removes a field.
     pub fn merge_class(&self, patch: serde_json::Value) {
         let mut class = self.class.0.lock().expect("no test panicked in it");
         let mut spec = serde_json::to_value(&class.spec).expect("a class is JSON");
@@ -188,12 +188,12 @@ impl AwsWorld {
         class.spec = serde_json::from_value(spec).expect("a class");
     }
 
-    /// The node class as it was.
+    /// Restores the original node class.
     pub fn reset_class(&self) {
         self.class.0.lock().expect("no test panicked in it").spec = self.spec.clone();
     }
 
-    /// A request for one of these offerings.
+    /// Returns a launch request with these offerings.
     pub fn request(&self, number: usize, offerings: &[RankedOffering]) -> LaunchRequest {
         LaunchRequest {
             key: format!("{}-key-{number}", self.cluster),
@@ -212,7 +212,7 @@ impl AwsWorld {
     }
 }
 
-/// The user data of each launch template of a cluster.
+/// Returns the user data of each launch template of the cluster.
 pub async fn user_data(world: &AwsWorld) -> BTreeMap<String, String> {
     let texts = |xml: &str, element: &str| -> Vec<String> {
         let (open, close) = (format!("<{element}>"), format!("</{element}>"));
@@ -239,7 +239,7 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// A placement group of the name `training`.
+/// Returns a placement group named `training`.
 pub fn training(strategy: &str, partitions: u32) -> Group {
     Group {
         name: "training".to_owned(),
@@ -249,7 +249,7 @@ pub fn training(strategy: &str, partitions: u32) -> Group {
     }
 }
 
-/// A cluster that nodes are told to join, and which is not there.
+/// Returns join settings for an EKS cluster that does not exist.
 pub fn eks() -> Join {
     Join {
         endpoint: "https://api.example".to_owned(),
@@ -258,7 +258,7 @@ pub fn eks() -> Join {
     }
 }
 
-/// What EventBridge sends when EC2 takes a spot instance back in two minutes.
+/// Returns EventBridge's warning that EC2 takes a spot instance back in two minutes.
 pub fn warning(instance: &str, at: Timestamp) -> String {
     json!({
         "version": "0", "id": "1e5527d7-bb36-4607-3370-4164db56a40e",
@@ -270,7 +270,7 @@ pub fn warning(instance: &str, at: Timestamp) -> String {
     .to_string()
 }
 
-/// A taint as the kubelet's configuration has it.
+/// Reads a taint of the kubelet's configuration.
 fn taint(one: &serde_json::Value) -> Result<Taint, Failure> {
     let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
     let effect = one["effect"].as_str().and_then(TaintEffect::named);
@@ -286,7 +286,7 @@ pub fn pool(offering: &OfferingId) -> (String, String, bool) {
 #[async_trait(?Send)]
 impl World for AwsWorld {
     async fn provider(&self) -> Result<Arc<dyn CloudProvider>, Failure> {
-        // Who starts anew takes longer than EC2 takes to show what was launched.
+        // A restart takes longer than EC2 needs to show what was launched.
         self.front.show_all();
         Ok(Arc::new(Persistent(self.connect_with(self.join.clone()).await?)))
     }
@@ -330,7 +330,7 @@ impl World for AwsWorld {
     }
 
     async fn pause(&self) {
-        // Whoever was replaced may still have been given something.
+        // The former provider may still have received messages.
         self.front.redeliver();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

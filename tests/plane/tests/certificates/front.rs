@@ -1,4 +1,5 @@
-//! A proxy before the API server with valid and invalid certificates, which can cut every connection. The test itself does not use it.
+//! A proxy before the API server with valid and invalid certificates, which can cut every connection. The test itself does not
+//! use it.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -20,18 +21,18 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 const HOST: &str = "127.0.0.1";
 
-/// What it shows to those who come.
+/// The certificate that clients see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// A certificate that its authority has signed, and that is in force.
+    /// A valid certificate of the trusted authority.
     Good,
-    /// The same, but its time is over since 2021.
+    /// One that expired in 2021.
     Expired,
-    /// One in force, by an authority that the kubeconfig does not have.
+    /// A valid one of an authority that the kubeconfig does not trust.
     OfAStranger,
 }
 
-/// See the module. Gone when it is dropped.
+/// The proxy, which stops when it is dropped. See the module.
 pub struct Front {
     address: SocketAddr,
     kubeconfig: PathBuf,
@@ -42,12 +43,12 @@ pub struct Front {
 
 struct Door {
     shown: Shown,
-    /// Who came in since this is shown.
+    /// The connections accepted so far.
     open: JoinSet<()>,
 }
 
 impl Front {
-    /// Before this control plane.
+    /// Starts a proxy before this control plane.
     pub async fn start(plane: &ControlPlane, shown: Shown) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((HOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -89,24 +90,24 @@ impl Front {
         Ok(Self { address, kubeconfig, door, refused, task })
     }
 
-    /// Where it is.
+    /// Returns its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A kubeconfig for those who come through it; it trusts its authority alone.
+    /// Returns the path of a kubeconfig for clients of the proxy. It trusts only the proxy's authority.
     pub fn kubeconfig(&self) -> String {
         self.kubeconfig.display().to_string()
     }
 
-    /// Shows another certificate from now on, and cuts all connections.
+    /// Changes the certificate and cuts all connections.
     pub fn show(&self, shown: Shown) {
         let mut door = lock(&self.door);
         door.shown = shown;
         door.open.abort_all();
     }
 
-    /// How many have come so far and went when they saw its certificate.
+    /// Returns how many connections failed because the client refused the certificate.
     pub fn refused(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }
@@ -122,7 +123,7 @@ fn lock(door: &Mutex<Door>) -> MutexGuard<'_, Door> {
     door.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The API server behind it.
+/// The API server behind the proxy.
 #[derive(Clone)]
 struct Behind {
     address: String,
@@ -141,7 +142,7 @@ impl Behind {
     }
 }
 
-/// Lets through what comes, until one side has enough.
+/// Forwards in both directions until one side ends.
 async fn relay(stream: TcpStream, certificate: Arc<ServerConfig>, behind: Behind, refused: Arc<AtomicUsize>) {
     let Ok(mut stream) = TlsAcceptor::from(certificate).accept(stream).await else {
         refused.fetch_add(1, Ordering::Relaxed);
@@ -154,7 +155,7 @@ async fn relay(stream: TcpStream, certificate: Arc<ServerConfig>, behind: Behind
         copy_bidirectional(&mut stream, &mut upstream).await?;
         anyhow::Ok(())
     };
-    // Cut off on either side: its client sees it, and comes again.
+    // A cut connection is no error here: the client sees it and connects again.
     let _ = through.await;
 }
 
@@ -165,7 +166,7 @@ fn authority() -> anyhow::Result<CertifiedIssuer<'static, KeyPair>> {
     Ok(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?)
 }
 
-/// A certificate of this authority for this machine, in force from 2020 to the beginning of this year.
+/// Issues a certificate for this machine, valid from 2020 to the beginning of the year `until`.
 fn certified(authority: &CertifiedIssuer<'static, KeyPair>, until: i32) -> anyhow::Result<Arc<ServerConfig>> {
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new([HOST.to_owned()])?;

@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 use front::{Front, Shown};
 
-/// As often as this the front is tried in vain before it is believed that nothing else comes of it: that takes a few seconds, in
-/// which a controller that decided anything would have acted.
+/// The number of failed connections after which the test concludes that the controller does nothing. They take a few seconds, in
+/// which a controller that made a decision would have acted.
 const TRIES: usize = 60;
 
-/// Pods that take a whole g5.xlarge each.
+/// Returns pods that need a whole g5.xlarge each.
 fn pods(prefix: &str, count: usize) -> Vec<Value> {
     let requests = json!({"cpu": "3", "memory": "8Gi", "nvidia.com/gpu": "1"});
     (0..count).map(|number| pod(&format!("{prefix}-{number}"), "gpu", requests.clone())).collect()
 }
 
-/// An error unless nothing keeps pods from any node.
+/// Returns an error if a taint or a cordon keeps pods from any node.
 async fn ensure_open(cluster: &Cluster) -> anyhow::Result<()> {
     for node in cluster.nodes("gpu").await? {
         let spec = node.spec.unwrap_or_default();
@@ -44,7 +44,7 @@ fn controller_through(plane: &poolwright_plane::ControlPlane, front: &Front, nam
     Controller::start(plane, &format!("controller-{name}"), &flags).unwrap()
 }
 
-/// What is said of each certificate: what is wrong with it, and what to do.
+/// Returns the expected texts for each certificate: the problem and the fix.
 fn words(shown: Shown) -> [&'static str; 2] {
     match shown {
         Shown::Expired => ["has expired: it was valid until 2021-01-01T00:00:00Z", "renew it"],
@@ -60,7 +60,7 @@ fn assert_told(text: &str, front: &Front, shown: Shown) {
     assert!(told, "{shown:?} is not told with `{server}`, `{what}` and `{next}`:\n{text}");
 }
 
-/// Waits until it is not ready, and why is said.
+/// Waits until the controller is not ready and says why.
 async fn wait_not_ready(controller: &mut Controller, front: &Front, shown: Shown) {
     let why = wait_for("it to be not ready, and to say why", WITHIN, async || {
         controller.ensure_running()?;
@@ -71,7 +71,7 @@ async fn wait_not_ready(controller: &mut Controller, front: &Front, shown: Shown
     assert_told(&why.await.unwrap(), front, shown);
 }
 
-/// Waits until the front was tried in vain again and again.
+/// Waits until the controller has tried to connect often enough.
 async fn wait_tried(controller: &mut Controller, front: &Front) {
     let before = front.refused();
     wait_for("the controller to try again and again", WITHIN, async || {
@@ -146,7 +146,7 @@ async fn a_leader_survives_an_expired_certificate_of_the_api_server() {
     })
     .await
     .unwrap();
-    // Work for it, should it see any: a node that becomes empty, and a pod that fits on none.
+    // Work that a controller would react to: a node that becomes empty, and a pod that fits on no node.
     cluster.delete_pod(&namespace, "early-0").await.unwrap();
     let late = pod("late", "gpu", json!({"cpu": "3", "memory": "8Gi", "nvidia.com/gpu": "4"}));
     cluster.create_pods(&namespace, &[late]).await.unwrap();

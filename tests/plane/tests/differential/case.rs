@@ -20,11 +20,11 @@ use serde_json::Value;
 /// The namespaces of every case; each has its own name as the label `team`.
 pub const NAMESPACES: [&str; 2] = ["red", "blue"];
 
-/// Profiles of the scheduler, besides the default one.
+/// The scheduler's profiles, besides the default one.
 pub const PROFILES: [&str; 3] = ["even", "apart", "fenced"];
 
-/// The same as the list `profiles` of its configuration: `even` spreads pods over zones, `apart` over hosts, `fenced` keeps
-/// them on certain nodes and spreads them too.
+/// These profiles as the list `profiles` of the scheduler's configuration. `even` spreads pods over zones, `apart` over hosts.
+/// `fenced` keeps them on certain nodes and spreads them too.
 pub const PROFILES_YAML: &str = "\
 - schedulerName: even
   plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}
@@ -62,22 +62,22 @@ pub const PROFILES_YAML: &str = "\
 - schedulerName: evicting
 ";
 
-/// The one profile whose pods evict others. No case draws it.
+/// The only profile whose pods preempt others. No case draws it.
 pub const EVICTING: &str = "evicting";
 
-/// How many importances there are, from zero.
+/// The number of priorities, from zero.
 pub const IMPORTANCES: u32 = 80;
 
-/// The name of the PriorityClass of an importance, which is its value.
+/// Returns the name of the PriorityClass with this value.
 pub fn priority_class(importance: u32) -> String {
     format!("importance-{importance}")
 }
 
-/// The Services of every case, by which the scheduler's default spread goes: their names are the applications that they
-/// choose. Pods of other applications are not spread by default.
+/// The Services of every case, which the scheduler's default spread uses. A Service selects the application of the same name.
+/// Pods of other applications are not spread by default.
 pub const SERVICES: [&str; 2] = ["web", "db"];
 
-/// A Service of this application.
+/// Returns a Service of this application.
 pub fn service(namespace: &str, app: &str) -> Value {
     serde_json::json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": app, "namespace": namespace},
@@ -85,10 +85,10 @@ pub fn service(namespace: &str, app: &str) -> Value {
     })
 }
 
-/// The applications, by namespace, of which a PodDisruptionBudget lets no pod go.
+/// The applications, with namespace, whose PodDisruptionBudget allows no disruption.
 pub const PROTECTED: [(&str, &str); 2] = [("red", "web"), ("blue", "db")];
 
-/// Such a budget. It asks for more pods than there ever are, so that nobody has to count them.
+/// Returns such a budget. It requires more pods than ever exist, so its status needs no counting.
 pub fn budget(namespace: &str, app: &str) -> Value {
     serde_json::json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
@@ -97,7 +97,7 @@ pub fn budget(namespace: &str, app: &str) -> Value {
     })
 }
 
-/// What Poolwright is told of the scheduler.
+/// Returns the profiles as Poolwright reads them from the configuration.
 pub fn profiles() -> anyhow::Result<poolwright_core::Profiles> {
     let text = format!(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n{PROFILES_YAML}"
@@ -106,61 +106,61 @@ pub fn profiles() -> anyhow::Result<poolwright_core::Profiles> {
     Ok(read.map_err(|errors| anyhow!("{errors:?}"))?.profiles)
 }
 
-/// A cluster and what waits in it.
+/// A cluster and its waiting pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Case {
-    /// What it shows, in a sentence, where somebody kept it.
+    /// A sentence that says what a kept case shows.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// The seed that made it.
+    /// The seed of a generated case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How planned pods are held to their nodes: by a taint on every node that only its own pods tolerate, or else by
+    /// How planned pods are kept on their nodes: if set, by a taint on every node that only its own pods tolerate, otherwise by
     /// the extender, which changes no rule.
     pub reserved: bool,
-    /// Whether each claim gets the last of its offerings instead of the first: all of them must do.
+    /// Whether each claim gets the last of its offerings instead of the first. All of them must be good enough.
     pub last_offering: bool,
-    /// What can be bought.
+    /// The instance types on offer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<Kind>,
     /// NodePools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<Value>,
-    /// Nodes that are there.
+    /// Existing nodes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Value>,
     /// DaemonSets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub daemonsets: Vec<Value>,
-    /// Pods on those nodes; one with a `deletionTimestamp` is being deleted.
+    /// Pods on those nodes. A pod with a `deletionTimestamp` is being deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<Value>,
-    /// Pods that wait.
+    /// Waiting pods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Value>,
 }
 
-/// An instance type, on demand.
+/// An instance type, sold on demand.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Kind {
-    /// Name.
+    /// Its name.
     pub name: String,
     /// Allocatable CPU, in cores.
     pub cores: u64,
     /// Allocatable memory, in GiB.
     pub memory_gib: u64,
-    /// GPUs.
+    /// The number of GPUs.
     pub gpus: u32,
-    /// How many pods it takes.
+    /// The largest number of pods.
     pub pods: u64,
-    /// Dollars per hour, by zone.
+    /// Its price in dollars per hour, by zone.
     pub prices: BTreeMap<String, String>,
 }
 
 impl Kind {
-    /// What its nodes advertise.
+    /// Returns what its nodes advertise.
     pub fn allocatable(&self) -> ResourceList {
         let room = ResourceList::new()
             .with(ResourceName::CPU, self.cores * 1000)
@@ -170,13 +170,13 @@ impl Kind {
     }
 }
 
-/// The node class of all pools.
+/// Returns the node class of all pools.
 pub fn node_class() -> NodeClassRef {
     NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() }
 }
 
 impl Case {
-    /// What Poolwright sees of it.
+    /// Returns the cluster as Poolwright sees it.
     pub fn snapshot(&self) -> anyhow::Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         snapshot.catalogues.insert(node_class(), Ok(Arc::new(self.catalogue()?)));
@@ -250,12 +250,12 @@ fn read<T: DeserializeOwned>(objects: &[Value]) -> anyhow::Result<Vec<T>> {
     objects.iter().map(one).collect()
 }
 
-/// The name of an object.
+/// Returns the name of an object.
 pub fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// `namespace/name` of an object.
+/// Returns `namespace/name` of an object.
 pub fn key(object: &Value) -> String {
     format!("{}/{}", object["metadata"]["namespace"].as_str().unwrap_or_default(), name(object))
 }

@@ -1,11 +1,11 @@
 //! Random choices from a seed, equal on every machine and in every release (SplitMix64).
 
-/// Dice.
+/// A random generator.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Those of a seed.
+    /// Starts from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -18,22 +18,22 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from `low` to `high`, both possible.
+    /// Returns a number from `low` to `high`, both included.
     pub fn number(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true with this probability in percent.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
 
-    /// One of these.
+    /// Returns one of these.
     pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
         of[(self.next() % of.len() as u64) as usize].clone()
     }
 
-    /// Some of these, at least one, in their order.
+    /// Returns some of these, at least one, in their order.
     pub fn some<T: Clone>(&mut self, of: &[T]) -> Vec<T> {
         let certain = self.number(0, of.len() as u64 - 1) as usize;
         let chosen = of.iter().enumerate().filter(|(at, _)| *at == certain || self.chance(40));

@@ -18,20 +18,20 @@ use crate::promised::daemons;
 use crate::simulated::Compared;
 use crate::stage::{Stage, Verdict};
 
-/// How long evicting may take before the test gives up.
+/// The time limit of an eviction.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// What is left to happen to a case.
+/// How to continue with a case.
 enum Next {
-    /// Nothing has changed but the pod that was asked about.
+    /// Nothing has changed but the pod just tried.
     GoOn,
-    /// Pods are leaving, and one is promised their room.
+    /// Pods are being deleted, and one pod is nominated to their node.
     LookAgain,
-    /// More may happen than was asked for.
+    /// More changes may follow than the test expects. The case ends.
     Stop,
 }
 
-/// Asks both about the waiting pods of a case, one after the other. Nobody who is evicted ever leaves.
+/// Tries the waiting pods of a case with both schedulers, one after the other. Evicted pods never disappear.
 pub async fn compare(stage: &Stage, case: &Case) -> anyhow::Result<Compared> {
     let mut compared = Compared::default();
     let mut dice = Dice::new(!case.seed.unwrap_or_default());
@@ -64,7 +64,7 @@ pub async fn compare(stage: &Stage, case: &Case) -> anyhow::Result<Compared> {
     Ok(compared)
 }
 
-/// Asks both about one pod.
+/// Tries one pod with both schedulers.
 async fn ask(
     stage: &Stage,
     snapshot: &Snapshot,
@@ -80,7 +80,7 @@ async fn ask(
     let seen = stage.pod(&name).await?;
     let after = stage.snapshot().await?;
     if places(&after, &seen.key) != places(snapshot, &seen.key) {
-        // A pod that was promised a node has found another one meanwhile.
+        // A nominated pod was placed on another node meanwhile.
         compared.count("not compared: another pod moved at the same time");
         return Ok(Next::Stop);
     }
@@ -147,11 +147,11 @@ async fn ask(
         compared.differences.push(format!("pod {name} on {node}: {error:#}"));
         return Ok(Next::Stop);
     }
-    // Whoever has lost its promise tries again at once.
+    // A pod that has lost its nomination is tried again at once.
     Ok(if set_back.is_empty() { Next::LookAgain } else { Next::Stop })
 }
 
-/// Whether one of the budgets of the stage is about a pod.
+/// Checks whether a budget of the stage selects a pod.
 fn protects(budget: &PodDisruptionBudget, snapshot: &Snapshot, pod: &str) -> bool {
     let Some((namespace, name)) = pod.split_once('/') else { return false };
     let known = snapshot.pods.get(&PodKey::new(namespace, name));
@@ -159,7 +159,7 @@ fn protects(budget: &PodDisruptionBudget, snapshot: &Snapshot, pod: &str) -> boo
         && known.is_some_and(|pod| pod.labels.get("app") == Some(&budget.key.name))
 }
 
-/// Where all pods but this one are, or are promised a place.
+/// Returns the node or the nomination of all other pods.
 fn places<'a>(
     snapshot: &'a Snapshot,
     but: &PodKey,
@@ -169,7 +169,7 @@ fn places<'a>(
         matches!(pod.phase, PodPhase::Bound { .. }) || pod.nominated_node.is_some()
     };
     let place = |pod: &'a std::sync::Arc<Pod>| {
-        // What is said of a pod without a node may change in between.
+        // The status of a pod without a node may change in between.
         let phase = if matches!(pod.phase, PodPhase::Bound { .. }) { &pod.phase } else { &PodPhase::Waiting };
         (&pod.key, (phase, &pod.nominated_node))
     };

@@ -1,5 +1,5 @@
-//! A scheduler extender. It records the nodes that the kube-scheduler allows for each pod, and offers the pod only those of the case.
-//! Thus a pod is held to its node without a change of any rule.
+//! A scheduler extender. It records the nodes that the kube-scheduler allows for each pod, and offers the pod only those of the
+//! case. Thus a pod is held to its node without a change of any rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -13,29 +13,29 @@ use axum::routing::post;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Which nodes a pod may have.
+/// The nodes that the extender offers a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowed {
-    /// Whatever the scheduler's own rules allow.
+    /// All nodes that the scheduler's own rules allow.
     All,
-    /// This one.
+    /// Only this one.
     Only(String),
     /// None: the scheduler is only asked what it would do.
     Nothing,
 }
 
-/// The extender.
+/// A scheduler extender.
 #[derive(Clone, Debug, Default)]
 pub struct Extender(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
     allowed: BTreeMap<String, Allowed>,
-    /// By pod, the nodes that the scheduler's own rules allowed it when it was asked last.
+    /// The nodes that the scheduler's own rules allowed each pod at its last try.
     feasible: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// What the scheduler asks: `ExtenderArgs` of `k8s.io/kube-scheduler/extender/v1`, for extenders that know the nodes.
+/// The scheduler's request: `ExtenderArgs` of `k8s.io/kube-scheduler/extender/v1`, for extenders that cache nodes.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Question {
@@ -44,7 +44,7 @@ struct Question {
 }
 
 impl Extender {
-    /// Serves on a free port of loopback, which is returned, as long as this runtime lives.
+    /// Starts an extender on a free port of loopback and returns the port. It runs as long as this runtime.
     pub fn serve() -> anyhow::Result<(Self, u16)> {
         let extender = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -56,12 +56,12 @@ impl Extender {
         Ok((extender, port))
     }
 
-    /// Sets what a pod (`namespace/name`) may have.
+    /// Sets the nodes offered to a pod (`namespace/name`).
     pub fn allow(&self, pod: String, nodes: Allowed) {
         self.known().allowed.insert(pod, nodes);
     }
 
-    /// The nodes that the scheduler's own rules allowed a pod when it was tried last.
+    /// Returns the nodes that the scheduler's own rules allowed a pod at its last try.
     pub fn feasible(&self, pod: &str) -> BTreeSet<String> {
         self.known().feasible.get(pod).cloned().unwrap_or_default()
     }

@@ -1,5 +1,6 @@
-//! Poolwright's planner against the real kube-scheduler: Poolwright plans random small clusters, and the scheduler binds the pods.
-//! `play.rs` has the properties, `generate/` the rules. `simulated.rs` and `evicted.rs` compare the simulated scheduler with the real one.
+//! Poolwright's planner against the real kube-scheduler: Poolwright plans random small clusters, and the scheduler binds the
+//! pods. `play.rs` has the properties, `generate/` the rules. `simulated.rs` and `evicted.rs` compare the simulated scheduler
+//! with the real one.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -11,9 +12,9 @@
 //! | `FAILURES` | how many failing cases are shrunk, printed and written to a file |
 //! | `CASE` | a file with the one case to play |
 //!
-//! An extender offers each pod only its planned node, and records the nodes that the scheduler allows. In a quarter of the cases, taints
-//! hold the pods instead, as a controller could do it. With `nodeTaintsPolicy: Honor`, other nodes then do not count for spreading, so a
-//! stricter plan is still bound. Pods that tolerate every taint always use the extender.
+//! An extender offers each pod only its planned node, and records the nodes that the scheduler allows. In a quarter of the cases,
+//! taints hold the pods instead, as a controller could do it. With `nodeTaintsPolicy: Honor`, other nodes then do not count for
+//! spreading, so a stricter plan is still bound. Pods that tolerate every taint always use the extender.
 
 mod case;
 mod dice;
@@ -46,21 +47,21 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
 
-/// How many cases are played where nobody says.
+/// The number of cases if `CASES` is not set.
 const CASES: u64 = 250;
 
-/// How often a failing case is played while it is made small.
+/// The number of plays while a failing case is shrunk.
 const TRIES: u32 = 600;
 
-/// In so many of a hundred cases a pod may be left over that the scheduler would place: see [`is_overcareful`].
+/// The percentage of cases that may leave over a pod that the scheduler would place: see [`is_overcareful`].
 const OVERCAREFUL_PERCENT: u32 = 2;
 
-/// Kept cases: what differed once.
+/// The folder of kept cases, which once failed.
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/differential");
 
-/// Runs something on the one stage of this process, alone.
+/// Runs something on the only stage of this process, exclusively.
 fn on_stage<T>(act: impl AsyncFnOnce(&Stage) -> T) -> T {
-    // Longer than any test: the watch and the extender live in it.
+    // Outlives all tests, because the watch and the extender run in it.
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
     static STAGE: OnceCell<Mutex<Stage>> = OnceCell::const_new();
     RUNTIME.block_on(async {
@@ -75,7 +76,7 @@ fn variable<T: FromStr<Err: std::fmt::Display>>(name: &str) -> anyhow::Result<Op
     text.parse().map(Some).map_err(|error| anyhow!("{name}={text}: {error}"))
 }
 
-/// The rules that a variable names, separated by commas.
+/// Returns the rules named by a variable, separated by commas.
 fn rules(name: &str) -> anyhow::Result<Vec<Rule>> {
     let names: String = variable(name)?.unwrap_or_default();
     let named = names.split(',').filter(|rule| !rule.is_empty());
@@ -116,7 +117,7 @@ fn earlier_differences_do_not_return() {
     });
 }
 
-/// How many cases the simulated scheduler is asked about where nobody says.
+/// The number of cases for the simulated scheduler if `CASES` is not set.
 const COMPARED: u64 = 20;
 
 #[test]
@@ -137,7 +138,7 @@ fn the_simulated_scheduler_evicts_the_same_pods_as_the_real_one() {
     });
 }
 
-/// Asks both schedulers about random cases.
+/// Compares both schedulers in random cases.
 async fn ask_both(compare: impl AsyncFn(&Case) -> anyhow::Result<Compared>) -> anyhow::Result<()> {
     let cases = variable("CASES")?.unwrap_or(COMPARED);
     let first = variable("SEED")?.unwrap_or(1);
@@ -166,7 +167,7 @@ async fn ask_both(compare: impl AsyncFn(&Case) -> anyhow::Result<Compared>) -> a
     Ok(())
 }
 
-/// Plays a case from a file and tells the plan.
+/// Plays a case from a file and prints the plan.
 async fn replay(stage: &Stage, path: &Path) -> anyhow::Result<()> {
     let case = read(path)?;
     let plan = planned(&case.snapshot()?);
@@ -241,9 +242,8 @@ async fn explore(stage: &Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether Poolwright only left a pod over because it found no way to keep rules about several pods at once, where there
-/// is one: places are chosen one after the other, and not all orders are tried; a limit then binds in the place that was
-/// chosen. Nothing is bought in vain.
+/// Checks whether the failure is only that the planner misses a solution for rules over several pods. It chooses places one after
+/// the other and does not try all orders, so a limit may bind in the place chosen. Nothing is bought in vain.
 fn is_overcareful(failure: &Failure) -> bool {
     let tolerated = std::env::var_os("STRICT").is_none_or(|value| value.is_empty());
     tolerated
@@ -251,7 +251,7 @@ fn is_overcareful(failure: &Failure) -> bool {
         && matches!(failure.reason, Some(UnplacedReason::TopologyRule | UnplacedReason::LimitReached))
 }
 
-/// Makes a failing case small, writes it to a file and tells how it fails.
+/// Shrinks a failing case, writes it to a file and describes the failure.
 async fn make_small(stage: &Stage, case: Case, failure: &Failure) -> anyhow::Result<String> {
     let fails = async |case: &Case| {
         let like = |one: &Failure| one.property == failure.property && one.reason == failure.reason;
@@ -290,7 +290,7 @@ fn a_seed_always_generates_the_same_readable_case() {
     }
 }
 
-/// One node with room for one of two pods; the other one needs a node to be bought.
+/// Returns a case with room for one of two pods. The other pod needs a new node.
 fn small_case() -> Case {
     let pod = |name: &str| {
         let container = json!({"name": "main", "image": "none", "resources": {"requests": {"cpu": "1500m"}}});
@@ -317,7 +317,7 @@ fn small_case() -> Case {
     .unwrap()
 }
 
-/// What the stage finds wrong with the plan for the small case after somebody spoilt it.
+/// Returns the properties that fail for the small case after its plan was changed by `spoil`.
 fn spoilt(spoil: impl Fn(&Snapshot, &mut Plan)) -> Vec<Property> {
     let case = small_case();
     let snapshot = case.snapshot().unwrap();

@@ -16,33 +16,33 @@ use crate::extender::Allowed;
 use crate::promised::{admit, daemons, node_of, one_of_each, reserve};
 use crate::stage::{Stage, Verdict};
 
-/// What must hold of every case.
+/// The properties that must hold in every case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Property {
-    /// A plan passes Poolwright's own check.
+    /// The plan passes Poolwright's own check.
     Checked,
     /// Every waiting pod is placed once, or left over with a reason.
     Complete,
-    /// Every pod that Poolwright said is placed is bound, and on that node.
+    /// Every pod that the plan places is bound to its planned node.
     Bound,
-    /// No pod that Poolwright left over fits a node that is there.
+    /// No pod that the plan leaves over fits an existing node.
     NoRoom,
-    /// No pod that Poolwright called impossible fits a node that it could have bought.
+    /// No pod that the plan calls impossible fits a node that Poolwright could have bought.
     Impossible,
-    /// Every node that was bought has the pods it was bought for.
+    /// Every node bought has a pod.
     Used,
-    /// The nodes that were used cost what the plan said.
+    /// The nodes used cost what the plan said.
     Cost,
 }
 
-/// Something that did not hold.
+/// A property that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What.
+    /// The property.
     pub property: Property,
-    /// The reason that the plan gave, where it left a pod over.
+    /// The plan's reason, if it left a pod over.
     pub reason: Option<UnplacedReason>,
-    /// How it showed.
+    /// A description.
     pub words: String,
 }
 
@@ -52,12 +52,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a case came to.
+/// The result of a case.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What did not hold.
+    /// The properties that did not hold.
     pub failures: Vec<Failure>,
-    /// Counts, by what they count.
+    /// Counts by subject.
     pub tally: BTreeMap<String, u64>,
 }
 
@@ -75,7 +75,7 @@ impl Outcome {
     }
 }
 
-/// Poolwright's plan for a case.
+/// Returns Poolwright's plan for a case.
 pub fn planned(snapshot: &Snapshot) -> Plan {
     let mut options = PlanOptions { include_waiting: true, baselines: false, ..PlanOptions::default() };
     options.profiles = profiles().expect("the profiles can be read");
@@ -90,7 +90,7 @@ pub async fn play(stage: &Stage, case: &Case) -> anyhow::Result<Outcome> {
     carry_out(stage, case, &snapshot, &plan).await
 }
 
-/// Plays a case with a plan.
+/// Plays a case with the given plan.
 pub async fn carry_out(
     stage: &Stage,
     case: &Case,
@@ -135,7 +135,7 @@ pub async fn carry_out(
     Ok(outcome)
 }
 
-/// Where the plan puts each waiting pod, by its key.
+/// Returns the planned node of each waiting pod, by the pod's key.
 fn homes(case: &Case, plan: &Plan, outcome: &mut Outcome) -> BTreeMap<String, String> {
     let mut homes = BTreeMap::new();
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
@@ -160,7 +160,7 @@ fn homes(case: &Case, plan: &Plan, outcome: &mut Outcome) -> BTreeMap<String, St
     homes
 }
 
-/// The pod under a name that it has not had before, so that nothing said of an earlier one is taken for its own.
+/// Returns the pod under a new name, so that no status of an earlier pod is taken for its own.
 pub fn anew(pod: &Value) -> Value {
     static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
     let mut pod = pod.clone();
@@ -168,10 +168,10 @@ pub fn anew(pod: &Value) -> Value {
     pod
 }
 
-/// Lets the scheduler bind the planned pods; returns the node of each that is bound, by its key in the case.
+/// Lets the scheduler bind the planned pods. Returns the node of each bound pod, by the pod's key in the case.
 ///
-/// What it could not place at first may have its turn later, when others are bound. So those left over are made anew, in
-/// rounds, until a round binds none of them: then no order of events helps.
+/// A pod without a place may get one later, when others are bound. So the pods left over are created again, in rounds, until a
+/// round binds none of them. Then no order of events helps.
 async fn bind(
     stage: &Stage,
     case: &Case,
@@ -227,7 +227,7 @@ async fn bind(
         }
         let names: Vec<String> = waiting.iter().map(|(_, name, _)| name.clone()).collect();
         stage.delete_pods(&names).await?;
-        // Bound after all between the verdict and the deletion is no matter: it is made anew like the others.
+        // A pod bound between the verdict and its deletion does not matter: it is created again like the others.
         open = waiting.into_iter().map(|(pod, ..)| pod).collect();
         if !open.is_empty() {
             stage.fence().await?;
@@ -236,8 +236,8 @@ async fn bind(
     Ok(bound)
 }
 
-/// Asks the scheduler about the pods that Poolwright left over: on the nodes that are there, and on empty nodes of every
-/// kind that it could have bought. Nothing is bound.
+/// Tries the pods that Poolwright left over with the scheduler: on the existing nodes, and on empty nodes of every kind that
+/// Poolwright could have bought. Nothing is bound.
 async fn left_over(
     stage: &Stage,
     case: &Case,
@@ -256,7 +256,7 @@ async fn left_over(
         return Ok(());
     }
     let extras = one_of_each(snapshot);
-    // Where pods are spread, an empty node in one zone can rule out another.
+    // For pods with spread rules, an empty node in one zone can rule out another.
     let spread = left.iter().any(|(pod, unplaced)| {
         let spec = &pod["spec"];
         let spread = spec["topologySpreadConstraints"].is_array() || spec["schedulerName"].is_string();
@@ -271,7 +271,7 @@ async fn left_over(
         let of_zone = extras.iter().filter(|(of, _)| zone.is_none_or(|zone| zone == of));
         let nodes: Vec<Value> = of_zone.map(|(_, node)| node.clone()).collect();
         let pods = daemons(case, snapshot, &nodes);
-        // Names of what DaemonSets put on nodes before are taken.
+        // The names of earlier DaemonSet pods are taken.
         let pods: Vec<Value> = pods.iter().map(anew).collect();
         stage.delete_nodes(&standing).await?;
         futures::try_join!(stage.create_nodes(&nodes), stage.create_pods(&pods))?;
@@ -285,7 +285,7 @@ async fn left_over(
         stage.create_pods(&tried).await?;
         stage.verdicts(&names, |_| true).await?;
         for ((pod, unplaced), name) in left.iter().zip(&names) {
-            // What is not ready runs nothing; that nobody taints such nodes here is the test's doing.
+            // Nodes that are not ready run nothing. Here no controller taints them, so they are left out.
             let idle = |node: &String| case.nodes.iter().any(|one| name_of(one) == node && !is_ready(one));
             let mut feasible = stage.extender().feasible(name);
             feasible.retain(|node| !idle(node));
@@ -336,8 +336,8 @@ async fn left_over(
 
 const HOST: &str = "kubernetes.io/hostname";
 
-/// Where Poolwright is known to be stricter than the scheduler, as docs/design/topology.md says:
-/// such pods are counted, not held against it.
+/// Returns why Poolwright is stricter than the scheduler for this pod, as docs/design/topology.md documents. Such pods are
+/// counted and are no failure.
 fn known_of_pod(case: &Case, pod: &Value) -> Option<&'static str> {
     if rule_counts_daemonset(case, pod) {
         return Some("known: left over because a rule of its own counts pods of a DaemonSet");
@@ -348,7 +348,7 @@ fn known_of_pod(case: &Case, pod: &Value) -> Option<&'static str> {
         .then_some("known: left over because of nodes with one host name, or with none")
 }
 
-/// The same, where one of the nodes that the scheduler would take is the reason.
+/// Returns the same, if one of the nodes that the scheduler would take is the reason.
 fn known_of_node(case: &Case, pod: &Value, node: &Value) -> Option<&'static str> {
     let antis = &pod["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     let lacks = |term: &Value| {
@@ -364,12 +364,12 @@ fn known_of_node(case: &Case, pod: &Value, node: &Value) -> Option<&'static str>
         .then_some("known: left over because of nodes with one host name, or with none")
 }
 
-/// Whether a spread or an affinity of the pod may be about pods of a DaemonSet (expressions are not looked into).
+/// Checks whether a spread or an affinity of the pod may select pods of a DaemonSet. Ignores expressions.
 fn rule_counts_daemonset(case: &Case, pod: &Value) -> bool {
     let spec = &pod["spec"];
     let required = &spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     let spreads = spec["topologySpreadConstraints"].as_array();
-    // How many such pods are on a host is known.
+    // Spread over hosts is exact, because the number of such pods on a host is known.
     let spreads = spreads.into_iter().flatten().filter(|rule| rule["topologyKey"] != HOST);
     let rules: Vec<&Value> = spreads.chain(required.as_array().into_iter().flatten()).collect();
     let by_default = spec["topologySpreadConstraints"].is_null()
@@ -394,12 +394,12 @@ fn rule_counts_daemonset(case: &Case, pod: &Value) -> bool {
     rules.into_iter().any(|rule| case.daemonsets.iter().any(|set| about(rule, set)))
 }
 
-/// Whether the reason says that nothing on offer would do.
+/// Checks whether the reason says that nothing on offer would do.
 fn is_impossible(reason: UnplacedReason) -> bool {
     matches!(reason, UnplacedReason::NoOfferingFits | UnplacedReason::TopologyRule)
 }
 
-/// Whether no taint keeps the pod from anywhere.
+/// Checks whether the pod tolerates every `NoSchedule` taint.
 fn tolerates_everything(pod: &Value) -> bool {
     let everything = |one: &Value| {
         one["operator"] == "Exists"

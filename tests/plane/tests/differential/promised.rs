@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 
 use crate::case::{Case, name, node_class};
 
-/// The taint that keeps a node for the pods that were planned on it.
+/// The taint that keeps a node for its planned pods.
 const RESERVED: &str = "poolwright.dev/reserved";
 
-/// The catalogue of a case.
+/// Returns the catalogue of a case.
 pub fn catalogue(snapshot: &Snapshot) -> &Catalogue {
     snapshot.catalogues[&node_class()].as_ref().expect("every case has a catalogue")
 }
 
-/// The node that a claim promises.
+/// Returns the node that a claim promises.
 pub fn node_of(case: &Case, snapshot: &Snapshot, claim: &PlannedClaim) -> Value {
     let ranked = if case.last_offering { claim.offerings.last() } else { claim.offerings.first() };
     let id = &ranked.expect("a claim has offerings").offering;
@@ -30,7 +30,7 @@ pub fn node_of(case: &Case, snapshot: &Snapshot, claim: &PlannedClaim) -> Value 
     new_node(snapshot, &snapshot.pools[&claim.pool], offering, &claim.name.0)
 }
 
-/// An empty node of every kind that the pools may buy, limits aside, with its zone.
+/// Returns an empty node of every kind that the pools may buy, regardless of limits, with its zone.
 pub fn one_of_each(snapshot: &Snapshot) -> Vec<(String, Value)> {
     let catalogue = catalogue(snapshot);
     let mut nodes = Vec::new();
@@ -69,7 +69,7 @@ fn taint(taint: &Taint) -> Value {
     json!({"key": taint.key, "value": taint.value, "effect": taint.effect})
 }
 
-/// The pods that DaemonSets put on these nodes, bound, as their controller and the scheduler would in the end.
+/// Returns the pods of DaemonSets on these nodes, already bound, as their controller and the scheduler would do.
 pub fn daemons(case: &Case, snapshot: &Snapshot, nodes: &[Value]) -> Vec<Value> {
     let mut pods = Vec::new();
     for object in nodes {
@@ -100,7 +100,7 @@ pub fn daemons(case: &Case, snapshot: &Snapshot, nodes: &[Value]) -> Vec<Value> 
     pods
 }
 
-/// Keeps a node for its own pods.
+/// Adds the taint that keeps a node for its own pods.
 pub fn reserve(mut node: Value) -> Value {
     let taint = json!({"key": RESERVED, "value": name(&node), "effect": "NoSchedule"});
     let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
@@ -108,7 +108,7 @@ pub fn reserve(mut node: Value) -> Value {
     node
 }
 
-/// Lets a pod to a reserved node, or to all of them.
+/// Adds the toleration that lets a pod on its reserved node, or on all of them.
 pub fn admit(mut pod: Value, node: Option<&str>) -> Value {
     let toleration = match node {
         Some(node) => json!({"key": RESERVED, "operator": "Equal", "value": node, "effect": "NoSchedule"}),

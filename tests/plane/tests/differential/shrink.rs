@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::case::{Case, name};
 
-/// Every case that is a step smaller, the largest steps first.
+/// Returns every case that is one step smaller, the largest steps first.
 pub fn smaller(case: &Case) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut push = |change: &dyn Fn(&mut Case)| {
@@ -14,7 +14,7 @@ pub fn smaller(case: &Case) -> Vec<Case> {
             cases.push(smaller);
         }
     };
-    // Halves of the pods first.
+    // The largest steps remove half of the pods.
     let half = case.waiting.len() / 2;
     push(&|case| drop(case.waiting.drain(..half)));
     push(&|case| drop(case.waiting.drain(half..)));
@@ -68,12 +68,12 @@ pub fn smaller(case: &Case) -> Vec<Case> {
     cases
 }
 
-/// A step on the way into an object.
+/// The path to a part of an object.
 type Path = Vec<String>;
 
-/// Paths of everything that an object can do without, outermost first.
+/// Returns the paths of all removable parts of an object, outermost first.
 fn removable(object: &Value) -> Vec<Path> {
-    /// Without these an object is none, or another.
+    /// Fields without which an object is invalid or a different object.
     const NEEDED: [&str; 20] = [
         "apiVersion",
         "kind",
@@ -107,7 +107,7 @@ fn removable(object: &Value) -> Vec<Path> {
         for (key, value) in fields {
             path.push(key.clone());
             let in_status = path.first().is_some_and(|first| first == "status");
-            // A pod has a container.
+            // A pod needs a container.
             let needed = path.iter().rev().nth(1).is_some_and(|parent| parent == "containers");
             if !NEEDED.contains(&key.as_str()) && !in_status && !needed {
                 found.push(path.clone());
@@ -149,7 +149,7 @@ fn remove(object: &mut Value, path: &[String]) {
     }
 }
 
-/// The smallest case found that `fails` still holds of, after at most so many tries.
+/// Returns the smallest case found for which `fails` still holds, after at most `tries` tries.
 pub async fn shrink(case: Case, tries: u32, mut fails: impl AsyncFnMut(&Case) -> bool) -> Case {
     let mut best = case;
     let mut left = tries;
@@ -161,7 +161,7 @@ pub async fn shrink(case: Case, tries: u32, mut fails: impl AsyncFnMut(&Case) ->
             left -= 1;
             if fails(&candidates[at]).await {
                 best = candidates.swap_remove(at);
-                // What came before was tried already, of a case that was hardly larger.
+                // The earlier candidates were already tried, on a case that was hardly larger.
                 candidates = smaller(&best);
                 found = true;
             } else {

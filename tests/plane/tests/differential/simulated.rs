@@ -1,5 +1,5 @@
-//! Compares the simulated scheduler (`poolwright_sim::scheduler`) with the real one, pod by pod, on the same clusters. Both must find
-//! the same nodes, and write the same message for a pod without one.
+//! Compares the simulated scheduler (`poolwright_sim::scheduler`) with the real one, pod by pod, on the same clusters. Both must
+//! find the same nodes, and write the same message for a pod without one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,23 +15,23 @@ use crate::play::anew;
 use crate::promised::daemons;
 use crate::stage::{Stage, Verdict};
 
-/// What a case came to.
+/// The result of a case.
 #[derive(Debug, Default)]
 pub struct Compared {
-    /// Where both differ, in sentences.
+    /// The differences between both schedulers, in sentences.
     pub differences: Vec<String>,
-    /// Counts, by what they count.
+    /// Counts by subject.
     pub tally: BTreeMap<String, u64>,
 }
 
 impl Compared {
-    /// Counts one more.
+    /// Adds one to a count.
     pub fn count(&mut self, what: &str) {
         *self.tally.entry(what.to_owned()).or_default() += 1;
     }
 }
 
-/// Asks both about each waiting pod of a case, one after the other. What is bound stays where the real one has put it.
+/// Tries each waiting pod of a case with both schedulers, one after the other. Bound pods stay where the real scheduler put them.
 pub async fn compare(stage: &Stage, case: &Case) -> anyhow::Result<Compared> {
     let mut compared = Compared::default();
     let seed = case.seed.unwrap_or_default();
@@ -100,7 +100,7 @@ pub async fn compare(stage: &Stage, case: &Case) -> anyhow::Result<Compared> {
     Ok(compared)
 }
 
-/// Has some pods name the nodes that they may have.
+/// Makes one pod in ten require a node by name.
 fn naming_nodes(mut pod: Value, dice: &mut Dice) -> Value {
     if dice.chance(90) {
         return pod;

@@ -25,22 +25,22 @@ use crate::case::{
 };
 use crate::extender::{Allowed, Extender};
 
-/// How long anything may take before the stage gives up.
+/// The time limit of every operation.
 const WITHIN: Duration = Duration::from_mins(1);
 
-/// Requests at a time.
+/// The number of concurrent requests.
 const AT_A_TIME: usize = 8;
 
-/// What the scheduler said of a pod.
+/// The scheduler's decision about a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Bound to this node.
     Bound(String),
-    /// No node for it, and why.
+    /// No node fits, with the message.
     Unschedulable(String),
 }
 
-/// The API server refused an object: the case itself makes no sense.
+/// An object that the API server rejects: the case itself makes no sense.
 #[derive(Debug)]
 pub struct Senseless(pub String);
 
@@ -52,14 +52,14 @@ impl std::fmt::Display for Senseless {
 
 impl std::error::Error for Senseless {}
 
-/// The stage.
+/// A real cluster to play cases on.
 pub struct Stage {
     plane: ControlPlane,
     client: Client,
-    /// The minor version of its Kubernetes.
+    /// The minor version of Kubernetes.
     minor: String,
     extender: Extender,
-    /// By pod, and a signal whenever it changes.
+    /// The decisions by pod. `changed` signals every change.
     verdicts: Arc<Mutex<BTreeMap<String, Verdict>>>,
     changed: watch::Receiver<()>,
     fences: AtomicU64,
@@ -70,7 +70,8 @@ fn options(port: u16) -> Options {
 }
 
 impl Stage {
-    /// Starts a control plane with nothing on it but two namespaces and a runtime class.
+    /// Starts a control plane that only has the objects every case uses: namespaces, Services, budgets, a runtime class,
+    /// PriorityClasses.
     pub async fn start() -> anyhow::Result<Self> {
         let (extender, port) = Extender::serve()?;
         let plane = ControlPlane::start(options(port)).await?;
@@ -106,17 +107,17 @@ impl Stage {
         Ok(Self { plane, client, minor, extender, verdicts, changed, fences: AtomicU64::new(0) })
     }
 
-    /// The extender.
+    /// Returns the extender.
     pub fn extender(&self) -> &Extender {
         &self.extender
     }
 
-    /// Whether its scheduler uses the words of the release that the simulated one is written after.
+    /// Checks whether the scheduler is of the release whose messages the simulated one copies.
     pub fn has_these_words(&self) -> bool {
         self.minor == "36"
     }
 
-    /// Everything on the stage that a scheduler goes by, as the API server has it.
+    /// Returns everything on the stage that a scheduler considers, as the API server has it.
     pub async fn snapshot(&self) -> anyhow::Result<Snapshot> {
         let all = ListParams::default();
         let (nodes, pods, services, namespaces, budgets) = (
@@ -154,14 +155,14 @@ impl Stage {
         Ok(snapshot)
     }
 
-    /// A pod (`namespace/name`), as the API server has it.
+    /// Returns a pod (`namespace/name`), as the API server has it.
     pub async fn pod(&self, key: &str) -> anyhow::Result<poolwright_core::Pod> {
         let (namespace, name) = key.split_once('/').unwrap_or(("default", key));
         let pod = self.pods(namespace).get(name).await?;
         intake::pod(&pod).map_err(|error| anyhow!("{error}"))
     }
 
-    /// The pods (`namespace/name`) that the scheduler has evicted for others and that are not gone yet.
+    /// Returns the pods (`namespace/name`) that the scheduler has evicted for others and that still exist.
     pub async fn preempted(&self) -> anyhow::Result<BTreeSet<String>> {
         let pods = Api::<Pod>::all(self.client.clone()).list(&ListParams::default()).await?;
         let is_evicted = |pod: &&Pod| {
@@ -180,7 +181,7 @@ impl Stage {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Takes everything off the stage. Whoever comes next must wait at a [`Self::fence`] before asking the scheduler.
+    /// Removes the pods and nodes of a case. The next user must pass a [`Self::fence`] before asking the scheduler.
     pub async fn clear(&self) -> anyhow::Result<()> {
         let now = DeleteParams {
             propagation_policy: Some(PropagationPolicy::Background),
@@ -211,7 +212,7 @@ impl Stage {
             .await
     }
 
-    /// Creates pods. Those with a `deletionTimestamp` are being deleted from then on.
+    /// Creates pods. A pod with a `deletionTimestamp` is then deleted.
     pub async fn create_pods(&self, pods: &[Value]) -> anyhow::Result<()> {
         let one = |pod: &Value| {
             let (api, pod) =
@@ -227,7 +228,7 @@ impl Stage {
         stream::iter(pods).map(one).buffer_unordered(AT_A_TIME).try_collect::<()>().await
     }
 
-    /// Deletes pods (`namespace/name`) at once.
+    /// Deletes pods (`namespace/name`) without a grace period.
     pub async fn delete_pods(&self, keys: &[String]) -> anyhow::Result<()> {
         let one = |key: &String| {
             let (namespace, name) = key.split_once('/').unwrap_or(("default", key));
@@ -237,7 +238,7 @@ impl Stage {
         Ok(stream::iter(keys).map(one).buffer_unordered(AT_A_TIME).try_collect::<()>().await?)
     }
 
-    /// Deletes nodes at once.
+    /// Deletes nodes.
     pub async fn delete_nodes(&self, names: &[String]) -> anyhow::Result<()> {
         let api: Api<Node> = Api::all(self.client.clone());
         let one = |name: &String| {
@@ -247,9 +248,9 @@ impl Stage {
         Ok(stream::iter(names).map(one).buffer_unordered(AT_A_TIME).try_collect::<()>().await?)
     }
 
-    /// Returns when the scheduler knows everything that was created and deleted before: it has bound a pod that was
-    /// created last to a node that was created last, and watches deliver in order. That node holds nothing else, and has
-    /// no label that any rule of a case is about.
+    /// Returns when the scheduler knows everything that was created and deleted before. It creates a node and then a pod, and
+    /// waits until the scheduler binds the pod to the node: watches deliver in order. The node holds nothing else, and has no
+    /// label that a rule of any case uses.
     pub async fn fence(&self) -> anyhow::Result<()> {
         let number = self.fences.fetch_add(1, Ordering::Relaxed);
         let name = format!("fence{number}");
@@ -275,7 +276,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until the scheduler has said something of each of these pods that `counts`, and returns it, in their order.
+    /// Waits until each of these pods has a verdict that `counts`, and returns the verdicts in the same order.
     pub async fn verdicts(
         &self,
         pods: &[String],
@@ -306,7 +307,7 @@ impl Stage {
     }
 }
 
-/// Creates an object; what the API server calls invalid is [`Senseless`].
+/// Creates an object. If the API server rejects it, the error is [`Senseless`].
 async fn create<T>(api: &Api<T>, object: &Value) -> anyhow::Result<()>
 where
     T: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
@@ -321,7 +322,7 @@ where
     }
 }
 
-/// Hears what the scheduler says of pods, as long as the runtime lives.
+/// Records the scheduler's decisions about pods, as long as the runtime lives.
 async fn listen(client: Client, verdicts: Arc<Mutex<BTreeMap<String, Verdict>>>, changed: watch::Sender<()>) {
     let api: Api<Pod> = Api::all(client);
     let mut pods = watcher(api, watcher::Config::default()).default_backoff().applied_objects().boxed();

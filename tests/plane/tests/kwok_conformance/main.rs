@@ -50,7 +50,7 @@ async fn a_node_joins_once_although_the_provider_died_before() {
     let node = world.wait_for_node(&instance.claim).await.unwrap();
     assert_eq!(facts(node.clone()).unwrap().provider_id, instance.provider_id);
 
-    // A later one, whose rounds have come so far that another node joined, has left this one alone.
+    // A later provider leaves this node alone. Its rounds have passed when another node has joined.
     let second = world.running_provider();
     let other = second.launch(&world.request("b")).await.unwrap().instance;
     world.wait_for_node(&other.claim).await.unwrap();
@@ -87,7 +87,7 @@ async fn a_crash_after_creating_a_node_does_not_create_a_second_one() {
     wait_for_state(&world, &instance.key, "Joined").await.unwrap();
     world.stop_cloud();
 
-    // What such a crash leaves: the node is there and the record does not know it.
+    // The state after such a crash: the node exists and the record does not know it.
     let name = format!("i-{}", instance.key);
     let map = world.maps().get(&name).await.unwrap();
     let text = map.data.unwrap()["instance"].replace("\"Joined\"", "\"Launched\"");
@@ -204,7 +204,7 @@ async fn terminations_that_race_with_joins_leave_nothing_behind() {
     });
     futures::future::join_all(fleeting).await;
     assert!(provider.list().await.unwrap().is_empty());
-    // The rounds that had seen them launched are over once a later instance has joined.
+    // Once a later instance has joined, the rounds that still saw these as launched are over.
     let last = provider.launch(&world.request("last")).await.unwrap().instance;
     world.wait_for_node(&last.claim).await.unwrap();
     let ours = ListParams::default().labels(&format!("kwok.poolwright.dev/instances={}", world.name));
@@ -242,8 +242,7 @@ async fn two_concurrent_clouds_let_every_node_join_once() {
     cloud.await.expect("the cloud ends when it is told to");
 }
 
-/// With the rest of the cluster: the taint for nodes that are not ready goes, a pod is bound and runs, KWOK keeps the node
-/// alive.
+/// With the rest of the cluster: the not-ready taint is removed, a pod is bound and runs, and KWOK keeps the node alive.
 #[tokio::test]
 async fn a_gpu_pod_runs_on_a_joined_node() {
     let plane = ControlPlane::start(Options::everything()).await.unwrap();
@@ -418,7 +417,7 @@ async fn two_hundred_nodes_join_and_are_terminated() {
     assert!(provider.list().await.unwrap().is_empty());
 }
 
-/// Waits until the record of this key says so.
+/// Waits until the record of this key has this state.
 async fn wait_for_state(world: &KwokWorld, key: &str, state: &str) -> anyhow::Result<()> {
     let name = format!("i-{key}");
     wait_for(&format!("the record of {key} to be {state}"), SOON, async || {

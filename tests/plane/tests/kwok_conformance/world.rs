@@ -1,5 +1,5 @@
-//! The world of the KWOK provider: a namespace and a node class on the control plane of this test binary, and a clock that advances
-//! only when a test says so.
+//! The world of the KWOK provider: a namespace and a node class on the control plane of this test binary, and a clock that
+//! advances only when a test says so.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 
 pub const SOON: Duration = Duration::from_mins(1);
 
-/// The account the provider runs as, with the rights its documentation lists and no others.
+/// The account that the provider runs as, with its documented rights and no others.
 const ACCOUNT: &str = "kwok-provider";
 const RIGHTS: &str = r#"
 apiVersion: rbac.authorization.k8s.io/v1
@@ -52,22 +52,22 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: kwok-provider
 
 pub struct KwokWorld {
     pub name: String,
-    /// All rights: the test's own.
+    /// The test's own client, with all rights.
     pub admin: Client,
-    /// The provider's.
+    /// The provider's client.
     pub limited: Client,
     now: Arc<AtomicI64>,
-    /// The cloud of the latest provider.
+    /// The simulated cloud of the latest provider.
     cloud: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl KwokWorld {
-    /// A namespace, and a node class that sells AWS with nodes that join after two seconds.
+    /// Makes a namespace, and a node class with AWS's offerings whose nodes join after two seconds.
     pub async fn new() -> anyhow::Result<Self> {
         Self::on(ControlPlane::shared(Options::default()).await?).await
     }
 
-    /// The same on this control plane.
+    /// Does the same on this control plane.
     pub async fn on(plane: &ControlPlane) -> anyhow::Result<Self> {
         let admin = plane.client()?;
         let name = unique("kwok");
@@ -110,7 +110,7 @@ spec: {{provider: aws, registrationDelay: 2s}}
         Ok(Self { name, admin, limited, now, cloud: Mutex::default() })
     }
 
-    /// A provider whose cloud does not run.
+    /// Returns a provider whose cloud does not run.
     pub fn idle_provider(&self) -> KwokProvider {
         self.provider_in(&self.name, self.limited.clone())
     }
@@ -128,7 +128,7 @@ spec: {{provider: aws, registrationDelay: 2s}}
         KwokProvider::new(client, Arc::new(catalogue()), clock, settings)
     }
 
-    /// A provider whose cloud runs until the next one starts, or this world ends.
+    /// Returns a provider whose cloud runs until the next one starts, or this world ends.
     pub fn running_provider(&self) -> Arc<KwokProvider> {
         let provider = Arc::new(self.idle_provider());
         let running = Arc::clone(&provider);
@@ -153,7 +153,7 @@ spec: {{provider: aws, registrationDelay: 2s}}
         self.now.fetch_add(seconds, Ordering::Relaxed);
     }
 
-    /// A request for one g5.xlarge; `name` tells those of one world apart.
+    /// Returns a request for one g5.xlarge. `name` identifies it within this world.
     pub fn request(&self, name: &str) -> LaunchRequest {
         let catalogue = catalogue();
         let offering = catalogue
@@ -185,7 +185,7 @@ spec: {{provider: aws, registrationDelay: 2s}}
         Api::namespaced(self.admin.clone(), &self.name)
     }
 
-    /// Waits for the node of this name, while time passes.
+    /// Waits for the node of this name, while the clock advances.
     pub async fn wait_for_node(&self, name: &str) -> anyhow::Result<Node> {
         wait_for(&format!("node {name}"), SOON, async || {
             self.advance(1);
@@ -194,7 +194,7 @@ spec: {{provider: aws, registrationDelay: 2s}}
         .await
     }
 
-    /// Waits until there is no node of this name.
+    /// Waits until no node of this name exists.
     pub async fn wait_for_no_node(&self, name: &str) -> anyhow::Result<()> {
         wait_for(&format!("node {name} to go"), SOON, async || {
             ensure!(self.nodes().get_opt(name).await?.is_none(), "it is there");
@@ -222,7 +222,7 @@ impl Drop for KwokWorld {
     }
 }
 
-/// A client that may do only what this user may.
+/// Returns a client with the rights of this user.
 pub fn impersonating(plane: &ControlPlane, user: &str) -> anyhow::Result<Client> {
     let mut config: Config = plane.config().clone();
     config.auth_info.impersonate = Some(user.to_owned());
@@ -325,7 +325,7 @@ pub fn facts(node: Node) -> anyhow::Result<NodeFacts> {
     })
 }
 
-/// The API server writes 16000 as 16k, and 4000m as 4.
+/// Reads a quantity. The API server writes 16000 as 16k, and 4000m as 4.
 fn amount(name: &str, quantity: &Quantity) -> anyhow::Result<u64> {
     let text = quantity.0.as_str();
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());

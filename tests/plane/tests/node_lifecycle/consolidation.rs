@@ -13,7 +13,7 @@ use poolwright_plane::trial::{
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
 
-/// A Deployment of pods that want so many GPUs each.
+/// Returns a Deployment of pods with this number of GPUs each.
 fn deployment(name: &str, pool: &str, replicas: u32, gpus: u32) -> Value {
     let mut pod = pod("-", pool, json!({"cpu": "1", "nvidia.com/gpu": gpus.to_string()}));
     pod["metadata"] = json!({"labels": {"app": name}});
@@ -27,7 +27,7 @@ async fn remove(cluster: &Cluster, namespace: &str, name: &str) {
     deployments.delete(name, &DeleteParams::default()).await.unwrap();
 }
 
-/// Gives the nodes of a pool another label.
+/// Gives the nodes of a pool another label, so that they drift.
 async fn relabel(cluster: &Cluster, pool: &str) {
     let pools: Api<NodePool> = Api::all(cluster.client.clone());
     let change = Patch::Merge(json!({"spec": {"template": {"metadata": {"labels": {"generation": "two"}}}}}));
@@ -38,7 +38,7 @@ fn node_of(pod: &Pod) -> Option<String> {
     pod.spec.as_ref().and_then(|spec| spec.node_name.clone())
 }
 
-/// Waits until this claim goes. Then another must be open, and none but it may have been asked to go before.
+/// Waits until this claim is deleted. Until another claim is open, it must not be.
 async fn wait_until_it_goes_for_another(cluster: &Cluster, pool: &str, old: &NodeClaim) {
     wait_for("the claim to be deleted, when another is open", WITHIN, async || {
         let claims = cluster.claims(pool).await?;

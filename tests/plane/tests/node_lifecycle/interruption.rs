@@ -1,4 +1,5 @@
-//! An interruption: the node closes, replacements are bought before pods are evicted, and all pods have ended before the deadline.
+//! An interruption: the node closes, replacements are bought before pods are evicted, and all pods have ended before the
+//! deadline.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 const DISRUPTED: &str = "poolwright.dev/disrupted";
 
-/// One pod that is made anew wherever it ends.
+/// Returns a Deployment of one pod.
 fn served(name: &str, pool: &str, annotations: &Value) -> Value {
     let mut template = pod("-", pool, json!({"cpu": "500m"}));
     template["spec"]["terminationGracePeriodSeconds"] = json!(5);
@@ -39,7 +40,7 @@ async fn an_interrupted_node_is_replaced_and_then_drained_in_time() {
     let claims = cluster.claims(&name).await.unwrap();
     assert_eq!(claims.len(), 1, "one node holds both");
     let taken = claims[0].name_any();
-    // What is bought in its place stays.
+    // The class no longer interrupts, so the replacement stays.
     cluster.apply("", &[node_class(&name, json!({}))]).await.unwrap();
 
     let api: Api<NodeClaim> = Api::all(cluster.client.clone());
@@ -72,7 +73,7 @@ async fn an_interrupted_node_is_replaced_and_then_drained_in_time() {
     .unwrap();
     assert!(new <= old, "nobody was asked to go before what they need was ordered: {new:?}, {old:?}");
 
-    // How far it is: the last word may be gone with the claim before anybody looks.
+    // Remember the last condition seen, because the claim may be gone before the next look.
     let mut drained = None;
     wait_for("the old node to be drained and gone", WITHIN, async || {
         let Some(claim) = api.get_opt(&taken).await? else { return Ok(()) };

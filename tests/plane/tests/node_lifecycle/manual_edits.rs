@@ -14,7 +14,7 @@ fn gpu_pod(name: &str, pool: &str) -> Value {
     pod(name, pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}))
 }
 
-/// A pool with one node on which one pod runs; returns its initialized claim.
+/// Makes a pool with one node and a pod on it. Returns the initialized claim.
 async fn one_node(cluster: &Cluster, name: &str, namespace: &str) -> NodeClaim {
     cluster.apply("", &[node_class(name, json!({})), node_pool(name, json!({}))]).await.unwrap();
     cluster.create_pods(namespace, &[gpu_pod("work", name)]).await.unwrap();
@@ -55,7 +55,7 @@ async fn a_claim_with_a_foreign_finalizer_terminates_its_instance_and_waits() {
     })
     .await
     .unwrap();
-    // It is nobody's room: work that comes gets a node of its own.
+    // The remaining claim offers no room: a new pod gets a node of its own.
     cluster.create_pods(&namespace, &[gpu_pod("later", &name)]).await.unwrap();
     cluster.wait_running(&namespace, 1).await.unwrap();
     assert_eq!(cluster.instances(&name).await.unwrap().len(), 1);
@@ -79,7 +79,7 @@ async fn removed_labels_of_a_node_and_its_claim_change_nothing() {
     let claims: Api<NodeClaim> = Api::all(cluster.client.clone());
     let none = Patch::Merge(json!({"metadata": {"labels": null}}));
     claims.patch(&claim.name_any(), &PatchParams::default(), &none).await.unwrap();
-    // Somebody else's work is bought for meanwhile: the controller has seen all of it by then.
+    // When another pool's node has come and gone, the controller has seen all of these edits.
     let other = unique("beside");
     let beside = cluster.namespace("beside").await.unwrap();
     one_node(&cluster, &other, &beside).await;
@@ -109,7 +109,7 @@ async fn the_spec_of_a_claim_is_immutable_and_its_status_is_restored() {
     let dearer = Patch::Merge(json!({"spec": {"pods": ["default/another"]}}));
     let refused = claims.patch(&claim.name_any(), &PatchParams::default(), &dearer).await.unwrap_err();
     assert!(refused.to_string().contains("the spec of a NodeClaim cannot change"), "{refused}");
-    // What was recorded of its stages is taken away: it is recorded anew, and nothing is ordered for it again.
+    // Removes the recorded conditions. They are recorded again, and nothing is launched again.
     let none = Patch::Merge(json!({"status": {"conditions": null}}));
     claims.patch_status(&claim.name_any(), &PatchParams::default(), &none).await.unwrap();
     wait_for("its stages to be recorded again", WITHIN, async || {

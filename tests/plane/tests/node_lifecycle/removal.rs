@@ -25,12 +25,12 @@ fn gpu_pod(name: &str, pool: &str) -> Value {
     pod(name, pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}))
 }
 
-/// A pool with one node on which one pod runs; returns its initialized claim.
+/// Makes a pool with one node and a pod on it. Returns the initialized claim.
 async fn one_node(cluster: &Cluster, name: &str, namespace: &str) -> NodeClaim {
     one_node_with(cluster, (name, namespace), json!({}), &[gpu_pod("first", name)]).await
 }
 
-/// The same, of a pool with this spec and with these pods.
+/// Does the same with this spec of the pool and these pods.
 async fn one_node_with(
     cluster: &Cluster,
     (name, namespace): (&str, &str),
@@ -72,7 +72,7 @@ async fn a_node_stays_if_a_pod_is_bound_while_it_closes() {
     })
     .await
     .unwrap();
-    // Bound already when the taint came, as far as anybody can tell.
+    // To everybody else, the pod looks as if it was bound before the taint came.
     let mut late = gpu_pod("late", &name);
     late["spec"]["nodeName"] = json!(node);
     cluster.apply(&namespace, &[late]).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_deleted_claim_waits_for_its_protected_pod_before_termination() {
     assert!(cluster.pods(&namespace).await.unwrap().iter().all(is_running), "the work goes on");
     assert_eq!(cluster.instances(&name).await.unwrap().len(), 1, "and so does its instance");
 
-    // A pod that comes now gets a node of its own.
+    // A new pod gets a node of its own.
     cluster.apply(&namespace, &[gpu_pod("second", &name)]).await.unwrap();
     let pods = cluster.wait_running(&namespace, 2).await.unwrap();
     let home = |name: &str| {
@@ -151,7 +151,7 @@ async fn a_deleted_claim_waits_for_its_protected_pod_before_termination() {
     cluster.delete_pods(&namespace).await.unwrap();
 }
 
-/// Deletes a claim by hand.
+/// Deletes a claim like a user.
 async fn delete(cluster: &Cluster, claim: &NodeClaim) {
     let claims: Api<NodeClaim> = Api::all(cluster.client.clone());
     claims.delete(&claim.name_any(), &DeleteParams::default()).await.unwrap();
@@ -275,7 +275,7 @@ async fn an_instance_terminated_by_somebody_else_is_replaced() {
     cluster.instance_store().delete(&instance.name_any(), &DeleteParams::default()).await.unwrap();
     let nodes: Api<Node> = Api::all(cluster.client.clone());
     nodes.delete(&node_name(&claim), &DeleteParams::default()).await.unwrap();
-    // What a workload controller does once the node is gone: the pod goes, another takes its place.
+    // A workload controller would do this when the node is gone: delete the pod and create another.
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &namespace);
     pods.delete("first", &DeleteParams::default().grace_period(0)).await.unwrap();
     cluster.apply(&namespace, &[gpu_pod("again", &name)]).await.unwrap();

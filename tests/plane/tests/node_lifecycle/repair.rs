@@ -8,7 +8,7 @@ use poolwright_plane::trial::{Cluster, WITHIN, condition, node_class, node_pool,
 use poolwright_plane::{unique, wait_for};
 use serde_json::json;
 
-/// A detector reports a condition of a node.
+/// Reports a condition of a node, like node-problem-detector.
 #[expect(clippy::disallowed_methods, reason = "the cluster of this test lives in real time")]
 async fn report(cluster: &Cluster, node: &str, status: &str) {
     let now = jiff::Timestamp::now().to_string();

@@ -18,7 +18,7 @@ fn gpu_pod(name: &str, pool: &str) -> Value {
     pod(name, pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}))
 }
 
-/// Waits until a pool has so many claims, all initialized.
+/// Waits until a pool has `count` claims, all initialized.
 async fn open_nodes(cluster: &Cluster, pool: &str, count: usize) -> Vec<NodeClaim> {
     wait_for(&format!("{count} open nodes of {pool}"), WITHIN, async || {
         let claims = cluster.claims(pool).await?;
@@ -46,7 +46,7 @@ async fn remove_pool(cluster: &Cluster, name: &str) {
     cluster.wait_nothing_left(name).await.unwrap();
 }
 
-/// What a condition of the only claim of a pool says, once it says `words`.
+/// Waits until a condition of the pool's only claim contains `words`, and returns its message.
 async fn says(cluster: &Cluster, pool: &str, kind: &str, words: &str) -> String {
     wait_for(&format!("{kind} to say `{words}`"), WITHIN, async || {
         let claims = cluster.claims(pool).await?;
@@ -69,7 +69,7 @@ async fn a_static_pool_keeps_its_number_of_nodes_and_can_be_scaled() {
     cluster.apply("", &[node_class(&name, json!({})), pool]).await.unwrap();
     let claims = open_nodes(&cluster, &name, 2).await;
     assert_eq!(types(&claims), [("g5.xlarge".to_owned(), 2)].into(), "the cheapest that it may buy");
-    // One is deleted by hand: it comes back, as another.
+    // A claim is deleted by hand, and another one replaces it.
     let all: Api<NodeClaim> = Api::all(cluster.client.clone());
     let gone = claims[0].name_any();
     all.delete(&gone, &DeleteParams::default()).await.unwrap();
@@ -81,7 +81,7 @@ async fn a_static_pool_keeps_its_number_of_nodes_and_can_be_scaled() {
     .await
     .unwrap();
     open_nodes(&cluster, &name, 2).await;
-    // Work goes there, and when there is less to be had, the node without work goes.
+    // A pod runs there. When the pool is scaled down, the node without a pod goes.
     cluster.create_pods(&namespace, &[gpu_pod("work", &name)]).await.unwrap();
     let pods = cluster.wait_running(&namespace, 1).await.unwrap();
     let busy = pods[0].spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap();
@@ -110,7 +110,7 @@ async fn a_pod_uses_a_buffer_at_once_and_the_buffer_is_restored() {
     let node = pods[0].spec.as_ref().and_then(|spec| spec.node_name.clone());
     assert_eq!(node, first.status.and_then(|status| status.node_name), "the room was there already");
     open_nodes(&cluster, &name, 2).await;
-    // It is not kept twice: when the work ends, one of the nodes goes.
+    // The room is not kept twice: when the pod ends, one of the nodes goes.
     cluster.delete_pods(&namespace).await.unwrap();
     open_nodes(&cluster, &name, 1).await;
     let pools: Api<NodePool> = Api::all(cluster.client.clone());
@@ -172,7 +172,7 @@ async fn an_instance_is_terminated_after_its_volumes_are_detached() {
     all.delete(&claim.name_any(), &DeleteParams::default()).await.unwrap();
     says(&cluster, &name, "VolumesDetached", ": data; Poolwright waits for that until").await;
     assert_eq!(cluster.instances(&name).await.unwrap().len(), 1, "it runs as long as the volume is there");
-    // The attach-detach controller of the cluster takes it away itself, or this does.
+    // The cluster's attach-detach controller may already have deleted it.
     let _ = attachments.delete(&name, &DeleteParams::default()).await;
     cluster.wait_nothing_left(&name).await.unwrap();
 }

@@ -10,7 +10,7 @@ use poolwright_plane::trial::{WITHIN, is_running, node_class, node_pool, pod, ta
 use poolwright_plane::{unique, wait_for};
 use serde_json::json;
 
-/// Four of these pods fill a g5.12xlarge.
+/// Four pods with these requests fill a g5.12xlarge.
 fn large() -> serde_json::Value {
     json!({"cpu": "10", "nvidia.com/gpu": "1"})
 }
@@ -19,10 +19,10 @@ fn large() -> serde_json::Value {
 async fn one_plan_buys_for_a_job_whose_pods_arrive_in_bursts() {
     let cluster = cluster().await;
     let (name, namespace) = (unique("gang"), cluster.namespace("gang").await.unwrap());
-    // Nodes take a while to come, so that all bursts are there before the first one is.
+    // Nodes join slowly, so that all bursts arrive before the first node does.
     let class = node_class(&name, json!({"registrationDelay": "15s"}));
     cluster.apply("", &[class, node_pool(&name, json!({"scaleToZero": {"after": "5m"}}))]).await.unwrap();
-    // Admission lets four pods in at first, and four more each time: what a gang looks like that arrives slowly.
+    // Admission admits four pods at first, and four more each time, like a gang that arrives slowly.
     let index = "batch.kubernetes.io/job-completion-index";
     let gate = |below: u32| {
         let rule = format!(
@@ -71,7 +71,7 @@ async fn one_plan_buys_for_a_job_whose_pods_arrive_in_bursts() {
     let mut bought: Vec<String> = claims.iter().map(ResourceExt::name_any).collect();
     for pods in [8, 12, 16] {
         cluster.apply("", &[gate(pods)]).await.unwrap();
-        // The controller tries again at its own pace; a change of the Job makes it try now.
+        // The Job controller retries at its own pace. A change of the Job makes it retry now.
         let jobs: Api<Job> = Api::namespaced(cluster.client.clone(), &namespace);
         wait_for(&format!("{pods} pods"), WITHIN, async || {
             let nudge = json!({"metadata": {"annotations": {"nudge": unique("nudge")}}});
@@ -102,12 +102,12 @@ async fn a_preempting_pod_buys_nothing() {
         "metadata": {"name": name}, "value": 1000});
     cluster.apply("", &[important, node_class(&name, json!({})), node_pool(&name, keep)]).await.unwrap();
     let mut first = pod("first", &name, large());
-    // It takes its time to leave, as real work does.
+    // The pod takes time to end, as real workloads do.
     first["spec"]["terminationGracePeriodSeconds"] = json!(5);
     cluster.apply(&namespace, &[first]).await.unwrap();
     cluster.wait_running(&namespace, 1).await.unwrap();
     let before = cluster.claims(&name).await.unwrap();
-    // As long as the node is kept for those it was bought for, the scheduler preempts nobody there.
+    // As long as the node is reserved for its planned pods, the scheduler preempts nobody there.
     wait_for("the node to be anybody's", WITHIN, async || {
         let nodes = cluster.nodes(&name).await?;
         ensure!(nodes.iter().all(|node| taint_keys(node).is_empty()), "it is reserved");

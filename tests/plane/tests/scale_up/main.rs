@@ -1,5 +1,5 @@
-//! Scale-up: packing, gangs and volumes. All tests share one control plane and one controller without flags, and each has pools of its
-//! own.
+//! Scale-up: packing, gangs and volumes. All tests share one control plane and one controller without flags, and each has pools
+//! of its own.
 
 mod gangs;
 mod packing;
@@ -7,7 +7,7 @@ mod volumes;
 
 use poolwright_plane::trial::{Cluster, Trial};
 
-/// The cluster of the trial that all tests here share.
+/// Returns the cluster of the trial that all tests here share.
 async fn cluster() -> Cluster {
     Trial::shared(&[]).await.unwrap().cluster().unwrap()
 }

@@ -40,7 +40,7 @@ async fn two_gpu_pods_get_two_g5_xlarge_and_scale_down_to_nothing() {
         .collect();
     assert_eq!(homes.len(), 2, "each has a node of its own: {homes:?}");
 
-    // The claims: what was bought, for how much, and why.
+    // The claims say what was bought, for how much, and why.
     let claims = wait_for("both claims to be initialized", WITHIN, async || {
         let claims = cluster.claims(&name).await?;
         ensure!(claims.iter().all(|claim| is_true(claim, "Initialized")), "{claims:?}");
@@ -65,7 +65,7 @@ async fn two_gpu_pods_get_two_g5_xlarge_and_scale_down_to_nothing() {
         cluster.wait_said("NodeClaim", &claim.name_any(), "Initialized").await.unwrap();
     }
 
-    // The nodes: what was promised, under the names everybody uses, and open to all once their pods are there.
+    // The nodes have what was promised, under the usual label names, and are open to all once their pods are there.
     let nodes = wait_for("the nodes to have the pool's taint and no other", WITHIN, async || {
         let nodes = cluster.nodes(&name).await?;
         for node in &nodes {
@@ -109,7 +109,7 @@ async fn two_gpu_pods_get_two_g5_xlarge_and_scale_down_to_nothing() {
     }
     assert_eq!(cluster.instances(&name).await.unwrap().len(), 2);
 
-    // The pods were told, and the pool adds up.
+    // The pods have events, and the pool's status has the right sums.
     for pod in ["one", "two"] {
         let note = cluster.wait_said("Pod", pod, "NodePlanned").await.unwrap();
         assert!(note.contains("g5.xlarge"), "{note}");
@@ -185,7 +185,7 @@ async fn a_node_opens_to_its_own_pods_after_its_startup_taint_is_removed() {
     let pool = node_pool(&name, json!({"template": {"spec": {"startupTaints": [taint]}}}));
     cluster.apply("", &[node_class(&name, json!({})), pool]).await.unwrap();
 
-    // Every version of every node of the pool, from before the first one exists.
+    // Record every version of every node of the pool, from before the first one exists.
     let opened_early: Arc<Mutex<Vec<String>>> = Arc::default();
     let api: Api<Node> = Api::all(cluster.client.clone());
     let config = watcher::Config::default().labels(&format!("poolwright.dev/nodepool={name}"));

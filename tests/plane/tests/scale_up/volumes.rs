@@ -23,7 +23,7 @@ fn claim(name: &str, class: &str) -> Value {
     }})
 }
 
-/// A volume in one zone, kept for a claim.
+/// Returns a volume in one zone, reserved for a claim.
 fn volume(name: &str, zone: &str, class: &str, namespace: &str, claim: &str) -> Value {
     let term = json!({"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]});
     json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
@@ -35,13 +35,13 @@ fn volume(name: &str, zone: &str, class: &str, namespace: &str, claim: &str) -> 
     }})
 }
 
-/// The zones of the nodes of a pool.
+/// Returns the zones of a pool's nodes.
 async fn zones(cluster: &Cluster, pool: &str) -> Vec<String> {
     let nodes = cluster.nodes(pool).await.unwrap();
     nodes.iter().map(|node| node.labels()[ZONE].clone()).collect()
 }
 
-/// The last zone that the pool sells its pods' nodes in: not the one that is taken where all cost the same.
+/// Returns a zone other than the one that the planner chooses when all cost the same.
 async fn last_zone(cluster: &Cluster, pool: &str, namespace: &str) -> String {
     cluster
         .apply(namespace, &[pod("anywhere", pool, json!({"cpu": "1", "nvidia.com/gpu": "1"}))])
@@ -86,7 +86,7 @@ async fn a_wait_for_first_consumer_volume_is_created_in_an_allowed_zone() {
         .apply(&namespace, &[class, claim("data", &class_name), with_claim("writer", &name, "data")])
         .await
         .unwrap();
-    // What a provisioner does: it waits for the scheduler to choose a node, and makes the volume there.
+    // Does what a provisioner does: waits until the scheduler chooses a node, and makes the volume there.
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client.clone(), &namespace);
     let node = wait_for("the scheduler to choose a node for the claim", WITHIN, async || {
         let claim = claims.get("data").await?;
@@ -118,7 +118,7 @@ async fn a_pod_with_a_missing_volume_buys_nothing_until_the_volume_exists() {
         )
     );
     assert!(cluster.claims(&name).await.unwrap().is_empty());
-    // Once claim and volume are there, nothing more has to happen.
+    // Once claim and volume exist, nothing else is needed.
     let volume = volume(&unique("missing-volume"), "us-east-1a", "", &namespace, "data");
     cluster.apply(&namespace, &[volume, claim("data", "")]).await.unwrap();
     cluster.wait_running(&namespace, 1).await.unwrap();

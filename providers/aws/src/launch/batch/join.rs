@@ -13,7 +13,8 @@ use tokio::sync::{Notify, oneshot};
 /// The result of a launch.
 pub(crate) type Answer = Result<LaunchedInstance, LaunchError>;
 
-/// How long the first launch of a batch waits for the others. The controller sends them at the same time, and some may never come.
+/// How long the first launch of a batch waits for the others. The controller sends them at the same time, and some may never
+/// come.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The batches that wait for more launches.
@@ -41,8 +42,8 @@ enum Role {
 }
 
 impl BatchJoiner {
-    /// Launches together with the other launches of the batch. One caller runs `launch` for all requests, and it returns the result
-    /// of each key.
+    /// Launches together with the other launches of the batch. One caller runs `launch` for all requests, and it returns the
+    /// result of each key.
     pub async fn launch<F, R>(&self, request: &LaunchRequest, batch: &LaunchBatch, launch: F) -> Answer
     where
         F: FnOnce(Vec<LaunchRequest>) -> R,
@@ -157,7 +158,7 @@ mod tests {
         LaunchBatch { id: "a".to_owned(), size }
     }
 
-    /// Each fails with its own key, so that one sees whose answer it got.
+    /// Fails each request with its own key, so that a test sees whose result it got.
     fn stock_outs(requests: &[LaunchRequest]) -> BTreeMap<String, Answer> {
         requests.iter().map(|one| (one.key.clone(), Err(LaunchError::StockOut(one.key.clone())))).collect()
     }

@@ -66,7 +66,7 @@ impl<'a> State<'a> {
         self.volumes.update(pod, -1);
     }
 
-    /// Whether the pod fits on a node now.
+    /// Returns whether the pod fits on a node now.
     pub fn check(&self, at: &NodeInfo) -> Fits {
         cordon::check(self.attempt, at)?;
         taints::check(self.attempt, at)?;
@@ -78,7 +78,7 @@ impl<'a> State<'a> {
         self.company.check(&self.cluster.around.namespaces, at)
     }
 
-    /// Whether the pod fits on a node, also if the nominated pods of the node with the same or higher priority are there
+    /// Returns whether the pod fits on a node, also if the nominated pods of the node with the same or higher priority are there
     /// (`RunFilterPluginsWithNominatedPods`). `home` is the node now, `at` the node with changed pods.
     pub fn check_with_nominated(&self, home: &'a NodeInfo, at: &NodeInfo) -> Fits {
         let attempt = self.attempt.pod;

@@ -20,7 +20,7 @@ pub(super) fn check(attempt: &Attempt<'_>, at: &NodeInfo) -> Fits {
     Ok(())
 }
 
-/// The names of the only possible nodes, ascending, if each term of the node affinity lists names.
+/// Returns the names of the only possible nodes, ascending, if each term of the node affinity lists names.
 pub(super) fn names<'a>(attempt: &Attempt<'a>) -> Option<Vec<&'a str>> {
     let terms = attempt.pod.spec.node_affinity.as_ref().filter(|terms| !terms.is_empty())?;
     let mut all: BTreeSet<&str> = BTreeSet::new();

@@ -104,7 +104,7 @@ impl<'a> Company<'a> {
         Ok(())
     }
 
-    /// Whether the affinity of the pod is met. The first pod of its kind may go anywhere if it matches its own terms.
+    /// Returns whether the affinity of the pod is met. The first pod of its kind may go anywhere if it matches its own terms.
     fn has_company(&self, namespaces: &NamespaceLabels, at: &NodeInfo) -> bool {
         let terms = &self.pod.spec.affinity;
         let mut all_there = true;
@@ -133,12 +133,12 @@ fn count_all<'a>(
     }
 }
 
-/// Whether a pod meets all terms; false if there are none.
+/// Returns whether a pod meets all terms; false if there are none.
 fn meets_all(terms: &[PodAffinityTerm], pod: Identity<'_>) -> bool {
     !terms.is_empty() && terms.iter().all(|term| selects(term, pod))
 }
 
-/// The topology key and value of a node, for a term.
+/// Returns the topology key and value of a node, for a term.
 pub(in super::super) fn near<'a>(at: &'a NodeInfo, term: &'a PodAffinityTerm) -> Option<(&'a str, &'a str)> {
     let value = at.node.labels.get(&term.topology_key)?;
     Some((&term.topology_key, value))

@@ -78,7 +78,7 @@ impl<'a> Spread<'a> {
     }
 }
 
-/// Whether a node has the labels of all constraints. A node that lacks one counts for none of them.
+/// Returns whether a node has the labels of all constraints. A node that lacks one counts for none of them.
 pub(in super::super) fn has_all(at: &NodeInfo, rules: &[TopologySpreadConstraint]) -> bool {
     rules.iter().all(|rule| at.node.labels.contains_key(&rule.topology_key))
 }
@@ -94,7 +94,7 @@ pub(in super::super) fn counting<'a>(
     })
 }
 
-/// The number of selected pods on a node that are not being deleted.
+/// Returns the number of selected pods on a node that are not being deleted.
 pub(in super::super) fn pods_of<'a>(
     counting: &mut Asking<'a, impl Fn(&'a Pod) -> bool>,
     at: &NodeInfo,

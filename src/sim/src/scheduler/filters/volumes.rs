@@ -31,7 +31,7 @@ pub(super) struct Volumes<'a> {
 }
 
 impl<'a> Volumes<'a> {
-    /// The inner error is the reason why no node fits the pod.
+    /// Collects the volumes of a pod. The inner error is the reason why no node fits the pod.
     pub fn new(cluster: &'a Cluster, pod: &'a Pod) -> Result<Result<Self, String>, Unmodelled> {
         let mut volumes = Self::default();
         let around = &cluster.around;
@@ -134,7 +134,7 @@ impl<'a> Volumes<'a> {
         else {
             return Ok(());
         };
-        // A volume that several pods of a node use is attached once.
+        // A volume that several pods of a node use is attached only once.
         let there: BTreeSet<(&str, &str)> =
             at.pods.iter().flat_map(|other| attached(around, &other.pod)).collect();
         let mut after: BTreeMap<&str, u64> = BTreeMap::new();
@@ -165,7 +165,7 @@ fn waits_for_pod(around: &Around, claim: &VolumeClaim) -> bool {
     class.is_some_and(|class| class.waits_for_pod)
 }
 
-/// Driver and handle of each volume attached for a pod.
+/// Returns driver and handle of each volume attached for a pod.
 fn attached<'a>(around: &'a Around, pod: &'a Pod) -> impl Iterator<Item = (&'a str, &'a str)> {
     pod.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Attached { driver, handle } => Some((driver.as_str(), handle.as_str())),

@@ -37,7 +37,8 @@ impl<'a> Allowed<'a> {
     }
 }
 
-/// A budget with a missing or empty selector protects no pods here, and no budget protects a pod without labels.
+/// Returns whether a budget selects a pod. A budget with a missing or empty selector protects no pods here, and no budget
+/// protects a pod without labels.
 fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     let BudgetSelector::Pods(all) = &budget.selector else { return false };
     budget.key.namespace == pod.key.namespace()

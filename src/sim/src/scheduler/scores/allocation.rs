@@ -45,7 +45,7 @@ pub(super) fn balanced(pod: &Pod, nodes: &[&NodeInfo]) -> Vec<i64> {
     nodes.iter().map(score).collect()
 }
 
-/// `(1 - deviation) * 100`, rounded down. The deviation of two shares is half their difference. A share is at most 1.
+/// Returns `(1 - deviation) * 100`, rounded down. The deviation of two shares is half their difference. A share is at most 1.
 fn balance(used: [u64; 2], room: [u64; 2]) -> i64 {
     if room.contains(&0) {
         return MOST;

@@ -6,7 +6,7 @@ pub(super) const BITS: u32 = 40;
 /// ln 2 with [`BITS`] fractional bits.
 const LN_2: u128 = 762_123_384_786;
 
-/// The natural logarithm of a number from 1 on, with [`BITS`] fractional bits. Its error is below one millionth.
+/// Returns the natural logarithm of a number from 1 on, with [`BITS`] fractional bits. Its error is below one millionth.
 pub(super) fn ln(number: u64) -> u64 {
     let number = number.max(1);
     let whole = number.ilog2();

@@ -18,7 +18,7 @@ use super::cluster::{Cluster, NodeInfo};
 /// The highest score of a plugin.
 const MOST: i64 = 100;
 
-/// The score of each node, in order.
+/// Returns the score of each node, in order.
 pub(super) fn scores(cluster: &Cluster, attempt: &Attempt<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
     let weighted = [
         (3, taints::scores(attempt, nodes)),

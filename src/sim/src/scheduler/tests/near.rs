@@ -15,7 +15,7 @@ fn spreading(change: impl FnOnce(&mut TopologySpreadConstraint)) -> PodBuilder {
     pod("p").spec(|spec| spec.spreads = vec![rule])
 }
 
-/// Two pods of `web` in zone a, one in b, none in c.
+/// Returns two pods of `web` in zone a, one in b, none in c.
 fn three_zones() -> Cluster {
     cluster(
         [node("n1", "a"), node("n2", "b"), node("n3", "c")],

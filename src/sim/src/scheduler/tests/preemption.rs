@@ -11,7 +11,7 @@ use poolwright_core::{
 use super::super::kit::{PodBuilder, cluster, is, node, pod, room, term, tried};
 use super::super::{Cluster, MayPreempt, Outcome, Preemption, Scheduler};
 
-/// A pod of three cores; a node has room for one.
+/// Returns a pod of three cores; a node has room for one.
 fn large(name: &str) -> PodBuilder {
     pod(name).spec(|spec| spec.requests = room(3000, 1))
 }

@@ -27,7 +27,7 @@ fn claim(name: &str, change: impl FnOnce(&mut VolumeClaim)) -> VolumeClaim {
     claim
 }
 
-/// Two nodes in two zones, these claims, and a volume in zone b for each claim.
+/// Returns two nodes in two zones, these claims, and a volume in zone b for each claim.
 fn with(
     claims: impl IntoIterator<Item = VolumeClaim>,
     pods: impl IntoIterator<Item = PodBuilder>,

@@ -1,4 +1,4 @@
-//! Listings of instances: moto's, changed by what the stand-in holds back; or those of the stand-in itself.
+//! DescribeInstances: moto's listing without what is held back, or the front's own listing.
 
 use anyhow::ensure;
 use axum::body::{Body, Bytes};
@@ -11,14 +11,14 @@ use super::super::request::Request;
 use super::{Front, Shared, headers};
 
 impl Front {
-    /// From now on the stand-in lists instances itself; of those launched before it knows nothing.
+    /// Makes the front list instances itself. It does not know instances launched earlier.
     pub fn keep_instances(&self) {
         self.inner().instances.get_or_insert_with(Instances::default);
     }
 }
 
 impl Shared {
-    /// What DescribeInstances is answered with.
+    /// Answers DescribeInstances.
     pub(super) async fn list(
         &self,
         asked: &Request,
@@ -35,15 +35,15 @@ impl Shared {
         Ok(text(status, "text/xml", &self.shown(&answer)))
     }
 
-    /// The listing of the stand-in itself, where it keeps one that can answer this.
+    /// Returns the front's own listing, if it keeps one and understands the query.
     async fn own_listing(&self, asked: &Request) -> anyhow::Result<Option<String>> {
-        // Who asks second is not told less than who asked first.
+        // A second caller must not see an older listing than the first.
         let _turn = self.listings.lock().await;
         let Some(changed) = self.inner().instances.as_mut().map(Instances::changed) else { return Ok(None) };
         let changed: Vec<String> = changed.into_iter().collect();
         for (number, some) in changed.chunks(NAMED).enumerate() {
             if let Err(error) = self.ask_about(some).await {
-                // Whoever asks next asks moto about them again.
+                // The next caller asks moto about the rest.
                 if let Some(instances) = &mut self.inner().instances {
                     instances.change(changed[number * NAMED..].iter().cloned());
                 }
@@ -53,7 +53,7 @@ impl Shared {
         Ok(self.inner().instances.as_ref().and_then(|instances| instances.answer(asked)))
     }
 
-    /// Learns what moto says of these.
+    /// Asks moto about these instances and stores the response.
     async fn ask_about(&self, ids: &[String]) -> anyhow::Result<()> {
         let (uri, headers) = (Uri::from_static("/"), headers("ec2")?);
         let (status, answer) = self.text(&Method::POST, &uri, &headers, question(ids).into()).await?;
@@ -64,7 +64,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A listing without what does not show yet, and with what is held as terminating.
+    /// Removes hidden instances from a listing, and shows held instances as shutting down.
     fn shown(&self, answer: &str) -> String {
         let mut inner = self.inner();
         let mut answer = inner.shown.completed(answer);

@@ -1,4 +1,4 @@
-//! Instances that are ordered and given back.
+//! Launches and terminations of instances.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
@@ -9,7 +9,7 @@ use super::super::request::Request;
 use super::{Inner, Pool, Shared};
 
 impl Inner {
-    /// The pool of capacity that an override names.
+    /// Returns the capacity pool of an override.
     fn pool(&self, of: &Override, spot: bool) -> Pool {
         let zone = self.zones.get(&of.subnet).cloned().unwrap_or_default();
         (of.instance_type.clone(), zone, spot)
@@ -17,8 +17,9 @@ impl Inner {
 }
 
 impl Shared {
-    /// The pools of an order, in the order in which EC2 takes from them: those of spot by how much there is, for so it is asked for
-    /// (`price-capacity-optimized`, and what one order names costs nearly the same), others by their priorities.
+    /// Returns the capacity pools of a request in the order in which EC2 uses them. Spot pools are ordered by the capacity left,
+    /// as `price-capacity-optimized` does among pools of nearly the same price, and the pools of one request have nearly the same
+    /// price. On-demand pools are ordered by priority.
     ///
     /// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-allocation-strategy.html>.
     fn in_turn<'a>(&self, wanted: &'a Wanted) -> Vec<&'a Override> {
@@ -32,7 +33,7 @@ impl Shared {
         pools
     }
 
-    /// What CreateFleet is answered with: pool after pool, as far as each has some.
+    /// Answers CreateFleet: launches from one pool after the other, as far as the stock of each goes.
     pub(super) async fn create_fleet(
         &self,
         asked: &Request,
@@ -105,7 +106,7 @@ impl Shared {
         Ok(text(StatusCode::OK, "text/xml", &answer))
     }
 
-    /// What is held does not go.
+    /// Answers a termination that includes a held instance: all its instances stay shutting down. Returns `None` if none is held.
     pub(super) fn terminate(&self, asked: &Request) -> Option<Response<Body>> {
         let mut inner = self.inner();
         let ids: Vec<String> = asked

@@ -1,4 +1,4 @@
-//! What was paid, beside what others would have paid.
+//! The price paid, compared with the lower bound and with simpler planners.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,7 @@ use poolwright_plane::trace::TracePod;
 
 use crate::cluster::Bill;
 
-/// What `poolwright plan` says about all the pods at once.
+/// The prices that `poolwright plan` computes for all pods at once.
 pub struct Judged {
     cost: f64,
     bound: f64,
@@ -19,7 +19,7 @@ pub struct Judged {
     first_fit: f64,
 }
 
-/// Asks `poolwright plan`, through a file.
+/// Runs `poolwright plan` on a file with all pods.
 pub fn judge(file: &Path, pods: &[TracePod], pool: &str) -> anyhow::Result<Judged> {
     let mut manifest = pool.to_owned();
     for pod in pods {
@@ -42,7 +42,7 @@ pub fn judge(file: &Path, pods: &[TracePod], pool: &str) -> anyhow::Result<Judge
     })
 }
 
-/// Prints both.
+/// Prints the nodes bought and the comparison.
 pub fn print_bill(bill: &Bill, judged: &Judged) {
     println!("\nBought:");
     for line in &bill.lines {

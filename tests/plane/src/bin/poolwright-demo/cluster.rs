@@ -1,4 +1,4 @@
-//! What the demo does to the cluster and sees of it, through the API server like any user.
+//! The demo's view of the cluster, through the API server like any user's.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use poolwright_api::NodeClaim;
 use poolwright_plane::trace::TracePod;
 
-/// Calls to the API server at a time.
+/// The number of concurrent calls to the API server.
 const CONCURRENCY: usize = 16;
 
 /// The cluster of the demo.
@@ -21,16 +21,16 @@ pub struct Cluster {
     claims: Api<NodeClaim>,
 }
 
-/// What runs and what is paid, at one moment.
+/// Pods, nodes and price at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counts {
-    /// Pods that run.
+    /// Running pods.
     pub running: usize,
-    /// Pods that wait.
+    /// Waiting pods.
     pub waiting: usize,
-    /// Nodes that take pods.
+    /// Nodes that accept pods.
     pub open: usize,
-    /// Claims whose node does not take pods yet.
+    /// Claims whose node does not accept pods yet.
     pub opening: usize,
     nodes: usize,
     claims: usize,
@@ -38,7 +38,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Whether the cluster is empty again.
+    /// Checks whether the cluster is empty again.
     pub fn nothing_left(&self) -> bool {
         self.running + self.waiting + self.nodes + self.claims == 0
     }
@@ -58,43 +58,43 @@ impl fmt::Display for Counts {
     }
 }
 
-/// What was bought.
+/// The nodes bought.
 pub struct Bill {
-    /// By instance type, dearest first.
+    /// One line per instance type, highest total price first.
     pub lines: Vec<Line>,
 }
 
 /// Nodes of one type.
 pub struct Line {
-    /// Which.
+    /// The instance type.
     pub instance_type: String,
-    /// How many.
+    /// The number of nodes.
     pub count: usize,
-    /// Price of one in $/h.
+    /// The price of one in $/h.
     pub each: f64,
 }
 
 impl Line {
-    /// Price of all in $/h.
+    /// Returns the price of all in $/h.
     pub fn total(&self) -> f64 {
         self.each * self.count as f64
     }
 }
 
 impl Bill {
-    /// Price of everything in $/h.
+    /// Returns the price of everything in $/h.
     pub fn total(&self) -> f64 {
         self.lines.iter().map(Line::total).sum()
     }
 
-    /// How many nodes.
+    /// Returns the number of nodes.
     pub fn nodes(&self) -> usize {
         self.lines.iter().map(|line| line.count).sum()
     }
 }
 
 impl Cluster {
-    /// Through this client.
+    /// Uses this client.
     pub fn new(client: Client) -> Self {
         Self {
             pods: Api::default_namespaced(client.clone()),
@@ -128,7 +128,7 @@ impl Cluster {
             .context("deleting pods")
     }
 
-    /// What is there now.
+    /// Counts pods, nodes and claims.
     pub async fn counts(&self) -> anyhow::Result<Counts> {
         let all = ListParams::default();
         let (pods, nodes, claims) =
@@ -148,7 +148,7 @@ impl Cluster {
         })
     }
 
-    /// What was bought, from the claims.
+    /// Sums up the nodes bought, from the claims.
     pub async fn bill(&self) -> anyhow::Result<Bill> {
         let mut lines: BTreeMap<String, Line> = BTreeMap::new();
         for claim in self.claims.list(&ListParams::default()).await? {
@@ -173,7 +173,7 @@ fn is_true(claim: &NodeClaim, condition: &str) -> bool {
     conditions.iter().any(|c| c.type_ == condition && c.status == "True")
 }
 
-/// The price recorded at launch, in $/h; 0 before.
+/// Returns the price recorded at launch, in $/h, or 0 before the launch.
 fn price(claim: &NodeClaim) -> f64 {
     let price = claim.status.as_ref().and_then(|status| status.price.as_ref());
     price.and_then(|price| price.usd_per_hour.parse().ok()).unwrap_or(0.0)

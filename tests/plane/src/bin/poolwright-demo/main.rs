@@ -1,7 +1,8 @@
-//! The main job, for everybody to see: pods of a real GPU trace in two waves, nodes bought for them, and everything given back.
+//! A demonstration of the main job: pods of a real GPU trace arrive in two waves, nodes are bought for them, and everything is
+//! given back.
 //!
-//! Without arguments the real controller runs in a cluster that exists in memory, in that cluster's own time; with `--cluster`
-//! on a real control plane on loopback, where `KEEP=1` leaves it running.
+//! Without arguments the real controller runs in a simulated cluster, in the simulation's own time. With `--cluster` it runs on a
+//! real control plane on loopback, and `KEEP=1` leaves that running.
 
 mod bill;
 mod cluster;
@@ -18,7 +19,7 @@ use poolwright_plane::trace::{self, TracePod};
 use crate::bill::{judge, print_bill};
 use crate::cluster::{Cluster, Counts};
 
-/// Pods of each wave.
+/// The number of pods in each wave.
 const WAVES: [usize; 2] = [150, 150];
 
 fn main() -> ExitCode {
@@ -41,22 +42,22 @@ fn demo() -> anyhow::Result<()> {
     }
 }
 
-/// A place where the demo is played.
+/// A cluster in which the demo runs.
 trait Place {
-    /// How often is looked, and what has gone wrong by when.
+    /// The interval between looks, and the time limits.
     const PACE: Pace;
-    /// Whether everything still runs; an error says what does not.
+    /// Checks that everything still runs. An error names what does not.
     fn check(&mut self) -> anyhow::Result<()>;
-    /// What to show when something takes too long.
+    /// Returns what to print when something takes too long.
     fn tail(&self) -> String;
 }
 
-/// All in seconds.
+/// Times in seconds.
 struct Pace {
     look_every: u64,
-    /// A wave that is not running by then has gone wrong.
+    /// The limit for all pods of a wave to run.
     wave: u64,
-    /// So has a cluster that is not empty.
+    /// The limit for the cluster to become empty.
     drain: u64,
 }
 
@@ -69,7 +70,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Sends the waves, one after the other, and tells what was bought; `scratch` is a file that may be written.
+/// Creates the waves, one after the other, and prints what was bought. `scratch` is a file to write to.
 async fn waves(cluster: &Cluster, place: &mut impl Place, scratch: &Path) -> anyhow::Result<()> {
     let pods: Vec<TracePod> = trace::read(WAVES.iter().sum::<usize>())?;
     println!("Ready: NodePool `gpu` may buy any on-demand AWS type, at most 2,000 $/h; nothing runs yet.");
@@ -86,14 +87,14 @@ async fn waves(cluster: &Cluster, place: &mut impl Place, scratch: &Path) -> any
     Ok(())
 }
 
-/// Removes the workload, and waits until nothing is left.
+/// Deletes the pods, and waits until nothing is left.
 async fn end(cluster: &Cluster, place: &mut impl Place) -> anyhow::Result<()> {
     println!("\nRemoving the workload; empty nodes go after 10 s.");
     cluster.delete_pods().await?;
     follow(cluster, place, true, Counts::nothing_left).await
 }
 
-/// Prints a line for every change that is seen until `done`.
+/// Prints a line for every change until `done`.
 async fn follow<P: Place>(
     cluster: &Cluster,
     place: &mut P,

@@ -1,4 +1,4 @@
-//! On a real control plane on loopback.
+//! The demo on a real control plane on loopback.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -14,7 +14,7 @@ struct Real {
 }
 
 impl Place for Real {
-    // Empty nodes go after 10 s (the pool's setting) and a settle time.
+    // Empty nodes go 10 s after they become empty (the pool's setting), plus the settle time.
     const PACE: Pace = Pace { look_every: 1, wave: 90, drain: 60 };
 
     fn check(&mut self) -> anyhow::Result<()> {
@@ -26,7 +26,7 @@ impl Place for Real {
     }
 }
 
-/// Plays it.
+/// Runs the demo.
 #[tokio::main]
 pub async fn demo() -> anyhow::Result<()> {
     let keep = std::env::var("KEEP").is_ok_and(|value| !value.is_empty() && value != "0");

@@ -1,4 +1,4 @@
-//! In a cluster that exists in memory. Nodes take as long to join there as they do in a cloud, and nobody waits for them.
+//! The demo in a simulated cluster. Nodes take as long to join there as in a cloud, but in simulated time.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use poolwright_sim::sandbox::{Sandbox, play};
 use crate::cluster::Cluster;
 use crate::{Pace, Place, end, the_pool, waves};
 
-/// What decides how long things take; any other will do as well.
+/// Determines how long things take. Any other seed would do as well.
 const SEED: u64 = 1;
 
 impl Place for Sandbox {
@@ -26,7 +26,7 @@ impl Place for Sandbox {
     }
 }
 
-/// Plays it.
+/// Runs the demo.
 pub fn demo() -> anyhow::Result<()> {
     println!("The real controller, in a simulated cluster: its time is told, and passes as fast as it can.");
     println!("(make demo-cluster does the same on a real control plane, in real time.)");
@@ -51,7 +51,7 @@ pub fn demo() -> anyhow::Result<()> {
         );
         Ok(())
     })?;
-    // It is not there where the demo ended before it.
+    // The file does not exist if the demo ended before it was written.
     let _ = std::fs::remove_file(&workload);
     played
 }

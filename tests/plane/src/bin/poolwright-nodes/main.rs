@@ -1,9 +1,9 @@
-//! A cluster that grows to many nodes and shrinks to nothing again, on a real control plane: `NODES` pods that take a node
-//! each come at once, run, and are deleted.
+//! Measures a cluster that grows to many nodes and shrinks to nothing again, on a real control plane: `NODES` pods that need a
+//! node each are created at once, run, and are deleted.
 //!
-//! Measured is how long that takes, that no node more was bought than there are pods, and what it costs the controller: time,
-//! memory, calls. The nodes are KWOK's, so that nothing but API objects is slow; two cores that run etcd, the API server, the
-//! scheduler, KWOK and the controller are the limit.
+//! It measures how long that takes and what it costs the controller in time, memory and calls, and checks that exactly one node
+//! per pod was bought. The nodes are KWOK's, so only API objects take time. The limit is the two cores that run etcd, the API
+//! server, the scheduler, KWOK and the controller.
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 
@@ -20,9 +20,9 @@ use poolwright_plane::wait_for;
 use serde_json::{Value, json};
 
 const POOL: &str = "nodes";
-/// Two cores need minutes for 500 nodes; who waits for longer than this waits for something that is stuck.
+/// Two cores need minutes for 500 nodes. Whatever takes longer than this is stuck.
 const WITHIN: Duration = Duration::from_mins(30);
-/// Between two looks. All pods are listed at each, which is work that a smaller machine should not have.
+/// The interval between looks. Each look lists all pods, which loads a small machine.
 const LOOK: Duration = Duration::from_secs(1);
 
 #[tokio::main]
@@ -30,7 +30,7 @@ async fn main() -> ExitCode {
     measurement::end(measure().await)
 }
 
-/// Whether exactly what was needed was bought, and nothing is left.
+/// Runs the measurement. Returns whether exactly the needed nodes were bought and nothing is left.
 async fn measure() -> anyhow::Result<bool> {
     let nodes: usize = measurement::variable("NODES", 500)?;
     let plane = Trial::plane_without_controller().await?;
@@ -130,7 +130,7 @@ async fn measure() -> anyhow::Result<bool> {
     Ok(reached)
 }
 
-/// How long it takes from `began` until `look` succeeds.
+/// Returns the time from `began` until `look` succeeds.
 async fn until(
     controller: &mut Controller,
     what: &str,
@@ -147,7 +147,7 @@ async fn until(
     }
 }
 
-/// How many calls about NodeClaims the API server has answered. The controller alone makes them.
+/// Returns how many calls about NodeClaims the API server has answered. Only the controller makes such calls.
 async fn calls(cluster: &Cluster) -> anyhow::Result<f64> {
     let request = kube::core::Request::new("").get("metrics", &GetParams::default())?;
     let metrics = cluster.client.request_text(request).await?;

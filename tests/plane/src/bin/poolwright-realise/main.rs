@@ -1,5 +1,5 @@
-//! Whether plans come true: seeded scale-ups of the real trace on a real control plane, and what was paid beside what was
-//! planned. `RUNS` scale-ups from seed `SEED` on, with `PLACEMENT` as the controller's `--placement`.
+//! Measures whether plans come true: runs seeded scale-ups of the real trace on a real control plane, and compares the price paid
+//! with the price planned. Runs `RUNS` scale-ups from seed `SEED` on, with `PLACEMENT` as the controller's `--placement`.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,11 @@ use poolwright_plane::{measurement, wait_for};
 use serde_json::Value;
 
 const POOL: &str = "realise";
-/// Pods of a scale-up, at least and at most.
+/// The smallest and the largest number of pods in a scale-up.
 const PODS: (u64, u64) = (100, 400);
-/// A hundred nodes go within half a minute; a machine that compiles meanwhile gets more.
+/// A hundred nodes go within half a minute. The rest is for machines that compile at the same time.
 const GONE_WITHIN: Duration = Duration::from_mins(10);
-/// What may be paid beyond the plan, in the mean.
+/// The goal: how much more than planned may be paid, on average.
 const MOST_PERCENT: f64 = 1.0;
 
 #[tokio::main]
@@ -24,7 +24,7 @@ async fn main() -> ExitCode {
     measurement::end(measure().await)
 }
 
-/// One run after the other, the next when nothing is left of the one before. Whether the goal was reached.
+/// Runs one scale-up after the other, each when nothing is left of the one before. Returns whether the goal was reached.
 async fn measure() -> anyhow::Result<bool> {
     let runs: u64 = measurement::variable("RUNS", 20)?;
     let first: u64 = measurement::variable("SEED", 1)?;
@@ -54,7 +54,7 @@ async fn measure() -> anyhow::Result<bool> {
     Ok(summary(&all))
 }
 
-/// What the plan for all pods costs, had they come at once.
+/// Returns the cost of a plan for all pods at once.
 fn at_once(scale_up: &ScaleUp, directory: &Path) -> anyhow::Result<u64> {
     let definitions = ScaleUp::definitions(POOL);
     let documents: Vec<String> = definitions.iter().chain(scale_up.pods()).map(Value::to_string).collect();

@@ -1,9 +1,9 @@
-//! What a large cluster costs the controller: its memory, and how long it takes from a change to a decision.
+//! Measures what a large cluster costs the controller: memory, and time from a change to a decision.
 //!
-//! `NODES` nodes and `PODS` pods on them are created through the API of a real etcd and kube-apiserver. No kubelet, scheduler
-//! or KWOK stands behind them: two cores would not carry so many, and to the controller it makes no difference who writes
-//! the objects. Then `CHANGES` of each sort are made, one after the other: a pod waits, is bound, goes; a node is not ready,
-//! is ready again, goes.
+//! Creates `NODES` nodes and `PODS` pods on them through the API of a real etcd and kube-apiserver. No kubelet, scheduler or KWOK
+//! runs: two cores could not carry that many, and the controller cannot tell who writes the objects. Then makes `CHANGES` rounds
+//! of changes, one after the other: a pod waits and is bound, an old pod goes, a node becomes not ready and ready again, another
+//! node goes.
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 
@@ -21,10 +21,10 @@ use poolwright_plane::trial::{Controller, node_class, node_pool};
 use poolwright_plane::{ControlPlane, Options, apply, install_crds, wait_for};
 use serde_json::{Value, json};
 
-/// Calls to the API server at a time.
+/// The number of concurrent calls to the API server.
 const CONCURRENCY: usize = 32;
 const WITHIN: Duration = Duration::from_mins(10);
-/// What users of a large cluster can expect: memory, and time from a change to a decision for 99 of 100.
+/// The goals for a large cluster: memory, and the 99th percentile of the time from a change to a decision.
 const MOST_MIB: u64 = 400;
 const MOST_SECONDS: f64 = 0.05;
 
@@ -33,7 +33,7 @@ async fn main() -> ExitCode {
     measurement::end(measure().await)
 }
 
-/// Whether the goals were reached.
+/// Runs the measurement. Returns whether the goals were reached.
 async fn measure() -> anyhow::Result<bool> {
     let (nodes, pods) = (measurement::variable("NODES", 5_000)?, measurement::variable("PODS", 50_000)?);
     let changes = measurement::variable("CHANGES", 100)?;
@@ -96,7 +96,7 @@ fn node(at: usize) -> Value {
     })
 }
 
-/// A pod as a Deployment makes it; a fifth each as in the benchmark of the planner.
+/// Returns a pod as a Deployment makes it. The rules are mixed as in the planner's benchmark, each for a fifth of the pods.
 fn pod(name: &str, at: usize, node: Option<&str>) -> Value {
     let app = format!("app-{}", at % 200);
     let labels = json!({"app": app, "pod-template-hash": format!("{:08x}", at % 200), "team": "x"});
@@ -152,7 +152,7 @@ async fn fill(client: &Client, nodes: usize, pods: usize) -> anyhow::Result<()> 
         .context("creating pods")
 }
 
-/// Changes of all sorts, each when the plan for the pod of the one before is made.
+/// Makes the rounds of changes. Each starts when the plan for the pod of the round before was made.
 async fn change(
     client: &Client,
     controller: &Controller,

@@ -11,10 +11,10 @@ use crate::case::{Case, Kind, NAMESPACES, PROFILES};
 use crate::dice::Dice;
 pub use rules::Rule;
 
-/// Zones of the region.
+/// The zones of the region.
 const ZONES: [&str; 3] = ["a", "b", "c"];
 
-/// Instance types: name, cores, GiB, GPUs, dollars per hour in hundredths.
+/// The instance types: name, cores, GiB, GPUs, cents per hour.
 const KINDS: [(&str, u64, u64, u32, u64); 5] = [
     ("c1.small", 2, 8, 0, 10),
     ("c1.large", 8, 32, 0, 37),
@@ -23,20 +23,20 @@ const KINDS: [(&str, u64, u64, u32, u64); 5] = [
     ("g1.large", 16, 64, 4, 390),
 ];
 
-/// What a case is made with.
+/// The state of generating a case.
 pub struct Maker {
     dice: Dice,
     rules: BTreeSet<Rule>,
-    /// The application of the pod that is being made: most rules are about pods of one's own kind.
+    /// The application of the current pod. Most rules select pods of the same application.
     app: &'static str,
 }
 
-/// The case of a seed. `favoured` rules are in nearly every case, `avoided` ones in none; the others as often as
-/// [`Rule::share`] says.
+/// Returns the case of a seed. `favoured` rules are in nearly every case and `avoided` ones in none. The others are drawn with
+/// the probability [`Rule::share`].
 pub fn case(seed: u64, favoured: &[Rule], avoided: &[Rule]) -> Case {
     let mut dice = Dice::new(seed);
     let share = |rule: &Rule| if favoured.contains(rule) { 90 } else { rule.share() };
-    // Dice of their own, so that the seeds of before make the cases of before, but for this.
+    // Profiles have a generator of their own, so that old seeds still make their old cases apart from profiles.
     let mut profiles = Dice::new(!seed);
     let mut drawn = |rule: &Rule| {
         let dice = if *rule == Rule::Profiles { &mut profiles } else { &mut dice };
@@ -62,7 +62,7 @@ pub fn case(seed: u64, favoured: &[Rule], avoided: &[Rule]) -> Case {
 }
 
 impl Maker {
-    /// Whether something gets a rule: never where the case does without it.
+    /// Draws whether an object gets a rule, which it never gets if the case does not have the rule.
     fn applies(&mut self, rule: Rule, percent: u64) -> bool {
         self.rules.contains(&rule) && self.dice.chance(percent)
     }
@@ -132,7 +132,7 @@ impl Maker {
         let mut taints: Vec<Value> = Vec::new();
         for _ in 0..self.dice.number(1, 2) {
             let ((key, value), effect) = (self.dice.pick(&kinds), self.dice.pick(&effects));
-            // A node has one taint of a key and an effect at most.
+            // A node has at most one taint of a key and an effect.
             if !taints.iter().any(|taint| taint["key"] == key && taint["effect"] == effect) {
                 taints.push(json!({"key": key, "value": value, "effect": effect}));
             }
@@ -155,7 +155,7 @@ impl Maker {
         if !odd || self.dice.chance(50) {
             labels["kubernetes.io/hostname"] = json!(name);
         } else if self.dice.chance(50) {
-            // Two names of one machine.
+            // Several nodes may share this host name.
             labels["kubernetes.io/hostname"] = json!("host");
         }
         if !odd || self.dice.chance(50) {
@@ -201,8 +201,8 @@ impl Maker {
         (0..count)
             .map(|at| {
                 let mut template = self.template();
-                // Of DaemonSets the rules about other pods are not generated: their controller puts one on every node
-                // whatever the others say, and the scheduler then leaves it waiting.
+                // DaemonSets get no rules about other pods: their controller creates a pod on every node regardless of such
+                // rules, and the scheduler then leaves it waiting.
                 for field in ["affinity", "topologySpreadConstraints", "schedulingGates"] {
                     if let Some(spec) = template["spec"].as_object_mut() {
                         spec.remove(field);
@@ -227,7 +227,7 @@ impl Maker {
                 let mut pod = self.template();
                 let spec = &mut pod["spec"];
                 spec["nodeName"] = node["metadata"]["name"].clone();
-                // On the node already: what let it come there is of no interest, and must not contradict that it did.
+                // The pod is already on the node, so these rules must not contradict its place.
                 for field in ["nodeSelector", "schedulingGates"] {
                     spec.as_object_mut().map(|spec| spec.remove(field));
                 }
@@ -242,7 +242,7 @@ impl Maker {
         running
     }
 
-    /// A few workloads of equal pods, and single ones.
+    /// Makes a few workloads of equal pods, and single pods.
     fn waiting(&mut self) -> Vec<Value> {
         let mut waiting = Vec::new();
         for group in 0..self.dice.number(1, 4) {

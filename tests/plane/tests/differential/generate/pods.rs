@@ -1,4 +1,4 @@
-//! Pod templates.
+//! Generates pod templates.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 const APPS: [&str; 3] = ["web", "db", "batch"];
 
 impl Maker {
-    /// A pod without a name.
+    /// Returns a pod without a name.
     pub(super) fn template(&mut self) -> Value {
         self.app = self.dice.pick(&APPS);
         let mut labels = json!({"app": self.app});
@@ -188,7 +188,7 @@ impl Maker {
         json!({"matchExpressions": expressions})
     }
 
-    /// A selector of pods: mostly of one application.
+    /// Returns a selector of pods: mostly of one application.
     fn selector(&mut self) -> Value {
         match self.dice.number(0, 11) {
             0 => json!({}),
@@ -267,7 +267,7 @@ impl Maker {
     }
 }
 
-/// A selector that names a label must not be given it as a key once more.
+/// Checks whether a selector uses the label `version`, which then must not also be in the rule's label keys.
 fn names_version(rule: &Value) -> bool {
     rule["labelSelector"].to_string().contains("version")
 }

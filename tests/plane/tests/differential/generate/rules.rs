@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// A rule, or another thing that makes a difference to where pods may go.
+/// A rule, or another property of a case that affects where pods may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// `nodeSelector`.
@@ -17,11 +17,11 @@ pub enum Rule {
     InitContainers,
     /// A runtime class with overhead.
     Overhead,
-    /// Ports of the host.
+    /// Host ports.
     HostPorts,
     /// Required pod anti-affinity between hosts.
     HostAntiAffinity,
-    /// The same between zones and racks.
+    /// Required pod anti-affinity between zones and racks.
     WideAntiAffinity,
     /// Required pod affinity, over hosts, zones and racks.
     PodAffinity,
@@ -35,7 +35,7 @@ pub enum Rule {
     Namespaces,
     /// `matchLabelKeys` and `mismatchLabelKeys`.
     LabelKeys,
-    /// Preferences, which forbid nothing.
+    /// Preferences, which never exclude a node.
     Preferences,
     /// DaemonSets.
     DaemonSets,
@@ -47,7 +47,7 @@ pub enum Rule {
     Weights,
     /// Nodes that are cordoned or not ready.
     Cordons,
-    /// Nodes without a host name or a zone, or with the host name of another.
+    /// Nodes without a host name or a zone, or with the host name of another node.
     OddNodes,
     /// Profiles of the scheduler: default spread, added node affinity.
     Profiles,
@@ -81,7 +81,7 @@ impl Rule {
         Self::Profiles,
     ];
 
-    /// In how many of a hundred cases it is.
+    /// Returns the percentage of cases that have it.
     pub const fn share(self) -> u64 {
         match self {
             Self::WideAntiAffinity
