@@ -191,7 +191,11 @@ async fn an_unusable_placement_group_is_reported_and_prevents_launches() {
             Some(training("cluster", 0)),
             "its strategy is cluster",
         ),
-        (json!({"id": id, "partition": 4}), Some(training("partition", 3)), "has 3: name one of 1 to 3"),
+        (
+            json!({"id": id, "partition": 4}),
+            Some(training("partition", 3)),
+            "has no partition 4, only 1 to 3",
+        ),
     ] {
         world.merge_class(json!({"placementGroup": named}));
         if let Some(group) = group {
