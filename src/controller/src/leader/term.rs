@@ -39,6 +39,11 @@ impl LeaderTerms {
         term.filter(|term| term.is_current(self.clock.moment()))
     }
 
+    /// Whether the term with this number is the current one.
+    pub fn is_current(&self, number: u64) -> bool {
+        self.current().is_some_and(|term| term.number == number)
+    }
+
     /// Waits until we lead; for ever if the elector is gone.
     pub async fn gained(&self) -> LeaderTerm {
         let mut changes = self.term.clone();

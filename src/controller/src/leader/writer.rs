@@ -5,6 +5,9 @@
 //! no methods that write. Both give access to writing methods only for a [`Permit`], and only [`Writer::write`] creates
 //! permits, one for each call, immediately after it has checked the term.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use prometheus::IntGauge;
@@ -52,6 +55,9 @@ impl Writer {
 
     /// Makes one call. The term is checked immediately before, and the call is cancelled when the term ends, including the
     /// client's own retries inside `call`.
+    ///
+    /// Every poll of the call checks the term against the clock. A timer alone is not enough: when a stopped process resumes,
+    /// a connection can become ready before the timers fire, and the call would send its request.
     pub async fn write<T, E>(
         &self,
         kind: &'static str,
@@ -63,15 +69,26 @@ impl Writer {
             return Err(WriteError::NotLeading);
         };
         let _counted = Counted::new(&self.metrics.writes_in_flight);
-        tokio::select! {
-            biased;
-            () = self.terms.lost(term.number) => {
-                self.metrics.writes_dropped.with_label_values(&[kind]).inc();
-                Err(WriteError::NotLeading)
+        let permit = Permit(());
+        let mut call = pin!(call(&permit));
+        let call_while_leading = poll_fn(|context| {
+            if self.terms.is_current(term.number) {
+                call.as_mut().poll(context).map(Some)
+            } else {
+                Poll::Ready(None)
             }
-            answer = call(&Permit(())) => answer.map_err(WriteError::Failed),
-            () = sleep(limit) => Err(WriteError::TimedOut(limit)),
-        }
+        });
+        let answer = tokio::select! {
+            biased;
+            () = self.terms.lost(term.number) => None,
+            answer = call_while_leading => answer,
+            () = sleep(limit) => return Err(WriteError::TimedOut(limit)),
+        };
+        let Some(answer) = answer else {
+            self.metrics.writes_dropped.with_label_values(&[kind]).inc();
+            return Err(WriteError::NotLeading);
+        };
+        answer.map_err(WriteError::Failed)
     }
 }
 
@@ -132,6 +149,26 @@ mod tests {
             std::future::pending::<Result<(), std::io::Error>>().await
         };
         assert!(matches!(writer.write("test", LIMIT, call).await, Err(WriteError::NotLeading)));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_resumes_after_its_term_expired_sends_nothing_even_before_the_timers_fire() {
+        let clock = Arc::new(TestClock::new());
+        let shared: SharedClock = clock.clone();
+        let (_sender, terms) = granted(&shared);
+        let metrics = Metrics::new().unwrap();
+        let writer = Writer::new(terms, metrics.clone());
+        let sent = AtomicU32::new(0);
+        // The process stops while the call connects. Its timers run on another clock, so they do not fire in this test.
+        let call = async |_: &Permit| {
+            clock.advance(Duration::from_secs(15));
+            tokio::task::yield_now().await;
+            sent.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, std::io::Error>(())
+        };
+        assert!(matches!(writer.write("test", LIMIT, call).await, Err(WriteError::NotLeading)));
+        assert_eq!(sent.load(Ordering::Relaxed), 0);
+        assert_eq!(metrics.writes_dropped.with_label_values(&["test"]).get(), 1);
     }
 
     #[tokio::test]
