@@ -336,6 +336,21 @@ fn affinity_over_the_host_name_goes_to_the_node_of_those_that_run() {
 }
 
 #[test]
+fn a_group_that_must_share_a_label_that_new_nodes_lack_is_left_out_and_the_label_is_named() {
+    let together = apps(["p", "q"], "web").map(|mut pod| {
+        pod.spec.affinity = vec![term("kubernetes.io/hostname", "web"), term("rack", "web")];
+        pod
+    });
+    let plan = planned(&there(together));
+    assert_eq!((plan.refused.as_slice(), plan.claims.len(), plan.unplaced.len()), (&[][..], 0, 2));
+    assert!(
+        message(&plan, "p").contains("must be on a node with the label `rack`"),
+        "{}",
+        message(&plan, "p")
+    );
+}
+
+#[test]
 fn a_limit_is_reached_without_a_pod_being_moved_to_zones_in_vain() {
     let mut small = pool("cpu");
     small.limits.nodes = Some(2);

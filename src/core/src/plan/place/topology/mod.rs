@@ -306,12 +306,12 @@ impl<'s, 'a> Assignment<'s, 'a> {
         }
         let keys = kind.keys.as_slice();
         // The first pod of a group that must share a node may begin on a new node, whose name is unknown.
-        let begins = kind.affinity.is_some_and(|own| {
-            relations.affinities[own].on_node && kind.is_seed() && self.tally.is_nowhere(own)
+        let begins = kind.affinity.filter(|own| {
+            relations.affinities[*own].on_node && kind.is_seed() && self.tally.is_nowhere(*own)
         });
         let allowed = |cell: &usize| {
             let place = &self.layouts[keys].cells[*cell];
-            if begins && self.is_new(keys, place) {
+            if begins.is_some_and(|own| self.is_new(keys, place) && self.has_keys(own, place)) {
                 self.tally.check_all_but_affinity(relations, kind, place).is_ok()
             } else {
                 self.tally.check(relations, kind, place).is_ok()
@@ -370,6 +370,13 @@ impl<'s, 'a> Assignment<'s, 'a> {
         host.is_some_and(|host| keys.contains(&host) && place[host] == NONE)
     }
 
+    /// Returns whether a new node in a place has the topology keys of an affinity. Every node has a host name.
+    fn has_keys(&self, affinity: usize, place: &Place) -> bool {
+        let relations = self.inputs.relations;
+        let keys = &relations.affinities[affinity].keys;
+        keys.iter().all(|key| relations.keys[*key] == HOSTNAME || place[*key] != NONE)
+    }
+
     /// Adds a pod that must share a node with others to the bundle of one of them.
     fn join(&mut self, pod: &'a Pod, kind: &'s PodRelations) -> Option<Pin> {
         let relations = self.inputs.relations;
@@ -402,9 +409,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
                     .is_some_and(|cell| place_prices.sells(cell, &together, self.inputs.supply))
             };
             let place = bundle.place.clone();
-            let named = |key: &usize| relations.keys[*key] == HOSTNAME || place[*key] != NONE;
             if keys.iter().all(|key| leader_kind.keys.contains(key))
-                && relations.affinities[affinity].keys.iter().all(named)
+                && self.has_keys(affinity, &place)
                 && bundle.welcomes(pod, &self.inputs.snapshot.namespaces)
                 && self.tally.check_all_but_affinity(relations, kind, &place).is_ok()
                 && sells(pod, own, keys)

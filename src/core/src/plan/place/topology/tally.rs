@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_terms::Taint;
+use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::{Pod, Snapshot, TopologySpreadConstraint};
 use crate::plan::place::topology::inputs::TopologyInputs;
@@ -209,14 +210,16 @@ impl Tally {
         kind: &PodRelations,
         place: &Place,
     ) -> Result<(), Refusal> {
-        let set = &relations.affinities[at];
-        let mut met = true;
-        for (term, key) in set.keys.iter().enumerate() {
-            if place[*key] == NONE {
-                return Err(Refusal::NoLabel(*key));
-            }
-            met &= self.affinities[at][term][place[*key] as usize] > 0;
+        let keys = &relations.affinities[at].keys;
+        let missing = || keys.iter().filter(|key| place[**key] == NONE);
+        // A new node gets a host name, so any other missing label is the reason to report.
+        if let Some(key) =
+            missing().find(|key| relations.keys[**key] != HOSTNAME).or_else(|| missing().next())
+        {
+            return Err(Refusal::NoLabel(*key));
         }
+        let met =
+            keys.iter().enumerate().all(|(term, key)| self.affinities[at][term][place[*key] as usize] > 0);
         if met || (kind.is_seed() && self.is_nowhere(at)) { Ok(()) } else { Err(Refusal::Alone(at)) }
     }
 
