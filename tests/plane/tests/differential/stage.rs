@@ -250,7 +250,7 @@ impl Stage {
 
     /// Returns when the scheduler knows everything that was created and deleted before. It creates a node and then a pod, and
     /// waits until the scheduler binds the pod to the node: watches deliver in order. The node holds nothing else, and has no
-    /// label that a rule of any case uses.
+    /// label that a rule of any case uses. No pod of a case can evict the pod.
     pub async fn fence(&self) -> anyhow::Result<()> {
         let number = self.fences.fetch_add(1, Ordering::Relaxed);
         let name = format!("fence{number}");
@@ -264,6 +264,7 @@ impl Stage {
             "metadata": {"name": name, "namespace": "default"},
             "spec": {
                 "nodeSelector": {"fence": name},
+                "priorityClassName": "system-node-critical",
                 "tolerations": [{"operator": "Exists"}],
                 "containers": [{"name": "main", "image": "none"}],
             },
