@@ -116,17 +116,34 @@ mod tests {
     use super::*;
     use crate::edge::clock::SharedClock;
     use crate::edge::clock::testing::TestClock;
+    use crate::edge::signal::Sender;
+    use crate::leader::LeaderTerm;
     use crate::leader::testing::granted;
 
     const LIMIT: Duration = Duration::from_secs(5);
 
+    /// A writer whose controller leads for 15 s from now.
+    struct Leading {
+        writer: Writer,
+        metrics: Metrics,
+        clock: Arc<TestClock>,
+        /// The term. It ends if this is dropped.
+        term: Sender<Option<LeaderTerm>>,
+    }
+
+    impl Leading {
+        fn new() -> Self {
+            let clock = Arc::new(TestClock::new());
+            let shared: SharedClock = clock.clone();
+            let (term, terms) = granted(&shared);
+            let metrics = Metrics::new().unwrap();
+            Self { writer: Writer::new(terms, metrics.clone()), metrics, clock, term }
+        }
+    }
+
     #[tokio::test]
     async fn a_call_is_made_while_we_lead_and_dropped_once_the_term_has_ended() {
-        let clock = Arc::new(TestClock::new());
-        let shared: SharedClock = clock.clone();
-        let (_sender, terms) = granted(&shared);
-        let metrics = Metrics::new().unwrap();
-        let writer = Writer::new(terms, metrics.clone());
+        let Leading { writer, metrics, clock, term: _term } = Leading::new();
         let calls = AtomicU32::new(0);
         let call = async |_: &Permit| {
             calls.fetch_add(1, Ordering::Relaxed);
@@ -141,11 +158,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_on_its_way_is_abandoned_when_the_term_is_lost() {
-        let clock: SharedClock = Arc::new(TestClock::new());
-        let (sender, terms) = granted(&clock);
-        let writer = Writer::new(terms, Metrics::new().unwrap());
+        let Leading { writer, term, .. } = Leading::new();
         let call = async |_: &Permit| {
-            sender.replace(None);
+            term.replace(None);
             std::future::pending::<Result<(), std::io::Error>>().await
         };
         assert!(matches!(writer.write("test", LIMIT, call).await, Err(WriteError::NotLeading)));
@@ -153,11 +168,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_resumes_after_its_term_expired_sends_nothing_even_before_the_timers_fire() {
-        let clock = Arc::new(TestClock::new());
-        let shared: SharedClock = clock.clone();
-        let (_sender, terms) = granted(&shared);
-        let metrics = Metrics::new().unwrap();
-        let writer = Writer::new(terms, metrics.clone());
+        let Leading { writer, metrics, clock, term: _term } = Leading::new();
         let sent = AtomicU32::new(0);
         // The process stops while the call connects. Its timers run on another clock, so they do not fire in this test.
         let call = async |_: &Permit| {
@@ -173,11 +184,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_is_counted_until_its_response_or_cancellation() {
-        let clock: SharedClock = Arc::new(TestClock::new());
-        let (_sender, terms) = granted(&clock);
-        let metrics = Metrics::new().unwrap();
+        let Leading { writer, metrics, term: _term, .. } = Leading::new();
         let in_flight = &metrics.writes_in_flight;
-        let writer = Writer::new(terms, metrics.clone());
         let call = async |_: &Permit| Ok::<_, std::io::Error>(in_flight.get());
         assert_eq!(writer.write("test", LIMIT, call).await.unwrap(), 1);
         assert_eq!(in_flight.get(), 0, "answered");
