@@ -147,8 +147,6 @@ async fn ask(
         compared.differences.push(format!("pod {name} on {node}: {error:#}"));
         return Ok(Next::Stop);
     }
-    // The pod keeps to its nomination. Otherwise it could take the node of the next fence.
-    stage.extender().allow(name, Allowed::Only(node));
     // A pod that has lost its nomination is tried again at once.
     Ok(if set_back.is_empty() { Next::LookAgain } else { Next::Stop })
 }

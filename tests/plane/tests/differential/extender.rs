@@ -16,13 +16,16 @@ use serde_json::{Value, json};
 /// The nodes that the extender offers a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowed {
-    /// All nodes that the scheduler's own rules allow.
+    /// All nodes that the scheduler's own rules allow, except those of [fences](crate::stage::Stage::fence).
     All,
     /// Only this one.
     Only(String),
     /// None: the scheduler is only asked what it would do.
     Nothing,
 }
+
+/// How the names of fences begin.
+pub const FENCE: &str = "fence";
 
 /// A scheduler extender.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +84,9 @@ impl Extender {
         let pod = format!("{}/{}", text("namespace"), text("name"));
         let mut known = self.known();
         let names = match known.allowed.get(&pod) {
-            Some(Allowed::All) => question.node_names.clone(),
+            Some(Allowed::All) => {
+                question.node_names.iter().filter(|node| !node.starts_with(FENCE)).cloned().collect()
+            }
             Some(Allowed::Only(node)) if question.node_names.contains(node) => vec![node.clone()],
             _ => Vec::new(),
         };
@@ -114,5 +119,7 @@ mod tests {
         assert_eq!(ask(&["n0", "n1"]), json!(["n1"]));
         assert_eq!(ask(&["n0"]), json!([]));
         assert_eq!(extender.feasible("red/p"), BTreeSet::from(["n0".to_owned()]));
+        extender.allow("red/p".into(), Allowed::All);
+        assert_eq!(ask(&["n0", "fence7"]), json!(["n0"]));
     }
 }

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use crate::case::{
     IMPORTANCES, NAMESPACES, PROFILES_YAML, PROTECTED, SERVICES, budget, key, name, priority_class, service,
 };
-use crate::extender::{Allowed, Extender};
+use crate::extender::{Allowed, Extender, FENCE};
 
 /// The time limit of every operation.
 const WITHIN: Duration = Duration::from_mins(1);
@@ -250,10 +250,11 @@ impl Stage {
 
     /// Returns when the scheduler knows everything that was created and deleted before. It creates a node and then a pod, and
     /// waits until the scheduler binds the pod to the node: watches deliver in order. The node holds nothing else, and has no
-    /// label that a rule of any case uses. No pod of a case can evict the pod.
+    /// label that a rule of any case uses. No pod of a case can take the node, or
+    /// evict the pod.
     pub async fn fence(&self) -> anyhow::Result<()> {
         let number = self.fences.fetch_add(1, Ordering::Relaxed);
-        let name = format!("fence{number}");
+        let name = format!("{FENCE}{number}");
         let room = json!({"pods": "1"});
         let node = json!({
             "metadata": {"name": name, "labels": {"fence": name}},
@@ -270,7 +271,7 @@ impl Stage {
             },
         });
         self.create_nodes(&[node]).await?;
-        self.extender.allow(key(&pod), Allowed::All);
+        self.extender.allow(key(&pod), Allowed::Only(name));
         self.create_pods(std::slice::from_ref(&pod)).await?;
         let said = self.verdicts(&[key(&pod)], |verdict| matches!(verdict, Verdict::Bound(_))).await?;
         drop(said);
