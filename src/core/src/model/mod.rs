@@ -8,6 +8,7 @@ pub(crate) mod disruption;
 pub(crate) mod gang;
 pub(crate) mod instances;
 pub(crate) mod interruption;
+pub(crate) mod life;
 pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod nodes;
@@ -41,6 +42,7 @@ pub use crate::model::disruption::{Cause, Disruption, DisruptionBudget, RepairRu
 pub use crate::model::gang::{Gang, GangPart};
 pub use crate::model::instances::{Instances, ListedInstance};
 pub use crate::model::interruption::Interruption;
+pub use crate::model::life::{Ends, Life};
 pub use crate::model::names::ClaimName;
 pub use crate::model::names::PoolName;
 pub use crate::model::names::Uid;
