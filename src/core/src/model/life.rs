@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use serde::{Deserialize, Serialize};
 
 /// The number of steps of the time grid.
 pub const STEPS: usize = 48;
@@ -39,7 +38,7 @@ pub fn middle(step: usize) -> u64 {
 }
 
 /// The distribution of a pod's remaining life.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Life(
     /// For each step, the probability that the pod still runs in its middle, in units of 1 / [`ONE`]; descending.
     Arc<[u32]>,
