@@ -23,7 +23,7 @@ pub use instance::{Arch, Gpu, GpuModel, InstanceType, InstanceTypeName, Provider
 pub use interruptions::Interruptions;
 pub use labels::labels_of;
 pub use mig::{MigGeometry, MigInstanceKind, MigModel, MigProfile};
-pub use money::UsdPerHour;
+pub use money::{Usd, UsdPerHour};
 pub use offering::{Catalogue, CatalogueOrigin, Offering, OfferingId, RankedOffering, Zone};
 pub use price::{Price, PriceSource, Quote, UnknownPrice};
 pub use reader::{CsvProblem, CsvProblems, read_csv};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,35 @@ impl AddAssign for UsdPerHour {
 impl Sum for UsdPerHour {
     fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
         iter.fold(Self::ZERO, Add::add)
+    }
+}
+
+const MILLIS_PER_HOUR: u128 = 3_600_000;
+
+/// An amount of money in micro-dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Usd(pub u128);
+
+impl Usd {
+    /// Computes the amount for a price over a time, by the millisecond, rounded up to the micro-dollar. An unknown price adds
+    /// nothing.
+    pub fn of(price: Option<UsdPerHour>, time: Duration) -> Self {
+        let price = price.map_or(0, |price| u128::from(price.micros()));
+        Self((price * time.as_millis()).div_ceil(MILLIS_PER_HOUR))
+    }
+
+    /// Returns the nearest `f64` in dollars. Use it for output only.
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl fmt::Display for Usd {
+    /// Writes dollars and cents, rounded half up.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cents = (self.0 + 5_000) / 10_000;
+        f.pad(&format!("{}.{:02}", cents / 100, cents % 100))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Sums of prices, amounts paid over time, and ratios, in the form that documents show.
 
 use std::fmt;
-use std::time::Duration;
 
+pub use poolwright_catalog::Usd;
 use poolwright_catalog::UsdPerHour;
 use serde::{Serialize, Serializer};
 
@@ -43,32 +43,6 @@ impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plus = if self.unknown_prices > 0 { "+" } else { "" };
         f.pad(&format!("{}{plus}", self.usd_per_hour))
-    }
-}
-
-/// An amount of money in micro-dollars.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Usd(pub u128);
-
-impl Usd {
-    /// Computes the amount for a price over a time, by the millisecond, rounded up to the micro-dollar. An unknown price adds
-    /// nothing.
-    pub fn of(price: Option<UsdPerHour>, time: Duration) -> Self {
-        let price = price.map_or(0, |price| u128::from(price.micros()));
-        Self((price * time.as_millis()).div_ceil(HOUR))
-    }
-
-    /// Returns the nearest `f64` in dollars. Use it for output only.
-    pub fn as_f64(self) -> f64 {
-        self.0 as f64 / 1e6
-    }
-}
-
-impl fmt::Display for Usd {
-    /// Writes dollars and cents, rounded half up.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cents = (self.0 + 5_000) / 10_000;
-        f.pad(&format!("{}.{:02}", cents / 100, cents % 100))
     }
 }
 

@@ -52,6 +52,8 @@ pub enum ConditionType {
     Unhealthy,
     /// Claim: its cloud announced an interruption of its instance.
     Interrupted,
+    /// Claim: its node admits only planned pods, because others would run cheaper elsewhere.
+    Retiring,
     /// Claim: its node is closed to pods because it will be terminated.
     Disrupting,
     /// Claim: it is deleted, and its node has no pod left to wait for.
@@ -72,7 +74,7 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// Every condition type.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Launched,
         Self::Registered,
         Self::Initialized,
@@ -80,6 +82,7 @@ impl ConditionType {
         Self::Drifted,
         Self::Unhealthy,
         Self::Interrupted,
+        Self::Retiring,
         Self::Disrupting,
         Self::Drained,
         Self::VolumesDetached,
@@ -105,6 +108,7 @@ impl ConditionType {
             Self::Drifted => "Drifted",
             Self::Unhealthy => "Unhealthy",
             Self::Interrupted => "Interrupted",
+            Self::Retiring => "Retiring",
             Self::Disrupting => "Disrupting",
             Self::Drained => "Drained",
             Self::VolumesDetached => "VolumesDetached",

@@ -63,6 +63,7 @@ reasons! {
     BudgetNeverMet: "A PodDisruptionBudget never allows an eviction.", "Correct the budget. Until then, nobody can drain the nodes of its pods.";
     BufferKept: "The node is kept as free room for its pool's `buffer`.", "Nothing. To keep fewer nodes, lower `spec.buffer`.";
     CalledOff: "Poolwright was about to empty the node, and now keeps it.", "Nothing. The message says why.";
+    CheaperElsewhere: "Pods that would join the node's pods would run cheaper elsewhere. So the node admits only pods that Poolwright plans for it, and is terminated when its pods have ended.", "Nothing. To admit all pods, set `spec.disruption.retire: Never` in the pool.";
     ContradictingRequirements: "The requirements of the pool contradict each other.", "Correct `spec.template.spec.requirements`.";
     Detached: "No volume is attached to the node any more.", "Nothing.";
     DisruptionBlocked: "Poolwright must replace the node, but cannot yet.", "Check the budget, annotation, pod or limit that the message names.";
@@ -132,6 +133,7 @@ reasons! {
     ReservationReclaim: "The owner of the capacity reservation takes it back from the instance.", "Nothing: Poolwright plans its pods again.";
     ReservationRefused: "The API server refused the toleration that admits a pod to its reserved node. For ten minutes, Poolwright nominates the pods of this namespace instead.", "Allow Poolwright to patch pods there: check RBAC and admission policies.";
     ResourcesDiffer: "The node does not advertise the promised resources yet.", "Wait for device plugins. If it takes long, compare the message with the node.";
+    RoomIsCheap: "The node admits all pods again: recent pods would not run much cheaper elsewhere, or Poolwright no longer decides.", "Nothing.";
     ScaledDown: "The node is not needed any more, so Poolwright terminates it.", "Nothing.";
     SchedulingGated: "The pod has scheduling gates.", "Nothing. The component that set the gates removes them.";
     StartupTaintsPresent: "The node still has startup taints.", "Check the component that removes them.";

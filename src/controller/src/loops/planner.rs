@@ -78,6 +78,7 @@ impl LeaderLoop for Planner {
 
     fn begin(&mut self, term: LeaderTerm) {
         self.context.world.claims_doubtful(true);
+        self.context.world.inherit_retirements();
         // Pods may have waited since before we led.
         self.context.world.plan_again();
         self.options = PlanOptions {

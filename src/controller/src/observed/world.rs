@@ -16,7 +16,7 @@ use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::outcome::{Outcome, respond};
 use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
-use poolwright_core::{Action, Cause, Claim, ClaimName, ListedInstance, ObjectKey, PodPhase, Snapshot};
+use poolwright_core::{Action, Cause, Claim, ClaimName, ListedInstance, ObjectKey, PodPhase, Retirements, Snapshot};
 use poolwright_terms::{ConditionType, NodeClassRef};
 
 use crate::edge::clock::{Moment, SharedClock};
@@ -321,9 +321,19 @@ impl World {
 
     /// Stores the places of pending pods in a plan.
     pub fn nominate(&self, plan: &Plan) {
+        let decided = Some(self.clock.now());
+        let retirements = Retirements { decided, claims: plan.retirements.clone(), inherited: false };
         self.change(|state| {
-            state.index.set_nominations(plan.nominations.clone(), plan.is_short_of_capacity())
+            let retired = state.index.set_retirements(retirements);
+            retired.max(state.index.set_nominations(plan.nominations.clone(), plan.is_short_of_capacity()))
         });
+    }
+
+    /// Keeps the last leader's decisions which nodes retire, until this one makes its own.
+    pub fn inherit_retirements(&self) {
+        let decided = Some(self.clock.now());
+        let retirements = Retirements { decided, inherited: true, ..Retirements::default() };
+        self.change(|state| state.index.set_retirements(retirements));
     }
 
     /// Returns why the node of a pod is removed, as a label for metrics.

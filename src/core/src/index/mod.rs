@@ -21,7 +21,7 @@ use poolwright_terms::NodeClassRef;
 
 use crate::model::{
     ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, PersistentMap, PodKey, Pool, PoolName,
-    Quota, Reclaims, Snapshot, Uid, Workload,
+    Quota, Reclaims, Retirements, Snapshot, Uid, Workload,
 };
 
 /// The effect of a change on decisions. The values are ordered, and a larger value wakes more loops.
@@ -228,6 +228,14 @@ impl ClusterIndex {
         }
         self.state.reclaims = reclaims;
         Change::Room
+    }
+
+    /// Sets the nodes that retire.
+    pub fn set_retirements(&mut self, retirements: Retirements) -> Change {
+        let same = self.state.retirements.claims == retirements.claims
+            && self.state.retirements.inherited == retirements.inherited;
+        self.state.retirements = Arc::new(retirements);
+        if same { Change::None } else { Change::Life }
     }
 
     /// Sets the places of pending pods in the last plan ([`crate::model::plan::Plan::nominations`]), and whether it left pods

@@ -18,6 +18,7 @@ pub(crate) mod reaper;
 pub(crate) mod repair;
 pub(crate) mod replicas;
 pub(crate) mod reserve;
+pub(crate) mod retire;
 pub(crate) mod start;
 pub(crate) mod waiting;
 

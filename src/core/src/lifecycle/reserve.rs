@@ -13,7 +13,7 @@ use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::action::Action;
 use crate::lifecycle::context::{LifecycleContext, PlacementMode, after};
-use crate::lifecycle::waiting;
+use crate::lifecycle::{retire, waiting};
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, Uid};
 use crate::rules;
 
@@ -28,11 +28,6 @@ pub fn reservation(claim: &ClaimName) -> Taint {
     Taint { key: RESERVED_TAINT.to_owned(), value: claim.0.clone(), effect: TaintEffect::NoSchedule }
 }
 
-/// Returns whether the node is reserved.
-pub(crate) fn is_reserved(node: &Node) -> bool {
-    node.taints.iter().any(|taint| taint.key == RESERVED_TAINT)
-}
-
 /// Returns the node's taints without the reservation.
 pub(crate) fn unreserved(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| taint.key != RESERVED_TAINT).cloned().collect()
@@ -43,8 +38,11 @@ pub(crate) fn unreserved(node: &Node) -> Vec<Taint> {
 pub(crate) fn holds(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let initialized = claim.since(ConditionType::Initialized);
     let successors = context.awaits_successors(claim);
-    let wanted =
-        successors || !context.expected(claim).is_empty() || initialized.is_some() && is_under_way(context);
+    let retires = retire::retires(context, claim);
+    let wanted = successors
+        || retires
+        || !context.expected(claim).is_empty()
+        || initialized.is_some() && is_under_way(context);
     let expected = context.expected(claim);
     let ready = context.ready_since(claim);
     let can_be_let_in = |pod: &&Pod| !context.snapshot.unpatchable.contains(pod.key.namespace());
@@ -53,9 +51,9 @@ pub(crate) fn holds(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
         && claim.since(ConditionType::Disrupting).is_none()
         && wanted
         && expected.iter().all(can_be_let_in)
-        // There is no time limit while the successors of pods on a disrupted node are the reason. The disruption ends or is
-        // called off.
-        && (successors || ready.is_none_or(|since| !context.ended(after(since, LIMIT))))
+        // There is no time limit while the node retires, or while the successors of pods on a disrupted node are the reason. The
+        // disruption ends or is called off.
+        && (retires || successors || ready.is_none_or(|since| !context.ended(after(since, LIMIT))))
 }
 
 /// Returns whether a scale-up is in progress. That is so if planned pods wait, or if pods began to wait so recently that a plan

@@ -15,8 +15,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::action::{Action, Event, EventType, Subject};
 use crate::lifecycle::context::{LifecycleContext, REPEAT, after, is, is_not, words};
 use crate::lifecycle::opening::Opening;
-use crate::lifecycle::{empty, interruption, repair, reserve};
+use crate::lifecycle::{empty, interruption, repair, reserve, retire};
 use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
+use crate::rules::reserved::is_reserved;
 
 /// The time that the scheduler may take to bind a pod to the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
@@ -180,7 +181,7 @@ fn initialized(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &st
         return;
     }
     let reserve = reserve::holds(context, claim);
-    if reserve && (node.cordoned_until_initialized || reserve::is_reserved(node)) {
+    if reserve && (node.cordoned_until_initialized || is_reserved(node)) {
         reserve::let_in(context, claim);
         reserve::lead_in(context, claim, node_name);
     } else {
@@ -190,9 +191,10 @@ fn initialized(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &st
         let reserve_for = reserve.then(|| claim.name.clone());
         context.act(Action::Open { node: node.name.clone(), reserve_for });
     } else {
-        if reserve::is_reserved(node) && !reserve {
+        if is_reserved(node) && !reserve {
             context.act(Action::SetTaints { node: node.name.clone(), taints: reserve::unreserved(node) });
         }
+        retire::decide(context, claim, node, reserve);
         refused(context, claim, node);
     }
     if claim.leaving().is_none() {

@@ -69,6 +69,17 @@ impl Life {
         Self([ONE; STEPS].into())
     }
 
+    /// The life of a pod chosen at random among pods with these lives; of none, a pod that ends now.
+    pub fn average<'a>(lives: impl Iterator<Item = &'a Self>) -> Self {
+        let mut sums = [0_u64; STEPS];
+        let mut count = 0_u64;
+        for life in lives {
+            count += 1;
+            sums.iter_mut().zip(life.0.iter()).for_each(|(sum, survival)| *sum += u64::from(*survival));
+        }
+        Self(sums.iter().map(|sum| u32::try_from(sum / count.max(1)).unwrap_or(ONE)).collect())
+    }
+
     /// The probability that the pod still runs in the middle of a step, in units of 1 / [`ONE`].
     pub fn survival(&self, step: usize) -> u32 {
         self.0[step]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
-use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, RankedOffering, UsdPerHour};
+use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, RankedOffering, Usd, UsdPerHour};
 use poolwright_solver::Proof;
 use poolwright_terms::{NodeClassRef, Reason, Taint};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use crate::model::names::PoolName;
 use crate::model::names::Uid;
 use crate::model::pod_key::PodKey;
 use crate::model::relaxed::RelaxedPreference;
+use crate::model::retirement::Retirement;
 
 /// A plan: nodes to buy, and a place for every pending pod, with reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,8 +38,11 @@ pub struct Plan {
     /// [`crate::model::snapshot::Snapshot::reclaims`].
     pub risk: UsdPerHour,
     /// A lower bound for the cost and risk of any plan that places the same pods, given that pools with a higher weight are
-    /// used first.
+    /// used first. Zero if `over_time` has one.
     pub bound: UsdPerHour,
+    /// The cost over time, if the plan was chosen by it. If pods live equally long and no existing node that admits only planned
+    /// pods has room for them, the cost of the moment decides.
+    pub over_time: Option<OverTime>,
     /// The number of pods that got a zone or a shared node before packing, because of rules about other pods. If there are any,
     /// `bound` holds only for plans with these places.
     pub pinned_pods: usize,
@@ -56,6 +60,8 @@ pub struct Plan {
     /// The place of each pending pod: its UID, and the name of the claim, or of a node without a claim. It goes into the next
     /// [`crate::model::snapshot::Snapshot::nominations`].
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
+    /// The claims whose nodes retire. They go into the next [`crate::model::snapshot::Snapshot::retirements`].
+    pub retirements: BTreeMap<ClaimName, Retirement>,
     /// Places of the successors of pods on disrupted nodes; sorted by pod.
     pub moved: Vec<Moved>,
     /// Counts of pods.
@@ -81,6 +87,16 @@ impl Plan {
         let mut reasons = self.unplaced.iter().map(|left| left.reason);
         reasons.any(|reason| matches!(reason, LimitReached | OfferingsHeldBack | GangIncomplete))
     }
+}
+
+/// The cost of a plan until its nodes are empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OverTime {
+    /// The expected cost: of new nodes from their purchase until they are empty, and of existing nodes for the time by which the
+    /// plan postpones their end. Interruptions are counted as in [`Plan::risk`].
+    pub cost: Usd,
+    /// A lower bound for the cost of any plan that places the same pods.
+    pub bound: Usd,
 }
 
 /// One call of the solver, for inspection or replay.
@@ -434,6 +450,13 @@ impl fmt::Display for Target {
 impl Plan {
     /// Returns `(cost - bound) / bound`; zero if nothing is bought.
     pub fn gap(&self) -> f64 {
-        poolwright_solver::gap(self.cost + self.risk, self.bound)
+        match self.over_time {
+            Some(OverTime { cost, bound }) => {
+                let micros = |amount: Usd| u64::try_from(amount.0).unwrap_or(u64::MAX);
+                let rate = |amount| UsdPerHour::from_micros(micros(amount));
+                poolwright_solver::gap(rate(cost), rate(bound))
+            }
+            None => poolwright_solver::gap(self.cost + self.risk, self.bound),
+        }
     }
 }

@@ -190,6 +190,11 @@ impl Pods {
         theirs.map(|(_, pod)| pod.as_ref())
     }
 
+    /// Returns the bound pods, by node.
+    pub fn bound(&self) -> impl Iterator<Item = &Pod> {
+        self.nodes.values().flat_map(|node| &node.pods).map(AsRef::as_ref)
+    }
+
     /// Returns the pods on a node.
     pub fn on_node(&self, name: &str) -> Option<&Arc<OnNode>> {
         self.nodes.get(name)

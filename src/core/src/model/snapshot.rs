@@ -10,6 +10,7 @@ use poolwright_terms::NodeClassRef;
 use crate::model::Reclaims;
 use crate::model::budget::PodDisruptionBudget;
 use crate::model::claims::Claims;
+use crate::model::lives::Lives;
 use crate::model::disruption::DisruptionBudget;
 use crate::model::gang::Gang;
 use crate::model::instances::Instances;
@@ -26,6 +27,7 @@ use crate::model::pods::Pods;
 use crate::model::pool::Pool;
 use crate::model::profile::Service;
 use crate::model::quota::Quota;
+use crate::model::retirement::Retirements;
 use crate::model::volumes::{Attachment, NodeDrivers, StorageClass, Volume, VolumeClaim};
 use crate::model::workload::Workload;
 
@@ -85,6 +87,10 @@ pub struct Snapshot {
     pub disruption_budgets: Arc<[DisruptionBudget]>,
     /// The instances that providers listed; `None` until the first listing succeeds.
     pub instances: Option<Instances>,
+    /// The remaining lives of pods: what is known about them.
+    pub lives: Arc<Lives>,
+    /// The nodes that retire, as the last plan decided.
+    pub retirements: Arc<Retirements>,
     /// The plan cache. It saves time and changes no plan.
     pub plan_cache: PlanCache,
 }

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
 
-use crate::model::plan::{PlacedPod, Plan, PlannedClaim, UnplacedPod, UnplacedReason};
+use crate::model::plan::{OverTime, PlacedPod, Plan, PlannedClaim, UnplacedPod, UnplacedReason};
 use crate::model::relaxed::PreferencePolicy;
 use crate::model::{Pod, PodKey, PoolName};
 use crate::plan::audit::topology as audit_topology;
 use crate::plan::context::PlanContext;
-use crate::plan::pack::{classes, solves};
+use crate::plan::pack::horizon::Horizons;
+use crate::plan::pack::{classes, room_lives, solves};
 use crate::plan::pending::{PendingPod, Settled};
 use crate::plan::place::{preferences, sticky, topology};
 use crate::plan::unplaced::left_over::LeftOver;
@@ -63,9 +64,9 @@ impl PlanContext<'_> {
         let mut rooms = self.rooms.clone();
         let Placed { settled, assigned, mut unplaced } = self.place(supply, lessons, &mut rooms);
         let preferred = self.prefer(supply, policy, &rooms, &settled, &assigned);
-        let mut packed = self.pack(supply, &settled.open, &assigned, &preferred, &mut rooms, stop);
+        let mut packed = self.pack(supply, &settled, &assigned, &preferred, &mut rooms, stop);
         let mut plan =
-            Plan { again_at: settled.again_at, pinned_pods: assigned.pinned(), ..packed.figures() };
+            Plan { again_at: settled.again_at, pinned_pods: assigned.pinned(), ..packed.figures(&self.horizons) };
         let mut on_rooms = settled.placed.clone();
         if plan.refused.is_empty() {
             plan.claims = self.make_claims(supply, &settled.open, &packed, &rooms);
@@ -158,7 +159,7 @@ impl PlanContext<'_> {
     fn pack<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
-        open: &[PendingPod<'s>],
+        settled: &Settled<'s>,
         assigned: &'s topology::Assigned<'s>,
         preferred: &'s preferences::PreferenceChoice<'s>,
         rooms: &mut rooms::Rooms<'s>,
@@ -168,7 +169,7 @@ impl PlanContext<'_> {
         let mut colocation: Cow<'s, Colocation<'s>> = Cow::Borrowed(&self.colocation);
         let models = supply.mig_models();
         let with = (assigned, preferred);
-        let classes = classes::group(open, with, &mut colocation, options.sharing, &models);
+        let classes = classes::group(&settled.open, with, &mut colocation, &self.horizons, options.sharing, &models);
         let admissions = offerings::Admissions::new(supply, &classes.signatures);
         let mut limits = limits::Limits::new(supply, self.snapshot, &options.limits);
         let inputs = solves::SolveInputs {
@@ -176,9 +177,15 @@ impl PlanContext<'_> {
             admissions: &admissions,
             classes: &classes,
             colocation: &colocation,
+            horizons: &self.horizons,
             options,
         };
-        let mut outcome = solves::run(&inputs, rooms, &mut limits, stop);
+        let lives = if self.horizons.is_known() {
+            room_lives::collect(self.snapshot, rooms, &settled.placed, self.now)
+        } else {
+            vec![None; rooms.all.len()]
+        };
+        let mut outcome = solves::run(&inputs, rooms, lives, &mut limits, stop);
         let floor = preferred.floor(&inputs, &outcome);
         outcome.unite(assigned);
         Packed { colocation, classes, admissions, limits, outcome, floor }
@@ -238,12 +245,17 @@ impl PlanContext<'_> {
 
 impl Packed<'_> {
     /// Returns a plan with the figures of the solver calls, and nothing else.
-    fn figures(&mut self) -> Plan {
+    fn figures(&mut self, horizons: &Horizons) -> Plan {
         let outcome = &mut self.outcome;
+        let over_time = outcome.is_over_time.then(|| OverTime {
+            cost: horizons.amount(outcome.objective),
+            bound: horizons.amount(outcome.bound.min(outcome.objective)),
+        });
         Plan {
             refused: std::mem::take(&mut outcome.refused),
             solves: std::mem::take(&mut outcome.solves),
-            bound: outcome.bound,
+            bound: if over_time.is_some() { UsdPerHour::ZERO } else { outcome.bound },
+            over_time,
             proof: outcome.proof.unwrap_or_default(),
             baselines: outcome.baselines,
             stopped_early: outcome.stopped_early,

@@ -6,6 +6,7 @@ use crate::demand::volumes::Volumes;
 use crate::model::plan::Plan;
 use crate::model::{PlanOptions, Snapshot};
 use crate::plan::audit::topology::Violation;
+use crate::plan::pack::horizon::Horizons;
 use crate::plan::pending::Demand;
 use crate::plan::place::{spread_hosts, topology};
 use crate::plan::prepare::Prepared;
@@ -25,6 +26,7 @@ pub(crate) struct PlanContext<'a> {
     pub groups: groups::Groups<'a>,
     pub demand: Demand<'a>,
     pub rooms: rooms::Rooms<'a>,
+    pub horizons: Horizons,
 }
 
 impl<'a> PlanContext<'a> {
@@ -41,8 +43,9 @@ impl<'a> PlanContext<'a> {
         let supply = offerings::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, *now);
         spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
         let now = *now;
+        let horizons = Horizons::new(snapshot, options, &demand.pending, now);
         let context =
-            Self { snapshot, volumes, now, options, colocation, relations, daemons, groups, demand, rooms };
+            Self { snapshot, volumes, now, options, colocation, relations, daemons, groups, demand, rooms, horizons };
         (context, supply)
     }
 }

@@ -17,12 +17,13 @@ pub(crate) mod pending;
 pub(crate) mod place;
 pub(crate) mod prepare;
 pub(crate) mod report;
+pub(crate) mod retire;
 pub(crate) mod unplaced;
 
 pub use crate::demand::{ExpectedPods, expected};
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
 pub use crate::model::plan::{
-    Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, PlacedPod, Plan, PlannedClaim, PlannedGpu,
+    Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, OverTime, PlacedPod, Plan, PlannedClaim, PlannedGpu,
     PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
 pub use crate::model::plan_cache::PlanCache;
@@ -44,6 +45,8 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &m
     let Attempt { mut plan, limits_reached, violations, .. } = context.weigh(&supply, stop);
     context.audit(&mut plan, &violations);
     report::limits_reached(&mut supply, limits_reached.into_iter().chain(prepared.ordered.limits.clone()));
+    plan.retirements = context.retirements(&supply);
+    plan.again_at = [plan.again_at, context.retirements_expire()].into_iter().flatten().min();
     report::complete(&mut plan, &prepared, &context, supply);
     plan
 }

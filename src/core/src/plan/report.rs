@@ -38,6 +38,7 @@ pub(crate) fn complete(
     }
     if !plan.refused.is_empty() {
         plan.claims.clear();
+        plan.over_time = None;
         plan.covered = UsdPerHour::ZERO;
         plan.commitments.clear();
     }
@@ -52,9 +53,11 @@ pub(crate) fn complete(
 
 /// Adds the claims of static pools. They are bought even if the plan is refused.
 fn add_ordered(plan: &mut Plan, context: &PlanContext<'_>, ordered: &Ordered) {
-    plan.bound += order_replicas::cost(&ordered.claims);
-    let caution = |claim| interruption_backoff::of_claim(context.snapshot, context.now, claim);
-    plan.bound += ordered.claims.iter().map(caution).sum();
+    if plan.over_time.is_none() {
+        plan.bound += order_replicas::cost(&ordered.claims);
+        let caution = |claim| interruption_backoff::of_claim(context.snapshot, context.now, claim);
+        plan.bound += ordered.claims.iter().map(caution).sum();
+    }
     plan.claims.extend(ordered.claims.iter().cloned());
     plan.claims.sort_by(|a, b| a.name.cmp(&b.name));
 }
@@ -68,8 +71,14 @@ fn sum(plan: &mut Plan, context: &PlanContext<'_>) {
             + interruption_backoff::of_claim(context.snapshot, context.now, claim)
     };
     plan.risk = plan.claims.iter().map(beside).sum();
-    plan.bound = plan.bound.min(plan.cost + plan.risk);
-    plan.proof = if plan.bound == plan.cost + plan.risk {
+    let proven = match &plan.over_time {
+        Some(over_time) => over_time.cost == over_time.bound,
+        None => {
+            plan.bound = plan.bound.min(plan.cost + plan.risk);
+            plan.bound == plan.cost + plan.risk
+        }
+    };
+    plan.proof = if proven {
         Proof::Exact
     } else {
         // Costs outside of solver calls need no proof.

@@ -16,7 +16,7 @@ use poolwright_catalog::{ResourceList, ResourceName};
 
 use crate::demand::volumes::attach::Attachable;
 use crate::model::plan::Target;
-use crate::model::{Claim, Node, Snapshot};
+use crate::model::{Claim, ClaimName, Node, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::fields::NODE_NAME_FIELD;
@@ -39,6 +39,16 @@ pub(crate) struct Room<'a> {
     pub present: Present,
     /// The pods of `present` that are not being deleted.
     pub staying: Present,
+}
+
+impl Room<'_> {
+    /// Returns the claim that it belongs to.
+    pub fn claim(&self) -> Option<&ClaimName> {
+        match &self.target {
+            Target::Claim(name) => Some(name),
+            Target::Node(_) => None,
+        }
+    }
 }
 
 impl Deref for Room<'_> {

@@ -9,6 +9,7 @@ use poolwright_catalog::{MigModel, ResourceList};
 
 use crate::model::Sharing;
 use crate::model::{Pod, PodKey, PodSpec};
+use crate::plan::pack::horizon::Horizons;
 use crate::plan::pending::PendingPod;
 use crate::plan::place::preferences::kept::PreferenceChoice;
 use crate::plan::place::topology::Assigned;
@@ -28,6 +29,8 @@ pub(crate) struct PodClass<'a> {
     pub priority: i32,
     /// The colocation profile, as in [`Colocation`].
     pub profile: usize,
+    /// The group of remaining lives, as in [`Horizons`].
+    pub horizon: usize,
     /// Index into [`PodClasses::signatures`].
     pub signature: usize,
     /// Further signatures that new nodes should meet, the most preferred first; empty for most classes.
@@ -53,14 +56,15 @@ pub(crate) struct PodClasses<'a> {
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
 
-/// The key of a class: priority, spec, profile, pin, preferences, and the pod itself if it leads a bundle.
-type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], Option<&'a PodKey>);
+/// The key of a class: priority, spec, profile, pin, preferences, group of lives, and the pod itself if it leads a bundle.
+type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], usize, Option<&'a PodKey>);
 
 /// Groups pods into classes, in an order that depends only on the pods.
 pub(crate) fn group<'a>(
     pending: &[PendingPod<'a>],
     (assigned, chosen): (&'a Assigned<'_>, &'a PreferenceChoice<'_>),
     colocation: &mut Cow<'_, Colocation<'a>>,
+    horizons: &Horizons,
     sharing: Sharing,
     models: &[&MigModel],
 ) -> PodClasses<'a> {
@@ -71,12 +75,15 @@ pub(crate) fn group<'a>(
         let key = &want.pod.key;
         let leads = (!assigned.with(key).is_empty()).then_some(key);
         let (pin, levels) = (assigned.pin(key), chosen.levels(key));
-        let key = (Reverse(want.pod.priority), &want.pod.spec, colocation.of(key), pin, levels, leads);
+        // A bundle lives as long as its longest pod.
+        let with = assigned.with(key).iter().map(|pod| horizons.of(&pod.key));
+        let horizon = with.fold(horizons.of(key), usize::max);
+        let key = (Reverse(want.pod.priority), &want.pod.spec, colocation.of(key), pin, levels, horizon, leads);
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
     let mut classes = PodClasses::default();
-    for ((_, _, mut profile, pin, levels, leads), mut pods) in groups {
+    for ((_, _, mut profile, pin, levels, horizon, leads), mut pods) in groups {
         let spec = &pods[0].spec;
         let mut number = |pin| {
             *known.entry(signature(spec, pin)).or_insert_with(|| {
@@ -103,6 +110,7 @@ pub(crate) fn group<'a>(
             gpu_need,
             priority,
             profile,
+            horizon,
             signature,
             preferred,
             pods,

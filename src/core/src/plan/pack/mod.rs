@@ -2,5 +2,7 @@
 
 pub(crate) mod class_risk;
 pub(crate) mod classes;
+pub(crate) mod horizon;
 pub(crate) mod layout;
+pub(crate) mod room_lives;
 pub(crate) mod solves;

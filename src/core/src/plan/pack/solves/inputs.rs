@@ -2,6 +2,7 @@
 
 use crate::model::PlanOptions;
 use crate::plan::pack::classes::PodClasses;
+use crate::plan::pack::horizon::Horizons;
 use crate::rules::colocation::Colocation;
 use crate::supply::offerings::{Admissions, Supply};
 
@@ -10,6 +11,7 @@ pub(crate) struct SolveInputs<'s, 'a> {
     pub admissions: &'s Admissions,
     pub classes: &'s PodClasses<'a>,
     pub colocation: &'s Colocation<'a>,
+    pub horizons: &'s Horizons,
     pub options: &'s PlanOptions,
 }
 
@@ -20,4 +22,6 @@ pub(crate) struct ExistingNodes {
     pub nodes: Vec<usize>,
     /// The existing nodes that fit each participating class.
     pub homes: Vec<Vec<u32>>,
+    /// The rooms that fit each participating class and whose use costs money, ascending. They are not in `nodes`.
+    pub at_a_cost: Vec<Vec<usize>>,
 }

@@ -4,6 +4,7 @@
 //! Every solution is verified before it is used.
 
 pub(crate) mod candidates;
+pub(crate) mod columns;
 pub(crate) mod existing;
 pub(crate) mod inputs;
 pub(crate) mod naive;
@@ -21,7 +22,9 @@ use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 use crate::model::Pod;
 use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
 use crate::plan::pack::layout;
+use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
+use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::plan::place::topology::Assigned;
 use crate::rules;
@@ -63,6 +66,10 @@ pub(crate) struct Packing<'a> {
     /// Limits that kept a pod out of its preferred pools.
     pub limits_reached: BTreeSet<u32>,
     pub bound: UsdPerHour,
+    /// The solver's objective, for offerings with known prices.
+    pub objective: UsdPerHour,
+    /// Whether objective and bound count costs over time.
+    pub is_over_time: bool,
     /// The weakest proof of the solver calls that add to the bound; `None` if there were none.
     pub proof: Option<Proof>,
     pub baselines: Baselines,
@@ -103,6 +110,7 @@ impl<'a> Packing<'a> {
 pub(crate) fn run<'a>(
     inputs: &SolveInputs<'_, 'a>,
     rooms: &mut Rooms<'_>,
+    lives: Vec<Option<RoomLife>>,
     limits: &mut Limits,
     stop: &mut dyn StopSignal,
 ) -> Packing<'a> {
@@ -143,6 +151,7 @@ pub(crate) fn run<'a>(
     let mut run = Run {
         inputs,
         rooms,
+        lives,
         limits,
         room_admits: Vec::new(),
         queues: classes.classes.iter().map(|class| class.pods.iter().copied().collect()).collect(),
@@ -199,6 +208,8 @@ pub(crate) fn run<'a>(
 struct Run<'r, 's, 'a, 'n> {
     inputs: &'r SolveInputs<'s, 'a>,
     rooms: &'r mut Rooms<'n>,
+    /// The rooms whose use costs money, with their ends.
+    lives: Vec<Option<RoomLife>>,
     limits: &'r mut Limits,
     /// The signatures that each room admits.
     room_admits: Vec<BitSet>,
@@ -307,11 +318,15 @@ impl Run<'_, '_, '_, '_> {
                 self.used[*class].extend(homes);
             }
         }
-        let mut is_wanted = vec![false; candidates.len()];
-        homes.iter().flatten().for_each(|candidate| is_wanted[*candidate] = true);
-        let wanted: Vec<usize> = (0..candidates.len()).filter(|candidate| is_wanted[*candidate]).collect();
-        let there = self.there(&classes);
-        let problem = self.problem(candidates, &classes, &homes, &wanted, Some(&there));
+        let there = self.there(candidates, &classes, &homes);
+        let sources: Vec<Sources<'_>> = (classes.iter().zip(&homes).zip(&there.at_a_cost))
+            .map(|((class, candidates), rooms)| {
+                let horizon = self.inputs.classes.classes[*class].horizon;
+                Sources { horizon, candidates, rooms }
+            })
+            .collect();
+        let columns = Columns::new(candidates.len(), self.rooms.all.len(), &sources);
+        let problem = self.problem(candidates, &classes, &columns, Some(&there));
         let solved = solver::solve(&problem, &self.inputs.options.solver, stop);
         if self.inputs.options.keep_solves {
             let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
@@ -333,7 +348,12 @@ impl Run<'_, '_, '_, '_> {
             self.outcome.refused.extend(violations.iter().map(ToString::to_string));
             return false;
         }
-        self.apply(candidates, (&classes, &there), &wanted, &solution);
+        self.apply(candidates, (&classes, &there), &columns, &solution);
+        if priced {
+            self.outcome.objective += solution.objective();
+            let over_time = self.inputs.horizons.weighs() || there.at_a_cost.iter().any(|rooms| !rooms.is_empty());
+            self.outcome.is_over_time |= over_time;
+        }
         if bound {
             self.outcome.bound += solution.bound;
             self.outcome.proof = self.outcome.proof.max(Some(solution.proof));
@@ -377,7 +397,7 @@ impl Run<'_, '_, '_, '_> {
         &mut self,
         candidates: &[NodeCandidate],
         (classes, there): (&[usize], &ExistingNodes),
-        wanted: &[usize],
+        columns: &Columns,
         solution: &Solution,
     ) {
         let all = &self.inputs.classes.classes;
@@ -385,13 +405,11 @@ impl Run<'_, '_, '_, '_> {
             let at = there.nodes[used.node as usize];
             for (class, count) in &used.pods {
                 let class = classes[*class as usize];
-                let pods = self.queues[class].drain(..*count as usize);
-                let profile = all[class].profile;
-                if let Some(room) = self.rooms.all.get_mut(at).map(Arc::make_mut) {
-                    self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
-                    take(Arc::make_mut(&mut room.free), all[class].on_whole(), *count);
-                    join(&mut room.present, profile, *count);
+                if at < self.rooms.all.len() {
+                    self.place_in_room(at, class, *count);
                 } else {
+                    let pods = self.queues[class].drain(..*count as usize);
+                    let profile = all[class].profile;
                     let node = &mut self.outcome.new[at - self.rooms.all.len()];
                     node.pods.extend(pods);
                     *node.content.entry(class).or_default() += count;
@@ -405,8 +423,18 @@ impl Run<'_, '_, '_, '_> {
         }
         let mut prices = UsdPerHour::ZERO;
         for group in &solution.new_nodes {
-            let candidate = &candidates[wanted[group.candidate as usize]];
-            prices += (0..group.count).map(|_| candidate.price).sum();
+            let column = columns.all[group.candidate as usize];
+            let price = self.price(candidates, column);
+            prices += (0..group.count).map(|_| price).sum();
+            let candidate = match column.source {
+                Source::New(candidate) => &candidates[candidate],
+                Source::Room(at) => {
+                    for (class, count) in &group.pods {
+                        self.place_in_room(at, classes[*class as usize], *count);
+                    }
+                    continue;
+                }
+            };
             for _ in 0..group.count {
                 let mut node = NewNode {
                     pool: candidate.pool,
@@ -444,6 +472,21 @@ impl Run<'_, '_, '_, '_> {
             if let solver::UnplacedReason::LimitReached(limit) = left.reason {
                 self.outcome.limit[classes[left.class as usize]] = Some(limit);
             }
+        }
+    }
+}
+
+impl Run<'_, '_, '_, '_> {
+    /// Places waiting pods of a class in a room.
+    fn place_in_room(&mut self, at: usize, class: usize, count: u32) {
+        let of = &self.inputs.classes.classes[class];
+        let pods = self.queues[class].drain(..count as usize);
+        self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
+        let room = Arc::make_mut(&mut self.rooms.all[at]);
+        take(Arc::make_mut(&mut room.free), of.on_whole(), count);
+        join(&mut room.present, of.profile, count);
+        if let Some(life) = &mut self.lives[at] {
+            self.inputs.horizons.add(&mut life.ends, of.horizon, count);
         }
     }
 }

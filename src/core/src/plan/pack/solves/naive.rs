@@ -1,6 +1,6 @@
 //! Baselines: the cost of naive planning for the same pods.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver as solver;
@@ -8,6 +8,7 @@ use poolwright_solver as solver;
 use crate::model::plan::Baselines;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
+use crate::plan::pack::solves::columns::{Columns, Sources};
 
 impl Run<'_, '_, '_, '_> {
     /// Returns the candidates for naive planning of a class. Prepaid, limited and interruptible offerings are left out, unless
@@ -39,8 +40,9 @@ impl Run<'_, '_, '_, '_> {
         }
         let classes: Vec<usize> = bought.keys().copied().collect();
         let homes: Vec<Vec<usize>> = classes.iter().map(|class| self.naively(priced, *class)).collect();
-        let wanted: BTreeSet<usize> = homes.iter().flatten().copied().collect();
-        let wanted: Vec<usize> = wanted.into_iter().collect();
+        let sources: Vec<Sources<'_>> =
+            homes.iter().map(|candidates| Sources { horizon: 0, candidates, rooms: &[] }).collect();
+        let columns = Columns::new(priced.len(), 0, &sources);
         // The queues hold unplaced pods, but this problem is about placed pods.
         let left = std::mem::take(&mut self.queues);
         self.queues = vec![VecDeque::new(); left.len()];
@@ -48,7 +50,7 @@ impl Run<'_, '_, '_, '_> {
             self.queues[*class] =
                 self.inputs.classes.classes[*class].pods.iter().copied().take(*count as usize).collect();
         }
-        let mut problem = self.problem(priced, &classes, &homes, &wanted, None);
+        let mut problem = self.problem(priced, &classes, &columns, None);
         self.queues = left;
         problem.existing.clear();
         problem.commitments.clear();

@@ -11,6 +11,7 @@ use crate::model::ClaimName;
 use crate::model::plan::Target;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
+use crate::plan::pack::solves::columns::{Column, Columns, Source};
 use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::rules::gpus;
 use crate::rules::gpus::{GpuForm, GpuNeed};
@@ -28,8 +29,7 @@ impl Run<'_, '_, '_, '_> {
         &self,
         candidates: &[NodeCandidate],
         classes: &[usize],
-        homes: &[Vec<usize>],
-        wanted: &[usize],
+        columns: &Columns,
         there: Option<&ExistingNodes>,
     ) -> Problem {
         let naive = there.is_none();
@@ -49,19 +49,27 @@ impl Run<'_, '_, '_, '_> {
         let project =
             |list: &ResourceList| -> Vec<u64> { names.iter().map(|name| list.get(name.as_str())).collect() };
         // A spread constraint becomes a resource if a maximum per class cannot express it.
-        let residents = |at: usize| &self.inputs.supply.residents[candidates[at].offer.residents];
+        let residents = |column: &Column| match column.source {
+            Source::New(at) => &self.inputs.supply.residents[candidates[at].offer.residents],
+            Source::Room(at) => self.present(at),
+        };
         let present = nodes.iter().map(|at| self.present(*at));
-        let present = present.chain(wanted.iter().map(|at| residents(*at)));
+        let present = present.chain(columns.all.iter().map(residents));
         let tallies = colocation.tallies(classes.iter().map(|class| all[*class].profile), present);
         let tallied = (0..tallies.len()).map(|at| ResourceName::new(format!("{SPREAD}{at}")));
         let left = |present| tallies.iter().map(move |tally| colocation.tally_left(*tally, present));
-        let mut position = vec![u32::MAX; candidates.len()];
-        wanted.iter().zip(0..).for_each(|(candidate, at)| position[*candidate] = at);
+        // A room can be used in one way only.
+        let mut limits = self.limits.for_solver(self.inputs.supply);
+        let mut room_limit = vec![None; columns.all.len()];
+        for (room, columns) in columns.of_one_room() {
+            columns.iter().for_each(|column| room_limit[*column] = Some(limits.len() as u32));
+            limits.push(solver::Limit { name: format!("uses of {}", self.rooms.all[room].target), bound: 1 });
+        }
         Problem {
             resources: names.iter().cloned().chain(tallied).collect(),
             classes: classes
                 .iter()
-                .zip(homes)
+                .zip(&columns.homes)
                 .enumerate()
                 .map(|(at, (class, homes))| PodClass {
                     name: self.queues[*class][0].key.to_string(),
@@ -73,30 +81,49 @@ impl Run<'_, '_, '_, '_> {
                     priority: all[*class].priority,
                     max_per_node: colocation.most(all[*class].profile),
                     ports: colocation.ports(all[*class].profile),
-                    candidates: homes.iter().map(|candidate| position[*candidate]).collect(),
+                    candidates: homes.clone(),
                     existing: homes_there.get(at).cloned().unwrap_or_default(),
                     gpu: all[*class].gpu_need.as_ref().filter(|_| !naive).and_then(GpuNeed::request),
                     at_risk: of_class(self.inputs.options, &all[*class]),
                     ..PodClass::default()
                 })
                 .collect(),
-            candidates: wanted
+            candidates: columns
+                .all
                 .iter()
-                .map(|at| {
-                    let candidate = &candidates[*at];
+                .zip(room_limit)
+                .map(|(column, room_limit)| {
+                    let price = self.price(candidates, *column);
+                    let candidate = match column.source {
+                        Source::New(at) => &candidates[at],
+                        Source::Room(at) => {
+                            return Candidate {
+                                name: self.rooms.all[at].target.to_string(),
+                                price,
+                                capacity: with(project(self.free(at)), left(self.present(at))),
+                                max_nodes: Some(1),
+                                limit_use: room_limit.into_iter().map(|limit| (limit, 1)).collect(),
+                                ..Candidate::default()
+                            };
+                        }
+                    };
                     let supply = self.inputs.supply;
                     let id = &supply.offering(candidate.pool, candidate.offer.offering).id;
                     let capacity = &supply.capacities[candidate.offer.capacity];
                     let form = if naive { GpuForm::Whole } else { candidate.form };
                     Candidate {
                         name: format!("{}: {id}{}", supply.pools[candidate.pool].pool.name, form.words()),
-                        price: candidate.price,
-                        capacity: with(project(&form.room(capacity)), left(residents(*at))),
+                        price,
+                        capacity: with(project(&form.room(capacity)), left(residents(column))),
                         gpus: form
                             .gpus(sharing, supply.instance_type(candidate.pool, candidate.offer.offering)),
                         max_nodes: None,
                         limit_use: candidate.uses.clone(),
-                        interruptions: candidate.interruptions,
+                        interruptions: self.inputs.horizons.rate(
+                            candidate.interruptions,
+                            supply.pools[candidate.pool].pool,
+                            column.horizon,
+                        ),
                         ..Candidate::default()
                     }
                 })
@@ -116,9 +143,9 @@ impl Run<'_, '_, '_, '_> {
                     }
                 })
                 .collect(),
-            limits: self.limits.for_solver(self.inputs.supply),
+            limits,
             conflicts: self.conflicts(classes),
-            commitments: self.commitments(candidates, wanted),
+            commitments: self.commitments(candidates, columns),
             ..Problem::default()
         }
     }
@@ -157,18 +184,20 @@ impl Run<'_, '_, '_, '_> {
     fn commitments(
         &self,
         candidates: &[NodeCandidate],
-        wanted: &[usize],
+        columns: &Columns,
     ) -> Vec<solver::problem::Commitment> {
         let terms = self.inputs.options.commitments.iter().zip(&self.outcome.commitments);
         terms
             .map(|(terms, use_of)| solver::problem::Commitment {
                 name: terms.name.clone(),
                 left: UsdPerHour::from_micros(use_of.left.micros().saturating_sub(use_of.used.micros())),
-                rates: wanted
+                rates: columns
+                    .all
                     .iter()
                     .enumerate()
-                    .filter_map(|(at, candidate)| {
-                        let candidate = &candidates[*candidate];
+                    .filter_map(|(at, column)| {
+                        let Source::New(candidate) = column.source else { return None };
+                        let candidate = &candidates[candidate];
                         let id = &self.inputs.supply.offering(candidate.pool, candidate.offer.offering).id;
                         Some((at as u32, *terms.rates.get(id)?))
                     })

@@ -1,0 +1,40 @@
+//! Retiring nodes: a node that admits only planned pods, because newcomers would run cheaper elsewhere.
+//!
+//! A plan decides which nodes retire ([`crate::model::Retirements`]). A retiring node is reserved like a new one: it has the taint
+//! of its claim, and a pod that a plan wants there gets the toleration. Nobody is evicted. When the node's last pod has ended, it
+//! is terminated like any empty node.
+
+use poolwright_terms::{ConditionType, Reason};
+
+use crate::action::Action;
+use crate::lifecycle::context::{LifecycleContext, is, is_not};
+use crate::lifecycle::reserve::reservation;
+use crate::model::{Claim, Node};
+use crate::rules::reserved::is_reserved;
+
+/// Returns whether the claim's node retires.
+pub(crate) fn retires(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
+    let retirements = &context.snapshot.retirements;
+    retirements.of(&claim.name, context.now).is_some()
+        || retirements.are_inherited(context.now) && claim.since(ConditionType::Retiring).is_some()
+}
+
+/// Closes an open node that retires, and records the reason.
+pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node, reserve: bool) {
+    let reason = context.snapshot.retirements.of(&claim.name, context.now).cloned();
+    if reserve && retires(context, claim) {
+        if !is_reserved(node) {
+            let mut taints = node.taints.clone();
+            taints.push(reservation(&claim.name));
+            context.act(Action::SetTaints { node: node.name.clone(), taints });
+        }
+        // Amounts and times change with every plan. The first reason stays as long as the node retires.
+        if let Some(reason) = reason.filter(|_| claim.since(ConditionType::Retiring).is_none()) {
+            let message = format!("admits only planned pods: {reason}");
+            context.conditions(claim, [is(ConditionType::Retiring, Reason::CheaperElsewhere, message)]);
+        }
+    } else if claim.since(ConditionType::Retiring).is_some() {
+        let message = "no recent pod would run much cheaper elsewhere, or nobody decides";
+        context.conditions(claim, [is_not(ConditionType::Retiring, Reason::RoomIsCheap, message)]);
+    }
+}

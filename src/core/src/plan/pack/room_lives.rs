@@ -1,0 +1,67 @@
+//! What keeps existing nodes alive: the nodes whose further pods cost money, because they postpone the node's end.
+
+use jiff::Timestamp;
+use poolwright_catalog::UsdPerHour;
+use poolwright_terms::ConditionType;
+
+use crate::model::{Claim, Ends, Life, Pod, PodRole, Snapshot};
+use crate::rules::reserved::is_reserved;
+use crate::supply::rooms::{Room, Rooms};
+
+/// The end of an existing node.
+#[derive(Clone, Debug)]
+pub(crate) struct RoomLife {
+    /// The node's price.
+    pub price: UsdPerHour,
+    /// The end of the pods that are there or planned for it.
+    pub ends: Ends,
+}
+
+/// Returns the end of each room from which pods can be kept; `None` for all others, where the scheduler may put any pod at any
+/// time.
+pub(crate) fn collect(
+    snapshot: &Snapshot,
+    rooms: &Rooms<'_>,
+    placed: &[(usize, &Pod)],
+    now: Timestamp,
+) -> Vec<Option<RoomLife>> {
+    let mut all: Vec<Option<RoomLife>> = rooms.all.iter().map(|room| of_room(snapshot, room, now)).collect();
+    for (at, pod) in placed {
+        if let Some(room) = &mut all[*at] {
+            room.ends.add(&life(snapshot, pod, now));
+        }
+    }
+    all
+}
+
+fn of_room(snapshot: &Snapshot, room: &Room<'_>, now: Timestamp) -> Option<RoomLife> {
+    let claim = snapshot.claims.get(room.claim()?)?;
+    let there = room.node.and_then(|node| snapshot.nodes.get(node));
+    let opened = claim.since(ConditionType::Initialized).is_some();
+    let closed = !opened || there.is_some_and(|node| is_reserved(node));
+    of_any_room(snapshot, room, now).filter(|_| closed)
+}
+
+/// Returns the end of a room whose node is terminated when its pods have ended, even if it is open; `None` for other rooms.
+pub(crate) fn of_any_room(snapshot: &Snapshot, room: &Room<'_>, now: Timestamp) -> Option<RoomLife> {
+    let claim = snapshot.claims.get(room.claim()?)?;
+    let price = claim.current_offering().price?;
+    if !ends_by_itself(snapshot, claim) {
+        return None;
+    }
+    let pods = room.node.and_then(|node| snapshot.pods.on_node(node));
+    let pods = pods.into_iter().flat_map(|there| &there.pods);
+    let stays = |pod: &&std::sync::Arc<Pod>| pod.role == PodRole::Workload && pod.deleting_since.is_none();
+    let lives: Vec<Life> = pods.filter(stays).map(|pod| life(snapshot, pod, now)).collect();
+    Some(RoomLife { price, ends: Ends::of(&lives) })
+}
+
+/// Returns whether a claim's node is terminated when its pods have ended.
+fn ends_by_itself(snapshot: &Snapshot, claim: &Claim) -> bool {
+    let pool = snapshot.pools.get(&claim.pool);
+    pool.is_some_and(|pool| pool.replicas.is_none() && pool.scale_to_zero_after.is_some())
+}
+
+fn life(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Life {
+    snapshot.lives.of(pod, now).life
+}
