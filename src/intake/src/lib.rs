@@ -12,6 +12,7 @@ mod commitments;
 mod conditions;
 mod convert;
 mod daemonset;
+mod duration;
 mod ending;
 mod error;
 mod gangs;

@@ -8,7 +8,7 @@ use poolwright_core::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::{self, Owner};
-use crate::{ending, pod_groups, preferences, requests, rules, unmodelled, volumes};
+use crate::{duration, ending, pod_groups, preferences, requests, rules, unmodelled, volumes};
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -33,19 +33,18 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, FieldProblem> 
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let nominated = from.status.as_ref().and_then(|status| status.nominated_node_name.clone());
     let key = key_of(meta);
+    let priority = priority(spec);
     let labels = meta.labels.clone().unwrap_or_default();
+    let owner = Owner { namespace: &key.namespace, labels: &labels };
+    let model = pod_spec(path, owner, spec, from.status.as_ref())?;
     Ok(Pod {
         uid: uid_of(meta),
-        spec: pod_spec(
-            path,
-            Owner { namespace: &key.namespace, labels: &labels },
-            spec,
-            from.status.as_ref(),
-        )?,
+        duration: duration::of(from, &model.requests, priority),
+        spec: model,
         labels,
         owner: owner_of(meta),
         volumes: volumes::of_pod(&key.name, spec),
-        priority: priority(spec),
+        priority,
         scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
         group: pod_groups::group_of(spec),
         role: role(meta),

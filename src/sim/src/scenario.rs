@@ -181,6 +181,7 @@ fn job(dice: &mut Dice, number: usize) -> JobPlan {
         pods: 1 + u32::try_from(dice.below(if gpus >= 4 { 2 } else { 6 })).unwrap_or(0),
         spec,
         length: Some(dice.between(Duration::from_secs(20), Duration::from_mins(10))),
+        ran_before: Duration::ZERO,
         gated: None,
         protected: false,
         at_least: None,

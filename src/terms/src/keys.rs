@@ -36,6 +36,12 @@ pub const REASON_ANNOTATION: &str = "poolwright.dev/reason";
 /// name of their batch, a slash, and the number of claims.
 pub const LAUNCH_BATCH_ANNOTATION: &str = "poolwright.dev/launch-batch";
 
+/// The duration that the author of a pod expects: `90m`.
+pub const EXPECTED_DURATION_ANNOTATION: &str = "poolwright.dev/expected-duration";
+/// The time that a pod's work ran before, in pods that it continues: `35h`. For jobs that resume from a checkpoint.
+pub const RAN_FOR_ANNOTATION: &str = "poolwright.dev/ran-for";
+/// Kueue's label with the name of the queue that a pod waits in.
+pub const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// Annotation on pods that Poolwright must not disrupt: `true`, or a duration after their start (`4h`).
 pub const DO_NOT_DISRUPT_ANNOTATION: &str = "poolwright.dev/do-not-disrupt";
 /// Karpenter's annotation with the same meaning. Poolwright respects it.

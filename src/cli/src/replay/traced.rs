@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::ResourceName;
+use poolwright_core::Lives;
 use poolwright_sim::cluster::JobPlan;
+use poolwright_sim::replay::kept_lives;
+use poolwright_terms::keys::QUEUE_LABEL;
 use poolwright_terms::labels;
 use serde_json::{Value, json};
 
@@ -45,8 +49,12 @@ fn stretch(
     let until = from.saturating_add(length);
     let mut jobs: Vec<JobPlan> = Vec::new();
     let (mut before, mut shares) = (0, 0);
+    let mut earlier = Vec::new();
     for (pod, times) in pods {
         let is_there = times.created < from && times.deleted() > from;
+        if times.deleted() <= from {
+            earlier.push((pod, times));
+        }
         if !is_there && !(from..until).contains(&times.created) {
             continue;
         }
@@ -55,11 +63,12 @@ fn stretch(
         jobs.push(JobPlan {
             name: names.take(NAMESPACE, &pod.name),
             namespace: NAMESPACE.to_owned(),
-            labels: BTreeMap::new(),
+            labels: labels_of(pod),
             arrives: times.created.saturating_sub(from),
             pods: 1,
             spec: spec(pod),
             length: Some(times.length.min(times.deleted().saturating_sub(from))),
+            ran_before: from.saturating_sub(times.began),
             gated: None,
             protected: false,
             at_least: None,
@@ -95,7 +104,30 @@ fn stretch(
         _ => notes.push(format!("{shares} pods ask for a share of a GPU; each gets a whole GPU")),
     }
     jobs.sort_by_key(|job| job.arrives);
-    Ok(Work { jobs, objects: Vec::new(), notes })
+    let objects = history(&earlier);
+    Ok(Work { jobs, objects, notes })
+}
+
+/// Returns the labels of a pod: its class of service in the trace stands for the queue that it waits in.
+fn labels_of(pod: &TracePod) -> BTreeMap<String, String> {
+    let queue = pod.qos.to_lowercase();
+    if queue.is_empty() { BTreeMap::new() } else { BTreeMap::from([(QUEUE_LABEL.to_owned(), queue)]) }
+}
+
+/// Returns what a controller had learned before the section: the durations of the pods that ended before it.
+fn history(earlier: &[(&TracePod, &Times)]) -> Vec<Value> {
+    let mut lives = Lives::prior();
+    for (pod, times) in earlier {
+        let owner = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": pod.name, "uid": pod.name,
+            "controller": true}]);
+        let object = json!({"metadata": {"name": pod.name, "namespace": NAMESPACE, "labels": labels_of(pod),
+            "ownerReferences": owner}, "spec": spec(pod)});
+        let Ok(object) = serde_json::from_value(object) else { continue };
+        let Ok(model) = poolwright_intake::pod(&object) else { continue };
+        let length = SignedDuration::try_from(times.length).unwrap_or_default();
+        lives.observe(&model.duration.kinds, length, true, Timestamp::UNIX_EPOCH);
+    }
+    if lives.tables().is_empty() { Vec::new() } else { vec![kept_lives(&lives)] }
 }
 
 /// Returns the `spec` of a pod of the trace.

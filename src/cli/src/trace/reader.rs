@@ -13,27 +13,30 @@ const MEMORY: &str = "memory_mib";
 const GPUS: &str = "num_gpu";
 const GPU_MILLI: &str = "gpu_milli";
 const GPU_SPEC: &str = "gpu_spec";
+const QOS: &str = "qos";
 
 const CREATED: &str = "creation_time";
 const SCHEDULED: &str = "scheduled_time";
 const DELETED: &str = "deletion_time";
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     Column { name: NAME, required: true },
     Column { name: CPU, required: true },
     Column { name: MEMORY, required: true },
     Column { name: GPUS, required: true },
     Column { name: GPU_MILLI, required: false },
     Column { name: GPU_SPEC, required: false },
+    Column { name: QOS, required: false },
 ];
 
-const TIMED_COLUMNS: [Column; 9] = [
+const TIMED_COLUMNS: [Column; 10] = [
     COLUMNS[0],
     COLUMNS[1],
     COLUMNS[2],
     COLUMNS[3],
     COLUMNS[4],
     COLUMNS[5],
+    COLUMNS[6],
     Column { name: CREATED, required: true },
     Column { name: SCHEDULED, required: false },
     Column { name: DELETED, required: true },
@@ -60,6 +63,8 @@ pub struct TracePod {
     pub share: Option<u32>,
     /// The models that its GPUs may have.
     pub models: GpuChoice,
+    /// Its class of service in the trace, such as `LS` (latency-sensitive) or `BE` (best effort); may be empty.
+    pub qos: String,
 }
 
 /// The times of a pod in the trace.
@@ -221,6 +226,7 @@ fn pod(row: &Row<'_>, map: &GpuMap, problems: &mut Problems) -> Option<TracePod>
         gpus: if share.is_some() { 0 } else { gpus },
         share: share.map(|milli| milli as u32),
         models: models?,
+        qos: row.cell(QOS).unwrap_or_default().to_owned(),
     })
 }
 

@@ -8,6 +8,7 @@ pub mod gauges;
 pub mod interruptions;
 pub mod leader_loop;
 pub mod lifecycle;
+pub mod lives;
 pub mod node_classes;
 pub mod plan_events;
 pub mod planner;
@@ -27,6 +28,7 @@ use gauges::Gauges;
 use interruptions::Interruptions;
 use leader_loop::Leading;
 use lifecycle::Lifecycle;
+use lives::KeepLives;
 use node_classes::NodeClasses;
 use planner::Planner;
 use pool_status::PoolStatus;
@@ -44,6 +46,7 @@ pub fn start(
     let (context, executor) = (|| context.clone(), || executor.clone());
     tasks.spawn(leading.clone().run_always(Gauges::new(context())));
     tasks.spawn(leading.clone().run(PoolStatus::new(context())));
+    tasks.spawn(leading.clone().run(KeepLives::new(config, context())));
     tasks.spawn(leading.clone().run(Interruptions::new(context(), executor())));
     let classes = NodeClasses::new(context());
     if classes.is_needed() {

@@ -16,7 +16,10 @@ use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::outcome::{Outcome, respond};
 use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
-use poolwright_core::{Action, Cause, Claim, ClaimName, ListedInstance, ObjectKey, PodPhase, Retirements, Snapshot};
+use poolwright_core::{
+    Action, Cause, Claim, ClaimName, LifeTable, ListedInstance, Lives, ObjectKey, PodPhase, Retirements,
+    Snapshot,
+};
 use poolwright_terms::{ConditionType, NodeClassRef};
 
 use crate::edge::clock::{Moment, SharedClock};
@@ -60,8 +63,10 @@ impl State {
 impl World {
     /// Creates an empty world.
     pub fn new(window: BatchWindow, setbacks: Setbacks, clock: SharedClock) -> Arc<Self> {
+        let mut index = ClusterIndex::new();
+        index.set_lives(Lives::prior());
         let state = State {
-            index: ClusterIndex::new(),
+            index,
             fence: Fence::default(),
             claims: LastSeen::default(),
             nodes: LastSeen::default(),
@@ -316,7 +321,13 @@ impl World {
         if state.setbacks.note_interruptions(claims.iter(), now) {
             state.apply_setbacks(now);
         }
+        state.index.refresh_lives(now);
         state.index.snapshot()
+    }
+
+    /// Adds what an earlier leader learned about the durations of pods.
+    pub fn remember_lives(&self, kinds: BTreeMap<String, LifeTable>) {
+        self.lock().index.remember_lives(kinds);
     }
 
     /// Stores the places of pending pods in a plan.

@@ -4,6 +4,7 @@ pub(crate) mod budgets;
 pub(crate) mod claims;
 pub(crate) mod gangs;
 pub(crate) mod instances;
+pub(crate) mod lives;
 pub(crate) mod measured;
 pub(crate) mod nodes;
 pub(crate) mod pod_groups;
@@ -51,6 +52,8 @@ pub struct ClusterIndex {
     instances_gone: TerminatedInstances,
     /// Controllers of pods on interrupted nodes, and the claims of those nodes.
     interrupted_owners: BTreeSet<(Uid, ClaimName)>,
+    /// When the expected lives of pods were last worked out.
+    lives_worked_out: Option<Timestamp>,
 }
 
 impl ClusterIndex {

@@ -45,9 +45,9 @@ pub struct Life(
 );
 
 impl Life {
-    /// Creates a distribution from the probability to survive until each time, given in seconds from now. Probabilities that rise
-    /// are lowered to the ones before.
-    pub fn from_survival(survival: impl Fn(u64) -> u32) -> Self {
+    /// Creates a distribution from the probability to survive until each time, given in seconds from now and asked for in
+    /// ascending order. Probabilities that rise are lowered to the ones before.
+    pub fn from_survival(mut survival: impl FnMut(u64) -> u32) -> Self {
         let mut least = ONE;
         let probabilities = (0..STEPS).map(|step| {
             least = least.min(survival(middle(step)));

@@ -1,5 +1,6 @@
 //! Pods and DaemonSets.
 
+use crate::model::duration::PodDuration;
 use crate::model::names::Uid;
 use crate::model::unmodelled::UnmodelledRule;
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,6 +90,8 @@ pub struct Pod {
     pub created: Timestamp,
     /// The settings for its termination.
     pub ending: Ending,
+    /// What is known about its duration.
+    pub duration: PodDuration,
 }
 
 /// The settings for the termination of a pod when its node is drained.
@@ -137,6 +140,7 @@ impl Pod {
             deleting_since: None,
             created: Timestamp::UNIX_EPOCH,
             ending: Ending::default(),
+            duration: PodDuration::default(),
         }
     }
 

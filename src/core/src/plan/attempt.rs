@@ -65,8 +65,11 @@ impl PlanContext<'_> {
         let Placed { settled, assigned, mut unplaced } = self.place(supply, lessons, &mut rooms);
         let preferred = self.prefer(supply, policy, &rooms, &settled, &assigned);
         let mut packed = self.pack(supply, &settled, &assigned, &preferred, &mut rooms, stop);
-        let mut plan =
-            Plan { again_at: settled.again_at, pinned_pods: assigned.pinned(), ..packed.figures(&self.horizons) };
+        let mut plan = Plan {
+            again_at: settled.again_at,
+            pinned_pods: assigned.pinned(),
+            ..packed.figures(&self.horizons)
+        };
         let mut on_rooms = settled.placed.clone();
         if plan.refused.is_empty() {
             plan.claims = self.make_claims(supply, &settled.open, &packed, &rooms);
@@ -169,7 +172,8 @@ impl PlanContext<'_> {
         let mut colocation: Cow<'s, Colocation<'s>> = Cow::Borrowed(&self.colocation);
         let models = supply.mig_models();
         let with = (assigned, preferred);
-        let classes = classes::group(&settled.open, with, &mut colocation, &self.horizons, options.sharing, &models);
+        let classes =
+            classes::group(&settled.open, with, &mut colocation, &self.horizons, options.sharing, &models);
         let admissions = offerings::Admissions::new(supply, &classes.signatures);
         let mut limits = limits::Limits::new(supply, self.snapshot, &options.limits);
         let inputs = solves::SolveInputs {

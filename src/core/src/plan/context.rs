@@ -44,8 +44,19 @@ impl<'a> PlanContext<'a> {
         spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
         let now = *now;
         let horizons = Horizons::new(snapshot, options, &demand.pending, now);
-        let context =
-            Self { snapshot, volumes, now, options, colocation, relations, daemons, groups, demand, rooms, horizons };
+        let context = Self {
+            snapshot,
+            volumes,
+            now,
+            options,
+            colocation,
+            relations,
+            daemons,
+            groups,
+            demand,
+            rooms,
+            horizons,
+        };
         (context, supply)
     }
 }

@@ -23,8 +23,8 @@ pub(crate) mod unplaced;
 pub use crate::demand::{ExpectedPods, expected};
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
 pub use crate::model::plan::{
-    Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, OverTime, PlacedPod, Plan, PlannedClaim, PlannedGpu,
-    PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
+    Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, OverTime, PlacedPod, Plan, PlannedClaim,
+    PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
 };
 pub use crate::model::plan_cache::PlanCache;
 pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, WhyRelaxed};

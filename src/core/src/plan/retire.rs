@@ -119,7 +119,9 @@ impl PlanContext<'_> {
         let signatures: Vec<(&PodSpec, &Pin)> = kinds.iter().map(|(_, pod)| (&pod.spec, &pin)).collect();
         let admissions = Admissions::new(supply, &signatures);
         let signed = kinds.into_iter().enumerate();
-        signed.filter_map(|(signature, (_, pod))| self.newcomer(supply, &admissions, signature, pod)).collect()
+        signed
+            .filter_map(|(signature, (_, pod))| self.newcomer(supply, &admissions, signature, pod))
+            .collect()
     }
 
     /// Returns what the next pod like this one costs elsewhere; `None` if no offering fits it.

@@ -165,6 +165,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         deleting_since: None,
         created: at(0),
         ending: Ending::default(),
+        duration: PodDuration::default(),
     }
 }
 

@@ -40,6 +40,7 @@ mod register;
 mod repair;
 mod replicas_and_buffers;
 mod reserve;
+mod retire;
 mod setbacks;
 mod sharing;
 mod speed;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use poolwright_core::{ObjectKey, PodKey};
-use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
+use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, RAN_FOR_ANNOTATION};
 use serde_json::{Value, json};
 
 use super::{Cluster, Due, pod_path};
@@ -36,6 +36,8 @@ pub struct JobPlan {
     pub spec: Value,
     /// The run time of each pod; `None` runs for ever.
     pub length: Option<Duration>,
+    /// How long the work of each pod ran before, in pods that it continues.
+    pub ran_before: Duration,
     /// How long a scheduling gate holds its pods after their creation; `None` for no gate.
     pub gated: Option<Duration>,
     /// Whether its pods have the annotation do-not-disrupt.
@@ -134,12 +136,17 @@ impl Cluster {
         *attempt += 1;
         let (name, attempt) = (job.plan.name.clone(), *attempt);
         let (group, kind) = job.plan.kind();
-        let protection =
-            if job.plan.protected { json!({DO_NOT_DISRUPT_ANNOTATION: "true"}) } else { Value::Null };
+        let mut annotations = json!({});
+        if job.plan.protected {
+            annotations[DO_NOT_DISRUPT_ANNOTATION] = json!("true");
+        }
+        if !job.plan.ran_before.is_zero() {
+            annotations[RAN_FOR_ANNOTATION] = json!(format!("{}s", job.plan.ran_before.as_secs()));
+        }
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": format!("{name}-{index}-{attempt}"), "labels": job.labels(),
-                "annotations": protection,
+                "annotations": annotations,
                 "ownerReferences": [{"apiVersion": group, "kind": kind, "name": name, "uid": job.uid,
                     "controller": true, "blockOwnerDeletion": true}]},
             "spec": job.plan.spec,

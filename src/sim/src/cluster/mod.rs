@@ -321,6 +321,11 @@ pub(crate) fn pod_path(key: &PodKey) -> String {
 }
 
 /// Makes a condition of a pod.
+/// Writes a time as Kubernetes does, to the second.
+pub(crate) fn at_second(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 pub(crate) fn condition(
     kind: &str,
     status: &str,
@@ -328,8 +333,7 @@ pub(crate) fn condition(
     message: &str,
     now: jiff::Timestamp,
 ) -> Value {
-    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let mut condition = json!({"type": kind, "status": status, "lastTransitionTime": now});
+    let mut condition = json!({"type": kind, "status": status, "lastTransitionTime": at_second(now)});
     if !reason.is_empty() {
         condition["reason"] = json!(reason);
         condition["message"] = json!(message);

@@ -6,7 +6,7 @@ use axum::http::Method;
 use poolwright_core::{PodKey, PodPhase};
 use serde_json::{Value, json};
 
-use super::{Cluster, Due, condition, model_of, pod_path};
+use super::{Cluster, Due, at_second, condition, model_of, pod_path};
 
 /// Milliseconds from binding to running, as for image pulls.
 const STARTS: (u64, u64) = (1_000, 30_000);
@@ -61,7 +61,8 @@ impl Cluster {
         let now = self.time.now();
         let conditions =
             [condition("PodScheduled", "True", "", "", now), condition("Ready", "True", "", "", now)];
-        let status = json!({"status": {"phase": "Running", "conditions": conditions}});
+        let status =
+            json!({"status": {"phase": "Running", "conditions": conditions, "startTime": at_second(now)}});
         if self.ask(&Method::PATCH, &format!("{}/status", pod_path(key)), &status).is_some() {
             self.record.say(format_args!("kubelet {key} runs"));
             if let Some(length) = self.length_of(key) {
@@ -75,7 +76,10 @@ impl Cluster {
         if !self.has_machine(key, uid) || self.pod(key, uid).is_none_or(|pod| pod.deleting_since.is_some()) {
             return;
         }
-        let status = json!({"status": {"phase": "Succeeded"}});
+        let end = json!({"terminated": {"exitCode": 0, "finishedAt": at_second(self.time.now())}});
+        let container = json!({"name": "work", "image": "work", "imageID": "work", "ready": false, "restartCount": 0,
+            "state": end});
+        let status = json!({"status": {"phase": "Succeeded", "containerStatuses": [container]}});
         if self.ask(&Method::PATCH, &format!("{}/status", pod_path(key)), &status).is_some() {
             self.record.say(format_args!("kubelet {key} has finished"));
             self.tally.finished += 1;

@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use poolwright_catalog::Catalogue;
 use poolwright_controller::{Config, Environment, Stoppable};
+use poolwright_core::Lives;
 use poolwright_provider_contract::{NodeClass, crds};
 use poolwright_report::replay::History;
 use poolwright_terms::NodeClassRef;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::accidents::{Accidents, Rates};
 use crate::api::ApiServer;
@@ -31,6 +32,8 @@ use ledger::Ledger;
 use patience::Patience;
 use seller::Seller;
 
+/// The namespace of the controller.
+const NAMESPACE: &str = "default";
 /// The duration of the controller's Lease.
 const LEASE: Duration = Duration::from_hours(1);
 
@@ -81,6 +84,13 @@ pub fn refusals(objects: &[Value], classes: &[NodeClass]) -> Vec<String> {
     objects.iter().filter_map(|object| server.create(object).err()).collect()
 }
 
+/// Returns the object in which the controller keeps what it knows about the durations of pods.
+pub fn kept_lives(lives: &Lives) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": poolwright_controller::LIVES, "namespace": NAMESPACE},
+        "data": {"lives.json": poolwright_controller::stored_lives(lives)}})
+}
+
 impl Replay {
     /// Runs the replay. Calls `tell` with its progress; a return value of `false` stops it. Equal replays return equal results.
     ///
@@ -118,7 +128,7 @@ impl Replay {
         let stoppable = Stoppable::by(process.clone());
         let cloud_of = CloudOf { cloud: cloud.clone(), kinds: kinds(&self.classes), process, sabotage: None };
         let seller = Arc::new(Seller { cloud: cloud_of, sold: self.sold.clone() });
-        let mut config = Config::new("controller", "default");
+        let mut config = Config::new("controller", NAMESPACE);
         config.http = None;
         // No other controller wants to lead, and frequent renewals would be most of the events in a quiet week.
         config.lease = config.lease.lasting(LEASE);

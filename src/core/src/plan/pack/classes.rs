@@ -78,7 +78,8 @@ pub(crate) fn group<'a>(
         // A bundle lives as long as its longest pod.
         let with = assigned.with(key).iter().map(|pod| horizons.of(&pod.key));
         let horizon = with.fold(horizons.of(key), usize::max);
-        let key = (Reverse(want.pod.priority), &want.pod.spec, colocation.of(key), pin, levels, horizon, leads);
+        let key =
+            (Reverse(want.pod.priority), &want.pod.spec, colocation.of(key), pin, levels, horizon, leads);
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();

@@ -1,11 +1,6 @@
 //! The columns of a solver call: what the solver may choose among, new nodes and room whose use costs money. Each is offered
 //! once for each group of lives ([`Horizons`](crate::plan::pack::horizon::Horizons)).
 
-use poolwright_catalog::UsdPerHour;
-
-use crate::plan::pack::solves::Run;
-use crate::plan::pack::solves::candidates::NodeCandidate;
-
 /// A kind of node that the solver may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
@@ -66,7 +61,8 @@ impl Columns {
         let mut first = vec![0; horizons.len()];
         for (number, first) in first.iter_mut().enumerate() {
             *first = all.len();
-            let source = if number < candidates { Source::New(number) } else { Source::Room(number - candidates) };
+            let source =
+                if number < candidates { Source::New(number) } else { Source::Room(number - candidates) };
             all.extend(bits(number).map(|horizon| Column { source, horizon }));
         }
         let of = |class: &Sources<'_>| {
@@ -92,22 +88,5 @@ impl Columns {
         }
         rooms.retain(|(_, columns)| columns.len() > 1);
         rooms
-    }
-}
-
-impl Run<'_, '_, '_, '_> {
-    /// Returns the cost of a column.
-    pub(crate) fn price(&self, candidates: &[NodeCandidate], column: Column) -> UsdPerHour {
-        let horizons = self.inputs.horizons;
-        match column.source {
-            Source::New(candidate) => {
-                let candidate = &candidates[candidate];
-                let pool = self.inputs.supply.pools[candidate.pool].pool;
-                horizons.of_new(candidate.price, pool, column.horizon)
-            }
-            Source::Room(at) => self.lives[at].as_ref().map_or(UsdPerHour::ZERO, |room| {
-                horizons.of_existing(room.price, &room.ends, column.horizon)
-            }),
-        }
     }
 }

@@ -30,7 +30,9 @@ impl Run<'_, '_, '_, '_> {
         let mut at_a_cost = Vec::new();
         let mut kept = |class: usize, admitted: &[usize]| {
             let of = &self.inputs.classes.classes[class];
-            let cost = |at: &usize| self.price(candidates, Column { source: Source::Room(*at), horizon: of.horizon });
+            let cost = |at: &usize| {
+                self.price(candidates, Column { source: Source::Room(*at), horizon: of.horizon })
+            };
             let (costly, mut homes): (Vec<usize>, Vec<usize>) =
                 self.on_rooms(class).partition(|at| self.lives[*at].is_some());
             let costly = if shares {

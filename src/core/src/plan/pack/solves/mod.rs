@@ -351,7 +351,8 @@ impl Run<'_, '_, '_, '_> {
         self.apply(candidates, (&classes, &there), &columns, &solution);
         if priced {
             self.outcome.objective += solution.objective();
-            let over_time = self.inputs.horizons.weighs() || there.at_a_cost.iter().any(|rooms| !rooms.is_empty());
+            let over_time =
+                self.inputs.horizons.weighs() || there.at_a_cost.iter().any(|rooms| !rooms.is_empty());
             self.outcome.is_over_time |= over_time;
         }
         if bound {

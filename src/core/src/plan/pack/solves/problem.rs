@@ -25,6 +25,21 @@ fn with(mut amounts: Vec<u64>, more: impl Iterator<Item = u64>) -> Vec<u64> {
 }
 
 impl Run<'_, '_, '_, '_> {
+    /// Returns the cost of a column.
+    pub(crate) fn price(&self, candidates: &[NodeCandidate], column: Column) -> UsdPerHour {
+        let horizons = self.inputs.horizons;
+        match column.source {
+            Source::New(candidate) => {
+                let candidate = &candidates[candidate];
+                let pool = self.inputs.supply.pools[candidate.pool].pool;
+                horizons.of_new(candidate.price, pool, column.horizon)
+            }
+            Source::Room(at) => self.lives[at].as_ref().map_or(UsdPerHour::ZERO, |room| {
+                horizons.of_existing(room.price, &room.ends, column.horizon)
+            }),
+        }
+    }
+
     pub(crate) fn problem(
         &self,
         candidates: &[NodeCandidate],

@@ -1,0 +1,72 @@
+//! What a pod says about how long it runs.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// What is known about the duration of one pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodDuration {
+    /// When its containers began to run; `None` if they have not.
+    pub started: Option<Timestamp>,
+    /// When it ended; `None` if it has not, or if nobody says when.
+    pub ended: Option<Timestamp>,
+    /// How long its work ran before, in pods that it continues ([`poolwright_terms::keys::RAN_FOR_ANNOTATION`]).
+    pub ran_before: SignedDuration,
+    /// The duration that its author expects ([`poolwright_terms::keys::EXPECTED_DURATION_ANNOTATION`]).
+    pub expected: Option<SignedDuration>,
+    /// `activeDeadlineSeconds`: the time after its start at which the kubelet ends it.
+    pub deadline: Option<SignedDuration>,
+    /// Whether a controller keeps it running without an end, such as a Deployment.
+    pub is_service: bool,
+    /// The kinds of work that it belongs to, from the narrowest to the widest. Pods of one kind are expected to run for similar
+    /// times.
+    pub kinds: Vec<String>,
+}
+
+impl PodDuration {
+    /// Returns the time that its work has run.
+    pub fn age(&self, now: Timestamp) -> SignedDuration {
+        let until = self.ended.unwrap_or(now);
+        // A start in the future, because a clock differs, is a start now.
+        let running = self.started.map_or(SignedDuration::ZERO, |started| until.duration_since(started));
+        self.ran_before + running.max(SignedDuration::ZERO)
+    }
+}
+
+/// Returns the name of a controller without the parts that are generated for each of its instances, such as the hash of a
+/// ReplicaSet, the time of a CronJob's Job, or a number.
+pub fn template(name: &str) -> &str {
+    let mut rest = name;
+    while let Some((before, last)) = rest.rsplit_once('-') {
+        let digits = last.chars().filter(char::is_ascii_digit).count();
+        let lower = last.chars().all(|c| c.is_ascii_digit() || c.is_ascii_lowercase());
+        let generated = digits == last.len() || lower && digits > 0 && (5..=10).contains(&last.len());
+        if !generated || before.is_empty() {
+            break;
+        }
+        rest = before;
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_instances_lead_to_one_template() {
+        assert_eq!(template("train-resnet-28471200"), "train-resnet");
+        assert_eq!(template("web-6d4cf56db6"), "web");
+        assert_eq!(template("sweep-3-17"), "sweep");
+        assert_eq!(template("bert-base"), "bert-base");
+        assert_eq!(template("2024"), "2024");
+    }
+
+    #[test]
+    fn a_start_in_the_future_is_an_age_of_zero() {
+        let pod =
+            PodDuration { started: Some(Timestamp::from_second(100).unwrap()), ..PodDuration::default() };
+        assert_eq!(pod.age(Timestamp::from_second(40).unwrap()), SignedDuration::ZERO);
+        assert_eq!(pod.age(Timestamp::from_second(160).unwrap()), SignedDuration::from_mins(1));
+    }
+}
