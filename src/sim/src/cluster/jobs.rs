@@ -123,7 +123,12 @@ impl Cluster {
             self.ask(&Method::POST, &budgets(&plan.namespace), &budget);
         }
         for index in 0..plan.pods {
-            self.after(MADE.0, MADE.1, Due::Pod { job: number, index });
+            if plan.ran_before.is_zero() {
+                self.after(MADE.0, MADE.1, Due::Pod { job: number, index });
+            } else {
+                // It is there from the beginning.
+                self.at(plan.arrives, Due::Pod { job: number, index });
+            }
         }
     }
 
