@@ -1,6 +1,6 @@
 //! What a pod says about how long it runs.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_api::parse_duration;
 use poolwright_catalog::{ResourceList, ResourceName};
@@ -10,7 +10,8 @@ use poolwright_terms::keys::{EXPECTED_DURATION_ANNOTATION, QUEUE_LABEL, RAN_FOR_
 /// Kinds of controllers that keep their pods running.
 const SERVICES: [&str; 4] = ["ReplicaSet", "ReplicationController", "StatefulSet", "Deployment"];
 
-/// Returns what a pod says about how long it runs. Durations that cannot be read count as not given.
+/// Returns what a pod says about how long it runs. Durations that cannot be read count as not given
+/// ([`ignored_annotations`]).
 pub(crate) fn of(from: &k8s::Pod, requests: &ResourceList, priority: i32) -> PodDuration {
     let meta = &from.metadata;
     let status = from.status.as_ref();
@@ -20,7 +21,6 @@ pub(crate) fn of(from: &k8s::Pod, requests: &ResourceList, priority: i32) -> Pod
     let deadline = from.spec.as_ref().and_then(|spec| spec.active_deadline_seconds);
     PodDuration {
         started: status.and_then(|status| status.start_time.as_ref()).map(|time| time.0),
-        ended: status.and_then(ended),
         ran_before: annotation(RAN_FOR_ANNOTATION).unwrap_or_default(),
         expected: annotation(EXPECTED_DURATION_ANNOTATION),
         deadline: deadline.map(SignedDuration::from_secs),
@@ -29,12 +29,15 @@ pub(crate) fn of(from: &k8s::Pod, requests: &ResourceList, priority: i32) -> Pod
     }
 }
 
-/// Returns when the last container ended.
-fn ended(status: &k8s::PodStatus) -> Option<Timestamp> {
-    let containers = status.container_statuses.iter().flatten();
-    let ends = containers
-        .filter_map(|container| container.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
-    ends.map(|time| time.0).max()
+/// Returns the annotations about its duration that cannot be read and so count as not given, with the remedy.
+pub fn ignored_annotations(pod: &k8s::Pod) -> Option<String> {
+    let annotations = pod.metadata.annotations.as_ref()?;
+    let problem = |key: &str| {
+        let error = parse_duration(annotations.get(key)?).err()?;
+        Some(format!("annotation {key}: {error}"))
+    };
+    let problems = [EXPECTED_DURATION_ANNOTATION, RAN_FOR_ANNOTATION].into_iter().filter_map(problem);
+    Some(problems.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
 /// Returns the kinds of work that a pod belongs to, from the narrowest to the widest: its template and size, then its namespace,
@@ -54,4 +57,77 @@ fn kinds(from: &k8s::Pod, requests: &ResourceList, priority: i32) -> Vec<String>
     let priority = if priority == 0 { String::new() } else { format!(", priority {priority}") };
     let middle = format!("namespace {namespace}{queue}{priority}/{widest}");
     vec![format!("{} with {cpu} CPUs, {memory} GiB/{middle}", template(name)), middle, widest]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(annotations: &Value, owner: Option<(&str, &str)>) -> k8s::Pod {
+        let owners: Vec<Value> = owner
+            .iter()
+            .map(|(kind, name)| json!({"apiVersion": "v1", "kind": kind, "name": name, "uid": "o", "controller": true}))
+            .collect();
+        serde_json::from_value(json!({
+            "metadata": {"name": "p-7", "namespace": "ml", "annotations": annotations, "ownerReferences": owners,
+                "labels": {"kueue.x-k8s.io/queue-name": "night"}},
+            "spec": {"activeDeadlineSeconds": 600, "priority": 5, "containers": [{"name": "c", "resources": {"requests":
+                {"cpu": "7500m", "memory": "64Gi"}, "limits": {"nvidia.com/gpu": "2"}}}]},
+            "status": {"startTime": "2026-01-01T01:00:00Z"},
+        }))
+        .unwrap()
+    }
+
+    fn read(annotations: &Value, owner: Option<(&str, &str)>) -> PodDuration {
+        crate::pod(&object(annotations, owner)).unwrap().duration
+    }
+
+    #[test]
+    fn a_pod_says_how_long_it_runs_and_when_it_began() {
+        let said = json!({"poolwright.dev/expected-duration": "1h30m", "poolwright.dev/ran-for": "35h"});
+        let duration = read(&said, Some(("Job", "train-28471200")));
+        assert_eq!(duration.expected, Some(SignedDuration::from_mins(90)));
+        assert_eq!(duration.ran_before, SignedDuration::from_hours(35));
+        assert_eq!(duration.deadline, Some(SignedDuration::from_mins(10)));
+        assert_eq!(duration.started, Some("2026-01-01T01:00:00Z".parse().unwrap()));
+        assert!(!duration.is_service);
+        assert_eq!(
+            duration.kinds,
+            [
+                "train with 8 CPUs, 64 GiB/namespace ml, queue night, priority 5/2 GPUs",
+                "namespace ml, queue night, priority 5/2 GPUs",
+                "2 GPUs"
+            ]
+        );
+        assert_eq!(ignored_annotations(&object(&said, None)), None);
+    }
+
+    #[test]
+    fn an_annotation_that_is_no_duration_is_named_and_does_not_drop_the_pod() {
+        let said = json!({"poolwright.dev/expected-duration": "two hours", "poolwright.dev/ran-for": "-1h"});
+        let duration = read(&said, None);
+        assert_eq!((duration.expected, duration.ran_before), (None, SignedDuration::ZERO));
+        let problem = ignored_annotations(&object(&said, None)).unwrap();
+        assert!(
+            problem.starts_with(
+                "annotation poolwright.dev/expected-duration: `two hours` is not a duration; write"
+            ),
+            "{problem}"
+        );
+        assert!(
+            problem.contains("; annotation poolwright.dev/ran-for: `-1h` is not a duration"),
+            "{problem}"
+        );
+    }
+
+    #[test]
+    fn pods_of_deployments_and_statefulsets_are_services() {
+        for kind in ["ReplicaSet", "StatefulSet", "ReplicationController"] {
+            assert!(read(&json!({}), Some((kind, "web"))).is_service, "{kind}");
+        }
+        assert!(!read(&json!({}), Some(("Job", "web"))).is_service);
+        assert!(!read(&json!({}), None).is_service);
+    }
 }

@@ -42,6 +42,7 @@ pub use commitments::{Commitments, commitments};
 pub use conditions::{conditions, merge_conditions};
 pub use convert::{allocatable_amounts, deadlines, node_taint, node_taints};
 pub use daemonset::daemonset;
+pub use duration::ignored_annotations;
 pub use error::IntakeError;
 pub use gangs::{JobSet, LeaderWorkerSet, job_set, leader_worker_set};
 pub use manifest::Manifest;

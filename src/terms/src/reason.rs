@@ -144,7 +144,7 @@ reasons! {
     Underutilized: "The pods of the node cost less elsewhere.", "Nothing.";
     Unhealthy: "The instance fails the cloud's own checks.", "Nothing: Poolwright plans its pods again.";
     UnmodelledRule: "The pod uses a rule that Poolwright does not model yet.", "Change the field that the message names, or add a node for the pod by hand.";
-    Unreadable: "Poolwright cannot read the object and ignores it.", "Correct the field that the message names.";
+    Unreadable: "Poolwright cannot read the object, or a part of it, and ignores that.", "Correct the field that the message names.";
     Valid: "The spec of the pool is valid.", "Nothing.";
     VolumePending: "A volume of the pod is not bound yet, or another pod uses it.", "Nothing. If it takes long, check the PersistentVolumeClaim.";
     VolumeUnusable: "The pod cannot use one of its volumes until you correct something.", "Correct the PersistentVolumeClaim, volume or StorageClass that the message names.";

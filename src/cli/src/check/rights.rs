@@ -250,6 +250,17 @@ mod tests {
             (Some("poolwright-controller"), Some("poolwright"))
         );
         assert!(right("nodes", "list").namespace.is_none());
+        for (verb, name) in
+            [("create", None), ("get", Some("poolwright-lives")), ("update", Some("poolwright-lives"))]
+        {
+            let lives = right("configmaps", verb);
+            assert_eq!((lives.name.as_deref(), lives.namespace.as_deref()), (name, Some("poolwright")));
+        }
+        assert_eq!(
+            all.iter().filter(|one| one.resource == "configmaps").count(),
+            3,
+            "and no other ConfigMap"
+        );
         let elsewhere = rules(Some("gpus"));
         assert!(
             elsewhere.iter().any(|one| one.resource == "leases" && one.namespace.as_deref() == Some("gpus"))

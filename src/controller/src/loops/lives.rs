@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Error;
 use kube::api::PostParams;
@@ -35,32 +36,45 @@ const AGAIN: Duration = Duration::from_secs(30);
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     version: u32,
+    /// All pods that ended until then count.
+    until: Timestamp,
     kinds: BTreeMap<String, LifeTable>,
 }
 
-/// Returns the ConfigMap's data for some knowledge.
-pub fn stored(lives: &Lives) -> String {
-    let stored = Stored { version: VERSION, kinds: lives.tables().clone() };
+/// The part of the data that every version has.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// Returns the ConfigMap's data for what is known at a time.
+pub fn stored(lives: &Lives, until: Timestamp) -> String {
+    let stored = Stored { version: VERSION, until, kinds: lives.tables().clone() };
     serde_json::to_string(&stored).unwrap_or_default()
 }
 
-/// Reads the ConfigMap's data.
-fn read(object: &ConfigMap) -> Result<BTreeMap<String, LifeTable>, String> {
-    let text = object.data.as_ref().and_then(|data| data.get(KEY)).map_or("", String::as_str);
-    let stored: Stored = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    if stored.version != VERSION {
-        return Err(format!("it has version {}, and this program reads version {VERSION}", stored.version));
+/// Reads the ConfigMap's data; `None` if it has none yet.
+fn read(object: &ConfigMap) -> Result<Option<Stored>, String> {
+    let Some(text) = object.data.as_ref().and_then(|data| data.get(KEY)) else { return Ok(None) };
+    let found: Versioned = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if found.version != VERSION {
+        return Err(format!("it has version {}, and this program reads version {VERSION}", found.version));
     }
-    Ok(stored.kinds)
+    let stored: Stored = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    match stored.kinds.iter().find(|(_, table)| !table.is_sound()) {
+        Some((kind, _)) => Err(format!("the counts of kind `{kind}` are impossible")),
+        None => Ok(Some(stored)),
+    }
 }
 
 /// The loop.
 pub struct KeepLives {
     context: Context,
     api: Objects<ConfigMap>,
-    /// The object as it was last read or written; `None` before it was read in this term.
+    /// The object as it was last read or written; `None` if it must be read.
     last: Option<ConfigMap>,
-    written: String,
+    /// The time until which it counts pods.
+    until: Timestamp,
     /// Whether the object must not be written, because it could not be understood.
     is_foreign: bool,
 }
@@ -69,42 +83,44 @@ impl KeepLives {
     /// Creates the loop.
     pub fn new(config: &Arc<Config>, context: Context) -> Self {
         let api = context.reader.namespaced(&config.lease.namespace);
-        Self { context, api, last: None, written: String::new(), is_foreign: false }
+        Self { context, api, last: None, until: Timestamp::UNIX_EPOCH, is_foreign: false }
     }
 
-    /// Reads the object and adds what it knows.
+    /// Reads the object. What it knows replaces what is known, except for pods that ended since it was written.
     async fn load(&mut self) -> Result<(), Error> {
-        let Some(object) = self.api.get(NAME).await? else {
-            self.last = Some(ConfigMap {
-                metadata: ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() },
-                ..ConfigMap::default()
-            });
-            return Ok(());
+        let absent = || ConfigMap {
+            metadata: ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() },
+            ..ConfigMap::default()
         };
-        match read(&object) {
-            Ok(kinds) => {
+        let object = self.api.get(NAME).await?.unwrap_or_else(absent);
+        let read = read(&object);
+        self.is_foreign = read.is_err();
+        match read {
+            Ok(Some(Stored { until, kinds, .. })) => {
                 debug!(kinds = kinds.len(), "read what is known about the durations of pods");
-                self.context.world.remember_lives(kinds);
+                self.until = until;
+                self.context.world.remember_lives(kinds, until);
             }
-            Err(why) => {
-                warn!(
-                    why,
-                    "ConfigMap {NAME} cannot be read, so durations of pods are learned anew and not kept; delete the ConfigMap, or run the version of Poolwright that wrote it"
-                );
-                self.is_foreign = true;
-            }
+            Ok(None) => self.until = Timestamp::UNIX_EPOCH,
+            Err(why) => warn!(
+                why,
+                "ConfigMap {NAME} cannot be read, so durations of pods are learned anew and not kept; delete the ConfigMap, or run the version of Poolwright that wrote it"
+            ),
         }
         self.last = Some(object);
         Ok(())
     }
 
-    async fn write(&mut self) -> Option<()> {
-        let mut object = self.last.clone().filter(|_| !self.is_foreign)?;
-        let text = self.context.world.view(|all| stored(&all.lives));
-        if text == self.written {
-            return None;
+    /// Writes the object if it would change.
+    async fn write(&mut self) {
+        let Some(mut object) = self.last.clone().filter(|_| !self.is_foreign) else { return };
+        let now = self.context.clock.now();
+        let lives = self.context.world.view(|all| all.lives.clone());
+        let data = object.data.get_or_insert_default();
+        if lives.tables().is_empty() || data.get(KEY) == Some(&stored(&lives, self.until)) {
+            return;
         }
-        object.data = Some(BTreeMap::from([(KEY.to_owned(), text.clone())]));
+        data.insert(KEY.to_owned(), stored(&lives, now));
         let exists = object.metadata.resource_version.is_some();
         let api = self.api.clone();
         let call = async |permit: &_| {
@@ -116,17 +132,13 @@ impl KeepLives {
             }
         };
         match self.context.writer.write("keep-lives", WRITE_LIMIT, call).await {
-            Ok(object) => {
-                self.last = Some(object);
-                self.written = text;
-            }
+            Ok(object) => (self.last, self.until) = (Some(object), now),
             Err(error) => {
                 info!(%error, "what is known about the durations of pods was not stored; it is stored with the next attempt");
-                // Somebody else may have written it.
-                self.last = self.api.get(NAME).await.ok().flatten().or(self.last.take());
+                // Somebody else may have written or deleted it, so it is read again.
+                self.last = None;
             }
         }
-        Some(())
     }
 }
 
@@ -140,20 +152,175 @@ impl LeaderLoop for KeepLives {
 
     fn begin(&mut self, _: LeaderTerm) {
         self.last = None;
-        self.written.clear();
-        self.is_foreign = false;
     }
 
     async fn look(&mut self) -> Option<Duration> {
-        if self.last.is_none() {
-            while let Err(error) = self.load().await {
-                warn!(%error, "ConfigMap {NAME} cannot be read; tried again in {AGAIN:?}");
-                tokio::time::sleep(AGAIN).await;
-            }
-            self.written = self.context.world.view(|all| stored(&all.lives));
-        } else {
-            self.write().await;
+        while self.last.is_none()
+            && let Err(error) = self.load().await
+        {
+            warn!(%error, "ConfigMap {NAME} cannot be read; tried again in {AGAIN:?}");
+            tokio::time::sleep(AGAIN).await;
         }
+        self.write().await;
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Method;
+    use jiff::SignedDuration;
+    use poolwright_core::index::Change;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::edge::clock::SharedClock;
+    use crate::edge::clock::testing::TestClock;
+    use crate::edge::signal::Sender;
+    use crate::executor::context::testing::leading;
+    use crate::fake_api::{FakeApi, Fault};
+
+    const PATH: &str = "/api/v1/namespaces/poolwright/configmaps/poolwright-lives";
+
+    /// A controller that leads.
+    struct Scene {
+        keep: KeepLives,
+        _leader: Sender<Option<LeaderTerm>>,
+    }
+
+    impl Scene {
+        fn new(api: &FakeApi, clock: &Arc<TestClock>) -> Self {
+            let clock: SharedClock = clock.clone();
+            let (context, leader) = leading(api, &clock, Vec::new());
+            let config = Arc::new(Config::new("controller", "poolwright"));
+            Self { keep: KeepLives::new(&config, context), _leader: leader }
+        }
+
+        /// Lets some pods of a kind end.
+        fn learn(&self, kind: &str, pods: u32) {
+            self.keep.context.world.change(|state| {
+                let mut lives = (*state.index.view().lives).clone();
+                for _ in 0..pods {
+                    lives.observe(
+                        &[kind.to_owned()],
+                        SignedDuration::from_mins(7),
+                        true,
+                        Timestamp::UNIX_EPOCH,
+                    );
+                }
+                state.index.set_lives(lives);
+                Change::None
+            });
+        }
+
+        fn known(&self) -> Lives {
+            self.keep.context.world.view(|all| (*all.lives).clone())
+        }
+    }
+
+    fn text(api: &FakeApi) -> String {
+        api.get(PATH).unwrap()["data"][KEY].as_str().unwrap().to_owned()
+    }
+
+    fn foreign(text: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": {KEY: text}})
+    }
+
+    #[tokio::test]
+    async fn the_next_leader_knows_what_the_last_one_learned() {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        let mut old = Scene::new(&api, &clock);
+        old.keep.look().await;
+        assert!(api.writes().is_empty(), "nothing is known yet");
+        old.learn("1 GPUs", 3);
+        old.keep.look().await;
+        clock.advance(Duration::from_mins(6));
+        old.keep.look().await;
+        assert_eq!(api.writes().len(), 1, "it is written only after a change");
+        old.learn("2 GPUs", 1);
+        old.keep.look().await;
+        assert_eq!(api.writes().len(), 2);
+        let mut new = Scene::new(&api, &clock);
+        new.keep.look().await;
+        assert_eq!(new.known().tables(), old.known().tables());
+        assert_eq!(api.writes().len(), 2, "reading is no change");
+    }
+
+    #[tokio::test]
+    async fn content_of_a_newer_version_or_of_somebody_else_is_never_overwritten() {
+        let impossible = r#"{"version": 1, "until": "2026-01-01T00:00:00Z", "kinds": {"a": {"ended": [4000000000], "lost": [], "used": 0}}}"#;
+        for content in [r#"{"version": 2, "curves": 7}"#, "hello", impossible] {
+            let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+            api.put(PATH, foreign(content));
+            let mut scene = Scene::new(&api, &clock);
+            scene.learn("1 GPUs", 3);
+            scene.keep.look().await;
+            scene.keep.look().await;
+            assert_eq!((text(&api).as_str(), api.writes().len()), (content, 0));
+            assert_eq!(scene.known().tables().len(), 1, "it learns anew");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_empty_config_map_of_the_user_is_filled_and_keeps_its_other_keys() {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        api.put(PATH, json!({"metadata": {"name": NAME, "labels": {"a": "b"}}, "data": {"note": "kept"}}));
+        let mut scene = Scene::new(&api, &clock);
+        scene.learn("1 GPUs", 3);
+        scene.keep.look().await;
+        let object = api.get(PATH).unwrap();
+        assert_eq!(
+            (&object["data"]["note"], &object["metadata"]["labels"]["a"]),
+            (&json!("kept"), &json!("b"))
+        );
+        assert!(text(&api).contains("1 GPUs"));
+    }
+
+    #[tokio::test]
+    async fn after_a_failed_write_it_reads_again_and_writes_again() {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        let mut scene = Scene::new(&api, &clock);
+        scene.learn("1 GPUs", 3);
+        api.fault(Method::POST, "/configmaps", Fault::AnswerLost);
+        scene.keep.look().await;
+        scene.learn("2 GPUs", 1);
+        scene.keep.look().await;
+        scene.learn("2 GPUs", 1);
+        api.remove(PATH);
+        scene.keep.look().await;
+        scene.keep.look().await;
+        assert!(text(&api).contains("2 GPUs"), "it is created again after it was deleted");
+    }
+
+    #[tokio::test]
+    async fn a_foreign_content_that_appears_during_the_term_stays() {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        let mut scene = Scene::new(&api, &clock);
+        scene.learn("1 GPUs", 3);
+        scene.keep.look().await;
+        api.put(PATH, foreign(r#"{"version": 2}"#));
+        for _ in 0..3 {
+            scene.learn("1 GPUs", 1);
+            scene.keep.look().await;
+        }
+        assert_eq!(text(&api), r#"{"version": 2}"#);
+    }
+
+    #[test]
+    fn the_stored_state_is_small_also_if_everything_is_full() {
+        let mut lives = Lives::prior();
+        for at in 0..400_000_u64 {
+            let kind = format!(
+                "a-job-with-a-usual-name-{:03} with 16 CPUs, 128 GiB/namespace research, queue night/8 GPUs",
+                at % 400
+            );
+            let age = SignedDuration::from_secs(10 * 11_i64.pow(u32::try_from(at / 400 % 7).unwrap()));
+            let age = age + SignedDuration::from_secs(i64::try_from(at).unwrap() * age.as_secs() / 40_000);
+            lives.observe(&[kind], age, at % 2 == 0, Timestamp::UNIX_EPOCH);
+        }
+        let text = stored(&lives, Timestamp::UNIX_EPOCH);
+        assert_eq!(lives.tables().len(), 400);
+        assert!(text.len() < 500_000, "{} bytes", text.len());
+        println!("{} bytes", text.len());
     }
 }

@@ -30,6 +30,17 @@ pub struct Key<'a> {
     pub namespace: Option<&'a str>,
     /// Its name.
     pub name: &'a str,
+    /// How the object went; `None` if it exists.
+    pub gone: Option<Gone>,
+}
+
+/// How an object left its watch.
+#[derive(Clone, Copy, Debug)]
+pub struct Gone {
+    /// When.
+    pub at: Timestamp,
+    /// Whether it was deleted. Otherwise it only stopped to match the watch, such as a pod that has finished.
+    pub deleted: bool,
 }
 
 impl Key<'_> {
@@ -88,6 +99,7 @@ macro_rules! watched {
             $(fields: $fields:literal,)?
             read: $read:expr,
             $(keep: $keep:expr,)?
+            $(ignored: $ignored:expr,)?
             apply: $apply:expr,
             delete: $delete:expr,
             reset: $reset:expr,
@@ -111,6 +123,9 @@ macro_rules! watched {
                 $(fn keep(state: &mut State, object: $object) {
                     let keep: fn(&mut State, $object) = $keep;
                     keep(state, object);
+                })?
+                $(fn ignored(object: &$object) -> Option<String> {
+                    $ignored(object)
                 })?
                 fn apply(state: &mut State, model: $model) -> Change {
                     let apply: fn(&mut State, $model) -> Change = $apply;
@@ -153,8 +168,14 @@ watched! {
         need: Need::ToDecide,
         fields: "status.phase!=Succeeded,status.phase!=Failed",
         read: checked(intake::pod),
+        ignored: intake::ignored_annotations,
         apply: |state, pod| state.index.apply_pod(pod),
-        delete: |state, key| state.index.delete_pod(&key.namespaced()),
+        delete: |state, key| {
+            if let Some(gone) = key.gone {
+                state.index.learn_end(&key.namespaced(), !gone.deleted, gone.at);
+            }
+            state.index.delete_pod(&key.namespaced())
+        },
         reset: |state, all, _| state.index.reset_pods(all),
         known: |all, key| all.pods.existing(&key.namespaced()).map(|one| (**one).clone()),
     }

@@ -21,7 +21,7 @@ use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use super::ObserverContext;
-use super::kinds::Key;
+use super::kinds::{Gone, Key};
 use super::reader::Reader;
 use super::world::State;
 use crate::edge::events::QueuedEvent;
@@ -61,6 +61,10 @@ pub trait Kind: Send + 'static {
     fn apply(state: &mut State, model: Self::Model) -> Change;
     /// Keeps the object itself, for kinds that are written later.
     fn keep(_: &mut State, _: Self::Object) {}
+    /// Returns the parts of a valid object that are ignored because they cannot be read, if there are any.
+    fn ignored(_: &Self::Object) -> Option<String> {
+        None
+    }
     /// Removes an object.
     fn delete(state: &mut State, key: Key<'_>) -> Change;
     /// Replaces all objects.
@@ -96,6 +100,8 @@ struct Intake<K: Kind> {
     listing: Vec<K::Model>,
     /// The last malformed version of each object, by namespace and name.
     malformed: BTreeMap<(String, String), String>,
+    /// The ignored parts of each valid object that has some, by namespace and name.
+    ignored: BTreeMap<(String, String), String>,
     failing: bool,
     /// Whether everything was listed once.
     listed: bool,
@@ -104,7 +110,14 @@ struct Intake<K: Kind> {
 impl<K: Kind> Intake<K> {
     fn new(observers: ObserverContext) -> Self {
         observers.metrics.watch_synced.with_label_values(&[K::NAME]).set(0);
-        Self { observers, listing: Vec::new(), malformed: BTreeMap::new(), failing: false, listed: false }
+        Self {
+            observers,
+            listing: Vec::new(),
+            malformed: BTreeMap::new(),
+            ignored: BTreeMap::new(),
+            failing: false,
+            listed: false,
+        }
     }
 
     /// Watches until the kind is uninstalled, if it is optional.
@@ -133,6 +146,7 @@ impl<K: Kind> Intake<K> {
     /// Handles a kind that is not installed: it has no objects, and readiness does not wait for it.
     fn absent(&mut self) {
         self.malformed.clear();
+        self.ignored.clear();
         if self.listed {
             self.listed = false;
             let now = self.observers.clock.now();
@@ -168,11 +182,17 @@ impl<K: Kind> Intake<K> {
             }
             watcher::Event::Delete(object) => {
                 let (namespace, name) = (object.namespace(), object.name_any());
-                self.malformed.remove(&(namespace.clone().unwrap_or_default(), name.clone()));
+                let key = (namespace.clone().unwrap_or_default(), name.clone());
+                self.malformed.remove(&key);
+                self.ignored.remove(&key);
                 let uid = object.uid().unwrap_or_default();
+                let gone = Some(Gone {
+                    at: self.observers.clock.now(),
+                    deleted: object.meta().deletion_timestamp.is_some(),
+                });
                 world.change(|state| {
                     state.fence.gone(&uid);
-                    K::delete(state, Key { namespace: namespace.as_deref(), name: &name })
+                    K::delete(state, Key { namespace: namespace.as_deref(), name: &name, gone })
                 });
             }
             watcher::Event::Init => self.listing.clear(),
@@ -186,7 +206,7 @@ impl<K: Kind> Intake<K> {
                 let mut known = None;
                 world.change(|state| {
                     if model.is_none() {
-                        let key = Key { namespace: namespace.as_deref(), name: &name };
+                        let key = Key { namespace: namespace.as_deref(), name: &name, gone: None };
                         known = K::known(state.index.view(), key);
                     } else if let Ok(object) = object.0 {
                         K::keep(state, object);
@@ -223,6 +243,7 @@ impl<K: Kind> Intake<K> {
         match read {
             Ok(model) => {
                 self.malformed.remove(&key);
+                self.note_ignored(object, key);
                 Some(model)
             }
             Err(why) => {
@@ -236,10 +257,28 @@ impl<K: Kind> Intake<K> {
         }
     }
 
+    /// Reports the ignored parts of an object once.
+    fn note_ignored(&mut self, object: &DeserializeGuard<K::Object>, key: (String, String)) {
+        let Some(what) = object.0.as_ref().ok().and_then(K::ignored) else {
+            self.ignored.remove(&key);
+            return;
+        };
+        if self.ignored.get(&key) != Some(&what) {
+            info!(kind = K::NAME, namespace = key.0, name = key.1, what, "a part of this object is ignored");
+            self.tell_unreadable(object, format!("Poolwright ignores a part of this object: {what}"));
+            self.ignored.insert(key, what);
+        }
+    }
+
     fn tell_malformed(&self, object: &DeserializeGuard<K::Object>, why: &str) {
         self.observers.metrics.malformed_objects.with_label_values(&[K::NAME]).inc();
         let (namespace, name) = (object.namespace(), object.name_any());
         warn!(kind = K::NAME, namespace, name, why, "this object cannot be read and is left out");
+        self.tell_unreadable(object, format!("Poolwright cannot read this object and leaves it out: {why}"));
+    }
+
+    fn tell_unreadable(&self, object: &DeserializeGuard<K::Object>, message: String) {
+        let (namespace, name) = (object.namespace(), object.name_any());
         let about = ObjectReference {
             api_version: Some(K::Object::api_version(&()).into_owned()),
             kind: Some(K::Object::kind(&()).into_owned()),
@@ -252,7 +291,7 @@ impl<K: Kind> Intake<K> {
             about,
             kind: EventType::Warning,
             reason: Reason::Unreadable.into(),
-            message: format!("Poolwright cannot read this object and leaves it out: {why}"),
+            message,
             story: None,
         });
     }

@@ -325,9 +325,9 @@ impl World {
         state.index.snapshot()
     }
 
-    /// Adds what an earlier leader learned about the durations of pods.
-    pub fn remember_lives(&self, kinds: BTreeMap<String, LifeTable>) {
-        self.lock().index.remember_lives(kinds);
+    /// Sets what an earlier leader learned about the durations of pods until a time, and adds what was seen after it.
+    pub fn remember_lives(&self, kinds: BTreeMap<String, LifeTable>, until: Timestamp) {
+        self.lock().index.remember_lives(kinds, until);
     }
 
     /// Stores the places of pending pods in a plan.

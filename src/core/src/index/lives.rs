@@ -1,60 +1,250 @@
 //! Learns how long pods run, from the pods that end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::index::ClusterIndex;
-use crate::model::{LifeTable, Lives, Pod, PodPhase, PodRole};
+use crate::model::{LifeTable, Lives, Node, ObjectKey, Pod, PodKey, PodPhase, PodRole, Uid};
 
 /// The time after which expectations are worked out again.
 const REFRESH: SignedDuration = SignedDuration::from_mins(1);
+/// The number of pods whose ends are remembered one by one.
+const REMEMBERED: usize = 4_096;
+
+/// What learning needs besides what was learned.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Learning {
+    /// The last pods that ended, in the order in which they did.
+    ends: VecDeque<End>,
+    /// Their UIDs. No pod counts twice.
+    counted: BTreeSet<Uid>,
+    /// When expectations were last worked out.
+    worked_out: Option<Timestamp>,
+}
+
+/// The end of a pod.
+#[derive(Clone, Debug)]
+struct End {
+    uid: Uid,
+    kinds: Vec<String>,
+    age: SignedDuration,
+    finished: bool,
+    at: Timestamp,
+}
+
+impl Learning {
+    /// Remembers the end of a pod. Returns whether it is new.
+    fn add(&mut self, end: End) -> bool {
+        if !self.counted.insert(end.uid.clone()) {
+            return false;
+        }
+        self.ends.push_back(end);
+        if self.ends.len() > REMEMBERED
+            && let Some(oldest) = self.ends.pop_front()
+        {
+            self.counted.remove(&oldest.uid);
+        }
+        true
+    }
+}
 
 impl ClusterIndex {
     /// Sets what is known about the durations of pods.
     pub fn set_lives(&mut self, lives: Lives) {
         self.state.lives = Arc::new(lives);
-        self.lives_worked_out = None;
+        self.learning.worked_out = None;
     }
 
-    /// Adds what was learned before. It replaces what is known about the same kinds.
-    pub fn remember_lives(&mut self, kinds: BTreeMap<String, LifeTable>) {
-        Arc::make_mut(&mut self.state.lives).remember(kinds);
-        self.lives_worked_out = None;
+    /// Sets what was learned until a time, by an earlier leader. Pods that this index saw end after that time are added.
+    pub fn remember_lives(&mut self, kinds: BTreeMap<String, LifeTable>, until: Timestamp) {
+        let lives = Arc::make_mut(&mut self.state.lives);
+        lives.set_tables(kinds);
+        for end in self.learning.ends.iter().filter(|end| end.at > until) {
+            lives.observe(&end.kinds, end.age, end.finished, end.at);
+        }
+        self.learning.worked_out = None;
     }
 
-    /// Learns from a change of a pod, before it is applied: a pod that has finished, or that is gone although it ran.
-    pub(crate) fn learn_duration(&mut self, before: Option<&Pod>, after: Option<&Pod>) {
-        let Some(before) = before.filter(|pod| runs(pod)) else { return };
-        if self.state.lives.is_blank() || before.role != PodRole::Workload || before.duration.is_service {
+    /// Learns from a pod that is about to be removed. `finished` says that nobody deleted it.
+    pub fn learn_end(&mut self, key: &ObjectKey, finished: bool, now: Timestamp) {
+        let Some(pod) = self.state.pods.get(&PodKey::Existing(key.clone())).cloned() else { return };
+        let PodPhase::Bound { node } = &pod.phase else { return };
+        if self.state.lives.is_blank() || !counts(&pod) {
             return;
         }
-        let same = after.filter(|pod| pod.uid == before.uid);
-        let (last, ended) = match same {
-            Some(pod) if runs(pod) => return,
-            Some(pod) if pod.phase == PodPhase::Finished => (pod, true),
-            // A pod that is deleted while it runs would have run longer.
-            _ => (before, false),
-        };
-        let Some(at) = last.duration.ended.or(last.deleting_since) else { return };
-        let lives = Arc::make_mut(&mut self.state.lives);
-        lives.observe(&before.duration.kinds, last.duration.age(at), ended, at);
+        let works =
+            |node: &Node| self.state.claims.of_node(node).is_none_or(|claim| claim.interruption.is_none());
+        // A pod that is deleted, or lost with its node, would have run longer.
+        let finished = finished
+            && pod.deleting_since.is_none()
+            && self.state.nodes.get(node).is_some_and(|node| works(node.as_ref()));
+        let age = pod.duration.age(now);
+        let kinds = pod.duration.kinds.clone();
+        if self.learning.add(End { uid: pod.uid.clone(), kinds, age, finished, at: now }) {
+            Arc::make_mut(&mut self.state.lives).observe(&pod.duration.kinds, age, finished, now);
+        }
     }
 
     /// Works expectations out again if they are old.
     pub fn refresh_lives(&mut self, now: Timestamp) {
         let fresh = |at: Timestamp| now.duration_since(at).abs() < REFRESH;
-        if self.state.lives.is_blank() || self.lives_worked_out.is_some_and(fresh) {
+        if self.state.lives.is_blank() || self.learning.worked_out.is_some_and(fresh) {
             return;
         }
-        let running = self.state.pods.bound().filter(|pod| runs(pod) && pod.role == PodRole::Workload);
+        let running = self.state.pods.bound().filter(|pod| counts(pod));
         Arc::make_mut(&mut self.state.lives).refresh(running, now);
-        self.lives_worked_out = Some(now);
+        self.learning.worked_out = Some(now);
     }
 }
 
-/// Returns whether the pod runs.
-fn runs(pod: &Pod) -> bool {
-    matches!(pod.phase, PodPhase::Bound { .. }) && pod.duration.started.is_some()
+/// Returns whether the pod runs work that ends by itself.
+fn counts(pod: &Pod) -> bool {
+    pod.role == PodRole::Workload && !pod.duration.is_service && pod.duration.started.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_catalog::ResourceList;
+
+    use super::*;
+    use crate::model::{LifeSource, PodSpec};
+
+    const KIND: &str = "1 GPUs";
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+    }
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("default", name)
+    }
+
+    fn running(name: &str) -> Pod {
+        let mut pod = Pod::waiting(PodKey::Existing(key(name)), PodSpec::default());
+        pod.phase = PodPhase::Bound { node: "n".to_owned() };
+        pod.duration.started = Some(at(0));
+        pod.duration.kinds = vec![KIND.to_owned()];
+        pod
+    }
+
+    fn index() -> ClusterIndex {
+        let mut index = ClusterIndex::new();
+        index.set_lives(Lives::prior());
+        index.apply_node(Node {
+            name: "n".to_owned(),
+            provider_id: None,
+            labels: BTreeMap::new(),
+            taints: Vec::new(),
+            allocatable: ResourceList::new(),
+            ready: true,
+            cordoned: false,
+            cordoned_until_initialized: false,
+            do_not_disrupt: false,
+            deleting_since: None,
+            unhealthy_conditions: Vec::new(),
+        });
+        index
+    }
+
+    fn end(index: &mut ClusterIndex, pod: Pod, finished: bool, now: Timestamp) {
+        let Some(key) = pod.key.existing().cloned() else { return };
+        index.apply_pod(pod);
+        index.learn_end(&key, finished, now);
+        index.delete_pod(&key);
+    }
+
+    /// How many pods ended, and how many counted at all.
+    fn counted(index: &mut ClusterIndex) -> (u32, usize) {
+        index.learning.worked_out = None;
+        index.refresh_lives(at(1_000_000));
+        let ended = match index.view().lives.of(&running("next"), at(0)).source {
+            LifeSource::Learned { ended, .. } => ended,
+            _ => 0,
+        };
+        (ended, index.learning.ends.len())
+    }
+
+    #[test]
+    fn each_pod_counts_once_also_if_a_stale_list_shows_it_again() {
+        let mut index = index();
+        end(&mut index, running("a"), true, at(600));
+        index.learn_end(&key("a"), true, at(601));
+        assert_eq!(counted(&mut index), (1, 1));
+        end(&mut index, running("a"), true, at(700));
+        index.reset_pods([running("a")]);
+        index.reset_pods([]);
+        assert_eq!(counted(&mut index), (1, 1));
+        let next = Pod { uid: Uid("another".into()), ..running("a") };
+        end(&mut index, next, true, at(900));
+        assert_eq!(counted(&mut index), (2, 2), "another pod of this name");
+    }
+
+    #[test]
+    fn a_pod_that_was_deleted_or_lost_with_its_node_has_not_ended() {
+        let mut index = index();
+        end(&mut index, running("deleted"), false, at(600));
+        end(&mut index, Pod { deleting_since: Some(at(590)), ..running("evicted") }, true, at(600));
+        let elsewhere = PodPhase::Bound { node: "gone".to_owned() };
+        end(&mut index, Pod { phase: elsewhere, ..running("lost") }, true, at(600));
+        assert_eq!(counted(&mut index), (0, 3));
+    }
+
+    #[test]
+    fn services_daemons_and_pods_that_never_ran_teach_nothing() {
+        let mut index = index();
+        let mut service = running("service");
+        service.duration.is_service = true;
+        let mut pulling = running("pulling");
+        pulling.duration.started = None;
+        let daemon = Pod { role: PodRole::DaemonSet, ..running("daemon") };
+        let waiting = Pod { phase: PodPhase::Waiting, ..running("waiting") };
+        for pod in [service, pulling, daemon, waiting] {
+            end(&mut index, pod, true, at(600));
+        }
+        assert_eq!(counted(&mut index), (0, 0));
+        let mut blank = ClusterIndex::new();
+        end(&mut blank, running("a"), true, at(600));
+        assert!(blank.view().lives.is_blank());
+    }
+
+    #[test]
+    fn a_new_leader_adds_what_it_saw_after_the_last_record_and_nothing_twice() {
+        let mut old = index();
+        let mut new = index();
+        for (name, time) in [("a", 100), ("b", 200)] {
+            end(&mut old, running(name), true, at(time));
+            end(&mut new, running(name), true, at(time));
+        }
+        let record = old.view().lives.tables().clone();
+        end(&mut new, running("c"), true, at(400));
+        new.remember_lives(record.clone(), at(300));
+        assert_eq!(counted(&mut new).0, 3);
+        new.remember_lives(record, at(300));
+        assert_eq!(counted(&mut new).0, 3, "reading it again changes nothing");
+        let mut restarted = index();
+        restarted.remember_lives(new.view().lives.tables().clone(), at(500));
+        assert_eq!(counted(&mut restarted).0, 3);
+    }
+
+    #[test]
+    fn a_clock_set_back_works_expectations_out_again() {
+        let mut index = index();
+        index.refresh_lives(at(1_000));
+        end(&mut index, running("a"), true, at(-500));
+        index.refresh_lives(at(-500));
+        assert_eq!(index.learning.worked_out, Some(at(-500)));
+        index.refresh_lives(at(-470));
+        assert_eq!(index.learning.worked_out, Some(at(-500)), "not sooner than a minute later");
+    }
+
+    #[test]
+    fn the_memory_of_single_pods_is_bounded() {
+        let mut index = index();
+        for number in 0..REMEMBERED + 10 {
+            end(&mut index, running(&format!("p{number}")), true, at(60));
+        }
+        assert_eq!((index.learning.ends.len(), index.learning.counted.len()), (REMEMBERED, REMEMBERED));
+    }
 }

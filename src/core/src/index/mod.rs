@@ -20,6 +20,7 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_terms::NodeClassRef;
 
+use crate::index::lives::Learning;
 use crate::model::{
     ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, PersistentMap, PodKey, Pool, PoolName,
     Quota, Reclaims, Retirements, Snapshot, Uid, Workload,
@@ -52,8 +53,7 @@ pub struct ClusterIndex {
     instances_gone: TerminatedInstances,
     /// Controllers of pods on interrupted nodes, and the claims of those nodes.
     interrupted_owners: BTreeSet<(Uid, ClaimName)>,
-    /// When the expected lives of pods were last worked out.
-    lives_worked_out: Option<Timestamp>,
+    learning: Learning,
 }
 
 impl ClusterIndex {

@@ -11,8 +11,6 @@ impl ClusterIndex {
     pub fn apply_pod(&mut self, pod: Pod) -> Change {
         let change = self.pod_change(&pod);
         if change != Change::None {
-            let before = self.state.pods.get(&pod.key).cloned();
-            self.learn_duration(before.as_deref(), Some(&pod));
             self.state.pods.insert(pod.key.clone(), Arc::new(pod));
         }
         change
@@ -20,9 +18,7 @@ impl ClusterIndex {
 
     /// Removes a pod.
     pub fn delete_pod(&mut self, key: &ObjectKey) -> Change {
-        let gone = self.state.pods.remove(&PodKey::Existing(key.clone()));
-        self.learn_duration(gone.as_deref(), None);
-        gone.map_or(Change::None, |_| Change::Life)
+        self.state.pods.remove(&PodKey::Existing(key.clone())).map_or(Change::None, |_| Change::Life)
     }
 
     /// Replaces all pods.

@@ -6,10 +6,8 @@ use serde::{Deserialize, Serialize};
 /// What is known about the duration of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodDuration {
-    /// When its containers began to run; `None` if they have not.
+    /// When the kubelet took it on (`status.startTime`); `None` if none has.
     pub started: Option<Timestamp>,
-    /// When it ended; `None` if it has not, or if nobody says when.
-    pub ended: Option<Timestamp>,
     /// How long its work ran before, in pods that it continues ([`poolwright_terms::keys::RAN_FOR_ANNOTATION`]).
     pub ran_before: SignedDuration,
     /// The duration that its author expects ([`poolwright_terms::keys::EXPECTED_DURATION_ANNOTATION`]).
@@ -26,10 +24,9 @@ pub struct PodDuration {
 impl PodDuration {
     /// Returns the time that its work has run.
     pub fn age(&self, now: Timestamp) -> SignedDuration {
-        let until = self.ended.unwrap_or(now);
         // A start in the future, because a clock differs, is a start now.
-        let running = self.started.map_or(SignedDuration::ZERO, |started| until.duration_since(started));
-        self.ran_before + running.max(SignedDuration::ZERO)
+        let running = self.started.map_or(SignedDuration::ZERO, |started| now.duration_since(started));
+        self.ran_before.saturating_add(running.max(SignedDuration::ZERO))
     }
 }
 
@@ -68,5 +65,16 @@ mod tests {
             PodDuration { started: Some(Timestamp::from_second(100).unwrap()), ..PodDuration::default() };
         assert_eq!(pod.age(Timestamp::from_second(40).unwrap()), SignedDuration::ZERO);
         assert_eq!(pod.age(Timestamp::from_second(160).unwrap()), SignedDuration::from_mins(1));
+    }
+
+    #[test]
+    fn work_that_continues_keeps_its_age_and_no_time_overflows() {
+        let started = Some(Timestamp::from_second(100).unwrap());
+        let pod =
+            PodDuration { started, ran_before: SignedDuration::from_hours(35), ..PodDuration::default() };
+        assert_eq!(pod.age(Timestamp::from_second(100).unwrap()), SignedDuration::from_hours(35));
+        let pod = PodDuration { started: Some(Timestamp::MIN), ran_before: SignedDuration::MAX, ..pod };
+        assert_eq!(pod.age(Timestamp::MAX), SignedDuration::MAX);
+        assert_eq!(PodDuration::default().age(Timestamp::MAX), SignedDuration::ZERO, "it has not started");
     }
 }

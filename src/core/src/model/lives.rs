@@ -5,6 +5,7 @@
 //! wider kind counts like [`WEIGHT`] pods. The widest kind borrows from a prior with a heavy tail: of pods that have run for some
 //! time, half run as long again.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -28,7 +29,7 @@ const KINDS: usize = 400;
 /// Certainty, in the unit of hazards.
 const CERTAIN: u64 = 1 << 30;
 
-/// The ends of the steps of ages, in seconds: from ten seconds to more than a year, each a tenth later.
+/// The ends of the steps of ages, in seconds: from ten seconds to about four months, each a tenth later.
 static BOUNDS: [u64; AGES] = bounds();
 
 const fn bounds() -> [u64; AGES] {
@@ -95,14 +96,14 @@ impl fmt::Display for LifeSource {
     }
 }
 
-/// The pods of one kind that ended, or were last seen running, by age.
+/// The pods of one kind that ended or were lost, by age.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LifeTable {
     /// How many ended at each step of ages. Later steps have none.
     ended: Vec<u32>,
     /// How many were lost at each step, such as evicted pods: they would have run longer.
     lost: Vec<u32>,
-    /// When the last one was added, in seconds.
+    /// When the last one was added, in seconds since 1970.
     used: i64,
 }
 
@@ -114,10 +115,18 @@ impl LifeTable {
             counts.resize(at + 1, 0);
         }
         counts[at] += 1;
-        self.used = now.as_second();
+        self.used = self.used.max(now.as_second());
         if self.total() > MEMORY {
-            self.ended.iter_mut().chain(&mut self.lost).for_each(|count| *count /= 2);
+            halve(&mut self.ended);
+            halve(&mut self.lost);
         }
+    }
+
+    /// Returns whether [`Lives`] can have written it.
+    pub fn is_sound(&self) -> bool {
+        let counts = || [&self.ended, &self.lost].into_iter();
+        counts().all(|counts| counts.len() <= AGES)
+            && counts().flatten().map(|count| u64::from(*count)).sum::<u64>() <= u64::from(MEMORY)
     }
 
     fn total(&self) -> u32 {
@@ -145,10 +154,21 @@ impl LifeTable {
     }
 }
 
+/// Halves counts. What is left of an odd count goes to the next, so that rare long lives are not forgotten.
+fn halve(counts: &mut [u32]) {
+    let mut left = 0;
+    for count in counts {
+        let both = *count + left;
+        (*count, left) = (both / 2, both % 2);
+    }
+}
+
 /// The hazards of a kind, ready for use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Curve {
     hazards: Vec<u64>,
+    /// The pods that run, by step of their age.
+    running: Vec<u32>,
     ended: u32,
     median: Option<SignedDuration>,
 }
@@ -179,11 +199,18 @@ impl Lives {
         for kind in kinds {
             self.tables.entry(kind.clone()).or_default().add(seconds(age), ended, now);
         }
-        if self.tables.len() > KINDS {
-            let oldest = self.tables.iter().min_by_key(|(kind, table)| (table.used, *kind));
-            if let Some(oldest) = oldest.map(|(kind, _)| kind.clone()) {
-                self.tables.remove(&oldest);
-            }
+        self.forget();
+    }
+
+    /// Forgets the kinds that were not used for the longest time, narrow ones first.
+    fn forget(&mut self) {
+        while self.tables.len() > KINDS {
+            let age =
+                |(kind, table): &(&String, &LifeTable)| (table.used, Reverse(parts(kind)), table.total());
+            let Some(oldest) = self.tables.iter().min_by_key(age).map(|(kind, _)| kind.clone()) else {
+                return;
+            };
+            self.tables.remove(&oldest);
         }
     }
 
@@ -192,13 +219,10 @@ impl Lives {
         &self.tables
     }
 
-    /// Adds tables that were learned before. Kinds that are known here from more pods keep their own table.
-    pub fn remember(&mut self, tables: BTreeMap<String, LifeTable>) {
-        for (kind, table) in tables {
-            if self.tables.get(&kind).is_none_or(|own| own.total() < table.total()) {
-                self.tables.insert(kind, table);
-            }
-        }
+    /// Replaces the life tables by others that were learned before.
+    pub fn set_tables(&mut self, tables: BTreeMap<String, LifeTable>) {
+        self.tables = tables;
+        self.forget();
     }
 
     /// Works the tables out again, with the pods that run now.
@@ -214,18 +238,19 @@ impl Lives {
         let mut curves: BTreeMap<String, Curve> = BTreeMap::new();
         let kinds = ages.keys().copied().chain(self.tables.keys().map(String::as_str));
         let mut kinds: Vec<&str> = kinds.collect();
-        // Wider kinds have fewer parts.
-        kinds.sort_by_key(|kind| (kind.matches(SEPARATOR).count(), *kind));
+        // Wider kinds first: narrower ones borrow from them.
+        kinds.sort_by_key(|kind| (parts(kind), *kind));
         kinds.dedup();
         let nothing = LifeTable::default();
         for kind in kinds {
             let table = self.tables.get(kind).unwrap_or(&nothing);
             let parent =
                 widen(kind).and_then(|parent| curves.get(parent)).map_or(&self.prior, |curve| &curve.hazards);
-            let hazards = table.hazards(ages.get(kind).map_or(&[][..], Vec::as_slice), parent);
+            let running = ages.get(kind).cloned().unwrap_or_default();
+            let hazards = table.hazards(&running, parent);
             let median = life(&hazards, 0, None).median();
             let ended = table.ended.iter().sum();
-            curves.insert(kind.to_owned(), Curve { hazards, ended, median });
+            curves.insert(kind.to_owned(), Curve { hazards, running, ended, median });
         }
         self.curves = curves;
     }
@@ -248,28 +273,34 @@ impl Lives {
         if duration.is_service {
             return Known { life: Life::unbounded(), source: LifeSource::Service };
         }
-        let known = duration.kinds.iter().find_map(|kind| Some((kind, self.curves.get(kind)?)));
-        let hazards = known.map_or(&self.prior, |(_, curve)| &curve.hazards);
         if let Some(expected) = duration.expected {
-            // The declaration is one more, narrower kind. Pods of the pod's own kind that ended correct it.
+            // The declaration takes the place of the wider kinds. Pods of the pod's own kind that ended correct it.
             let nothing = LifeTable::default();
             let own = duration.kinds.first().and_then(|kind| self.tables.get(kind)).unwrap_or(&nothing);
+            let running = duration.kinds.first().and_then(|kind| self.curves.get(kind));
+            let running = running.map_or(&[][..], |curve| &curve.running);
             let declared = hazards_of(|age| as_declared(seconds(expected).max(1), age));
-            let life = life(&own.hazards(&[], &declared), age, left);
+            let life = life(&own.hazards(running, &declared), age, left);
             return Known { life, source: LifeSource::Declared(expected) };
         }
-        let source = match known {
-            Some((kind, curve)) if curve.ended > 0 => {
-                LifeSource::Learned { kind: kind.clone(), ended: curve.ended, median: curve.median }
-            }
-            _ => LifeSource::Prior,
-        };
+        let mut known = duration.kinds.iter().filter_map(|kind| Some((kind, self.curves.get(kind)?)));
+        let narrowest = known.clone().next();
+        let hazards = narrowest.map_or(&self.prior, |(_, curve)| &curve.hazards);
+        // A kind of which no pod has ended has its hazards from wider ones.
+        let source = known.find(|(_, curve)| curve.ended > 0).map_or(LifeSource::Prior, |(kind, curve)| {
+            LifeSource::Learned { kind: kind.clone(), ended: curve.ended, median: curve.median }
+        });
         Known { life: life(hazards, age, left), source }
     }
 }
 
 /// Separates the parts of a kind's name.
 pub const SEPARATOR: char = '/';
+
+/// Returns the number of parts of a kind's name; wider kinds have fewer.
+fn parts(kind: &str) -> usize {
+    kind.matches(SEPARATOR).count()
+}
 
 /// Returns the next wider kind by name: without the first part.
 fn widen(kind: &str) -> Option<&str> {
@@ -316,4 +347,282 @@ fn life(hazards: &[u64], age: u64, left: Option<u64>) -> Life {
         }
         u32::try_from((survival * u64::from(ONE)) >> 30).unwrap_or(ONE)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{PodKey, PodSpec};
+
+    const KIND: [&str; 3] =
+        ["train with 8 CPUs, 64 GiB/namespace a, queue q/1 GPUs", "namespace a, queue q/1 GPUs", "1 GPUs"];
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 3600;
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap()
+    }
+
+    fn kinds(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn length(seconds: u64) -> SignedDuration {
+        SignedDuration::from_secs(i64::try_from(seconds).unwrap())
+    }
+
+    /// A pod of a kind that has run for a time.
+    fn pod(names: &[&str], age: u64) -> Pod {
+        let mut pod = Pod::waiting(PodKey::new("default", "p"), PodSpec::default());
+        pod.duration.kinds = kinds(names);
+        pod.duration.started = Some(now() - length(age));
+        pod
+    }
+
+    /// Expectations after pods of one kind that ended at these ages, in minutes.
+    fn after(names: &[&str], ended: impl IntoIterator<Item = u64>) -> Lives {
+        let mut lives = Lives::prior();
+        for minutes in ended {
+            lives.observe(&kinds(names), length(minutes * MINUTE), true, now());
+        }
+        lives.refresh([].into_iter(), now());
+        lives
+    }
+
+    fn median(lives: &Lives, pod: &Pod) -> u64 {
+        lives.of(pod, now()).life.median().map_or(u64::MAX, seconds)
+    }
+
+    fn mean(lives: &Lives, pod: &Pod) -> u64 {
+        seconds(lives.of(pod, now()).life.mean())
+    }
+
+    /// Returns the hazard of a table in hundredths, without a wider kind's.
+    fn hundredths(table: &LifeTable, running: &[u32], age: u64) -> u64 {
+        let hazards = table.hazards(running, &[0; AGES]);
+        let at_risk = (step(age)..AGES)
+            .map(|at| {
+                LifeTable::count(&table.ended, at)
+                    + LifeTable::count(&table.lost, at)
+                    + LifeTable::count(running, at)
+            })
+            .sum::<u64>();
+        // The wider kind counts as ten pods of which none ends.
+        hazards[step(age)] * (at_risk + WEIGHT) * 100 / at_risk.max(1) / CERTAIN
+    }
+
+    #[test]
+    fn the_steps_of_ages_ascend_to_four_months() {
+        assert!(BOUNDS.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(
+            (100..140).contains(&(BOUNDS[AGES - 1] / HOUR / 24)),
+            "{} days",
+            BOUNDS[AGES - 1] / HOUR / 24
+        );
+        assert_eq!((step(0), step(9), step(10), step(u64::MAX)), (0, 0, 1, AGES - 1));
+    }
+
+    #[test]
+    fn hazards_are_those_of_kaplan_and_meier() {
+        // Ten pods: two end at 100 s, three are evicted at 200 s, one ends at 400 s, four end at 900 s.
+        let mut table = LifeTable::default();
+        for (age, ended, count) in [(100, true, 2), (200, false, 3), (400, true, 1), (900, true, 4)] {
+            (0..count).for_each(|_| table.add(age, ended, now()));
+        }
+        assert_eq!(hundredths(&table, &[], 100), 20, "2 of 10");
+        assert_eq!(hundredths(&table, &[], 200), 0, "an eviction is no end");
+        assert_eq!(hundredths(&table, &[], 400), 20, "1 of the 5 that got there");
+        assert_eq!(hundredths(&table, &[], 900), 100, "all");
+        // Five more run, and are 500 s old: they count up to there.
+        let mut running = vec![0; AGES];
+        running[step(500)] = 5;
+        assert_eq!(hundredths(&table, &running, 100), 13, "2 of 15");
+        assert_eq!(hundredths(&table, &running, 400), 10, "1 of 10");
+        assert_eq!(hundredths(&table, &running, 900), 100, "all that got there");
+    }
+
+    #[test]
+    fn without_history_a_pod_runs_as_long_again_as_it_has_run() {
+        let lives = Lives::prior();
+        for (age, expected) in [(0, HOUR), (HOUR, 2 * HOUR), (9 * HOUR, 10 * HOUR)] {
+            let median = median(&lives, &pod(&KIND, age));
+            assert!((expected * 7 / 10..=expected * 14 / 10).contains(&median), "{age}: {median}");
+        }
+        assert_eq!(lives.of(&pod(&KIND, 0), now()).source, LifeSource::Prior);
+    }
+
+    #[test]
+    fn forty_ended_pods_outweigh_the_prior() {
+        let lives = after(&KIND, [12; 40]);
+        let known = lives.of(&pod(&KIND, 0), now());
+        let median = known.life.median().unwrap();
+        assert!((10 * MINUTE..15 * MINUTE).contains(&seconds(median)), "{median:?}");
+        let text = known.source.to_string();
+        assert!(text.starts_with(&format!("pods of kind {} run for 1", KIND[0])), "{text}");
+        assert!(text.ends_with(" in the median (40 ended)"), "{text}");
+    }
+
+    #[test]
+    fn an_older_pod_is_expected_to_run_longer_if_its_kind_has_a_long_tail() {
+        // Most pods end within minutes, and some run for a day.
+        let lives = after(&KIND, [5; 60].into_iter().chain([1_440; 40]));
+        assert!(median(&lives, &pod(&KIND, 0)) < 30 * MINUTE);
+        let old = median(&lives, &pod(&KIND, HOUR));
+        assert!((20 * HOUR..27 * HOUR).contains(&old), "{old}");
+        assert!(median(&lives, &pod(&KIND, 20 * HOUR)) < 6 * HOUR, "and less as it approaches the end");
+    }
+
+    #[test]
+    fn survival_descends_at_every_age() {
+        let mut state = 7_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut lives = Lives::prior();
+        for _ in 0..3_000 {
+            let age = random(10) * 10_u64.pow(u32::try_from(random(7)).unwrap());
+            let from = usize::try_from(random(3)).unwrap();
+            lives.observe(&kinds(&KIND[from..]), length(age), random(3) > 0, now());
+        }
+        let running: Vec<Pod> = (0..50).map(|_| pod(&KIND, random(1_000_000))).collect();
+        lives.refresh(running.iter(), now());
+        for age in [0, 1, 59, HOUR, 100 * HOUR, u64::from(u32::MAX)] {
+            for expected in [None, Some(length(0)), Some(length(HOUR)), Some(SignedDuration::MAX)] {
+                let mut pod = pod(&KIND, age);
+                pod.duration.expected = expected;
+                let life = lives.of(&pod, now()).life;
+                let survival = (0..crate::model::life::STEPS).map(|step| life.survival(step));
+                assert!(survival.is_sorted_by(|one, next| one >= next), "{age} {expected:?}: {life:?}");
+                assert!(life.survival(0) <= ONE);
+            }
+        }
+    }
+
+    #[test]
+    fn a_kind_never_seen_borrows_from_the_next_wider_one() {
+        let lives = after(&KIND, [12; 40]);
+        let stranger = pod(&["other with 8 CPUs, 64 GiB/namespace a, queue q/1 GPUs", KIND[1], KIND[2]], 0);
+        assert!(median(&lives, &stranger) < 20 * MINUTE);
+        assert!(
+            matches!(lives.of(&stranger, now()).source, LifeSource::Learned { kind, .. } if kind == KIND[1])
+        );
+        let elsewhere =
+            pod(&["other with 8 CPUs, 64 GiB/namespace b/8 GPUs", "namespace b/8 GPUs", "8 GPUs"], 0);
+        assert_eq!(lives.of(&elsewhere, now()), Lives::prior().of(&elsewhere, now()));
+    }
+
+    #[test]
+    fn a_first_pod_of_a_template_that_runs_is_explained_by_the_wider_kind_that_is_known() {
+        let mut lives = after(&KIND[1..], [12; 40]);
+        let first = pod(&KIND, MINUTE);
+        lives.refresh([&first].into_iter(), now());
+        assert!(
+            matches!(lives.of(&first, now()).source, LifeSource::Learned { kind, ended: 40, .. } if kind == KIND[1])
+        );
+    }
+
+    #[test]
+    fn pods_that_still_run_lengthen_the_expectation() {
+        let mut lives = after(&KIND, [12; 10]);
+        let before = mean(&lives, &pod(&KIND, 0));
+        let running: Vec<Pod> = (0..90).map(|_| pod(&KIND, 10 * HOUR)).collect();
+        lives.refresh(running.iter(), now());
+        assert!(mean(&lives, &pod(&KIND, 0)) > 4 * before);
+        let mut declared = pod(&KIND, 0);
+        declared.duration.expected = Some(length(20 * HOUR));
+        assert!(median(&lives, &declared) > 10 * HOUR, "also that of pods with a declaration");
+    }
+
+    #[test]
+    fn a_declared_duration_is_about_right_and_shuffled_ones_are_no_worse_than_the_history() {
+        let lives = after(&KIND, [12; 40]);
+        let mut stranger = pod(&["other/1 GPUs", "1 GPUs"], 0);
+        stranger.duration.expected = Some(length(5 * HOUR));
+        let known = lives.of(&stranger, now());
+        let median = seconds(known.life.median().unwrap());
+        assert!((4 * HOUR..7 * HOUR).contains(&median), "{median}");
+        assert_eq!(known.source.to_string(), "it declares a duration of 5.0 h");
+        // Pods of one template, of which each declares what another one will need.
+        for minutes in [1, 12, 100] {
+            let mut shuffled = pod(&KIND, 0);
+            shuffled.duration.expected = Some(length(minutes * MINUTE));
+            assert!(super::seconds(lives.of(&shuffled, now()).life.median().unwrap()) < 25 * MINUTE);
+        }
+    }
+
+    #[test]
+    fn a_lie_by_a_factor_of_one_hundred_costs_little() {
+        // Too short: a pod that outlives its declaration is again a pod of its age.
+        let mut pod = pod(&KIND, 100 * MINUTE);
+        pod.duration.expected = Some(length(MINUTE));
+        let left = median(&Lives::prior(), &pod);
+        assert!((50 * MINUTE..200 * MINUTE).contains(&left), "{left}");
+        // Too long: the pods of the template that ended correct it.
+        pod.duration.expected = Some(length(20 * HOUR));
+        pod.duration.started = Some(now());
+        assert!(median(&Lives::prior(), &pod) > 15 * HOUR, "at first it is believed");
+        assert!(median(&after(&KIND, [12; 10]), &pod) < 30 * MINUTE);
+    }
+
+    #[test]
+    fn a_deadline_ends_a_pod_and_a_service_has_no_end() {
+        let lives = after(&KIND, [600; 40]);
+        let mut pod = pod(&KIND, 50 * MINUTE);
+        pod.duration.deadline = Some(length(HOUR));
+        assert!(mean(&lives, &pod) <= 11 * MINUTE);
+        // The deadline counts from the start of this pod, not of its work.
+        pod.duration.ran_before = length(10 * HOUR);
+        assert!(mean(&lives, &pod) > 4 * MINUTE);
+        pod.duration.deadline = None;
+        pod.duration.is_service = true;
+        assert_eq!(lives.of(&pod, now()), Known { life: Life::unbounded(), source: LifeSource::Service });
+    }
+
+    #[test]
+    fn a_clock_that_jumps_makes_no_age_negative_and_nothing_panic() {
+        let lives = after(&KIND, [12; 40]);
+        let pod = pod(&KIND, 0);
+        let new = lives.of(&pod, now());
+        assert_eq!(lives.of(&pod, now() - length(1_000_000)), new, "a start in the future is a start now");
+        for now in [Timestamp::MIN, Timestamp::UNIX_EPOCH, Timestamp::MAX] {
+            let mut lives = lives.clone();
+            lives.observe(&kinds(&KIND), pod.duration.age(now), true, now);
+            lives.refresh([&pod].into_iter(), now);
+            lives.of(&pod, now);
+        }
+    }
+
+    #[test]
+    fn old_pods_fade_but_rare_long_lives_stay() {
+        let mut lives = after(&KIND, [5; 960].into_iter().chain((0..40).map(|at| 60 << (at % 10))));
+        lives.observe(&kinds(&KIND), length(300), true, now());
+        let table = &lives.tables()[KIND[0]];
+        assert!((499..=501).contains(&table.total()), "{}", table.total());
+        let long: u32 = table.ended[step(50 * MINUTE)..].iter().sum();
+        assert_eq!(long, 20, "half of forty, although each step had few");
+        // A change of the workload is learned within some hundred pods.
+        for _ in 0..2_000 {
+            lives.observe(&kinds(&KIND), length(10 * HOUR), true, now());
+        }
+        lives.refresh([].into_iter(), now());
+        assert!(median(&lives, &pod(&KIND, 0)) > 8 * HOUR);
+    }
+
+    #[test]
+    fn the_state_stays_small_and_wide_kinds_outlive_narrow_ones() {
+        let mut lives = Lives::prior();
+        for at in 0..20_000_u64 {
+            let middle = format!("namespace {}/1 GPUs", at % 700);
+            let names = [
+                format!("job-of-a-usual-name-{} with 16 CPUs, 128 GiB/{middle}", at % 5_000),
+                middle,
+                KIND[2].to_owned(),
+            ];
+            lives.observe(&names, length(1 << (at % 20)), at % 3 > 0, Timestamp::UNIX_EPOCH);
+        }
+        assert_eq!(lives.tables().len(), KINDS);
+        assert!(lives.tables().contains_key(KIND[2]));
+        assert!(lives.tables().values().all(LifeTable::is_sound));
+    }
 }
