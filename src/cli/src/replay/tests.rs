@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use poolwright_report::money::Usd;
-use poolwright_report::replay::{End, History, Report, bound_over_time};
+use poolwright_report::replay::{End, History, Report, bounds_over_time};
 
 use super::{Prepared, prepare};
 use crate::args::{Cli, Command};
@@ -21,8 +21,8 @@ fn prepared(more: &[&str]) -> Prepared {
 
 fn played(prepared: &Prepared) -> (History, Report) {
     let history = prepared.replay.run(&mut |_| true).expect("it is played");
-    let bound = bound_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
-    let report = Report::new(&history, bound, prepared.replay.length, Vec::new());
+    let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let report = Report::new(&history, bounds, prepared.replay.length, Vec::new());
     (history, report)
 }
 
@@ -66,8 +66,8 @@ fn an_interrupted_replay_reports_and_charges_only_the_played_time() {
     let whole = played(&prepared).1;
     let until = Duration::from_mins(40);
     let history = prepared.replay.run(&mut |now| now < until).expect("it is played");
-    let bound = bound_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
-    let report = Report::new(&history, bound, prepared.replay.length, Vec::new());
+    let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let report = Report::new(&history, bounds, prepared.replay.length, Vec::new());
     assert!(report.played >= until && report.played < prepared.replay.length);
     assert!(report.cost() > Usd(0) && report.cost() < whole.cost());
     assert!(report.bound <= report.cost());
