@@ -45,10 +45,10 @@ pub struct Bounds {
 
 /// The proven bound and the cost of the best known plan, in micro-dollars per hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Solved {
-    bound: u64,
+pub(super) struct Solved {
+    pub bound: u64,
     /// `u64::MAX` if no plan is known.
-    plan: u64,
+    pub plan: u64,
 }
 
 /// Computes the bounds. `sold` is the catalogue of each node class.
@@ -57,7 +57,8 @@ pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<NodeClassRef
         .map_or_else(Bounds::default, |(problem, classes)| of(history, &problem, &classes))
 }
 
-fn of(history: &History, problem: &Problem, classes: &BTreeMap<usize, usize>) -> Bounds {
+/// Computes the bounds from the problem with all pods, and the class of each pod by its index.
+pub(super) fn of(history: &History, problem: &Problem, classes: &BTreeMap<usize, usize>) -> Bounds {
     let mut changes: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
     for (at, pod) in history.pods.iter().enumerate() {
         let (Some((_, machine)), Some(class)) = (pod.bound, classes.get(&at)) else { continue };
@@ -131,7 +132,7 @@ fn best_known<'a>(
 }
 
 /// Returns the price of the cheapest node for one pod of each class; `u64::MAX` if there is none.
-fn alone(problem: &Problem) -> Vec<u64> {
+pub(super) fn alone(problem: &Problem) -> Vec<u64> {
     let least = |class: &poolwright_solver::PodClass| {
         let candidates = class.candidates.iter().map(|at| &problem.candidates[*at as usize]);
         let fit = candidates
@@ -150,7 +151,7 @@ fn own_nodes(these: &Present, others: &Present, alone: &[u64]) -> u64 {
 
 /// Improves each result by the ones before and after it. Fewer pods never cost more, and pods on nodes of their own cost no less
 /// than in the best plan. So two results differ by no more than such nodes for the pods that differ.
-fn spread(asked: &[Present], alone: &[u64], solved: &mut [Solved]) {
+pub(super) fn spread(asked: &[Present], alone: &[u64], solved: &mut [Solved]) {
     let pairs: Vec<(usize, usize)> = (1..asked.len()).map(|at| (at - 1, at)).collect();
     for (from, to) in pairs.iter().copied().chain(pairs.iter().rev().map(|(from, to)| (*to, *from))) {
         let (gone, new) =
@@ -248,7 +249,7 @@ impl StopSignal for AtOnce {
 }
 
 /// Solves for each set of pods, on one thread per core. The assignment to threads does not affect the result.
-fn solve_all(problem: &Problem, all: &[Present]) -> Vec<Solved> {
+pub(super) fn solve_all(problem: &Problem, all: &[Present]) -> Vec<Solved> {
     let rows: Vec<&[Present]> = all.chunks(IN_A_ROW).collect();
     let next = AtomicUsize::new(0);
     let found: Mutex<BTreeMap<usize, Vec<Solved>>> = Mutex::default();

@@ -6,6 +6,8 @@ mod gap;
 mod history;
 mod indispensable;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 pub use bound::{Bounds, over_time as bounds_over_time};
 pub use figures::{Bought, Pending, Pods, Point, Report};
