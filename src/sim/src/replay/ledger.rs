@@ -8,7 +8,7 @@ use futures::channel::mpsc::UnboundedReceiver;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_catalog::ResourceName;
 use poolwright_report::replay::{End, History, Machine, Pod};
-use poolwright_terms::keys;
+use poolwright_terms::{ConditionType, keys};
 use serde_json::Value;
 
 use crate::api::ApiServer;
@@ -17,7 +17,6 @@ use crate::cloud::Cloud;
 /// The record so far.
 pub(super) struct Ledger {
     feed: UnboundedReceiver<Value>,
-    nodes: UnboundedReceiver<Value>,
     claims: UnboundedReceiver<Value>,
     version: u64,
     history: History,
@@ -34,7 +33,6 @@ impl Ledger {
         let feed = |kind: &str| server.feed(kind).unwrap_or_else(|| futures::channel::mpsc::unbounded().1);
         Self {
             feed: feed("/api/v1/pods"),
-            nodes: feed("/api/v1/nodes"),
             claims: feed("/apis/poolwright.dev/v1alpha1/nodeclaims"),
             version: u64::MAX,
             history: History::default(),
@@ -54,10 +52,7 @@ impl Ledger {
             self.look_at_machines(cloud, now);
         }
         while let Ok(event) = self.claims.try_recv() {
-            self.look_at_claim(&event["object"]);
-        }
-        while let Ok(event) = self.nodes.try_recv() {
-            self.look_at_node(&event["object"], now);
+            self.look_at_claim(&event["object"], now);
         }
         while let Ok(event) = self.feed.try_recv() {
             self.look_at_pod(&event, now);
@@ -75,20 +70,18 @@ impl Ledger {
         History { played: now, ..self.history }
     }
 
-    fn look_at_claim(&mut self, claim: &Value) {
-        let Some(name) = claim["metadata"]["name"].as_str().filter(|name| !self.planned.contains_key(*name))
-        else {
-            return;
-        };
-        let pods = claim["spec"]["pods"].as_array().into_iter().flatten();
-        let pods = pods.filter_map(|pod| pod.as_str().map(str::to_owned)).collect();
-        self.planned.insert(name.to_owned(), pods);
-    }
-
-    fn look_at_node(&mut self, node: &Value, now: Duration) {
-        let machine = node["metadata"]["name"].as_str().and_then(|name| self.by_claim.get(name));
-        if let Some(at) = machine
-            && node["metadata"]["labels"][keys::INITIALIZED_LABEL] == "true"
+    fn look_at_claim(&mut self, claim: &Value, now: Duration) {
+        let Some(name) = claim["metadata"]["name"].as_str() else { return };
+        if !self.planned.contains_key(name) {
+            let pods = claim["spec"]["pods"].as_array().into_iter().flatten();
+            let pods = pods.filter_map(|pod| pod.as_str().map(str::to_owned)).collect();
+            self.planned.insert(name.to_owned(), pods);
+        }
+        let conditions = claim["status"]["conditions"].as_array().into_iter().flatten();
+        let initialized = ConditionType::Initialized.as_str();
+        let is_open = |condition: &Value| condition["type"] == initialized && condition["status"] == "True";
+        if conditions.into_iter().any(is_open)
+            && let Some(at) = self.by_claim.get(name)
         {
             self.history.machines[*at].opened.get_or_insert(now);
         }
