@@ -54,7 +54,7 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Lower limit    {} ${}", report.bound, above.unwrap_or_default())?;
     for cause in Cause::ALL {
         let (amount, [_, _, sentence]) = (report.gap.amount(cause), names(cause));
-        writeln!(out, "               {amount:>10} $  {sentence}")?;
+        writeln!(out, "               {amount:>8} $  {sentence}")?;
     }
     if report.unknown_prices > 0 {
         writeln!(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use poolwright_report::money::Usd;
-use poolwright_report::replay::{End, History, Report, bounds_over_time};
+use poolwright_report::replay::{Cause, End, History, Report, bounds_over_time};
 
 use super::{Prepared, prepare};
 use crate::args::{Cli, Command};
@@ -37,6 +37,11 @@ fn all_work_gets_done_and_the_cost_is_never_below_its_limit() {
         history.pods.iter().find(|pod| pod.model.key.name().starts_with("batch-1")).expect("it is there");
     let (started, ended) = (waited.started.expect("it ran"), waited.ended.expect("it ended").0);
     assert_eq!(ended.saturating_sub(started).as_secs(), 2705 - 1500);
+    assert!(
+        history.machines.iter().all(|machine| machine.opened.is_some() && !machine.bought_for.is_empty())
+    );
+    let parts: u128 = Cause::ALL.iter().map(|cause| report.gap.amount(*cause).0).sum();
+    assert_eq!(report.bound.0 + parts, report.cost().0);
     let moments: Vec<Duration> = report.cost_steps.moments().chain(report.bound_steps.moments()).collect();
     for moment in moments {
         let (cost, limit) = (report.cost_steps.at(moment), report.bound_steps.at(moment));
