@@ -116,6 +116,7 @@ mod tests {
             deleting_since: None,
             created: jiff::Timestamp::UNIX_EPOCH,
             ending: crate::model::Ending::default(),
+            duration: crate::model::PodDuration::default(),
         };
         let mut snapshot = Snapshot::default();
         for pod in [pod("r", PodPhase::Bound { node: "n".into() }), pod("a", PodPhase::Waiting)] {
