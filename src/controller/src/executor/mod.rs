@@ -191,7 +191,7 @@ impl Executor {
                     None => self.delete_claim(claim, uid).await,
                 }
             }
-            Action::Retire { claim, uid } => self.delete_claim(claim, uid).await,
+            Action::Drain { claim, uid } => self.delete_claim(claim, uid).await,
             Action::Evict { pod, uid } => self.evict(pod, uid).await,
             Action::EndPod { pod, uid, grace } => self.end_pod(pod, uid, *grace).await,
             Action::Terminate { claim, forced } => match self.context.world.claim(claim) {
@@ -281,7 +281,7 @@ fn kind(action: &Action) -> &'static str {
         Action::Open { .. } => "open",
         Action::SetTaints { .. } => "set-taints",
         Action::DeleteClaim { .. } => "delete-claim",
-        Action::Retire { .. } => "retire",
+        Action::Drain { .. } => "drain",
         Action::Evict { .. } => "evict",
         Action::EndPod { .. } => "end-pod",
         Action::Terminate { .. } => "terminate",
@@ -306,7 +306,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
         Action::Launch { claim }
         | Action::Register { claim, .. }
         | Action::DeleteClaim { claim, .. }
-        | Action::Retire { claim, .. }
+        | Action::Drain { claim, .. }
         | Action::Terminate { claim, .. }
         | Action::HoldBack { claim, .. } => format!("nodeclaim/{claim}"),
         Action::Nominate { node, .. } | Action::Open { node, .. } | Action::SetTaints { node, .. } => {
