@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
-use poolwright_report::replay::{Report, bound_over_time};
+use poolwright_report::replay::{Report, bounds_over_time};
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::replay::{Replay, ReplayError};
 
@@ -48,8 +48,8 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
         ReplayError::Refused(message) => Failure::bad_input(message),
         other => anyhow::Error::new(other).into(),
     })?;
-    let bound = bound_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
-    let report = Report::new(&history, bound, flags.length.0, prepared.notes);
+    let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let report = Report::new(&history, bounds, flags.length.0, prepared.notes);
     print::report(&report, flags.output, out).map_err(Failure::writing)?;
     if let Some(mut file) = record {
         record::write(&history, &mut file).context("cannot write the record")?;

@@ -8,21 +8,25 @@ use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::Action;
 use crate::lifecycle::context::{LifecycleContext, is, is_not};
-use crate::lifecycle::reserve::reservation;
-use crate::model::{Claim, Node};
+use crate::lifecycle::reserve::{reservation, unreserved};
+use crate::model::{Claim, Node, Snapshot};
 use crate::rules::reserved::is_reserved;
 
-/// Returns whether the claim's node retires.
-pub(crate) fn retires(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
-    let retirements = &context.snapshot.retirements;
-    retirements.of(&claim.name, context.now).is_some()
-        || retirements.are_inherited(context.now) && claim.since(ConditionType::Retiring).is_some()
+/// Returns the actions that open all retiring nodes. A controller that stops carries them out, so that no node stays closed
+/// without anybody who could let pods in.
+pub fn open_all(snapshot: &Snapshot) -> Vec<Action> {
+    let retiring = snapshot.claims.values().filter(|claim| claim.since(ConditionType::Retiring).is_some());
+    let reserved = retiring.filter_map(|claim| {
+        let node = snapshot.nodes.get(claim.node_name.as_ref()?)?;
+        is_reserved(node).then(|| Action::SetTaints { node: node.name.clone(), taints: unreserved(node) })
+    });
+    reserved.collect()
 }
 
 /// Closes an open node that retires, and records the reason.
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node, reserve: bool) {
     let reason = context.snapshot.retirements.of(&claim.name, context.now).cloned();
-    if reserve && retires(context, claim) {
+    if reserve && context.retires(claim) {
         if !is_reserved(node) {
             let mut taints = node.taints.clone();
             taints.push(reservation(&claim.name));

@@ -36,7 +36,7 @@ fn scene(claim: Claim, node: Node, decided: Option<i64>) -> Snapshot {
     let mut snapshot = with(with(with(cluster(aws(), [pool("gpu")]), [claim]), [node]), [there]);
     let claims = BTreeMap::from([(c(), retirement())]);
     let retirements =
-        decided.map(|decided| Retirements { decided: Some(at(decided)), claims, inherited: false });
+        decided.map(|decided| Retirements { decided: Some(at(decided)), claims, ..Retirements::default() });
     snapshot.retirements = Arc::new(retirements.unwrap_or_default());
     snapshot
 }
@@ -134,4 +134,13 @@ fn an_empty_node_that_retires_is_terminated_as_any_other() {
     snapshot = with(snapshot, [Pod { phase: PodPhase::Finished, ..pod("p", requests(1, 1, 1)) }]);
     let taints = taints(&snapshot, 4300).unwrap();
     assert_eq!(taints, [poolwright_terms::keys::DISRUPTED_TAINT]);
+}
+
+#[test]
+fn a_controller_that_stops_opens_retiring_nodes_and_no_others() {
+    let retiring = scene(retiring(), reserved(), Some(4000));
+    let opened = Action::SetTaints { node: "n".into(), taints: vec![] };
+    assert_eq!(lifecycle::open_all(&retiring), [opened]);
+    let starting = scene(initialized(), reserved(), None);
+    assert_eq!(lifecycle::open_all(&starting), [], "its own pods are still to come");
 }
