@@ -234,7 +234,6 @@ mod tests {
         assert!(api.writes().is_empty(), "nothing is known yet");
         old.learn("1 GPUs", 3);
         old.keep.look().await;
-        clock.advance(Duration::from_mins(6));
         old.keep.look().await;
         assert_eq!(api.writes().len(), 1, "it is written only after a change");
         old.learn("2 GPUs", 1);

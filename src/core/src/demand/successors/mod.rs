@@ -14,7 +14,7 @@ use crate::demand::forecast::{ForecastBuilder, ForecastInput};
 use crate::demand::source::{DemandSource, Mentions};
 use crate::demand::successors::moving::{LeavingPod, Successor};
 use crate::demand::units::Unit;
-use crate::model::{Pod, PodKey, PodPhase, Uid, Workload};
+use crate::model::{Pod, PodDuration, PodKey, PodPhase, Uid, Workload};
 
 pub(super) struct Successors;
 
@@ -77,6 +77,8 @@ fn replace(ahead: &mut ForecastBuilder<'_>, moving: &LeavingPod<'_>, ordinal: Op
             reserved_for: Vec::new(),
             nominated_node: None,
             deleting_since: None,
+            // It begins anew.
+            duration: PodDuration { started: None, ..pod.duration.clone() },
             ..pod.clone()
         };
         snapshot.pods.insert(key.clone(), Arc::new(next));
