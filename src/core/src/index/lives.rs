@@ -1,55 +1,16 @@
 //! Learns how long pods run, from the pods that end.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::index::ClusterIndex;
-use crate::model::{LifeTable, Lives, Node, ObjectKey, Pod, PodKey, PodPhase, PodRole, Uid};
+use crate::index::learning::End;
+use crate::model::{LifeTable, Lives, Node, ObjectKey, Pod, PodKey, PodPhase, PodRole};
 
 /// The time after which expectations are worked out again.
 const REFRESH: SignedDuration = SignedDuration::from_mins(1);
-/// The number of pods whose ends are remembered one by one.
-const REMEMBERED: usize = 4_096;
-
-/// What learning needs besides what was learned.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Learning {
-    /// The last pods that ended, in the order in which they did.
-    ends: VecDeque<End>,
-    /// Their UIDs. No pod counts twice.
-    counted: BTreeSet<Uid>,
-    /// When expectations were last worked out.
-    worked_out: Option<Timestamp>,
-}
-
-/// The end of a pod.
-#[derive(Clone, Debug)]
-struct End {
-    uid: Uid,
-    kinds: Vec<String>,
-    age: SignedDuration,
-    finished: bool,
-    at: Timestamp,
-}
-
-impl Learning {
-    /// Remembers the end of a pod. Returns whether it is new.
-    fn add(&mut self, end: End) -> bool {
-        if !self.counted.insert(end.uid.clone()) {
-            return false;
-        }
-        self.ends.push_back(end);
-        if self.ends.len() > REMEMBERED
-            && let Some(oldest) = self.ends.pop_front()
-        {
-            self.counted.remove(&oldest.uid);
-        }
-        true
-    }
-}
-
 impl ClusterIndex {
     /// Sets what is known about the durations of pods.
     pub fn set_lives(&mut self, lives: Lives) {
@@ -109,7 +70,8 @@ mod tests {
     use poolwright_catalog::ResourceList;
 
     use super::*;
-    use crate::model::{LifeSource, PodSpec};
+    use crate::index::learning::REMEMBERED;
+    use crate::model::{LifeSource, PodSpec, Uid};
 
     const KIND: &str = "1 GPUs";
 

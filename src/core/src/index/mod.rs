@@ -4,6 +4,7 @@ pub(crate) mod budgets;
 pub(crate) mod claims;
 pub(crate) mod gangs;
 pub(crate) mod instances;
+pub(crate) mod learning;
 pub(crate) mod lives;
 pub(crate) mod measured;
 pub(crate) mod nodes;
@@ -20,7 +21,7 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_terms::NodeClassRef;
 
-use crate::index::lives::Learning;
+use crate::index::learning::Learning;
 use crate::model::{
     ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, PersistentMap, PodKey, Pool, PoolName,
     Quota, Reclaims, Retirements, Snapshot, Uid, Workload,
@@ -53,6 +54,7 @@ pub struct ClusterIndex {
     instances_gone: TerminatedInstances,
     /// Controllers of pods on interrupted nodes, and the claims of those nodes.
     interrupted_owners: BTreeSet<(Uid, ClaimName)>,
+    /// What it needs to learn how long pods run.
     learning: Learning,
 }
 
