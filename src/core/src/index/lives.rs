@@ -11,6 +11,7 @@ use crate::model::{LifeTable, Lives, Node, ObjectKey, Pod, PodKey, PodPhase, Pod
 
 /// The time after which expectations are worked out again.
 const REFRESH: SignedDuration = SignedDuration::from_mins(1);
+
 impl ClusterIndex {
     /// Sets what is known about the durations of pods.
     pub fn set_lives(&mut self, lives: Lives) {
