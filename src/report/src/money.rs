@@ -90,6 +90,8 @@ pub fn six_decimals(number: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
