@@ -22,7 +22,7 @@ use std::time::Duration;
 use anyhow::Context;
 use poolwright_core::Lives;
 use poolwright_report::replay::baselines::{self, Arrival, Baseline, Setting};
-use poolwright_report::replay::{Report, bound_over_time};
+use poolwright_report::replay::{Report, bounds_over_time};
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::replay::{Replay, ReplayError, SeededDelays};
 
@@ -50,10 +50,10 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
         ReplayError::Refused(message) => Failure::bad_input(message),
         other => anyhow::Error::new(other).into(),
     })?;
-    let bound = bound_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
-    let mut report = Report::new(&history, bound, flags.length.0, Vec::new());
-    report.baselines = prepared.baselines(history.played);
-    report.notes = prepared.notes;
+    let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let baselines = prepared.baselines(history.played);
+    let mut report = Report::new(&history, bounds, flags.length.0, prepared.notes);
+    report.baselines = baselines;
     print::report(&report, flags.output, out).map_err(Failure::writing)?;
     if let Some(mut file) = record {
         record::write(&history, &mut file).context("cannot write the record")?;

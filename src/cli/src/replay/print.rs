@@ -6,7 +6,7 @@ use std::time::Duration;
 use poolwright_catalog::UsdPerHour;
 use poolwright_report::money::{Ratio, Usd, six_decimals};
 use poolwright_report::replay::baselines::{Baseline, Method};
-use poolwright_report::replay::{Bought, Report};
+use poolwright_report::replay::{Bought, Cause, Report};
 use serde_json::{Value, json};
 
 use super::chart;
@@ -53,6 +53,10 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Cost           {cost} $ in {}, {rate} $/h on average", Span(report.played))?;
     let above = report.above_bound().map(|above| format!("; the cost is {above} above it"));
     writeln!(out, "Lower limit    {} ${}", report.bound, above.unwrap_or_default())?;
+    for cause in Cause::ALL {
+        let (amount, [_, _, sentence]) = (report.gap.amount(cause), names(cause));
+        writeln!(out, "               {amount:>8} $  {sentence}")?;
+    }
     if report.unknown_prices > 0 {
         writeln!(
             out,
@@ -92,6 +96,23 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "note: {note}")?;
     }
     Ok(())
+}
+
+/// Returns the names of a cause in JSON and CSV, and the sentence about it.
+fn names(cause: Cause) -> [&'static str; 3] {
+    match cause {
+        Cause::Start => ["startUsd", "gap_start_usd", "start of nodes, until pods can run on them"],
+        Cause::Idle => ["idleUsd", "gap_idle_usd", "idle nodes, without a pod"],
+        Cause::Stranded => {
+            ["strandedUsd", "gap_stranded_usd", "stranded: pods left, and the rest fits cheaper nodes"]
+        }
+        Cause::WrongType => {
+            ["wrongTypeUsd", "gap_wrong_type_usd", "wrong type: dearer than needed when bought"]
+        }
+        Cause::LimitTooLow => {
+            ["limitTooLowUsd", "gap_limit_too_low_usd", "limit too low: no plan known reaches it"]
+        }
+    }
 }
 
 fn bought(report: &Report, out: &mut impl Write) -> io::Result<()> {
@@ -197,12 +218,17 @@ fn document(report: &Report) -> Value {
         json!({"pool": pool, "capacityType": capacity.as_str(), "nodes": line.nodes,
             "nodeHours": in_hours(line.millis), "gpuHours": in_hours(line.gpu_millis), "costUsd": usd(line.cost.0)})
     };
+    let gap = Cause::ALL.map(|cause| (names(cause)[0].to_owned(), json!(usd(report.gap.amount(cause).0))));
     let points: Vec<Value> = report
         .points(POINTS)
         .into_iter()
         .map(|point| {
+            let gap = Cause::ALL.into_iter().zip(point.gap);
+            let gap =
+                gap.map(|(cause, rate)| (format!("{}PerHour", names(cause)[0]), json!(usd(rate.into()))));
             json!({"fromSeconds": seconds(point.from), "costUsdPerHour": usd(point.cost.into()),
-                "lowerLimitUsdPerHour": usd(point.bound.into()), "podsWaiting": point.waiting})
+                "lowerLimitUsdPerHour": usd(point.bound.into()), "podsWaiting": point.waiting,
+                "gap": gap.collect::<serde_json::Map<_, _>>()})
         })
         .collect();
     json!({
@@ -212,6 +238,7 @@ fn document(report: &Report) -> Value {
         "askedSeconds": seconds(report.requested),
         "costUsd": usd(report.cost().0),
         "lowerLimitUsd": usd(report.bound.0),
+        "gap": serde_json::Map::from_iter(gap),
         "aboveLowerLimit": report.above_bound().map(Ratio::as_f64),
         "bought": report.bought.iter().map(line).collect::<Vec<_>>(),
         "nodeStarts": report.node_starts(),
@@ -247,6 +274,9 @@ fn csv(report: &Report, out: &mut impl Write) -> io::Result<()> {
     all("played_seconds", seconds(report.played).to_string());
     all("cost_usd", usd(report.cost().0).to_string());
     all("lower_limit_usd", usd(report.bound.0).to_string());
+    for cause in Cause::ALL {
+        all(names(cause)[1], usd(report.gap.amount(cause).0).to_string());
+    }
     all("node_starts", report.node_starts().to_string());
     all("nodes_with_unknown_price", report.unknown_prices.to_string());
     for (figure, count) in [

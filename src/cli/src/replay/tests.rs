@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use poolwright_report::money::Usd;
-use poolwright_report::replay::{End, History, Report, bound_over_time};
+use poolwright_report::replay::{Cause, End, History, Report, bounds_over_time};
 
 use super::{Prepared, prepare};
 use crate::args::{Cli, Command};
@@ -21,8 +21,8 @@ fn prepared(more: &[&str]) -> Prepared {
 
 fn played(prepared: &Prepared) -> (History, Report) {
     let history = prepared.replay.run(&mut |_| true).expect("it is played");
-    let bound = bound_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
-    let report = Report::new(&history, bound, prepared.replay.length, Vec::new());
+    let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let report = Report::new(&history, bounds, prepared.replay.length, Vec::new());
     (history, report)
 }
 
@@ -37,6 +37,11 @@ fn all_work_gets_done_and_the_cost_is_never_below_its_limit() {
         history.pods.iter().find(|pod| pod.model.key.name().starts_with("batch-1")).expect("it is there");
     let (started, ended) = (waited.started.expect("it ran"), waited.ended.expect("it ended").0);
     assert_eq!(ended.saturating_sub(started).as_secs(), 2705 - 1500);
+    assert!(
+        history.machines.iter().all(|machine| machine.opened.is_some() && !machine.bought_for.is_empty())
+    );
+    let parts: u128 = Cause::ALL.iter().map(|cause| report.gap.amount(*cause).0).sum();
+    assert_eq!(report.bound.0 + parts, report.cost().0);
     let moments: Vec<Duration> = report.cost_steps.moments().chain(report.bound_steps.moments()).collect();
     for moment in moments {
         let (cost, limit) = (report.cost_steps.at(moment), report.bound_steps.at(moment));
@@ -66,8 +71,8 @@ fn an_interrupted_replay_reports_and_charges_only_the_played_time() {
     let whole = played(&prepared).1;
     let until = Duration::from_mins(40);
     let history = prepared.replay.run(&mut |now| now < until).expect("it is played");
-    let bound = bound_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
-    let report = Report::new(&history, bound, prepared.replay.length, Vec::new());
+    let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let report = Report::new(&history, bounds, prepared.replay.length, Vec::new());
     assert!(report.played >= until && report.played < prepared.replay.length);
     assert!(report.cost() > Usd(0) && report.cost() < whole.cost());
     assert!(report.bound <= report.cost());

@@ -332,10 +332,8 @@ impl World {
 
     /// Stores the places of pending pods in a plan.
     pub fn nominate(&self, plan: &Plan) {
-        let decided = Some(self.clock.now());
-        let retirements = Retirements { decided, claims: plan.retirements.clone(), inherited: false };
         self.change(|state| {
-            let retired = state.index.set_retirements(retirements);
+            let retired = state.index.set_retirements(plan.retirements.clone());
             retired.max(state.index.set_nominations(plan.nominations.clone(), plan.is_short_of_capacity()))
         });
     }
@@ -344,7 +342,7 @@ impl World {
     pub fn inherit_retirements(&self) {
         let decided = Some(self.clock.now());
         let retirements = Retirements { decided, inherited: true, ..Retirements::default() };
-        self.change(|state| state.index.set_retirements(retirements));
+        self.change(|state| state.index.set_retirements(Arc::new(retirements)));
     }
 
     /// Returns why the node of a pod is removed, as a label for metrics.

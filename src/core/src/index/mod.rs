@@ -234,10 +234,10 @@ impl ClusterIndex {
     }
 
     /// Sets the nodes that retire.
-    pub fn set_retirements(&mut self, retirements: Retirements) -> Change {
+    pub fn set_retirements(&mut self, retirements: Arc<Retirements>) -> Change {
         let same = self.state.retirements.claims == retirements.claims
             && self.state.retirements.inherited == retirements.inherited;
-        self.state.retirements = Arc::new(retirements);
+        self.state.retirements = retirements;
         if same { Change::None } else { Change::Life }
     }
 

@@ -141,6 +141,13 @@ impl<'a> LifecycleContext<'a> {
         pods.filter(|pod| pod.role == PodRole::Workload).collect()
     }
 
+    /// Returns whether the claim's node retires: whether it admits only planned pods because others would run cheaper elsewhere.
+    pub(crate) fn retires(&self, claim: &Claim) -> bool {
+        let retirements = &self.snapshot.retirements;
+        retirements.of(&claim.name, self.now).is_some()
+            || retirements.are_inherited(self.now) && claim.since(ConditionType::Retiring).is_some()
+    }
+
     /// Returns the waiting pods that are planned for the claim.
     pub(crate) fn expected(&self, claim: &Claim) -> &[&'a Pod] {
         self.expected.get(claim.name.0.as_str()).map_or(&[], Vec::as_slice)

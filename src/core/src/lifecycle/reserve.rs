@@ -13,7 +13,7 @@ use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::action::Action;
 use crate::lifecycle::context::{LifecycleContext, PlacementMode, after};
-use crate::lifecycle::{retire, waiting};
+use crate::lifecycle::waiting;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, Uid};
 use crate::rules;
 
@@ -38,7 +38,7 @@ pub(crate) fn unreserved(node: &Node) -> Vec<Taint> {
 pub(crate) fn holds(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
     let initialized = claim.since(ConditionType::Initialized);
     let successors = context.awaits_successors(claim);
-    let retires = retire::retires(context, claim);
+    let retires = context.retires(claim);
     let wanted = successors
         || retires
         || !context.expected(claim).is_empty()

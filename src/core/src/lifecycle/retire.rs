@@ -12,17 +12,10 @@ use crate::lifecycle::reserve::reservation;
 use crate::model::{Claim, Node};
 use crate::rules::reserved::is_reserved;
 
-/// Returns whether the claim's node retires.
-pub(crate) fn retires(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
-    let retirements = &context.snapshot.retirements;
-    retirements.of(&claim.name, context.now).is_some()
-        || retirements.are_inherited(context.now) && claim.since(ConditionType::Retiring).is_some()
-}
-
 /// Closes an open node that retires, and records the reason.
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node, reserve: bool) {
     let reason = context.snapshot.retirements.of(&claim.name, context.now).cloned();
-    if reserve && retires(context, claim) {
+    if reserve && context.retires(claim) {
         if !is_reserved(node) {
             let mut taints = node.taints.clone();
             taints.push(reservation(&claim.name));

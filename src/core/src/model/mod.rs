@@ -67,7 +67,7 @@ pub use crate::model::preferences::{Preferences, Weighted};
 pub use crate::model::profile::{EnforcedAffinity, Profile, Profiles, Service};
 pub use crate::model::quota::Quota;
 pub use crate::model::reclaims::Reclaims;
-pub use crate::model::retirement::{Retirement, Retirements, about};
+pub use crate::model::retirement::{PricesElsewhere, Retirement, Retirements, about};
 pub use crate::model::rules::{NodeSelectorTerm, Operator, Requirement, Toleration, TolerationMatch};
 pub use crate::model::snapshot::Snapshot;
 pub use crate::model::unmodelled::UnmodelledRule;

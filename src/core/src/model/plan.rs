@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, RankedOffering, Usd, UsdPerHour};
@@ -15,7 +16,7 @@ use crate::model::names::PoolName;
 use crate::model::names::Uid;
 use crate::model::pod_key::PodKey;
 use crate::model::relaxed::RelaxedPreference;
-use crate::model::retirement::Retirement;
+use crate::model::retirement::Retirements;
 
 /// A plan: nodes to buy, and a place for every pending pod, with reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,8 +61,9 @@ pub struct Plan {
     /// The place of each pending pod: its UID, and the name of the claim, or of a node without a claim. It goes into the next
     /// [`crate::model::snapshot::Snapshot::nominations`].
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
-    /// The claims whose nodes retire. They go into the next [`crate::model::snapshot::Snapshot::retirements`].
-    pub retirements: BTreeMap<ClaimName, Retirement>,
+    /// The nodes that retire. They go into the next [`crate::model::snapshot::Snapshot::retirements`].
+    #[serde(skip)]
+    pub retirements: Arc<Retirements>,
     /// Places of the successors of pods on disrupted nodes; sorted by pod.
     pub moved: Vec<Moved>,
     /// Counts of pods.

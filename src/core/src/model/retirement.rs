@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::Usd;
+use poolwright_catalog::{Usd, UsdPerHour};
 use serde::{Deserialize, Serialize};
 
-use crate::model::names::ClaimName;
+use crate::model::names::{ClaimName, PoolName};
+use crate::model::pod::PodSpec;
 use crate::model::pod_key::PodKey;
 
 /// The reason why a node retires.
@@ -53,7 +55,7 @@ pub fn about(duration: SignedDuration) -> String {
 }
 
 /// The nodes that retire, as the last plan decided.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retirements {
     /// The time of the decision; `None` before the first one.
     pub decided: Option<Timestamp>,
@@ -62,6 +64,17 @@ pub struct Retirements {
     pub inherited: bool,
     /// The retiring nodes, by claim.
     pub claims: BTreeMap<ClaimName, Retirement>,
+    /// The lowest price of a node for one pod with a spec, by pool: what recent pods would cost elsewhere.
+    pub prices: Arc<PricesElsewhere>,
+}
+
+/// The lowest prices of nodes for one pod, which change slowly.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PricesElsewhere {
+    /// When the first of them was worked out.
+    pub since: Option<Timestamp>,
+    /// The lowest price in each pool that sells a node for such a pod.
+    pub by_spec: BTreeMap<PodSpec, Vec<(PoolName, UsdPerHour)>>,
 }
 
 /// The time after which a decision is void unless a plan renews it. Then all nodes open.

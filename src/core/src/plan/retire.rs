@@ -8,12 +8,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Usd, UsdPerHour};
 
-use crate::model::{ClaimName, Life, Pod, PodRole, PodSpec, Retirement};
+use crate::model::{
+    ClaimName, Life, Pod, PodRole, PodSpec, PoolName, PricesElsewhere, Retirement, Retirements,
+};
 use crate::plan::context::PlanContext;
 use crate::plan::pack::horizon;
 use crate::plan::pack::room_lives::{self, RoomLife};
@@ -28,6 +31,8 @@ const RECENT: usize = 200;
 const KINDS: usize = 32;
 /// The time after which the decision is made again.
 const RENEWED: SignedDuration = SignedDuration::from_mins(1);
+/// The time after which the prices of recent pods' own nodes are worked out again.
+const PRICES_LAST: SignedDuration = SignedDuration::from_mins(10);
 /// A node closes if a newcomer costs more than this many percent of its own node's cost. It opens again at 100 percent.
 const CLOSE_ABOVE: u128 = 110;
 
@@ -40,25 +45,37 @@ struct Newcomer<'a> {
 }
 
 impl PlanContext<'_> {
-    /// Returns the claims whose nodes retire.
-    pub(crate) fn retirements(&self, supply: &Supply<'_>) -> BTreeMap<ClaimName, Retirement> {
+    /// Returns which nodes retire.
+    pub(crate) fn retirements(&self, supply: &Supply<'_>) -> Arc<Retirements> {
+        let before = &self.snapshot.retirements;
         if !self.horizons.is_known() {
-            return BTreeMap::new();
+            return Arc::default();
+        }
+        if before
+            .decided
+            .is_some_and(|at| !before.inherited && self.now.duration_since(at).abs() < RENEWED / 2)
+        {
+            return before.clone();
         }
         let rooms = self.rooms.all.iter().filter_map(|room| {
             let life = room_lives::of_any_room(self.snapshot, room, self.now)?;
             Some((room.as_ref(), life))
         });
         let rooms: Vec<(&Room<'_>, RoomLife)> = rooms.collect();
-        if rooms.is_empty() {
-            return BTreeMap::new();
+        let mut retirements = Retirements { decided: Some(self.now), ..Retirements::default() };
+        if !rooms.is_empty() {
+            let fresh = |since: Timestamp| self.now.duration_since(since).abs() < PRICES_LAST;
+            if before.prices.since.is_some_and(fresh) {
+                retirements.prices = before.prices.clone();
+            }
+            let newcomers = self.newcomers(supply, &mut retirements.prices);
+            let judged = rooms.iter().filter_map(|(room, life)| {
+                let name = room.claim()?;
+                Some((name.clone(), self.retirement(room, life, name, &newcomers)?))
+            });
+            retirements.claims = judged.collect();
         }
-        let newcomers = self.newcomers(supply);
-        let judged = rooms.iter().filter_map(|(room, life)| {
-            let name = room.claim()?;
-            Some((name.clone(), self.retirement(room, life, name, &newcomers)?))
-        });
-        judged.collect()
+        Arc::new(retirements)
     }
 
     /// Returns the time at which to decide again which nodes retire, even if nothing changes: pods age.
@@ -98,16 +115,15 @@ impl PlanContext<'_> {
     }
 
     /// Returns the kinds of pods that came last.
-    fn newcomers(&self, supply: &Supply<'_>) -> Vec<Newcomer<'_>> {
+    fn newcomers(&self, supply: &Supply<'_>, prices: &mut Arc<PricesElsewhere>) -> Vec<Newcomer<'_>> {
         let bound = self.snapshot.pods.bound();
         let all = bound.chain(self.demand.pending.iter().map(|want| want.pod));
         let mut recent: Vec<&Pod> = all.filter(|pod| pod.role == PodRole::Workload).collect();
-        let key = |pod: &&Pod| (Reverse(pod.created), pod.key.clone());
         if recent.len() > RECENT {
-            recent.select_nth_unstable_by_key(RECENT, key);
+            recent.select_nth_unstable_by(RECENT, |a, b| (b.created, &a.key).cmp(&(a.created, &b.key)));
             recent.truncate(RECENT);
         }
-        recent.sort_unstable_by_key(key);
+        recent.sort_unstable_by(|a, b| (b.created, &a.key).cmp(&(a.created, &b.key)));
         let mut kinds: BTreeMap<&PodSpec, (usize, &Pod)> = BTreeMap::new();
         for pod in recent {
             kinds.entry(&pod.spec).or_insert((0, pod)).0 += 1;
@@ -115,36 +131,46 @@ impl PlanContext<'_> {
         let mut kinds: Vec<(usize, &Pod)> = kinds.into_values().collect();
         kinds.sort_by_key(|(count, pod)| (Reverse(*count), &pod.key));
         kinds.truncate(KINDS);
-        let pin = Pin::default();
-        let signatures: Vec<(&PodSpec, &Pin)> = kinds.iter().map(|(_, pod)| (&pod.spec, &pin)).collect();
-        let admissions = Admissions::new(supply, &signatures);
-        let signed = kinds.into_iter().enumerate();
-        signed
-            .filter_map(|(signature, (_, pod))| self.newcomer(supply, &admissions, signature, pod))
-            .collect()
+        let unknown = |spec: &PodSpec| !prices.by_spec.contains_key(spec);
+        let unknown: Vec<&PodSpec> =
+            kinds.iter().map(|(_, pod)| &pod.spec).filter(|spec| unknown(spec)).collect();
+        if !unknown.is_empty() {
+            let prices = Arc::make_mut(prices);
+            prices.since.get_or_insert(self.now);
+            for (spec, found) in unknown.iter().zip(prices_of(supply, &unknown)) {
+                prices.by_spec.insert((*spec).clone(), found);
+            }
+        }
+        let newcomers = kinds.into_iter().filter_map(|(_, pod)| {
+            let life = self.snapshot.lives.of_new(pod, self.now).life;
+            let costs = prices.by_spec.get(&pod.spec)?.iter().filter_map(|(pool, price)| {
+                Some(cost(*price, horizon::paid(&life, self.snapshot.pools.get(pool)?)))
+            });
+            let elsewhere = costs.min()?;
+            Some(Newcomer { pod, life, elsewhere })
+        });
+        newcomers.collect()
     }
+}
 
-    /// Returns what the next pod like this one costs elsewhere; `None` if no offering fits it.
-    fn newcomer<'s>(
-        &self,
-        supply: &Supply<'_>,
-        admissions: &Admissions,
-        signature: usize,
-        pod: &'s Pod,
-    ) -> Option<Newcomer<'s>> {
-        let life = self.snapshot.lives.of_new(pod, self.now).life;
-        let offers = supply.pools.iter().enumerate().flat_map(|(number, offered)| {
-            offered.offers.iter().map(move |offer| (number, offered.pool, offer))
+/// Returns the lowest price of a node for one pod with each of these specs, by pool.
+fn prices_of(supply: &Supply<'_>, specs: &[&PodSpec]) -> Vec<Vec<(PoolName, UsdPerHour)>> {
+    let pin = Pin::default();
+    let signatures: Vec<(&PodSpec, &Pin)> = specs.iter().map(|spec| (*spec, &pin)).collect();
+    let admissions = Admissions::new(supply, &signatures);
+    let of = |(signature, spec): (usize, &&PodSpec)| {
+        let lowest = supply.pools.iter().enumerate().filter_map(|(pool, offered)| {
+            let prices = offered.offers.iter().filter_map(|offer| {
+                let price = offer.availability.weighed()?;
+                let fits = admissions.admits(pool, signature, offer.offering)
+                    && spec.requests.fits(&supply.capacities[offer.capacity]);
+                fits.then_some(price)
+            });
+            Some((offered.pool.name.clone(), prices.min()?))
         });
-        let costs = offers.filter_map(|(number, pool, offer)| {
-            let price = offer.availability.weighed()?;
-            let fits = admissions.admits(number, signature, offer.offering)
-                && pod.spec.requests.fits(&supply.capacities[offer.capacity]);
-            fits.then(|| cost(price, horizon::paid(&life, pool)))
-        });
-        let elsewhere = costs.min()?;
-        Some(Newcomer { pod, life, elsewhere })
-    }
+        lowest.collect()
+    };
+    specs.iter().enumerate().map(of).collect()
 }
 
 fn cost(price: UsdPerHour, time: SignedDuration) -> Usd {

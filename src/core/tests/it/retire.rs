@@ -36,7 +36,7 @@ fn scene(claim: Claim, node: Node, decided: Option<i64>) -> Snapshot {
     let mut snapshot = with(with(with(cluster(aws(), [pool("gpu")]), [claim]), [node]), [there]);
     let claims = BTreeMap::from([(c(), retirement())]);
     let retirements =
-        decided.map(|decided| Retirements { decided: Some(at(decided)), claims, inherited: false });
+        decided.map(|decided| Retirements { decided: Some(at(decided)), claims, ..Retirements::default() });
     snapshot.retirements = Arc::new(retirements.unwrap_or_default());
     snapshot
 }

@@ -1,4 +1,4 @@
-//! The lower bound of the cost at each moment, for the pods that had a machine then.
+//! The lower bound of the cost at each moment, for the pods that had a machine then, and the best plan known for them.
 //!
 //! All pods of the replay form one problem for the solver. It has only their resources, labels and tolerations, because
 //! the other rules could only raise the cost. For each moment the solver then proves a bound for the pods that were
@@ -15,39 +15,151 @@ use jiff::Timestamp;
 use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{PlanOptions, PreferencePolicy, plan};
 use poolwright_core::{Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
-use poolwright_solver::{NeverStop, Options, Problem, Solution, StopSignal, solve};
+use poolwright_solver::{NeverStop, Options, Problem, StopSignal, Warm, solve_from};
 use poolwright_terms::NodeClassRef;
 
 use super::history::History;
+use super::indispensable;
 use super::steps::Steps;
 
-/// Work units of one bound: about 5 ms of one core.
-const WORK: u64 = 10_000;
+/// Work units of one bound: about 10 ms of one core.
+const WORK: u64 = 20_000;
+/// So many bounds in a row start from the node contents and prices of the one before.
+const IN_A_ROW: usize = 32;
 /// The largest number of equal time steps. A pod that runs only for part of a step does not count in it.
 const SPANS: u32 = 1_000;
 
 /// The number of pods of each class.
 type Present = Vec<u32>;
 
-/// Returns the lower bound in micro-dollars per hour. `sold` is the catalogue of each node class.
-pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>) -> Steps {
-    let Some((problem, classes)) = question(history, pools, sold) else { return Steps::default() };
+/// The bounds of a replay, in micro-dollars per hour.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    /// The proven lower bound for the pods on machines.
+    pub limit: Steps,
+    /// The cost of the cheapest known plan for them.
+    pub best_known: Steps,
+    /// By machine: its price above the bound for the pods that it was bought for.
+    pub excess: Vec<u64>,
+}
+
+/// The proven bound and the cost of the best known plan, in micro-dollars per hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Solved {
+    pub bound: u64,
+    /// `u64::MAX` if no plan is known.
+    pub plan: u64,
+}
+
+/// Computes the bounds. `sold` is the catalogue of each node class.
+pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>) -> Bounds {
+    question(history, pools, sold)
+        .map_or_else(Bounds::default, |(problem, classes)| of(history, &problem, &classes))
+}
+
+/// Computes the bounds from the problem with all pods, and the class of each pod by its index.
+pub(super) fn of(history: &History, problem: &Problem, classes: &BTreeMap<usize, usize>) -> Bounds {
     let mut changes: BTreeMap<Duration, Vec<(usize, bool)>> = BTreeMap::new();
     for (at, pod) in history.pods.iter().enumerate() {
-        let (Some((bound, machine)), Some(class)) = (pod.bound, classes.get(&at)) else { continue };
+        let (Some((_, machine)), Some(class)) = (pod.bound, classes.get(&at)) else { continue };
         // The cost leaves out machines with unknown prices, so the bound leaves out their pods.
-        if history.machines[machine].price.is_none() {
+        let Some((from, until)) =
+            history.on_machine(pod).filter(|_| history.machines[machine].price.is_some())
+        else {
             continue;
-        }
-        let until = pod.ended.map_or(history.played, |(at, _)| at);
-        if bound < until {
-            changes.entry(bound).or_default().push((*class, true));
-            changes.entry(until).or_default().push((*class, false));
+        };
+        changes.entry(from).or_default().push((*class, true));
+        changes.entry(until).or_default().push((*class, false));
+    }
+    let none = vec![0; problem.classes.len()];
+    let moments = least_of_spans(changes.clone(), none.clone(), history.played / SPANS);
+    let bought_for = |pods: &[usize]| {
+        let mut present = none.clone();
+        pods.iter().filter_map(|pod| classes.get(pod)).for_each(|class| present[*class] += 1);
+        present
+    };
+    let bought: Vec<Present> =
+        history.machines.iter().map(|machine| bought_for(&machine.bought_for)).collect();
+    let mut asked: Vec<Present> = Vec::new();
+    let mut known: BTreeSet<&Present> = BTreeSet::from([&none]);
+    for present in moments.iter().map(|(_, present)| present).chain(&bought) {
+        if known.insert(present) {
+            asked.push(present.clone());
         }
     }
-    let moments = least_of_spans(changes, vec![0; problem.classes.len()], history.played / SPANS);
-    let bounds = bounds(&problem, moments.iter().map(|(_, present)| present.clone()).collect());
-    Steps::of_levels(moments.into_iter().map(|(at, present)| (at, bounds[&present])))
+    let alone = alone(problem);
+    let mut solved = solve_all(problem, &asked);
+    spread(&asked, &alone, &mut solved);
+    let mut by_present: BTreeMap<&Present, Solved> = asked.iter().zip(solved).collect();
+    by_present.insert(&none, Solved { bound: 0, plan: 0 });
+    let excess = history.machines.iter().zip(&bought).map(|(machine, bought)| {
+        // Nothing can be said of a node that was bought for no pod of the replay.
+        let price = machine.price.filter(|_| *bought != none).map_or(0, |price| price.micros());
+        price.saturating_sub(by_present[bought].bound)
+    });
+    let excess = excess.collect();
+    Bounds {
+        limit: Steps::of_levels(moments.iter().map(|(at, present)| (*at, by_present[present].bound))),
+        best_known: best_known(&changes, &moments, &none, &alone, |present| by_present[present].plan),
+        excess,
+    }
+}
+
+/// Returns the cost of the best known plan at every moment: that for the pods which the limit counts, and an own node for every
+/// other pod.
+fn best_known<'a>(
+    changes: &BTreeMap<Duration, Vec<(usize, bool)>>,
+    moments: &'a [(Duration, Present)],
+    none: &'a Present,
+    alone: &[u64],
+    plan: impl Fn(&'a Present) -> u64,
+) -> Steps {
+    let mut times: BTreeSet<Duration> = changes.keys().copied().collect();
+    times.extend(moments.iter().map(|(at, _)| *at));
+    let mut present = none.clone();
+    let mut counted = none;
+    let mut next = moments.iter().peekable();
+    let level = |at: Duration| {
+        for (class, comes) in changes.get(&at).into_iter().flatten() {
+            present[*class] = if *comes { present[*class] + 1 } else { present[*class] - 1 };
+        }
+        while let Some((_, least)) = next.next_if(|(from, _)| *from <= at) {
+            counted = least;
+        }
+        (at, plan(counted).saturating_add(own_nodes(&present, counted, alone)))
+    };
+    Steps::of_levels(times.into_iter().map(level))
+}
+
+/// Returns the price of the cheapest node for one pod of each class; `u64::MAX` if there is none.
+pub(super) fn alone(problem: &Problem) -> Vec<u64> {
+    let least = |class: &poolwright_solver::PodClass| {
+        let candidates = class.candidates.iter().map(|at| &problem.candidates[*at as usize]);
+        let fit = candidates
+            .filter(|one| one.capacity.iter().zip(&class.requests).all(|(room, asked)| room >= asked));
+        // A stock could run out.
+        fit.filter(|one| one.max_nodes.is_none()).map(|one| one.price.micros()).min().unwrap_or(u64::MAX)
+    };
+    problem.classes.iter().map(least).collect()
+}
+
+/// Returns the price of an own node for every pod of `these` that is not among `others`.
+fn own_nodes(these: &Present, others: &Present, alone: &[u64]) -> u64 {
+    let more = these.iter().zip(others).map(|(these, others)| u64::from(these.saturating_sub(*others)));
+    more.zip(alone).fold(0, |sum, (count, price)| sum.saturating_add(count.saturating_mul(*price)))
+}
+
+/// Improves each result by the ones before and after it. Fewer pods never cost more, and pods on nodes of their own cost no less
+/// than in the best plan. So two results differ by no more than such nodes for the pods that differ.
+pub(super) fn spread(asked: &[Present], alone: &[u64], solved: &mut [Solved]) {
+    let pairs: Vec<(usize, usize)> = (1..asked.len()).map(|at| (at - 1, at)).collect();
+    for (from, to) in pairs.iter().copied().chain(pairs.iter().rev().map(|(from, to)| (*to, *from))) {
+        let (gone, new) =
+            (own_nodes(&asked[from], &asked[to], alone), own_nodes(&asked[to], &asked[from], alone));
+        let known = solved[from];
+        solved[to].bound = solved[to].bound.max(known.bound.saturating_sub(gone));
+        solved[to].plan = solved[to].plan.min(known.plan.saturating_add(new));
+    }
 }
 
 /// Returns the least number of each class from each moment to the next. Changes within one time step of a moment add no moment:
@@ -145,15 +257,18 @@ impl StopSignal for AtOnce {
     }
 }
 
-/// Computes a bound for each set of pods, on one thread per core. The assignment to threads does not affect the result.
-fn bounds(problem: &Problem, all: BTreeSet<Present>) -> BTreeMap<Present, u64> {
-    let all: Vec<Present> = all.into_iter().collect();
+/// Solves for each set of pods, on one thread per core. The assignment to threads does not affect the result.
+pub(super) fn solve_all(problem: &Problem, all: &[Present]) -> Vec<Solved> {
+    let rows: Vec<&[Present]> = all.chunks(IN_A_ROW).collect();
     let next = AtomicUsize::new(0);
-    let found: Mutex<BTreeMap<Present, u64>> = Mutex::default();
+    let found: Mutex<BTreeMap<usize, Vec<Solved>>> = Mutex::default();
     let work = || {
-        while let Some(present) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let bound = bound(problem, present);
-            found.lock().unwrap_or_else(PoisonError::into_inner).insert(present.clone(), bound);
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(row) = rows.get(at) else { return };
+            let mut warm = Warm::default();
+            let solved = row.iter().map(|present| solved(problem, present, &mut warm)).collect();
+            found.lock().unwrap_or_else(PoisonError::into_inner).insert(at, solved);
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -162,11 +277,12 @@ fn bounds(problem: &Problem, all: BTreeSet<Present>) -> BTreeMap<Present, u64> {
             scope.spawn(work);
         }
     });
-    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+    found.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().flatten().collect()
 }
 
-/// Computes a lower bound on the cost per hour of nodes that hold these numbers of pods.
-fn bound(problem: &Problem, present: &Present) -> u64 {
+/// Proves a lower bound on the cost per hour of nodes that hold these numbers of pods, and finds a plan for them. `warm` is the
+/// memory of the solve before.
+fn solved(problem: &Problem, present: &Present, warm: &mut Warm) -> Solved {
     let classes = problem.classes.iter().zip(present).filter(|(_, count)| **count > 0);
     let classes: Vec<_> = classes
         .map(|(class, count)| {
@@ -175,18 +291,18 @@ fn bound(problem: &Problem, present: &Present) -> u64 {
             class
         })
         .collect();
-    if classes.is_empty() {
-        return 0;
-    }
-    let asked = Problem { classes, ..problem.clone() };
+    let mut asked = Problem { classes, ..problem.clone() };
+    let paid = indispensable::pay(&mut asked);
     let options = Options { work: WORK, threads: 1, ..Options::default() };
-    let placed_all = |solution: &Solution| solution.unplaced.is_empty();
     // The solver's bound holds for plans that place as many pods. If the solution leaves pods out, no bound follows for all of
     // them.
-    solve(&asked, &options, &mut NeverStop)
-        .ok()
-        .filter(placed_all)
-        .map_or(0, |solution| solution.bound.micros())
+    match solve_from(&asked, &options, warm, &mut NeverStop) {
+        Ok((solution, memory)) if solution.unplaced.is_empty() => {
+            *warm = memory;
+            Solved { bound: paid + solution.bound.micros(), plan: paid + solution.cost.micros() }
+        }
+        _ => Solved { bound: 0, plan: u64::MAX },
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_terms::CapacityType;
 
 use super::baselines::Baseline;
+use super::bound::Bounds;
+use super::gap::{Cause, Gap};
 use super::history::{End, History, Pod};
 use super::steps::Steps;
 use crate::money::{HOUR, Ratio, Usd};
@@ -65,6 +67,8 @@ pub struct Point {
     pub bound: u64,
     /// The largest number of pods waiting at a time.
     pub waiting: u64,
+    /// The average of the gap between cost and bound, by cause, in the order of [`Cause::ALL`].
+    pub gap: [u64; 5],
 }
 
 /// The report of a replay.
@@ -82,6 +86,8 @@ pub struct Report {
     pub unknown_prices: u64,
     /// The lower bound of the cost.
     pub bound: Usd,
+    /// The gap between the cost and the bound, split by cause.
+    pub gap: Gap,
     /// The waiting times.
     pub pending: Pending,
     /// The lost work: the run time of pods that ended before they were done, in milliseconds.
@@ -103,8 +109,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Computes the figures of `history`; `bound_steps` is the lower bound in micro-dollars per hour.
-    pub fn new(history: &History, bound_steps: Steps, requested: Duration, notes: Vec<String>) -> Self {
+    /// Computes the figures of `history`.
+    pub fn new(history: &History, bounds: Bounds, requested: Duration, notes: Vec<String>) -> Self {
         let played = history.played;
         let mut report = Self { played, requested, notes, ..Self::default() };
         for machine in &history.machines {
@@ -121,8 +127,9 @@ impl Report {
             report.count(pod);
         }
         report.pending = Pending::of(history.pods.iter().map(|pod| pod.waited(played)).collect());
-        report.bound = Usd(bound_steps.sum(Duration::ZERO, played) / HOUR);
-        report.bound_steps = bound_steps;
+        report.bound = Usd(bounds.limit.sum(Duration::ZERO, played) / HOUR);
+        report.gap = Gap::new(history, &bounds, report.cost(), report.bound);
+        report.bound_steps = bounds.limit;
         report.cost_steps = Steps::of_spans(history.machines.iter().map(|machine| {
             let price = machine.price.map_or(0, UsdPerHour::micros);
             (machine.launched, machine.launched + machine.lasted(played), price)
@@ -202,6 +209,7 @@ impl Report {
                 cost: average(&self.cost_steps),
                 bound: average(&self.bound_steps),
                 waiting: self.waiting_steps.most(from, until),
+                gap: Cause::ALL.map(|cause| average(self.gap.steps(cause))),
             }
         };
         (0..count).map(point).collect()

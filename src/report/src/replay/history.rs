@@ -18,6 +18,16 @@ pub struct History {
     pub pods: Vec<Pod>,
 }
 
+impl History {
+    /// Returns the time that a pod spent on its machine, up to the end of both; `None` if it had none.
+    pub fn on_machine(&self, pod: &Pod) -> Option<(Duration, Duration)> {
+        let (bound, machine) = pod.bound?;
+        let gone = self.machines[machine].gone.map_or(self.played, |gone| gone.min(self.played));
+        let until = pod.ended.map_or(gone, |(ended, _)| ended.min(gone));
+        (bound < until).then_some((bound, until))
+    }
+}
+
 /// A machine, from its launch until it is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
@@ -35,6 +45,10 @@ pub struct Machine {
     pub gpus: u64,
     /// The time of its launch.
     pub launched: Duration,
+    /// The time from which its node could run pods; `None` if it never could.
+    pub opened: Option<Duration>,
+    /// The pods that it was bought for, as indices of [`History::pods`].
+    pub bought_for: Vec<usize>,
     /// The time of its end; `None` while it runs.
     pub gone: Option<Duration>,
 }

@@ -3,10 +3,15 @@
 pub mod baselines;
 mod bound;
 mod figures;
+mod gap;
 mod history;
+mod indispensable;
 mod steps;
+#[cfg(test)]
+mod tests;
 
-pub use bound::over_time as bound_over_time;
+pub use bound::{Bounds, over_time as bounds_over_time};
 pub use figures::{Bought, Pending, Pods, Point, Report};
+pub use gap::{Cause, Gap};
 pub use history::{End, History, Machine, Pod};
 pub use steps::Steps;

@@ -8,7 +8,7 @@ use futures::channel::mpsc::UnboundedReceiver;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_catalog::ResourceName;
 use poolwright_report::replay::{End, History, Machine, Pod};
-use poolwright_terms::keys;
+use poolwright_terms::{ConditionType, keys};
 use serde_json::Value;
 
 use crate::api::ApiServer;
@@ -17,23 +17,28 @@ use crate::cloud::Cloud;
 /// The record so far.
 pub(super) struct Ledger {
     feed: UnboundedReceiver<Value>,
+    claims: UnboundedReceiver<Value>,
     version: u64,
     history: History,
     machines: BTreeMap<String, usize>,
     by_claim: BTreeMap<String, usize>,
+    /// By claim: the names of the pods that its node is bought for.
+    planned: BTreeMap<String, Vec<String>>,
     pods: BTreeMap<String, usize>,
 }
 
 impl Ledger {
     /// Makes an empty record.
     pub fn new(server: &ApiServer) -> Self {
-        let feed = server.feed("/api/v1/pods").unwrap_or_else(|| futures::channel::mpsc::unbounded().1);
+        let feed = |kind: &str| server.feed(kind).unwrap_or_else(|| futures::channel::mpsc::unbounded().1);
         Self {
-            feed,
+            feed: feed("/api/v1/pods"),
+            claims: feed("/apis/poolwright.dev/v1alpha1/nodeclaims"),
             version: u64::MAX,
             history: History::default(),
             machines: BTreeMap::new(),
             by_claim: BTreeMap::new(),
+            planned: BTreeMap::new(),
             pods: BTreeMap::new(),
         }
     }
@@ -46,14 +51,40 @@ impl Ledger {
             self.version = version;
             self.look_at_machines(cloud, now);
         }
+        while let Ok(event) = self.claims.try_recv() {
+            self.look_at_claim(&event["object"], now);
+        }
         while let Ok(event) = self.feed.try_recv() {
             self.look_at_pod(&event, now);
         }
     }
 
     /// Returns the complete record.
-    pub fn close(self, now: Duration) -> History {
+    pub fn close(mut self, now: Duration) -> History {
+        let by_name: BTreeMap<String, usize> =
+            self.history.pods.iter().enumerate().map(|(at, pod)| (pod.model.key.to_string(), at)).collect();
+        for machine in &mut self.history.machines {
+            let planned = self.planned.get(&machine.claim).into_iter().flatten();
+            machine.bought_for = planned.filter_map(|name| by_name.get(name).copied()).collect();
+        }
         History { played: now, ..self.history }
+    }
+
+    fn look_at_claim(&mut self, claim: &Value, now: Duration) {
+        let Some(name) = claim["metadata"]["name"].as_str() else { return };
+        if !self.planned.contains_key(name) {
+            let pods = claim["spec"]["pods"].as_array().into_iter().flatten();
+            let pods = pods.filter_map(|pod| pod.as_str().map(str::to_owned)).collect();
+            self.planned.insert(name.to_owned(), pods);
+        }
+        let conditions = claim["status"]["conditions"].as_array().into_iter().flatten();
+        let initialized = ConditionType::Initialized.as_str();
+        let is_open = |condition: &Value| condition["type"] == initialized && condition["status"] == "True";
+        if conditions.into_iter().any(is_open)
+            && let Some(at) = self.by_claim.get(name)
+        {
+            self.history.machines[*at].opened.get_or_insert(now);
+        }
     }
 
     fn look_at_machines(&mut self, cloud: &Cloud, now: Duration) {
@@ -80,6 +111,8 @@ impl Ledger {
                 price: machine.price,
                 gpus: offers.map_or(0, |offer| offer.allocatable.get(ResourceName::NVIDIA_GPU)),
                 launched: machine.launched,
+                opened: None,
+                bought_for: Vec::new(),
                 gone: machine.gone,
             };
             fresh.push((key, one));

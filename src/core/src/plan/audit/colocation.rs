@@ -99,23 +99,9 @@ mod tests {
     /// Returns the violations for two pods with these rules, of which one runs on a node and the other is planned there.
     fn said(spec: &PodSpec) -> Vec<String> {
         let pod = |name: &str, phase| Pod {
-            key: PodKey::new("default", name),
-            uid: crate::model::Uid(name.into()),
-            owner: None,
-            volumes: vec![],
             labels: web(),
-            spec: spec.clone(),
-            priority: 0,
-            scheduler: "default-scheduler".into(),
-            group: None,
-            role: crate::model::PodRole::Workload,
-            replaces: None,
             phase,
-            reserved_for: Vec::new(),
-            nominated_node: None,
-            deleting_since: None,
-            created: jiff::Timestamp::UNIX_EPOCH,
-            ending: crate::model::Ending::default(),
+            ..Pod::waiting(PodKey::new("default", name), spec.clone())
         };
         let mut snapshot = Snapshot::default();
         for pod in [pod("r", PodPhase::Bound { node: "n".into() }), pod("a", PodPhase::Waiting)] {

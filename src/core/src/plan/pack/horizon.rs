@@ -24,8 +24,9 @@ use crate::plan::pending::PendingPod;
 const START: SignedDuration = SignedDuration::from_secs(115);
 /// The longest time without pods that counts, for pools that keep empty nodes longer, or for ever.
 const IDLE: SignedDuration = SignedDuration::from_mins(10);
-/// The ratio between the means of groups: longer lives are another group.
-const RATIO: i64 = 4;
+/// The ratio between the means of groups: longer lives are another group. Finer groups keep similar pods apart, which costs more than
+/// it saves: with a ratio of 4, weeks of the GPU trace cost 1 to 3 % more.
+const RATIO: i64 = 64;
 /// The end of the first group, in seconds.
 const FIRST: i64 = 900;
 

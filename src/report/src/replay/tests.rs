@@ -1,0 +1,225 @@
+//! The limit against exact optima of small random cases, and the split of the gap in worlds made by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use poolwright_catalog::{OfferingId, ResourceName, UsdPerHour};
+use poolwright_core::{Pod as Model, PodKey, PodSpec};
+use poolwright_solver::{Candidate, PodClass, Problem};
+use poolwright_terms::CapacityType;
+use proptest::prelude::*;
+
+use super::bound::{Bounds, of, solve_all, spread};
+use super::{Cause, End, History, Machine, Pod, Report, bound};
+use crate::money::Usd;
+
+/// One dollar in micro-dollars.
+const USD: u64 = 1_000_000;
+
+/// Builds a problem of one resource from (price, room) of candidates, and (request, candidates) of classes.
+fn problem(candidates: &[(u64, u64)], classes: &[(u64, &[u32])]) -> Problem {
+    let candidate = |(price, room): &(u64, u64)| Candidate {
+        price: UsdPerHour::from_micros(*price),
+        capacity: vec![*room],
+        ..Candidate::default()
+    };
+    let class = |(request, candidates): &(u64, &[u32])| PodClass {
+        requests: vec![*request],
+        count: 1,
+        candidates: candidates.to_vec(),
+        ..PodClass::default()
+    };
+    Problem {
+        resources: vec![ResourceName::CPU.into()],
+        candidates: candidates.iter().map(candidate).collect(),
+        classes: classes.iter().map(class).collect(),
+        ..Problem::default()
+    }
+}
+
+/// Returns the least cost of nodes for these pods by trying all partitions; `None` if some pod fits nowhere.
+fn optimum(problem: &Problem, present: &[u32]) -> Option<u64> {
+    let counts = present.iter().enumerate();
+    let pods: Vec<usize> = counts.flat_map(|(class, count)| (0..*count).map(move |_| class)).collect();
+    let node = |set: usize| {
+        let held =
+            || (0..pods.len()).filter(move |at| set >> at & 1 == 1).map(|at| &problem.classes[pods[at]]);
+        let holds = |at: &u32| {
+            let room = problem.candidates[*at as usize].capacity[0];
+            held().all(|class| class.candidates.contains(at))
+                && held().map(|class| class.requests[0]).sum::<u64>() <= room
+        };
+        let fit = (0..problem.candidates.len() as u32).filter(holds);
+        fit.map(|at| problem.candidates[at as usize].price.micros()).min()
+    };
+    let mut least: Vec<Option<u64>> = vec![Some(0)];
+    for set in 1..1usize << pods.len() {
+        let first = set & set.wrapping_neg();
+        let parts = (1..=set).filter(|part| part & set == *part && part & first != 0);
+        least.push(parts.filter_map(|part| Some(node(part)? + least[set - part]?)).min());
+    }
+    least[(1 << pods.len()) - 1]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_limit_is_never_above_the_optimum_nor_the_plan_below_it(
+        candidates in proptest::collection::vec((1..40u64, 1..9u64), 1..5),
+        classes in proptest::collection::vec((1..9u64, 1..16u32), 3),
+        presents in proptest::collection::vec(proptest::collection::vec(0..3u32, 3), 1..5),
+    ) {
+        // The first candidate holds every pod, so that all can be placed. A second one equals it, such as another zone.
+        let candidates: Vec<(u64, u64)> = [(41 * USD, 9), (41 * USD, 9)]
+            .into_iter()
+            .chain(candidates.into_iter().map(|(price, room)| (price * USD, room)))
+            .collect();
+        let allowed: Vec<Vec<u32>> = classes
+            .iter()
+            .map(|(_, bits)| (0..candidates.len() as u32).filter(|at| *at < 2 || bits >> (at - 2) & 1 == 1).collect())
+            .collect();
+        let classes: Vec<(u64, &[u32])> =
+            classes.iter().zip(&allowed).map(|((request, _), allowed)| (*request, allowed.as_slice())).collect();
+        let problem = problem(&candidates, &classes);
+        let presents: Vec<Vec<u32>> = presents.into_iter().filter(|present| present.iter().sum::<u32>() > 0).collect();
+        let mut solved = solve_all(&problem, &presents);
+        spread(&presents, &bound::alone(&problem), &mut solved);
+        for (present, solved) in presents.iter().zip(solved) {
+            let least = optimum(&problem, present).expect("the first candidate holds every pod");
+            prop_assert!(solved.bound <= least, "{present:?}: bound {} above the optimum {least}", solved.bound);
+            prop_assert!(solved.plan >= least, "{present:?}: plan {} below the optimum {least}", solved.plan);
+        }
+    }
+}
+
+#[test]
+fn a_node_that_a_pod_cannot_do_without_counts_whole() {
+    // The first pod needs a quarter of the only node that it may use. The others need more than the rest of that node.
+    let problem = problem(&[(31 * USD, 8), (USD, 1)], &[(2, &[0]), (1, &[0, 1])]);
+    let mut asked = problem.clone();
+    assert_eq!(super::indispensable::pay(&mut asked), 31 * USD);
+    let solved = solve_all(&problem, &[vec![1, 10]]);
+    assert_eq!(solved[0].bound, 35 * USD);
+}
+
+const SMALL: u64 = USD;
+const LARGE: u64 = 3 * USD;
+
+fn minutes(minutes: u64) -> Duration {
+    Duration::from_mins(minutes)
+}
+
+/// A machine of a world made by hand: its price, the minutes of launch, opening and end, and the pods it was bought for.
+fn machine(price: u64, [launched, opened, gone]: [u64; 3], bought_for: &[usize]) -> Machine {
+    Machine {
+        id: String::new(),
+        claim: String::new(),
+        pool: "gpu".to_owned(),
+        offering: OfferingId {
+            instance_type: "any".into(),
+            zone: "any".into(),
+            capacity_type: CapacityType::OnDemand,
+        },
+        price: Some(UsdPerHour::from_micros(price)),
+        gpus: 0,
+        launched: minutes(launched),
+        opened: Some(minutes(opened)),
+        bought_for: bought_for.to_vec(),
+        gone: Some(minutes(gone)),
+    }
+}
+
+/// A pod on the first machine between two minutes.
+fn pod(from: u64, until: u64) -> Pod {
+    Pod {
+        model: Arc::new(Model::waiting(PodKey::new("default", "pod"), PodSpec::default())),
+        made: minutes(from),
+        bound: Some((minutes(from), 0)),
+        started: Some(minutes(from)),
+        ended: Some((minutes(until), End::Finished)),
+    }
+}
+
+/// Returns the parts of the gap of a world of `hours`, in micro-dollars, after a check that they add up to the gap.
+fn parts(machines: Vec<Machine>, pods: Vec<Pod>, hours: u64) -> [u128; 5] {
+    let history = History { played: Duration::from_hours(hours), machines, pods };
+    let problem = problem(&[(SMALL, 1), (LARGE, 4)], &[(1, &[0, 1])]);
+    let classes: BTreeMap<usize, usize> = (0..history.pods.len()).map(|at| (at, 0)).collect();
+    let report = Report::new(&history, of(&history, &problem, &classes), history.played, Vec::new());
+    let parts = Cause::ALL.map(|cause| report.gap.amount(cause).0);
+    assert_eq!(report.bound.0 + parts.iter().sum::<u128>(), report.cost().0);
+    parts
+}
+
+#[test]
+fn a_node_that_runs_one_pod_all_its_life_leaves_no_gap() {
+    assert_eq!(parts(vec![machine(SMALL, [0, 0, 60], &[0])], vec![pod(0, 60)], 1), [0; 5]);
+}
+
+#[test]
+fn the_time_until_a_node_can_run_pods_is_its_start() {
+    let parts = parts(vec![machine(SMALL, [0, 6, 60], &[0])], vec![pod(6, 60)], 1);
+    assert_eq!(parts, [u128::from(SMALL / 10), 0, 0, 0, 0]);
+}
+
+#[test]
+fn an_open_node_without_pods_is_idle_before_between_and_after_them() {
+    let pods = vec![pod(6, 24), pod(30, 54)];
+    assert_eq!(
+        parts(vec![machine(SMALL, [0, 0, 60], &[0])], pods, 1),
+        [0, u128::from(SMALL * 3 / 10), 0, 0, 0]
+    );
+}
+
+#[test]
+fn a_node_that_was_right_for_the_pods_that_left_is_stranded() {
+    // Four pods are worth the large node, and one is not.
+    let pods = vec![pod(0, 60), pod(0, 30), pod(0, 30), pod(0, 30)];
+    let parts = parts(vec![machine(LARGE, [0, 0, 60], &[0, 1, 2, 3])], pods, 1);
+    assert_eq!(parts, [0, 0, u128::from((LARGE - SMALL) / 2), 0, 0]);
+}
+
+#[test]
+fn a_node_bought_for_fewer_pods_than_it_is_worth_is_of_the_wrong_type() {
+    let parts = parts(vec![machine(LARGE, [0, 0, 60], &[0])], vec![pod(0, 60)], 1);
+    assert_eq!(parts, [0, 0, 0, u128::from(LARGE - SMALL), 0]);
+}
+
+#[test]
+fn a_wrong_type_costs_nothing_while_later_pods_fill_it() {
+    let pods = vec![pod(0, 60), pod(30, 60), pod(30, 60), pod(30, 60)];
+    let parts = parts(vec![machine(LARGE, [0, 0, 60], &[0])], pods, 1);
+    assert_eq!(parts, [0, 0, 0, u128::from((LARGE - SMALL) / 2), 0]);
+}
+
+#[test]
+fn a_pod_shorter_than_a_time_step_is_missing_from_the_limit() {
+    let parts = parts(vec![machine(SMALL, [0, 0, 30], &[0])], vec![pod(0, 30)], 1_000);
+    assert_eq!(parts, [0, 0, 0, 0, u128::from(SMALL / 2)]);
+}
+
+#[test]
+fn the_distance_between_the_limit_and_the_best_known_plan_is_the_limits_own() {
+    let history = History {
+        played: Duration::from_hours(1),
+        machines: vec![machine(LARGE, [0, 0, 60], &[])],
+        pods: vec![pod(0, 60)],
+    };
+    let all = |level| super::Steps::of_levels([(Duration::ZERO, level)]);
+    let bounds = Bounds { limit: all(USD), best_known: all(2 * USD), excess: vec![0] };
+    let report = Report::new(&history, bounds, history.played, Vec::new());
+    assert_eq!(
+        Cause::ALL.map(|cause| report.gap.amount(cause)),
+        [0, 0, USD, 0, USD].map(|part| Usd(part.into()))
+    );
+}
+
+#[test]
+fn the_parts_add_up_even_where_the_cost_is_rounded_up() {
+    let mut odd = machine(1_000_003, [0, 7, 59], &[]);
+    odd.launched = Duration::from_millis(1);
+    let parts = parts(vec![odd, machine(LARGE, [1, 2, 50], &[])], vec![pod(11, 37)], 1);
+    assert!(parts[0] > 0 && parts[1] > 0);
+}
