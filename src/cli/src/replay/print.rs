@@ -145,15 +145,23 @@ fn bought(report: &Report, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the name of a method in documents, and in text.
-fn names_of(method: Method) -> [&'static str; 2] {
+/// Returns the names of a method in JSON, CSV and text.
+fn names_of(method: Method) -> [&'static str; 3] {
     match method {
-        Method::OnePodPerNode => ["onePodPerNode", "one pod per node"],
-        Method::FirstFit => ["firstFit", "first fit into any room"],
-        Method::Extension => ["extension", "room where it costs less than an own node"],
-        Method::Karpenter => ["karpenterLike", "like Karpenter, only empty nodes removed"],
-        Method::Consolidation => ["karpenterLikeConsolidation", "  and consolidation; work is lost"],
-        Method::ConsolidationKept => ["karpenterLikeConsolidationKept", "  and consolidation; work is kept"],
+        Method::OnePodPerNode => ["onePodPerNode", "one_pod_per_node", "one pod per node"],
+        Method::FirstFit => ["firstFit", "first_fit", "first fit into any room"],
+        Method::Extension => ["extension", "extension", "room where it costs less than an own node"],
+        Method::Karpenter => ["karpenterLike", "karpenter_like", "like Karpenter, only empty nodes removed"],
+        Method::Consolidation => [
+            "karpenterLikeConsolidation",
+            "karpenter_like_consolidation",
+            "  and consolidation; work is lost",
+        ],
+        Method::ConsolidationKept => [
+            "karpenterLikeConsolidationKept",
+            "karpenter_like_consolidation_kept",
+            "  and consolidation; work is kept",
+        ],
     }
 }
 
@@ -168,7 +176,7 @@ fn baselines(report: &Report, out: &mut impl Write) -> io::Result<()> {
     )?;
     for one in &report.baselines {
         let (cost, p95) = (one.cost.to_string(), span(one.pending.p95));
-        let name = names_of(one.method)[1];
+        let name = names_of(one.method)[2];
         writeln!(out, "{name:<41}  {cost:>9}  {:>6}  {p95:>8}  {:>7}", one.node_starts, one.evicted)?;
     }
     Ok(())
@@ -308,7 +316,7 @@ fn csv(report: &Report, out: &mut impl Write) -> io::Result<()> {
     }
     for one in &report.baselines {
         let mut row =
-            |figure: &str, value: String| all(&format!("{}_{figure}", names_of(one.method)[0]), value);
+            |figure: &str, value: String| all(&format!("{}_{figure}", names_of(one.method)[1]), value);
         row("cost_usd", usd(one.cost.0).to_string());
         row("node_starts", one.node_starts.to_string());
         row("pods_evicted", one.evicted.to_string());
