@@ -78,7 +78,7 @@ pub enum Action {
         only_if_empty: bool,
     },
     /// Delete the NodeClaim of a disrupted node, because its pods have room elsewhere or there is no time to wait for such room.
-    Retire {
+    Drain {
         /// The claim.
         claim: ClaimName,
         /// UID of the claim; a later claim of the same name is left alone.

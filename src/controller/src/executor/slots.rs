@@ -40,7 +40,7 @@ impl Kind {
             Self::End
         } else if any(|action| match action {
             Action::SetTaints { taints, .. } => taints.iter().any(|taint| taint.key == DISRUPTED_TAINT),
-            Action::Retire { .. } => true,
+            Action::Drain { .. } => true,
             _ => false,
         }) {
             Self::Closing

@@ -202,7 +202,7 @@ impl Planner {
     fn count_followed(&self, actions: &[Action], snapshot: &Snapshot) {
         for action in actions {
             let (claim, result) = match action {
-                Action::Retire { claim, .. } => (claim, "draining"),
+                Action::Drain { claim, .. } => (claim, "draining"),
                 Action::SetConditions { subject: Subject::Claim(claim), .. } => (claim, "called-off"),
                 _ => continue,
             };

@@ -62,7 +62,7 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> FollowUp {
                 };
                 let message = message.to_owned();
                 followed.actions.push(event(&claim.name, EventType::Normal, Reason::Draining, message));
-                followed.actions.push(Action::Retire { claim: name, uid });
+                followed.actions.push(Action::Drain { claim: name, uid });
                 if cause == Cause::Underutilized {
                     followed.saved += saved(snapshot, plan, claim);
                 }

@@ -77,7 +77,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool 
     let left = interruption.usable_until().map(|until| until.duration_since(since).max(SignedDuration::ZERO));
     let patience = left.map_or(PATIENCE, |left| PATIENCE.min(left / 8));
     if context.ended(after(since, patience)) {
-        context.act(Action::Retire { claim: claim.name.clone(), uid: claim.uid.clone() });
+        context.act(Action::Drain { claim: claim.name.clone(), uid: claim.uid.clone() });
     }
     true
 }

@@ -120,12 +120,12 @@ fn followed(snapshot: &Snapshot) -> (Plan, Vec<Action>) {
 }
 
 fn retires(actions: &[Action]) -> Vec<&str> {
-    let name = |action: &'_ Action| matches!(action, Action::Retire { .. });
+    let name = |action: &'_ Action| matches!(action, Action::Drain { .. });
     actions
         .iter()
         .filter(|action| name(action))
         .map(|action| match action {
-            Action::Retire { claim, .. } => claim.0.as_str(),
+            Action::Drain { claim, .. } => claim.0.as_str(),
             _ => unreachable!(),
         })
         .collect()

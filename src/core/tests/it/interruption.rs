@@ -58,7 +58,7 @@ fn followed(snapshot: &Snapshot, plan: &Plan, seconds: i64) -> FollowUp {
 }
 
 fn retire() -> Action {
-    Action::Retire { claim: ClaimName("c".into()), uid: Uid("uid-c".into()) }
+    Action::Drain { claim: ClaimName("c".into()), uid: Uid("uid-c".into()) }
 }
 
 /// Returns the pods that are evicted, and the pods that are deleted, with their grace period in seconds.
