@@ -26,7 +26,7 @@ endif
 # Arguments of cargo test: the tests that start a control plane.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs)))) --test node_lifecycle --test scale_up
 
-.PHONY: help demo demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws realise crds clean
+.PHONY: help demo demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws bench-week realise crds clean
 
 help: ## list all targets
 	@echo "make <target>:"
@@ -102,6 +102,10 @@ bench-aws: control-plane ## measure launches of NODES=500 instances in moto, and
 	@python3 tests/tools.py moto >/dev/null
 	@$(WITH_TOOLS) cargo build --locked --workspace --bins --example interruptions
 	@NODES="$(NODES)" BURST="$(BURST)" MESSAGES="$(MESSAGES)" QUEUE="$(QUEUE)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/examples/interruptions"
+
+bench-week: ## replay eight weeks of GPU traces: cost now and before, lower limit, other methods; WEEKS="gpuspec33:142" chooses
+	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli
+	@python3 tests/week.py "$(CARGO_TARGET_DIR)/release/poolwright" $(WEEKS)
 
 crds: ## write crds/*.yaml from the Rust types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds

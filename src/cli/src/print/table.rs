@@ -173,6 +173,7 @@ fn figures(plan: &Document) -> String {
         };
         add("One pod per node", against(plan.baselines.one_pod_per_node_usd_per_hour));
         add("First fit", against(plan.baselines.first_fit_usd_per_hour));
+        add("", "both at this moment; `simulate` compares costs over time".to_owned());
         for of in &plan.commitments {
             let (used, all) = (money(of.used_usd_per_hour, 2), money(of.usd_per_hour, 2));
             add("Commitment", format!("{}: {used} of {all} $/h used", of.name));

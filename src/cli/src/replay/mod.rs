@@ -20,9 +20,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
+use poolwright_core::Lives;
+use poolwright_report::replay::baselines::{self, Arrival, Baseline, Setting};
 use poolwright_report::replay::{Report, bounds_over_time};
 use poolwright_sim::accidents::Rates;
-use poolwright_sim::replay::{Replay, ReplayError};
+use poolwright_sim::replay::{Replay, ReplayError, SeededDelays};
 
 use crate::args::{ReplayFlags, Span};
 use crate::catalogue;
@@ -49,7 +51,9 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
         other => anyhow::Error::new(other).into(),
     })?;
     let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
-    let report = Report::new(&history, bounds, flags.length.0, prepared.notes);
+    let baselines = prepared.baselines(history.played);
+    let mut report = Report::new(&history, bounds, flags.length.0, prepared.notes);
+    report.baselines = baselines;
     print::report(&report, flags.output, out).map_err(Failure::writing)?;
     if let Some(mut file) = record {
         record::write(&history, &mut file).context("cannot write the record")?;
@@ -63,8 +67,24 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
 /// A prepared replay.
 struct Prepared {
     replay: Replay,
+    arrivals: Vec<Arrival>,
+    lives: Lives,
     pools: Pools,
     notes: Vec<String>,
+}
+
+impl Prepared {
+    /// Plays the simpler methods.
+    fn baselines(&self, played: Duration) -> Vec<Baseline> {
+        baselines::play(&Setting {
+            arrivals: &self.arrivals,
+            pools: &self.pools.models,
+            sold: &self.pools.sold,
+            lives: &self.lives,
+            delays: &SeededDelays { seed: self.replay.seed },
+            played,
+        })
+    }
 }
 
 /// Reads all input. Problems of pools and workload are reported together.
@@ -99,8 +119,10 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         jobs: work.jobs,
         length: flags.length.0,
     };
-    let notes = pools.notes.iter().chain(&work.notes).cloned().collect();
-    Ok(Prepared { replay, pools, notes })
+    let arrivals = replay.arrivals();
+    let ignored = baselines::ignored(&arrivals);
+    let notes = pools.notes.iter().chain(&work.notes).cloned().chain(ignored).collect();
+    Ok(Prepared { replay, arrivals, lives: work.lives, pools, notes })
 }
 
 fn create(path: Option<&Path>) -> anyhow::Result<Option<std::io::BufWriter<File>>> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_report::money::{Ratio, Usd, six_decimals};
+use poolwright_report::replay::baselines::{Baseline, Method};
 use poolwright_report::replay::{Bought, Cause, Report};
 use serde_json::{Value, json};
 
@@ -86,6 +87,7 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let (paid, idle) = (report.paid_gpu_millis(), report.idle_gpu_millis());
     writeln!(out, "Idle GPUs      {} of {} GPU-hours ({})", hours(idle), hours(paid), report.idle_gpus())?;
     bought(report, out)?;
+    baselines(report, out)?;
     plots(report, out)?;
     if !report.notes.is_empty() {
         writeln!(out)?;
@@ -143,6 +145,43 @@ fn bought(report: &Report, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the names of a method in JSON, CSV and text.
+fn names_of(method: Method) -> [&'static str; 3] {
+    match method {
+        Method::OnePodPerNode => ["onePodPerNode", "one_pod_per_node", "one pod per node"],
+        Method::FirstFit => ["firstFit", "first_fit", "first fit into any room"],
+        Method::Extension => ["extension", "extension", "room where it costs less than an own node"],
+        Method::Karpenter => ["karpenterLike", "karpenter_like", "like Karpenter, only empty nodes removed"],
+        Method::Consolidation => [
+            "karpenterLikeConsolidation",
+            "karpenter_like_consolidation",
+            "  and consolidation; work is lost",
+        ],
+        Method::ConsolidationKept => [
+            "karpenterLikeConsolidationKept",
+            "karpenter_like_consolidation_kept",
+            "  and consolidation; work is kept",
+        ],
+    }
+}
+
+fn baselines(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    if report.baselines.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n{:<41}  {:>9}  {:>6}  {:>8}  {:>7}",
+        "OTHER METHODS", "COST $", "STARTS", "P95 WAIT", "EVICTED"
+    )?;
+    for one in &report.baselines {
+        let (cost, p95) = (one.cost.to_string(), span(one.pending.p95));
+        let name = names_of(one.method)[2];
+        writeln!(out, "{name:<41}  {cost:>9}  {:>6}  {p95:>8}  {:>7}", one.node_starts, one.evicted)?;
+    }
+    Ok(())
+}
+
 fn plots(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let points = report.points(COLUMNS);
     let plot = |out: &mut dyn Write, title: &str, numbers: Vec<u64>| {
@@ -172,6 +211,13 @@ fn in_hours(millis: u128) -> f64 {
 
 fn seconds(duration: Duration) -> f64 {
     six_decimals(duration.as_millis() as f64 / 1000.0)
+}
+
+fn baseline(one: &Baseline) -> Value {
+    json!({"method": names_of(one.method)[0], "costUsd": usd(one.cost.0), "nodeStarts": one.node_starts,
+        "evicted": one.evicted, "podsThatFitNoNode": one.unplaced,
+        "pendingSeconds": {"p50": seconds(one.pending.p50), "p95": seconds(one.pending.p95),
+            "p99": seconds(one.pending.p99), "longest": seconds(one.pending.most)}})
 }
 
 fn document(report: &Report) -> Value {
@@ -213,6 +259,7 @@ fn document(report: &Report) -> Value {
         "gpuHours": {"paid": in_hours(report.paid_gpu_millis()), "used": in_hours(report.used_gpu_millis),
             "idle": in_hours(report.idle_gpu_millis())},
         "series": points,
+        "baselines": report.baselines.iter().map(baseline).collect::<Vec<_>>(),
         "notes": report.notes,
     })
 }
@@ -266,6 +313,14 @@ fn csv(report: &Report, out: &mut impl Write) -> io::Result<()> {
         ("idle_gpu_hours", report.idle_gpu_millis()),
     ] {
         all(figure, in_hours(millis).to_string());
+    }
+    for one in &report.baselines {
+        let mut row =
+            |figure: &str, value: String| all(&format!("{}_{figure}", names_of(one.method)[1]), value);
+        row("cost_usd", usd(one.cost.0).to_string());
+        row("node_starts", one.node_starts.to_string());
+        row("pods_evicted", one.evicted.to_string());
+        row("pending_p95_seconds", seconds(one.pending.p95).to_string());
     }
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(["figure", "pool", "capacity_type", "value"]).map_err(io::Error::other)?;

@@ -104,8 +104,9 @@ fn stretch(
         _ => notes.push(format!("{shares} pods ask for a share of a GPU; each gets a whole GPU")),
     }
     jobs.sort_by_key(|job| job.arrives);
-    let objects = history(&earlier);
-    Ok(Work { jobs, objects, notes })
+    let lives = history(&earlier);
+    let objects = if lives.tables().is_empty() { Vec::new() } else { vec![kept_lives(&lives)] };
+    Ok(Work { jobs, objects, lives, notes })
 }
 
 /// Returns the labels of a pod: its class of service in the trace stands for the queue that it waits in.
@@ -115,7 +116,7 @@ fn labels_of(pod: &TracePod) -> BTreeMap<String, String> {
 }
 
 /// Returns what a controller had learned before the section: the durations of the pods that ended before it.
-fn history(earlier: &[(&TracePod, &Times)]) -> Vec<Value> {
+fn history(earlier: &[(&TracePod, &Times)]) -> Lives {
     let mut lives = Lives::prior();
     for (pod, times) in earlier {
         let owner = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": pod.name, "uid": pod.name,
@@ -127,7 +128,7 @@ fn history(earlier: &[(&TracePod, &Times)]) -> Vec<Value> {
         let length = SignedDuration::try_from(times.length).unwrap_or_default();
         lives.observe(&model.duration.kinds, length, true, Timestamp::UNIX_EPOCH);
     }
-    if lives.tables().is_empty() { Vec::new() } else { vec![kept_lives(&lives)] }
+    lives
 }
 
 /// Returns the `spec` of a pod of the trace.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use poolwright_core::Lives;
 use poolwright_sim::cluster::JobPlan;
 use serde_json::Value;
 
@@ -12,6 +13,8 @@ pub struct Work {
     pub jobs: Vec<JobPlan>,
     /// The objects that exist from the beginning.
     pub objects: Vec<Value>,
+    /// What was known about durations before the beginning.
+    pub lives: Lives,
     /// Notes on how the input was understood.
     pub notes: Vec<String>,
 }

@@ -201,9 +201,18 @@ fn question(
     sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
 ) -> Option<(Problem, BTreeMap<usize, usize>)> {
     let bound = history.pods.iter().enumerate().filter(|(_, pod)| pod.bound.is_some());
-    let pods = bound.map(|(at, pod)| {
+    question_of(bound.map(|(at, pod)| (at, &*pod.model)), pools, sold)
+}
+
+/// Returns the problem with these pods, and the class of each pod by its number.
+pub(super) fn question_of<'a>(
+    pods: impl Iterator<Item = (usize, &'a Pod)>,
+    pools: &[Pool],
+    sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
+) -> Option<(Problem, BTreeMap<usize, usize>)> {
+    let pods = pods.map(|(at, pod)| {
         let key = PodKey::new("", at.to_string());
-        (key.clone(), Arc::new(Pod::waiting(key, bare(&pod.model.spec))))
+        (key.clone(), Arc::new(Pod::waiting(key, bare(&pod.spec))))
     });
     let mut snapshot = Snapshot { pods: pods.collect(), ..Snapshot::default() };
     for pool in pools {
@@ -229,7 +238,7 @@ fn question(
 }
 
 /// Returns the part of a pod's requirements that the bound uses.
-fn bare(spec: &PodSpec) -> PodSpec {
+pub(super) fn bare(spec: &PodSpec) -> PodSpec {
     PodSpec {
         requests: spec.requests.clone(),
         node_selector: spec.node_selector.clone(),

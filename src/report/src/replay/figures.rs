@@ -6,6 +6,7 @@ use std::time::Duration;
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_terms::CapacityType;
 
+use super::baselines::Baseline;
 use super::bound::Bounds;
 use super::gap::{Cause, Gap};
 use super::history::{End, History, Pod};
@@ -103,6 +104,8 @@ pub struct Report {
     pub waiting_steps: Steps,
     /// Notes for the reader.
     pub notes: Vec<String>,
+    /// The figures of simpler methods for the same pods.
+    pub baselines: Vec<Baseline>,
 }
 
 impl Report {
@@ -215,7 +218,7 @@ impl Report {
 
 impl Pending {
     /// Computes the percentiles by nearest rank.
-    fn of(mut waits: Vec<Duration>) -> Self {
+    pub(super) fn of(mut waits: Vec<Duration>) -> Self {
         waits.sort_unstable();
         let rank = |percent: usize| {
             let place = (waits.len() * percent).div_ceil(100).saturating_sub(1);

@@ -1,5 +1,6 @@
 //! The history of machines and pods in a simulation, and its figures.
 
+pub mod baselines;
 mod bound;
 mod figures;
 mod gap;

@@ -10,7 +10,7 @@ use crate::accidents::{Accidents, Site, one_of, span};
 use crate::dice::Dice;
 
 /// Milliseconds from the launch until the node joins.
-const JOINS: (u64, u64) = (20_000, 150_000);
+pub(crate) const JOINS: (u64, u64) = (20_000, 150_000);
 /// Milliseconds from the launch until listings contain an instance that they omit at first.
 const UNLISTED: (u64, u64) = (5_000, 40_000);
 /// Milliseconds from the launch until an instance with a fault ends.

@@ -27,6 +27,7 @@ use crate::record::Record;
 use crate::time::Time;
 
 pub use caller::CloudOf;
+pub(crate) use machine::JOINS;
 pub use machine::{Machine, Notice};
 pub use mail::Mail;
 use market::Market;
@@ -37,7 +38,7 @@ pub use node_class::{NODE_CLASS_KIND, SIM_NODE_CLASS, kinds};
 pub const NODE_CLASS: &str = "all";
 
 /// Milliseconds from a termination until the instance is gone.
-const GOES: (u64, u64) = (2_000, 45_000);
+pub(crate) const GOES: (u64, u64) = (2_000, 45_000);
 
 /// A change in the cloud that affects the cluster.
 #[derive(Clone, Debug)]

@@ -30,6 +30,8 @@ use crate::scheduler;
 use crate::time::Time;
 
 pub use jobs::JobPlan;
+pub(crate) use nodes::ADVERTISES;
+pub(crate) use pods::STARTS;
 
 const PODS: &str = "/api/v1/pods";
 const NODES: &str = "/api/v1/nodes";

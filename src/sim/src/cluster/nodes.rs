@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Cluster, Due, condition, pod_path, read};
 /// Milliseconds from joining until the node advertises its GPUs.
-const ADVERTISES: (u64, u64) = (2_000, 40_000);
+pub(crate) const ADVERTISES: (u64, u64) = (2_000, 40_000);
 /// Milliseconds from ready until the not-ready taint is removed.
 const LIFTED: (u64, u64) = (50, 5_000);
 /// Milliseconds from the end of an instance to the deletion of its node.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Cluster, Due, at_second, condition, model_of, pod_path};
 
 /// Milliseconds from binding to running, as for image pulls.
-const STARTS: (u64, u64) = (1_000, 30_000);
+pub(crate) const STARTS: (u64, u64) = (1_000, 30_000);
 /// Milliseconds from the deletion of a pod to its end.
 const ENDS: (u64, u64) = (200, 10_000);
 

@@ -3,6 +3,7 @@
 //! The world is that of [`crate::run`], with one controller and, by default, without faults. The result is the history of every
 //! machine and pod, not a check of rules.
 
+mod arrivals;
 mod ledger;
 mod patience;
 mod seller;
@@ -28,6 +29,7 @@ use crate::dice::Dice;
 use crate::record::Record;
 use crate::time::{MachineClock, Time, first_day};
 use crate::wire::{Process, Wire};
+pub use arrivals::SeededDelays;
 use ledger::Ledger;
 use patience::Patience;
 use seller::Seller;

@@ -1,0 +1,65 @@
+//! The workload and the delays of a replay, for methods that are played without a cluster.
+
+use std::time::Duration;
+
+use poolwright_report::replay::baselines::{Arrival, Delays};
+use poolwright_terms::keys::RAN_FOR_ANNOTATION;
+use serde_json::json;
+
+use super::Replay;
+use crate::accidents::span;
+use crate::cloud::{GOES, JOINS};
+use crate::cluster::{ADVERTISES, STARTS};
+use crate::dice::Dice;
+
+impl Replay {
+    /// Returns the pods that arrive, in order of time.
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        let mut arrivals = Vec::new();
+        for job in &self.jobs {
+            let kind = if job.is_set { "ReplicaSet" } else { "Job" };
+            let object = json!({
+                "metadata": {"name": job.name, "namespace": job.namespace, "labels": job.labels,
+                    "annotations": {RAN_FOR_ANNOTATION: format!("{}s", job.ran_before.as_secs())},
+                    "ownerReferences": [{"apiVersion": "v1", "kind": kind, "name": job.name, "uid": job.name,
+                        "controller": true}]},
+                "spec": job.spec,
+            });
+            let Ok(object) = serde_json::from_value(object) else { continue };
+            let Ok(pod) = poolwright_intake::pod(&object) else { continue };
+            // The pods of a set run until it is scaled to zero.
+            let length = if job.is_set { job.length.map(|length| length * 2) } else { job.length };
+            let arrival = Arrival { pod, arrives: job.arrives, length };
+            arrivals.extend(std::iter::repeat_n(arrival, job.pods as usize));
+        }
+        arrivals.sort_by_key(|arrival| arrival.arrives);
+        arrivals
+    }
+}
+
+/// The delays of the simulated world, from its seed.
+#[derive(Clone, Copy, Debug)]
+pub struct SeededDelays {
+    /// The seed.
+    pub seed: u64,
+}
+
+impl SeededDelays {
+    fn draw(self, name: &str, count: u64, (low, high): (u64, u64)) -> Duration {
+        span(&mut Dice::nth(self.seed, name, count), low, high)
+    }
+}
+
+impl Delays for SeededDelays {
+    fn node_start(&self, node: u64) -> Duration {
+        self.draw("joins", node, JOINS) + self.draw("advertises", node, ADVERTISES)
+    }
+
+    fn node_end(&self, node: u64) -> Duration {
+        self.draw("goes", node, GOES)
+    }
+
+    fn pod_start(&self, pod: u64) -> Duration {
+        self.draw("starts", pod, STARTS)
+    }
+}
