@@ -20,6 +20,10 @@ pub struct Disruption {
     /// during which both old and new nodes are paid.
     #[serde(default = "one_hour")]
     pub payback_within: DurationText,
+    /// Whether a node admits only the pods that Poolwright plans for it while newcomers would run cheaper elsewhere. Nobody is
+    /// evicted.
+    #[serde(default)]
+    pub retire: RetirePolicy,
     /// How many nodes may be disrupted at a time. The most restrictive budget in force counts. The default is a tenth of the
     /// pool's nodes, for all reasons except `Empty`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -38,6 +42,7 @@ impl Default for Disruption {
             consolidation_policy: ConsolidationPolicy::default(),
             consolidate_after: five_minutes(),
             payback_within: one_hour(),
+            retire: RetirePolicy::default(),
             budgets: Vec::new(),
             repair: lost_nodes(),
         }
@@ -91,6 +96,16 @@ pub enum ConsolidationPolicy {
     WhenEmpty,
     /// Pods are moved if that saves enough.
     WhenEmptyOrUnderutilized,
+}
+
+/// Whether nodes close to newcomers that would run cheaper elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum RetirePolicy {
+    /// A node closes to newcomers while they would run cheaper elsewhere, and is terminated when its pods have ended.
+    #[default]
+    WhenCheaper,
+    /// Nodes admit every pod that fits.
+    Never,
 }
 
 /// The reason for disrupting a node.

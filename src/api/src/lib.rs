@@ -27,6 +27,7 @@ pub use common::{Deadlines, conditions_schema, time_schema};
 pub use crds::{crds, render};
 pub use disruption::{
     ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, NodeConditionStatus, RepairRule,
+    RetirePolicy,
 };
 pub use duration::{DurationError, DurationText, Expiry, ExpiryText, format_duration, parse_duration};
 pub use node_claim::{

@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use kube::Client;
+use poolwright_core::lifecycle::open_all;
 use poolwright_provider_contract::CloudProvider;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -131,6 +132,8 @@ pub async fn run_in(
     };
     info!("stopping: taking no new work, finishing running calls");
     stop.cancel();
+    // Only the leader lets pods into retiring nodes. The next one closes them again.
+    executor.carry_out_now(open_all(&context.world.snapshot()), config.drain).await;
     executor.drain(config.drain).await;
     loops.abort_all();
     release.cancel();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_api::strict::read;
 use poolwright_api::{
     self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, FieldProblem, NodeConditionStatus,
-    key_segment,
+    RetirePolicy, key_segment,
 };
 use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
 use poolwright_core::{
@@ -114,6 +114,7 @@ fn disruption(from: &api::NodePool) -> Result<Disruption, FieldProblem> {
         consolidates: said.consolidation_policy == ConsolidationPolicy::WhenEmptyOrUnderutilized,
         consolidate_after: expiry("spec.disruption.consolidateAfter", &said.consolidate_after)?,
         payback: payback.map_err(|error| FieldProblem::duration("spec.disruption.paybackWithin", &error))?,
+        retires: said.retire == RetirePolicy::WhenCheaper,
         budgets: said
             .budgets
             .iter()

@@ -55,6 +55,9 @@ fn at_work(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> String {
     if let Some(empty) = said(claim, ConditionType::Empty, ConditionStatus::True) {
         return empty;
     }
+    if let Some(retiring) = said(claim, ConditionType::Retiring, ConditionStatus::True) {
+        return format!("retiring: {retiring}");
+    }
     match pods {
         None => "ready".to_owned(),
         Some(0) => "ready; runs no pods yet".to_owned(),

@@ -30,8 +30,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
 use poolwright_core::{self as core, Action, Event, EventType, Snapshot, Subject};
 use poolwright_terms::Reason;
@@ -48,6 +48,9 @@ use crate::edge::events::QueuedEvent;
 use crate::edge::stoppable::Stoppable;
 use crate::executor::context::Context;
 use crate::executor::unrecorded::Unrecorded;
+
+/// The number of last actions that are carried out at once.
+const AT_ONCE: usize = 16;
 
 /// Carries out actions.
 pub struct Executor {
@@ -103,6 +106,17 @@ impl Executor {
     /// Returns when the next failed action may be retried, on the monotonic clock.
     pub fn next_retry(&self) -> Option<Duration> {
         self.lanes.next_end(self.context.clock.monotonic())
+    }
+
+    /// Carries out actions at once, beside all other work, for at most `limit`.
+    pub async fn carry_out_now(&self, actions: Vec<Action>, limit: Duration) {
+        let all = stream::iter(&actions).for_each_concurrent(AT_ONCE, async |action| {
+            let outcome = self.carry_out(action).await;
+            self.context.metrics.actions.with_label_values(&[kind(action), outcome.label()]).inc();
+        });
+        if tokio::time::timeout(limit, all).await.is_err() {
+            warn!(actions = actions.len(), "not all last actions were carried out in time");
+        }
     }
 
     /// Stops accepting work, and waits until all work has ended, for at most `limit`.

@@ -26,6 +26,7 @@ pub use crate::lifecycle::context::{Decision, PlacementMode};
 pub use crate::lifecycle::drain::is_waited_for;
 pub use crate::lifecycle::interruption::interruption_conditions;
 pub use crate::lifecycle::reserve::reservation;
+pub use crate::lifecycle::retire::open_all;
 
 use std::sync::Arc;
 

@@ -8,9 +8,20 @@ use poolwright_terms::{ConditionType, Reason};
 
 use crate::action::Action;
 use crate::lifecycle::context::{LifecycleContext, is, is_not};
-use crate::lifecycle::reserve::reservation;
-use crate::model::{Claim, Node};
+use crate::lifecycle::reserve::{reservation, unreserved};
+use crate::model::{Claim, Node, Snapshot};
 use crate::rules::reserved::is_reserved;
+
+/// Returns the actions that open all retiring nodes. A controller that stops carries them out, so that no node stays closed
+/// without anybody who could let pods in.
+pub fn open_all(snapshot: &Snapshot) -> Vec<Action> {
+    let retiring = snapshot.claims.values().filter(|claim| claim.since(ConditionType::Retiring).is_some());
+    let reserved = retiring.filter_map(|claim| {
+        let node = snapshot.nodes.get(claim.node_name.as_ref()?)?;
+        is_reserved(node).then(|| Action::SetTaints { node: node.name.clone(), taints: unreserved(node) })
+    });
+    reserved.collect()
+}
 
 /// Closes an open node that retires, and records the reason.
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node, reserve: bool) {

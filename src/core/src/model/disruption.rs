@@ -19,6 +19,8 @@ pub struct Disruption {
     pub consolidate_after: Option<SignedDuration>,
     /// The time within which a move must earn back its cost.
     pub payback: SignedDuration,
+    /// Whether nodes retire: whether they close to newcomers that would run cheaper elsewhere.
+    pub retires: bool,
     /// The limits on the number of nodes disrupted at a time. If empty, [`Self::DEFAULT_PERCENT`] applies to every cause except
     /// [`Cause::Empty`].
     pub budgets: Vec<DisruptionBudget>,
@@ -48,12 +50,13 @@ impl Disruption {
 }
 
 impl Default for Disruption {
-    /// Creates rules without consolidation and expiry, which allow disruption of a tenth of the nodes at a time.
+    /// Creates rules without consolidation and expiry, with retirement, which allow disruption of a tenth of the nodes at a time.
     fn default() -> Self {
         Self {
             consolidates: false,
             consolidate_after: Some(SignedDuration::from_mins(5)),
             payback: SignedDuration::from_hours(1),
+            retires: true,
             budgets: Vec::new(),
             expire_after: None,
             do_not_disrupt: false,

@@ -103,9 +103,12 @@ fn a_node_is_open_if_its_pods_outlive_newcomers() {
 }
 
 #[test]
-fn nodes_that_are_kept_anyway_never_retire() {
-    for kept in [Pool { replicas: Some(1), ..pool("gpu") }, Pool { scale_to_zero_after: None, ..pool("gpu") }]
-    {
+fn nodes_that_are_kept_anyway_and_those_of_a_pool_that_says_so_never_retire() {
+    for kept in [
+        Pool { replicas: Some(1), ..pool("gpu") },
+        Pool { scale_to_zero_after: None, ..pool("gpu") },
+        Pool { disruption: Disruption { retires: false, ..Disruption::default() }, ..pool("gpu") },
+    ] {
         let mut snapshot = with(scene(1, false), [bound(newcomer(100), "other")]);
         snapshot.pools.insert(kept.name.clone(), Arc::new(kept));
         assert!(planned_at(&snapshot, 60).retirements.claims.is_empty());

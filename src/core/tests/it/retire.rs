@@ -135,3 +135,12 @@ fn an_empty_node_that_retires_is_terminated_as_any_other() {
     let taints = taints(&snapshot, 4300).unwrap();
     assert_eq!(taints, [poolwright_terms::keys::DISRUPTED_TAINT]);
 }
+
+#[test]
+fn a_controller_that_stops_opens_retiring_nodes_and_no_others() {
+    let retiring = scene(retiring(), reserved(), Some(4000));
+    let opened = Action::SetTaints { node: "n".into(), taints: vec![] };
+    assert_eq!(lifecycle::open_all(&retiring), [opened]);
+    let starting = scene(initialized(), reserved(), None);
+    assert_eq!(lifecycle::open_all(&starting), [], "its own pods are still to come");
+}

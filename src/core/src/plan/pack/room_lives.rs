@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::ConditionType;
 
-use crate::model::{Claim, Ends, Life, Pod, PodRole, Snapshot};
+use crate::model::{Ends, Life, Pod, PodRole, Snapshot};
 use crate::rules::reserved::is_reserved;
 use crate::supply::rooms::{Room, Rooms};
 
@@ -42,11 +42,13 @@ fn of_room(snapshot: &Snapshot, room: &Room<'_>, now: Timestamp) -> Option<RoomL
     of_any_room(snapshot, room, now).filter(|_| closed)
 }
 
-/// Returns the end of a room whose node is terminated when its pods have ended, even if it is open; `None` for other rooms.
+/// Returns the end of a room whose node is terminated when its pods have ended, even if it is open; `None`
+/// for other rooms, and for pools whose nodes never retire.
 pub(crate) fn of_any_room(snapshot: &Snapshot, room: &Room<'_>, now: Timestamp) -> Option<RoomLife> {
     let claim = snapshot.claims.get(room.claim()?)?;
     let price = claim.current_offering().price?;
-    if !ends_by_itself(snapshot, claim) {
+    let pool = snapshot.pools.get(&claim.pool)?;
+    if !pool.disruption.retires || pool.replicas.is_some() || pool.scale_to_zero_after.is_none() {
         return None;
     }
     let pods = room.node.and_then(|node| snapshot.pods.on_node(node));
@@ -54,12 +56,6 @@ pub(crate) fn of_any_room(snapshot: &Snapshot, room: &Room<'_>, now: Timestamp) 
     let stays = |pod: &&std::sync::Arc<Pod>| pod.role == PodRole::Workload && pod.deleting_since.is_none();
     let lives: Vec<Life> = pods.filter(stays).map(|pod| life(snapshot, pod, now)).collect();
     Some(RoomLife { price, ends: Ends::of(&lives) })
-}
-
-/// Returns whether a claim's node is terminated when its pods have ended.
-fn ends_by_itself(snapshot: &Snapshot, claim: &Claim) -> bool {
-    let pool = snapshot.pools.get(&claim.pool);
-    pool.is_some_and(|pool| pool.replicas.is_none() && pool.scale_to_zero_after.is_some())
 }
 
 fn life(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Life {
