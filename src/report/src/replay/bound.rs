@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_core::plan::{PlanOptions, PreferencePolicy, plan};
 use poolwright_core::{Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
 use poolwright_solver::{NeverStop, Options, Problem, StopSignal, Warm, solve_from};
@@ -94,7 +94,7 @@ pub(super) fn of(history: &History, problem: &Problem, classes: &BTreeMap<usize,
     by_present.insert(&none, Solved { bound: 0, plan: 0 });
     let excess = history.machines.iter().zip(&bought).map(|(machine, bought)| {
         // Nothing can be said of a node that was bought for no pod of the replay.
-        let price = machine.price.filter(|_| *bought != none).map_or(0, |price| price.micros());
+        let price = machine.price.filter(|_| *bought != none).map_or(0, UsdPerHour::micros);
         price.saturating_sub(by_present[bought].bound)
     });
     let excess = excess.collect();
