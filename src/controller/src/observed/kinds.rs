@@ -400,9 +400,16 @@ watched! {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
+    use poolwright_core::batch::BatchWindow;
+    use poolwright_core::setbacks::Setbacks;
+    use serde_json::json;
 
     use super::*;
+    use crate::edge::clock::testing::TestClock;
+    use crate::observed::world::World;
 
     #[test]
     fn the_cluster_role_lets_every_kind_be_listed_and_watched() {
@@ -432,5 +439,30 @@ mod tests {
         let names = |spreads_pods| watched(spreads_pods).map(|kind| kind.name).collect::<Vec<_>>();
         let only_then: Vec<_> = names(true).into_iter().filter(|name| !names(false).contains(name)).collect();
         assert_eq!(only_then, ["Service", "ReplicationController"]);
+    }
+
+    /// Returns the life tables after a pod that ran for ten minutes left its watch.
+    fn learned(deleted: bool) -> String {
+        let world = World::new(BatchWindow::default(), Setbacks::default(), Arc::new(TestClock::new()));
+        let node = json!({"metadata": {"name": "n"}, "status": {}});
+        let pod = json!({"metadata": {"name": "p", "namespace": "ml", "uid": "p"},
+            "spec": {"nodeName": "n", "containers": []},
+            "status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}});
+        let node = Nodes::read(&serde_json::from_value(node).unwrap()).unwrap();
+        let pod = Pods::read(&serde_json::from_value(pod).unwrap()).unwrap();
+        world.change(|state| Nodes::apply(state, node).max(Pods::apply(state, pod)));
+        let gone = Some(Gone { at: "2026-01-01T00:10:00Z".parse().unwrap(), deleted });
+        world.change(|state| Pods::delete(state, Key { namespace: Some("ml"), name: "p", gone }));
+        world.view(|all| {
+            assert!(all.pods.existing(&ObjectKey::new("ml", "p")).is_none(), "it is gone");
+            serde_json::to_string(&all.lives.tables()["0 GPUs"]).unwrap()
+        })
+    }
+
+    #[test]
+    fn a_pod_that_leaves_its_watch_without_a_deletion_has_finished() {
+        let (finished, deleted) = (learned(false), learned(true));
+        assert!(finished.contains(",1]") && finished.contains(r#""lost":[]"#), "{finished}");
+        assert!(deleted.contains(",1]") && deleted.contains(r#""ended":[]"#), "{deleted}");
     }
 }

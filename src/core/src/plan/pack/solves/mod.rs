@@ -470,7 +470,10 @@ impl Run<'_, '_, '_, '_> {
             self.outcome.covered += UsdPerHour::from_micros(covered);
         }
         for left in &solution.unplaced {
-            if let solver::UnplacedReason::LimitReached(limit) = left.reason {
+            // The solver's further limits are on the uses of rooms, and no user has set them.
+            if let solver::UnplacedReason::LimitReached(limit) = left.reason
+                && (limit as usize) < self.limits.all.len()
+            {
                 self.outcome.limit[classes[left.class as usize]] = Some(limit);
             }
         }
