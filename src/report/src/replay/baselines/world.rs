@@ -71,7 +71,9 @@ impl Market {
     ) -> Self {
         let admits = types.iter().map(|holding| {
             let mut row = vec![false; prices.len()];
-            holding.iter().for_each(|at| row[*at] = true);
+            for at in holding {
+                row[*at] = true;
+            }
             row
         });
         let admits = admits.collect();
