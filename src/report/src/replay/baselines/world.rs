@@ -397,6 +397,7 @@ impl<'a> World<'a> {
         self.take_off(pod);
         let (now, kept) = (self.now, self.method == Method::ConsolidationKept);
         let work = &mut self.works[pod];
+        let kept = kept || work.model.duration.is_service;
         work.evicted += 1;
         work.since = now;
         if kept {
