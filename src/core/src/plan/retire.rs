@@ -55,8 +55,7 @@ impl Safety<'_> {
     /// Returns whether a pod may need this room.
     fn needs(&self, room: &Room<'_>) -> bool {
         self.unsold.iter().chain(&self.unplaced).any(|pod| {
-            pod.spec.requests.fits(&room.free)
-                && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
+            pod.spec.requests.fits(&room.free) && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
         })
     }
 }
@@ -90,7 +89,8 @@ impl PlanContext<'_> {
         let mut retirements = Retirements { decided: Some(self.now), ..Retirements::default() };
         if !rooms.is_empty() {
             let limits = Limits::new(supply, self.snapshot, &self.options.limits);
-            let terms = (self.snapshot.held_back.clone(), limits.all.iter().map(|limit| limit.left).collect());
+            let terms =
+                (self.snapshot.held_back.clone(), limits.all.iter().map(|limit| limit.left).collect());
             let fresh = |since: Timestamp| self.now.duration_since(since).abs() < PRICES_LAST;
             if before.prices.since.is_some_and(fresh) && before.prices.terms == terms {
                 retirements.prices = before.prices.clone();
@@ -152,11 +152,8 @@ impl PlanContext<'_> {
     fn lacks_daemon(&self, room: &Room<'_>) -> bool {
         let there = room.node.and_then(|node| self.snapshot.pods.on_node(node)).map(AsRef::as_ref);
         let lacking = self.daemons.outstanding(&room.labels, &room.taints, there);
-        let closed = Taint {
-            key: RESERVED_TAINT.to_owned(),
-            value: String::new(),
-            effect: TaintEffect::NoSchedule,
-        };
+        let closed =
+            Taint { key: RESERVED_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
         let kept_out = |set: &DaemonSet| {
             rules::check_daemonset_taints(&set.spec.tolerations, std::slice::from_ref(&closed)).is_err()
         };

@@ -97,19 +97,13 @@ fn is_open(snapshot: &Snapshot, claim: &ClaimName) -> bool {
 }
 
 /// Returns a retiring node with room for a pod.
-fn retiring(
-    snapshot: &Snapshot,
-    rooms: &Rooms<'_>,
-    pod: &Pod,
-    colocation: &Colocation<'_>,
-) -> Option<usize> {
+fn retiring(snapshot: &Snapshot, rooms: &Rooms<'_>, pod: &Pod, colocation: &Colocation<'_>) -> Option<usize> {
     let retires = |claim: &ClaimName| {
         let claim = snapshot.claims.get(claim);
         claim.is_some_and(|claim| claim.since(ConditionType::Retiring).is_some())
     };
-    (0..rooms.all.len()).find(|at| {
-        rooms.all[*at].claim().is_some_and(retires) && holds(&rooms.all[*at], pod, colocation)
-    })
+    (0..rooms.all.len())
+        .find(|at| rooms.all[*at].claim().is_some_and(retires) && holds(&rooms.all[*at], pod, colocation))
 }
 
 fn holds(room: &Room<'_>, pod: &Pod, colocation: &Colocation<'_>) -> bool {
