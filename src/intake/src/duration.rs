@@ -25,9 +25,14 @@ pub(crate) fn of(from: &k8s::Pod, requests: &ResourceList, priority: i32) -> Pod
         ran_before: annotation(RAN_FOR_ANNOTATION).unwrap_or_default(),
         expected: annotation(EXPECTED_DURATION_ANNOTATION),
         deadline: deadline.map(SignedDuration::from_secs),
-        is_service: owner.is_some_and(|owner| SERVICES.contains(&owner.kind.as_str())),
+        is_service: owner.is_some_and(|owner| keeps_running(&owner.kind)),
         kinds: kinds(from, requests, priority),
     }
+}
+
+/// Returns whether controllers of this kind keep their pods running.
+pub(crate) fn keeps_running(kind: &str) -> bool {
+    SERVICES.contains(&kind)
 }
 
 /// Returns the annotations about its duration that cannot be read and so count as not given, with the remedy.

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::JobTemplateSpec;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 use poolwright_api::FieldProblem;
 use poolwright_core::{Gang, GangPart, Pod as Model, PodPhase, PodVolume};
 use serde::Deserialize;
 
+use crate::duration;
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod::{convert, key_of, uid_of};
 
@@ -175,7 +176,7 @@ pub fn job_set(from: &JobSet) -> Result<Gang, IntakeError> {
             controllers: (0..replicas.min(MOST_CONTROLLERS)).map(name).collect(),
             pods_per_controller: if follows { wanted.min(1) } else { wanted },
             creates_missing: (!in_order || all_before_started) && from.is_free(replicated),
-            example: example("JobSet", meta, &path, &job.template, &marks)?,
+            example: example("JobSet", meta, &path, &job.template, &marks, ("Job", &name(0)))?,
         });
         all_before_started &=
             from.status.of(&replicated.name).is_some_and(|status| status.started() >= replicas);
@@ -223,7 +224,8 @@ pub fn leader_worker_set(from: &LeaderWorkerSet) -> Result<Gang, IntakeError> {
     let marks = [("leaderworkerset.sigs.k8s.io/name", name.as_str())];
     let of = |path: &str, pods: &PodTemplateSpec| {
         let path = format!("spec.leaderWorkerTemplate.{path}");
-        let mut example = example("LeaderWorkerSet", meta, &path, pods, &marks)?;
+        let controller = ("StatefulSet", name.as_str());
+        let mut example = example("LeaderWorkerSet", meta, &path, pods, &marks, controller)?;
         let own = template.volume_claim_templates.iter();
         example.volumes.extend(own.map(|_| PodVolume::Claim { name: name.clone(), ephemeral: true }));
         Ok::<_, IntakeError>(example)
@@ -263,13 +265,14 @@ fn count(number: i32) -> u64 {
 }
 
 /// Returns a pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. It does
-/// not have the changes by admission.
+/// not have the changes by admission. It runs as long as the pods of its `controller`, a kind and a name.
 fn example(
     kind: &str,
     meta: &ObjectMeta,
     path: &str,
     template: &PodTemplateSpec,
     marks: &[(&str, &str)],
+    controller: (&str, &str),
 ) -> Result<Model, IntakeError> {
     let of = template.metadata.as_ref();
     let mut labels: BTreeMap<String, String> = of.and_then(|of| of.labels.clone()).unwrap_or_default();
@@ -282,11 +285,19 @@ fn example(
         creation_timestamp: meta.creation_timestamp.clone(),
         ..Default::default()
     };
-    let pod = Pod { metadata, spec: template.spec.clone(), status: None };
+    let mut pod = Pod { metadata, spec: template.spec.clone(), status: None };
     let named = |problem: FieldProblem| {
         problem.of(object_name(kind, meta.namespace.as_deref(), meta.name.as_deref()))
     };
     let mut example = convert(&pod, &format!("{path}.spec")).map_err(named)?;
+    let owner = OwnerReference {
+        kind: controller.0.to_owned(),
+        name: controller.1.to_owned(),
+        controller: Some(true),
+        ..Default::default()
+    };
+    pod.metadata.owner_references = Some(vec![owner]);
+    example.duration = duration::of(&pod, &example.spec.requests, example.priority);
     if example.phase == PodPhase::Waiting {
         let since = meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0);
         example.phase = PodPhase::Unschedulable { since, message: String::new() };

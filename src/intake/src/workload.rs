@@ -13,6 +13,7 @@ use poolwright_core::{Pod, PodKey, PodPhase, PodVolume, Uid, UnmodelledRule, Vol
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::duration;
 use crate::others;
 use crate::pod;
 use crate::runtime_class::{RuntimeClasses, admit};
@@ -50,6 +51,7 @@ impl Expansion {
         workload.total = self.pods.len() as u64;
         for pod in &mut self.pods {
             pod.owner = Some(workload.uid.clone());
+            pod.duration.is_service = duration::keeps_running(&workload.kind);
         }
         self.workload = Some(workload.without_demand());
         self

@@ -49,6 +49,9 @@ fn a_job_set_names_the_jobs_it_makes_and_what_their_pods_will_be_like() {
     assert_eq!(label("app"), Some("train"));
     assert_eq!(label("jobset.sigs.k8s.io/replicatedjob-name"), Some("workers"));
     assert_eq!(comes(&gang), [("leader", true), ("workers", true)]);
+    let kind = &example.duration.kinds[0];
+    assert!(kind.starts_with("train-workers with "), "as the pods of its jobs: {kind}");
+    assert!(!example.duration.is_service);
 }
 
 #[test]
@@ -122,6 +125,10 @@ fn a_leader_worker_set_makes_its_leaders_and_a_set_of_workers_for_each() {
     assert_eq!(of(0), ("vllm".to_owned(), 3));
     assert_eq!(of(1), ("vllm-0 vllm-1 vllm-2".to_owned(), 3), "four pods with their leader");
     assert_eq!(gang.parts[0].example.spec.requests.get("nvidia.com/gpu"), 8, "as its workers");
+    assert!(
+        gang.parts.iter().all(|part| part.example.duration.is_service),
+        "they run until they are deleted"
+    );
     let own = json!({"leaderWorkerTemplate": {"size": 2, "leaderTemplate": template(1), "workerTemplate": template(8)}});
     let gang = serving(own, json!({}));
     assert_eq!(gang.parts[0].example.spec.requests.get("nvidia.com/gpu"), 1);

@@ -41,7 +41,10 @@ pub(crate) fn with_rules(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
             }
             plan.never = true;
         }
-        8..=10 => plan.is_set = true,
+        8..=10 => {
+            plan.is_set = true;
+            plan.length = plan.length.map(|length| length * 2);
+        }
         _ => {}
     }
     plan.protected = dice.per_mille(150);

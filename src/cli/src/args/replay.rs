@@ -35,6 +35,12 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "FILE", help_heading = "Workload")]
     pub gpu_map: Option<PathBuf>,
 
+    /// With --trace: play pods of these classes (column qos) as services, which may be moved without loss of work (LS)
+    ///
+    /// All other pods are Jobs, which repeat their work if they are moved.
+    #[arg(long, value_name = "CLASS", value_delimiter = ',', help_heading = "Workload")]
+    pub services: Vec<String>,
+
     /// Play the pods of these manifests: YAML or JSON files, directories, or - for stdin
     ///
     /// Takes the same files as `plan -f`; write one with `kubectl get pods,jobs,deployments -A -o yaml`. All running and

@@ -89,7 +89,11 @@ impl Prepared {
 
 /// Reads all input. Problems of pools and workload are reported together.
 fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
-    let is_ignored = [("--gpu-map", flags.gpu_map.is_some()), ("--from", !flags.from.0.is_zero())];
+    let is_ignored = [
+        ("--gpu-map", flags.gpu_map.is_some()),
+        ("--from", !flags.from.0.is_zero()),
+        ("--services", !flags.services.is_empty()),
+    ];
     if let Some((flag, _)) = is_ignored.iter().find(|(_, given)| *given && flags.trace.is_none()) {
         return Err(Failure::bad_input(format!(
             "{flag}: only used with --trace; add --trace, or remove {flag}"

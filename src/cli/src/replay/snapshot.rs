@@ -185,6 +185,8 @@ struct Template {
     labels: BTreeMap<String, String>,
     spec: Value,
     length: Option<Duration>,
+    /// Whether its controller keeps its pods running.
+    is_service: bool,
 }
 
 impl Template {
@@ -203,7 +205,7 @@ impl Template {
             at_least: None,
             kept: Some(Duration::ZERO),
             never: false,
-            is_set: false,
+            is_set: self.is_service,
         })
     }
 }
@@ -231,13 +233,16 @@ fn template(object: &Value, pod: &Value, (count, deadline): (u32, &Value)) -> Re
     let name =
         text(&object["metadata"]["name"]).or(text(&object["metadata"]["generateName"])).unwrap_or_default();
     let namespace = text(&object["metadata"]["namespace"]).unwrap_or_else(|| "default".to_owned());
+    let owner = &object["metadata"]["ownerReferences"][0]["kind"];
+    let kind = if object["kind"] == "Pod" { owner } else { &object["kind"] };
+    let is_service = matches!(kind.as_str(), Some("Deployment" | "ReplicaSet" | "StatefulSet"));
     let mut spec = pod["spec"].clone();
     if let Some(fields) = spec.as_object_mut() {
         for field in ["nodeName", "schedulingGates", "activeDeadlineSeconds"] {
             fields.remove(field);
         }
-        // Each pod becomes a pod of a Job, and Jobs need a restart policy other than `Always`.
-        fields.insert("restartPolicy".to_owned(), json!("Never"));
+        // All other pods become pods of Jobs, which need a restart policy other than `Always`.
+        fields.insert("restartPolicy".to_owned(), json!(if is_service { "Always" } else { "Never" }));
     }
     let annotation = pod["metadata"]["annotations"][RUNS_FOR].as_str();
     let length = match annotation {
@@ -251,7 +256,7 @@ fn template(object: &Value, pod: &Value, (count, deadline): (u32, &Value)) -> Re
     };
     let labels = pod["metadata"]["labels"].as_object().into_iter().flatten();
     let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
-    Ok(Template { name, namespace, count, labels, spec, length })
+    Ok(Template { name, namespace, count, labels, spec, length, is_service })
 }
 
 /// Returns the Jobs of a JobSet.

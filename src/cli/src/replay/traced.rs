@@ -1,6 +1,6 @@
-//! A section of a trace as a workload: each pod is a Job of its own.
+//! A section of a trace as a workload: each pod is a Job of its own, or a service.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub fn read(trace: &Path, flags: &ReplayFlags) -> Result<Result<Work, Problems>,
     let list = source::file(trace).map_err(Failure::bad_input)?;
     Ok(map.and_then(|map| {
         let (pods, notes) = read_timed(&list.name, &list.text, &map)?;
-        stretch(&list.name, &pods, notes, (flags.from.0, flags.length.0))
+        stretch(&list.name, &pods, notes, (flags.from.0, flags.length.0), &flags.services)
     }))
 }
 
@@ -44,11 +44,24 @@ fn stretch(
     pods: &[(TracePod, Times)],
     mut notes: Vec<String>,
     (from, length): (Duration, Duration),
+    services: &[String],
 ) -> Result<Work, Problems> {
+    if let Some(unknown) = services.iter().find(|class| pods.iter().all(|(pod, _)| !pod.is_of(class))) {
+        let known: BTreeSet<&str> = pods.iter().map(|(pod, _)| pod.qos.as_str()).collect();
+        let known: Vec<&str> = known.into_iter().filter(|class| !class.is_empty()).collect();
+        let remedy = if known.is_empty() {
+            "it has no column qos: remove --services".to_owned()
+        } else {
+            format!("use {}", known.join(", "))
+        };
+        return Err(Problems::one(format!(
+            "{file}: no pod has the class `{unknown}` of --services; {remedy}"
+        )));
+    }
     let mut names = Names::default();
     let until = from.saturating_add(length);
     let mut jobs: Vec<JobPlan> = Vec::new();
-    let (mut before, mut shares) = (0, 0);
+    let (mut before, mut shares, mut kept_running) = (0, 0, 0);
     let mut earlier = Vec::new();
     for (pod, times) in pods {
         let is_there = times.created < from && times.deleted() > from;
@@ -60,13 +73,15 @@ fn stretch(
         }
         before += usize::from(is_there);
         shares += usize::from(pod.share.is_some());
+        let is_service = services.iter().any(|class| pod.is_of(class));
+        kept_running += usize::from(is_service);
         jobs.push(JobPlan {
             name: names.take(NAMESPACE, &pod.name),
             namespace: NAMESPACE.to_owned(),
             labels: labels_of(pod),
             arrives: times.created.saturating_sub(from),
             pods: 1,
-            spec: spec(pod),
+            spec: spec(pod, is_service),
             length: Some(times.length.min(times.deleted().saturating_sub(from))),
             ran_before: from.saturating_sub(times.began),
             gated: None,
@@ -74,7 +89,7 @@ fn stretch(
             at_least: None,
             kept: Some(Duration::ZERO),
             never: false,
-            is_set: false,
+            is_set: is_service,
         });
     }
     if jobs.is_empty() {
@@ -103,8 +118,14 @@ fn stretch(
         1 => notes.push("1 pod asks for a share of a GPU; it gets a whole GPU".to_owned()),
         _ => notes.push(format!("{shares} pods ask for a share of a GPU; each gets a whole GPU")),
     }
+    if !services.is_empty() {
+        notes.push(format!(
+            "{kept_running} pods are services of class {}: Poolwright does not know their end, and a moved one loses no work",
+            services.join(", ")
+        ));
+    }
     jobs.sort_by_key(|job| job.arrives);
-    let lives = history(&earlier);
+    let lives = history(&earlier, services);
     let objects = if lives.tables().is_empty() { Vec::new() } else { vec![kept_lives(&lives)] };
     Ok(Work { jobs, objects, lives, notes })
 }
@@ -116,13 +137,14 @@ fn labels_of(pod: &TracePod) -> BTreeMap<String, String> {
 }
 
 /// Returns what a controller had learned before the section: the durations of the pods that ended before it.
-fn history(earlier: &[(&TracePod, &Times)]) -> Lives {
+fn history(earlier: &[(&TracePod, &Times)], services: &[String]) -> Lives {
     let mut lives = Lives::prior();
-    for (pod, times) in earlier {
+    let is_job = |pod: &TracePod| !services.iter().any(|class| pod.is_of(class));
+    for (pod, times) in earlier.iter().filter(|(pod, _)| is_job(pod)) {
         let owner = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": pod.name, "uid": pod.name,
             "controller": true}]);
         let object = json!({"metadata": {"name": pod.name, "namespace": NAMESPACE, "labels": labels_of(pod),
-            "ownerReferences": owner}, "spec": spec(pod)});
+            "ownerReferences": owner}, "spec": spec(pod, false)});
         let Ok(object) = serde_json::from_value(object) else { continue };
         let Ok(model) = poolwright_intake::pod(&object) else { continue };
         let length = SignedDuration::try_from(times.length).unwrap_or_default();
@@ -132,12 +154,13 @@ fn history(earlier: &[(&TracePod, &Times)]) -> Lives {
 }
 
 /// Returns the `spec` of a pod of the trace.
-fn spec(pod: &TracePod) -> Value {
+fn spec(pod: &TracePod, is_service: bool) -> Value {
     let gpus = if pod.share.is_some() { 1 } else { pod.gpus };
     let mut requests =
         json!({"cpu": format!("{}m", pod.cpu_milli), "memory": format!("{}Mi", pod.memory_mib)});
     let mut limits = json!({});
-    let mut spec = json!({"restartPolicy": "Never", "terminationGracePeriodSeconds": 10});
+    let mut spec = json!({"restartPolicy": if is_service { "Always" } else { "Never" },
+        "terminationGracePeriodSeconds": 10});
     if gpus > 0 {
         requests[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
         limits[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
@@ -165,7 +188,7 @@ mod tests {
         let (pods, notes) = read_timed("pods.csv", &format!("{HEADER}{rows}"), &GpuMap::builtin())
             .map_err(|problems| problems.to_string())?;
         let stretch_of = (Duration::from_secs(from), Duration::from_secs(length));
-        stretch("pods.csv", &pods, notes, stretch_of).map_err(|problems| problems.to_string())
+        stretch("pods.csv", &pods, notes, stretch_of, &[]).map_err(|problems| problems.to_string())
     }
 
     fn times(work: &Work) -> Vec<(&str, u64, u64)> {

@@ -67,6 +67,13 @@ pub struct TracePod {
     pub qos: String,
 }
 
+impl TracePod {
+    /// Returns whether it is of this class of service. Case does not count.
+    pub fn is_of(&self, class: &str) -> bool {
+        self.qos.eq_ignore_ascii_case(class)
+    }
+}
+
 /// The times of a pod in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {

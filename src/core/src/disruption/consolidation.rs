@@ -57,10 +57,9 @@ impl<'a> Search<'a> {
         let mut single = candidates.clone();
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
         single.sort_by_key(|claim| {
-            let lost = payback::lost(&self.facts, claim, price(claim));
             (
                 self.move_history.tried_alone(&claim.name),
-                u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1)),
+                self.loss_permille(claim),
                 Reverse(price(claim)),
                 &claim.name,
             )
@@ -102,6 +101,13 @@ impl<'a> Search<'a> {
             && self.move_history.allow(&self.facts, &[claim])
     }
 
+    /// Returns the loss of emptying a node, in thousandths of what the node will cost.
+    pub(crate) fn loss_permille(&self, claim: &Claim) -> u128 {
+        let price = claim.current_offering().price.unwrap_or_default();
+        let lost = u128::from(payback::lost(&self.facts, claim, price));
+        lost * 1000 / u128::from(payback::during(price, self.lasts(claim)).max(1))
+    }
+
     /// Returns whether disruption budgets allow emptying these nodes together.
     fn within(&mut self, set: &[&Claim]) -> bool {
         let mut counts: BTreeMap<&PoolName, u64> = BTreeMap::new();
@@ -129,9 +135,9 @@ impl<'a> Search<'a> {
             .fold(0, u64::saturating_add);
         let payback =
             set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback)).min()?;
-        // Risk counts as cost, so that healthy pods do not move to nodes that will be interrupted soon.
         let counted = tried.plan.cost + tried.plan.risk;
-        if !payback::pays(tried.before, counted, lost, payback) {
+        let over_time = self.over_time(set, &tried, payback);
+        if !payback::pays(tried.before, counted, over_time, lost) {
             return None;
         }
         let saving = tried.before.saturating_sub(tried.plan.cost);

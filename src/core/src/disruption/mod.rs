@@ -7,12 +7,13 @@
 //! changes nothing.
 //!
 //! For consolidation, the solver proposes sets of nodes. A plan without these nodes then shows whether every rule of every pod
-//! can be kept, and what that costs.
+//! can be kept, and what that costs. [`over_time`] compares the costs until the pods have ended.
 
 pub(crate) mod consolidation;
 pub(crate) mod drift;
 pub(crate) mod follow;
 pub(crate) mod move_history;
+pub(crate) mod over_time;
 pub(crate) mod payback;
 pub(crate) mod proposal;
 pub(crate) mod propose;

@@ -14,6 +14,15 @@ pub(crate) const OVERLAP: SignedDuration = SignedDuration::from_mins(10);
 /// and forth.
 const LEAST_PERMILLE: u64 = 10;
 
+/// The costs of nodes until their pods have ended, at most for the payback time, in micro-dollars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OverTime {
+    /// The cost of the nodes that a move would empty.
+    pub before: u64,
+    /// The cost that the move causes instead: of new nodes, and of nodes that the moved pods keep longer.
+    pub after: u64,
+}
+
 /// Returns the loss of emptying a claim's node, in micro-dollars. Each pod loses its part of the node's price during the restart.
 /// Pods that run to completion also lose their part since they were created.
 pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
@@ -46,12 +55,14 @@ fn permille(requests: &ResourceList, total: &ResourceList) -> u64 {
     })
 }
 
-/// Returns whether a move from nodes at one price to nodes at another earns back its loss within the payback time.
-pub(crate) fn pays(before: UsdPerHour, after: UsdPerHour, lost: u64, payback: SignedDuration) -> bool {
+/// Returns whether a move from nodes at one price to nodes at another saves more over time than it loses.
+pub(crate) fn pays(before: UsdPerHour, after: UsdPerHour, over_time: OverTime, lost: u64) -> bool {
     let saving = before.saturating_sub(after);
     let least = u128::from(before.micros()) * u128::from(LEAST_PERMILLE) / 1000;
     let cost = lost.saturating_add(during(after, OVERLAP));
-    saving > UsdPerHour::ZERO && u128::from(saving.micros()) >= least && during(saving, payback) > cost
+    saving > UsdPerHour::ZERO
+        && u128::from(saving.micros()) >= least
+        && over_time.before.saturating_sub(over_time.after) > cost
 }
 
 #[cfg(test)]
@@ -63,16 +74,21 @@ mod tests {
     }
 
     #[test]
-    fn a_move_pays_when_it_earns_back_in_time_what_it_loses() {
+    fn a_move_pays_when_it_saves_in_time_what_it_loses() {
         let hour = SignedDuration::from_hours(1);
-        assert!(pays(usd("10"), usd("0"), 9_999_999, hour));
-        assert!(!pays(usd("10"), usd("0"), 10_000_000, hour));
+        let pays = |before, after, lost, time| {
+            let (before, after) = (usd(before), usd(after));
+            let over_time = OverTime { before: during(before, time), after: during(after, time) };
+            super::pays(before, after, over_time, lost)
+        };
+        assert!(pays("10", "0", 9_999_999, hour));
+        assert!(!pays("10", "0", 10_000_000, hour));
         // The new nodes cost six dollars per hour, and ten minutes of overlap cost one dollar.
-        assert!(pays(usd("10"), usd("6"), 2_999_999, hour));
-        assert!(!pays(usd("10"), usd("6"), 3_000_000, hour));
-        assert!(pays(usd("10"), usd("6"), 6_000_000, hour * 2));
-        assert!(!pays(usd("10"), usd("10"), 0, hour));
-        assert!(!pays(usd("10"), usd("9.95"), 0, hour * 100));
+        assert!(pays("10", "6", 2_999_999, hour));
+        assert!(!pays("10", "6", 3_000_000, hour));
+        assert!(pays("10", "6", 6_000_000, hour * 2));
+        assert!(!pays("10", "10", 0, hour));
+        assert!(!pays("10", "9.95", 0, hour * 100));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! candidates, and each is then planned with every rule.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{DisruptionBudget, Removal};
@@ -13,7 +14,7 @@ use poolwright_solver::{ExistingNode, Problem, StopSignal, solve};
 use crate::disruption::payback;
 use crate::disruption::search::Search;
 use crate::model::PlanOptions;
-use crate::model::{Cause, Claim, Pod, PodKey};
+use crate::model::{Cause, Claim, Pod, PodKey, Snapshot};
 use crate::plan::plan;
 use crate::rules;
 use crate::supply::commitments;
@@ -27,12 +28,9 @@ pub(crate) fn candidate_sets<'a>(
     candidates: &[&'a Claim],
     stop: &mut dyn StopSignal,
 ) -> Vec<Vec<&'a Claim>> {
-    let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
     let mut nodes: Vec<&Claim> = candidates.to_vec();
     nodes.sort_by_key(|claim| {
-        let lost = payback::lost(&search.facts, claim, price(claim));
-        let ratio = u128::from(lost) * 1000 / u128::from(price(claim).micros().max(1));
-        (search.move_history.tried_together(&claim.name), ratio, &claim.name)
+        (search.move_history.tried_together(&claim.name), search.loss_permille(claim), &claim.name)
     });
     nodes.truncate(MOST);
     search.together = nodes.iter().map(|claim| claim.name.clone()).collect();
@@ -45,7 +43,9 @@ pub(crate) fn candidate_sets<'a>(
     let quick = poolwright_solver::Options { work: 1, ..search.options.solver };
     let options =
         PlanOptions { keep_solves: true, baselines: false, solver: quick, ..search.options.clone() };
-    let asked = plan(&search.without(&set), search.facts.now, &options, stop);
+    // The model adds up prices per hour.
+    let by_the_hour = Snapshot { lives: Arc::default(), ..search.without(&set) };
+    let asked = plan(&by_the_hour, search.facts.now, &options, stop);
     let stands_for: BTreeMap<&PodKey, (&PodKey, &crate::model::ClaimName)> = asked
         .moved
         .iter()
@@ -87,7 +87,7 @@ pub(crate) fn candidate_sets<'a>(
             continue;
         }
         let paid = paid.get(&claim.name).copied().unwrap_or_default();
-        if let Some(node) = existing(search, claim, paid, &problem, pods) {
+        if let Some(node) = existing_node(search, claim, paid, &problem, pods) {
             problem.existing.push(node);
             there.push(claim);
         }
@@ -109,7 +109,7 @@ pub(crate) fn candidate_sets<'a>(
 }
 
 /// Returns a claim's node in the solver's form. Commitments pay the part `paid` of its price.
-fn existing(
+fn existing_node(
     search: &Search<'_>,
     claim: &Claim,
     paid: UsdPerHour,
@@ -121,9 +121,8 @@ fn existing(
     let on_node = search.facts.snapshot.pods.on_node(&node.name)?;
     let mut free = node.allocatable.clone();
     free.saturating_sub(&on_node.requests);
-    let pool = search.facts.pool(claim)?;
-    let payback = u128::try_from(pool.disruption.payback.as_secs()).unwrap_or(0).max(1);
-    let lost = u128::from(payback::lost(&search.facts, claim, price)) * 3600 / payback;
+    let lasts = u128::try_from(search.lasts(claim).as_secs()).unwrap_or(0).max(1);
+    let lost = u128::from(payback::lost(&search.facts, claim, price)) * 3600 / lasts;
     let most = price.micros().saturating_mul(1000);
     let disruption = UsdPerHour::from_micros(u64::try_from(lost).unwrap_or(u64::MAX).min(most));
     let amount = |name: &ResourceName| free.get(name.as_str());

@@ -167,7 +167,7 @@ fn product(one: u32, other: u32) -> u32 {
 /// Returns the integral of a probability over time.
 fn integral(probability: impl Fn(usize) -> u32) -> SignedDuration {
     let sum: u64 = (0..STEPS).map(|step| u64::from(probability(step)) * length(step)).sum();
-    SignedDuration::from_millis(i64::try_from(u128::from(sum) * 1000 >> 20).unwrap_or(i64::MAX))
+    SignedDuration::from_millis(i64::try_from((u128::from(sum) * 1000) >> 20).unwrap_or(i64::MAX))
 }
 
 fn seconds(seconds: u64) -> SignedDuration {
@@ -192,7 +192,7 @@ mod tests {
         for minutes in [1, 7, 61, 600, 10_000] {
             let life = Life::exactly(SignedDuration::from_mins(minutes));
             let off = life.mean().as_secs() - minutes * 60;
-            assert!(off.abs() <= 1, "{minutes} min: {} s off", off);
+            assert!(off.abs() <= 1, "{minutes} min: {off} s off");
         }
     }
 

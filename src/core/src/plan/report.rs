@@ -71,12 +71,11 @@ fn sum(plan: &mut Plan, context: &PlanContext<'_>) {
             + interruption_backoff::of_claim(context.snapshot, context.now, claim)
     };
     plan.risk = plan.claims.iter().map(beside).sum();
-    let proven = match &plan.over_time {
-        Some(over_time) => over_time.cost == over_time.bound,
-        None => {
-            plan.bound = plan.bound.min(plan.cost + plan.risk);
-            plan.bound == plan.cost + plan.risk
-        }
+    let proven = if let Some(over_time) = &plan.over_time {
+        over_time.cost == over_time.bound
+    } else {
+        plan.bound = plan.bound.min(plan.cost + plan.risk);
+        plan.bound == plan.cost + plan.risk
     };
     plan.proof = if proven {
         Proof::Exact

@@ -154,7 +154,11 @@ impl Report {
         };
         *count += 1;
         self.pods.made += 1;
-        if let (Some(started), Some((at, End::Evicted | End::MachineLost))) = (pod.started, pod.ended) {
+        // A service goes on elsewhere; only jobs repeat their work.
+        let repeats = !pod.model.duration.is_service;
+        if let (true, Some(started), Some((at, End::Evicted | End::MachineLost))) =
+            (repeats, pod.started, pod.ended)
+        {
             let lost = at.saturating_sub(started).as_millis();
             self.lost_millis += lost;
             self.lost_gpu_millis += lost * gpus;

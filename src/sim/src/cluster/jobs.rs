@@ -34,7 +34,8 @@ pub struct JobPlan {
     pub pods: u32,
     /// `spec` of each pod.
     pub spec: Value,
-    /// The run time of each pod; `None` runs for ever.
+    /// The run time of each pod, or the time from the first start of a ReplicaSet's pod until it is scaled to zero; `None` runs for
+    /// ever.
     pub length: Option<Duration>,
     /// How long the work of each pod ran before, in pods that it continues.
     pub ran_before: Duration,
@@ -48,7 +49,7 @@ pub struct JobPlan {
     pub kept: Option<Duration>,
     /// Whether no offering fits its pods. The world does not wait for such work.
     pub never: bool,
-    /// Whether it is a ReplicaSet. Its pods run until it is scaled to zero, after twice the run time of a pod.
+    /// Whether it is a ReplicaSet. Its pods run until it is scaled to zero.
     pub is_set: bool,
 }
 
@@ -65,11 +66,13 @@ pub(crate) struct Job {
     uid: String,
     attempts: Vec<u32>,
     done: BTreeSet<u32>,
+    has_run: bool,
 }
 
 impl Job {
     pub fn new(plan: JobPlan) -> Self {
-        Self { attempts: vec![0; plan.pods as usize], plan, uid: String::new(), done: BTreeSet::new() }
+        let attempts = vec![0; plan.pods as usize];
+        Self { attempts, plan, uid: String::new(), done: BTreeSet::new(), has_run: false }
     }
 
     /// Returns the labels of each pod.
@@ -113,9 +116,6 @@ impl Cluster {
         let uid = made.as_ref().and_then(|made| made["metadata"]["uid"].as_str()).unwrap_or_default();
         uid.clone_into(&mut self.jobs[number].uid);
         self.record.say(format_args!("{} {} arrives with {} pods", kind, plan.name, plan.pods));
-        if let Some(length) = plan.length.filter(|_| plan.is_set) {
-            self.at(self.time.elapsed() + length * 2, Due::Shrink { job: number });
-        }
         if let Some(least) = plan.at_least {
             let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
                 "metadata": {"name": plan.name},
@@ -214,6 +214,16 @@ impl Cluster {
         let (_, index, name) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
         let job = ObjectKey::new(key.namespace(), name);
         Some((*self.job_numbers.get(&job)?, index))
+    }
+
+    /// Handles a pod that runs. Its first run decides when a ReplicaSet is scaled to zero.
+    pub(super) fn pod_runs(&mut self, key: &PodKey) {
+        let Some((number, _)) = self.place(key) else { return };
+        let job = &mut self.jobs[number];
+        if let Some(length) = job.plan.length.filter(|_| job.plan.is_set && !job.has_run) {
+            job.has_run = true;
+            self.at(self.time.elapsed() + length, Due::Shrink { job: number });
+        }
     }
 
     /// Returns the run time of this pod.

@@ -65,6 +65,7 @@ impl Cluster {
             json!({"status": {"phase": "Running", "conditions": conditions, "startTime": at_second(now)}});
         if self.ask(&Method::PATCH, &format!("{}/status", pod_path(key)), &status).is_some() {
             self.record.say(format_args!("kubelet {key} runs"));
+            self.pod_runs(key);
             if let Some(length) = self.length_of(key) {
                 let at = self.time.elapsed() + length;
                 self.at(at, Due::Finish { pod: key.clone(), uid: uid.to_owned() });

@@ -27,9 +27,7 @@ impl Replay {
             });
             let Ok(object) = serde_json::from_value(object) else { continue };
             let Ok(pod) = poolwright_intake::pod(&object) else { continue };
-            // The pods of a set run until it is scaled to zero.
-            let length = if job.is_set { job.length.map(|length| length * 2) } else { job.length };
-            let arrival = Arrival { pod, arrives: job.arrives, length };
+            let arrival = Arrival { pod, arrives: job.arrives, length: job.length };
             arrivals.extend(std::iter::repeat_n(arrival, job.pods as usize));
         }
         arrivals.sort_by_key(|arrival| arrival.arrives);

@@ -1,6 +1,6 @@
 //! Records the life of each machine and pod in a replay, from the API server and the cloud.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,9 @@ use crate::cloud::Cloud;
 pub(super) struct Ledger {
     feed: UnboundedReceiver<Value>,
     claims: UnboundedReceiver<Value>,
+    sets: UnboundedReceiver<Value>,
+    /// UIDs of the ReplicaSets that are scaled to zero: their work is done.
+    scaled_to_zero: BTreeSet<String>,
     version: u64,
     history: History,
     machines: BTreeMap<String, usize>,
@@ -34,6 +37,8 @@ impl Ledger {
         Self {
             feed: feed("/api/v1/pods"),
             claims: feed("/apis/poolwright.dev/v1alpha1/nodeclaims"),
+            sets: feed("/apis/apps/v1/replicasets"),
+            scaled_to_zero: BTreeSet::new(),
             version: u64::MAX,
             history: History::default(),
             machines: BTreeMap::new(),
@@ -53,6 +58,13 @@ impl Ledger {
         }
         while let Ok(event) = self.claims.try_recv() {
             self.look_at_claim(&event["object"], now);
+        }
+        while let Ok(event) = self.sets.try_recv() {
+            let set = &event["object"];
+            if let (Some(uid), Some(0)) = (set["metadata"]["uid"].as_str(), set["spec"]["replicas"].as_u64())
+            {
+                self.scaled_to_zero.insert(uid.to_owned());
+            }
         }
         while let Ok(event) = self.feed.try_recv() {
             self.look_at_pod(&event, now);
@@ -154,7 +166,9 @@ impl Ledger {
         // The pods of a machine end with it, even if the API server shows that later.
         let gone = pod.bound.and_then(|(_, machine)| self.history.machines[machine].gone);
         let lost = gone.filter(|gone| *gone <= now);
-        pod.ended = if matches!(phase, "Succeeded" | "Failed") {
+        let owner = object["metadata"]["ownerReferences"][0]["uid"].as_str();
+        let is_done = owner.is_some_and(|owner| self.scaled_to_zero.contains(owner));
+        pod.ended = if matches!(phase, "Succeeded" | "Failed") || event["type"] == "DELETED" && is_done {
             Some((now, End::Finished))
         } else if event["type"] == "DELETED" {
             Some(lost.map_or((now, End::Evicted), |gone| (gone, End::MachineLost)))

@@ -45,7 +45,9 @@ impl World<'_> {
             return;
         }
         let Some(verdict) = self.verdict(&nodes) else { return };
-        nodes.iter().for_each(|node| self.nodes[*node].closed = true);
+        for node in &nodes {
+            self.nodes[*node].closed = true;
+        }
         match verdict {
             Verdict::Delete => self.drain(&nodes),
             Verdict::Replace(offer) => {
@@ -66,7 +68,9 @@ impl World<'_> {
                 self.evict(*pod);
             }
             self.terminate(*node);
-            pods.into_iter().for_each(|pod| self.schedule(pod));
+            for pod in pods {
+                self.schedule(pod);
+            }
         }
     }
 

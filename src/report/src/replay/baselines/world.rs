@@ -71,7 +71,9 @@ impl Market {
     ) -> Self {
         let admits = types.iter().map(|holding| {
             let mut row = vec![false; prices.len()];
-            holding.iter().for_each(|at| row[*at] = true);
+            for at in holding {
+                row[*at] = true;
+            }
             row
         });
         let admits = admits.collect();
@@ -395,6 +397,7 @@ impl<'a> World<'a> {
         self.take_off(pod);
         let (now, kept) = (self.now, self.method == Method::ConsolidationKept);
         let work = &mut self.works[pod];
+        let kept = kept || work.model.duration.is_service;
         work.evicted += 1;
         work.since = now;
         if kept {

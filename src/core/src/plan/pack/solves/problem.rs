@@ -77,7 +77,9 @@ impl Run<'_, '_, '_, '_> {
         let mut limits = self.limits.for_solver(self.inputs.supply);
         let mut room_limit = vec![None; columns.all.len()];
         for (room, columns) in columns.of_one_room() {
-            columns.iter().for_each(|column| room_limit[*column] = Some(limits.len() as u32));
+            for column in columns {
+                room_limit[column] = Some(limits.len() as u32);
+            }
             limits.push(solver::Limit { name: format!("uses of {}", self.rooms.all[room].target), bound: 1 });
         }
         Problem {
