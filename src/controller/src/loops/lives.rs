@@ -56,6 +56,15 @@ pub fn stored(lives: &Lives, until: Timestamp, recent: Vec<Uid>) -> String {
     serde_json::to_string(&stored).unwrap_or_default()
 }
 
+/// Returns the life tables in the ConfigMap, for programs that only read it.
+///
+/// # Errors
+///
+/// The content was written by another version or by somebody else.
+pub fn learned(object: &ConfigMap) -> Result<BTreeMap<String, LifeTable>, String> {
+    Ok(read(object)?.map(|stored| stored.kinds).unwrap_or_default())
+}
+
 /// Reads the ConfigMap's data; `None` if it has none yet.
 fn read(object: &ConfigMap) -> Result<Option<Stored>, String> {
     let Some(text) = object.data.as_ref().and_then(|data| data.get(KEY)) else { return Ok(None) };

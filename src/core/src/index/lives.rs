@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::index::ClusterIndex;
 use crate::index::learning::End;
-use crate::model::{LifeTable, Lives, Node, ObjectKey, Pod, PodKey, PodPhase, PodRole, Uid};
+use crate::model::{LifeTable, Lives, Node, ObjectKey, PodKey, PodPhase, Uid};
 
 /// The time after which expectations are worked out again.
 const REFRESH: SignedDuration = SignedDuration::from_mins(1);
@@ -59,7 +59,7 @@ impl ClusterIndex {
     pub fn learn_end(&mut self, key: &ObjectKey, finished: bool, now: Timestamp) {
         let Some(pod) = self.state.pods.get(&PodKey::Existing(key.clone())).cloned() else { return };
         let PodPhase::Bound { node } = &pod.phase else { return };
-        if self.state.lives.is_blank() || !counts(&pod) {
+        if self.state.lives.is_blank() || !pod.runs_towards_an_end() {
             return;
         }
         let works =
@@ -81,15 +81,10 @@ impl ClusterIndex {
         if self.state.lives.is_blank() || self.learning.worked_out.is_some_and(fresh) {
             return;
         }
-        let running = self.state.pods.bound().filter(|pod| counts(pod));
+        let running = self.state.pods.bound().filter(|pod| pod.runs_towards_an_end());
         Arc::make_mut(&mut self.state.lives).refresh(running, now);
         self.learning.worked_out = Some(now);
     }
-}
-
-/// Returns whether the pod runs work that ends by itself.
-fn counts(pod: &Pod) -> bool {
-    pod.role == PodRole::Workload && !pod.duration.is_service && pod.duration.started.is_some()
 }
 
 #[cfg(test)]
@@ -98,7 +93,7 @@ mod tests {
 
     use super::*;
     use crate::index::learning::REMEMBERED;
-    use crate::model::{LifeSource, PodSpec};
+    use crate::model::{LifeSource, Pod, PodRole, PodSpec};
 
     const KIND: &str = "1 GPUs";
 

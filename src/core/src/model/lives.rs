@@ -219,6 +219,13 @@ impl Lives {
         &self.tables
     }
 
+    /// Returns the number of ended pods that count.
+    pub fn ended(&self) -> u32 {
+        // Each pod counts in one widest kind, and in narrower ones.
+        let widest = self.tables.iter().filter(|(kind, _)| parts(kind) == 0);
+        widest.flat_map(|(_, table)| &table.ended).sum()
+    }
+
     /// Replaces the life tables by others that were learned before.
     pub fn set_tables(&mut self, tables: BTreeMap<String, LifeTable>) {
         self.tables = tables;
@@ -459,6 +466,7 @@ mod tests {
         let known = lives.of(&pod(&KIND, 0), now());
         let median = known.life.median().unwrap();
         assert!((10 * MINUTE..15 * MINUTE).contains(&seconds(median)), "{median:?}");
+        assert_eq!(lives.ended(), 40, "each counts once, although it belongs to three kinds");
         let text = known.source.to_string();
         assert!(text.starts_with(&format!("pods of kind {} run for 1", KIND[0])), "{text}");
         assert!(text.ends_with(" in the median (40 ended)"), "{text}");

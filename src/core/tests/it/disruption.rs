@@ -3,6 +3,7 @@
 mod budgets;
 mod committed;
 mod follow;
+mod over_time;
 mod required;
 mod search_schedule;
 
