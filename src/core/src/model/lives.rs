@@ -204,13 +204,13 @@ impl Lives {
 
     /// Forgets the kinds that were not used for the longest time, narrow ones first.
     fn forget(&mut self) {
-        while self.tables.len() > KINDS {
-            let age =
-                |(kind, table): &(&String, &LifeTable)| (table.used, Reverse(parts(kind)), table.total());
-            let Some(oldest) = self.tables.iter().min_by_key(age).map(|(kind, _)| kind.clone()) else {
-                return;
-            };
-            self.tables.remove(&oldest);
+        let Some(more) = self.tables.len().checked_sub(KINDS).filter(|more| *more > 0) else { return };
+        let age = |(kind, table): &(&String, &LifeTable)| (table.used, Reverse(parts(kind)), table.total());
+        let mut oldest: Vec<(&String, &LifeTable)> = self.tables.iter().collect();
+        oldest.sort_by_key(age);
+        let oldest: Vec<String> = oldest.into_iter().take(more).map(|(kind, _)| kind.clone()).collect();
+        for kind in oldest {
+            self.tables.remove(&kind);
         }
     }
 
