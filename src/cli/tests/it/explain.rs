@@ -1,6 +1,7 @@
 //! Tests of `poolwright explain` with an API server that gives the answers of the test.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use poolwright_controller::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::api::{Request, kubeconfig, list, serve, status};
@@ -13,7 +14,7 @@ const LIVES: &str = "poolwright-lives";
 
 /// A retiring node with one pod, whose author wrote a duration that nobody can read.
 fn cluster(request: &Request) -> (u16, Value) {
-    let an_hour_ago = Timestamp::now() - SignedDuration::from_hours(1);
+    let an_hour_ago = SystemClock::new().now() - SignedDuration::from_hours(1);
     let condition = |kind: &str, message: &str| {
         json!({"type": kind, "status": "True", "reason": "CheaperElsewhere", "message": message,
             "lastTransitionTime": "2026-03-01T11:59:00Z"})

@@ -6,6 +6,7 @@ use std::process::Output;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
+use poolwright_controller::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::api::{Request, kubeconfig, list, serve, status};
@@ -128,7 +129,7 @@ fn while_a_controller_leads_nothing_is_opened() {
         json!({"metadata": {"name": "poolwright-controller", "namespace": "poolwright"},
             "spec": {"holderIdentity": "poolwright-0", "renewTime": format!("{renewed:.6}"), "leaseDurationSeconds": 15}})
     };
-    all.lock().unwrap().leases = vec![lease(Timestamp::now())];
+    all.lock().unwrap().leases = vec![lease(SystemClock::new().now())];
     let address = start(&all);
     let output = open("led", address, &["--all"]);
     assert_eq!(output.status.code(), Some(1));

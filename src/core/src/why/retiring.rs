@@ -19,13 +19,11 @@ use crate::why::claim::age;
 pub(crate) fn reason(plan: &Plan, now: Timestamp, claim: &Claim) -> Option<String> {
     let since = claim.retires_since()?;
     let retiring = format!("Retiring for {}", age(since, now));
-    Some(match plan.retirements.of(&claim.name, now) {
-        Some(reason) => format!("{retiring}: admits only planned pods, because {reason}."),
-        None => {
-            let message = &claim.conditions.get(&ConditionType::Retiring)?.message;
-            format!("{retiring}. When that began: {}.", message.trim_end_matches('.'))
-        }
-    })
+    if let Some(reason) = plan.retirements.of(&claim.name, now) {
+        return Some(format!("{retiring}: admits only planned pods, because {reason}."));
+    }
+    let message = &claim.conditions.get(&ConditionType::Retiring)?.message;
+    Some(format!("{retiring}. When that began: {}.", message.trim_end_matches('.')))
 }
 
 /// Returns what a retiring node with room for a waiting pod means for the pod; `None` if there is no such node.
