@@ -83,6 +83,7 @@ fn stretch(
             pods: 1,
             spec: spec(pod, is_service),
             length: Some(times.length.min(times.deleted().saturating_sub(from))),
+            declares: None,
             ran_before: from.saturating_sub(times.began),
             gated: None,
             protected: false,

@@ -8,7 +8,7 @@ use poolwright_catalog::UsdPerHour;
 
 use crate::disruption::payback::{OVERLAP, OverTime, during};
 use crate::disruption::search::{Search, TrialPlan};
-use crate::model::plan::MovedTo;
+use crate::model::plan::{MovedTo, PlannedClaim};
 use crate::model::{Claim, ClaimName, Ends, Life, Pod, PodRole};
 
 impl Search<'_> {
@@ -54,7 +54,7 @@ impl Search<'_> {
             let time = bought.get(&claim.name).map_or(payback, after_overlap).min(payback);
             during(claim.price().unwrap_or_default(), time)
         });
-        let prices = plan.claims.iter().filter_map(|claim| claim.price()).sum();
+        let prices = plan.claims.iter().filter_map(PlannedClaim::price).sum();
         let of_new = part(of_new.sum(), plan.cost, prices);
         let of_rooms = rooms.iter().filter_map(|(name, more)| {
             let claim = snapshot.claims.get(&ClaimName((*name).to_owned()))?;
