@@ -231,7 +231,7 @@ fn a_node_is_open_while_a_pod_waits_that_only_the_scheduler_can_place() {
 fn a_node_is_open_until_the_daemons_are_there_that_its_closing_would_keep_out() {
     let daemon = |name: &str, tolerations| DaemonSet {
         key: object_key(name),
-        labels: Default::default(),
+        labels: std::collections::BTreeMap::new(),
         spec: PodSpec { tolerations, requests: requests(1, 1, 0), ..PodSpec::default() },
     };
     assert!(!retires(&with(retiring_scene(), [daemon("agent", vec![])])));
