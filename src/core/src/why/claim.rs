@@ -9,7 +9,7 @@ use poolwright_terms::ConditionType;
 use crate::model::plan::Plan;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot, Stage};
 use crate::rules::budgets::never_met_of;
-use crate::rules::format::{gist, list};
+use crate::rules::format::{age, gist, list};
 use crate::why::retiring;
 
 /// The most pods that are named.
@@ -157,12 +157,6 @@ fn named(pods: &[&Pod]) -> String {
     names.dedup();
     let count = if names.len() == 1 { "1 pod".to_owned() } else { format!("{} pods", names.len()) };
     format!("{count}: {}", list(&names, SHOWN))
-}
-
-/// Formats the time since then: `1m 5s`.
-pub(crate) fn age(since: Timestamp, now: Timestamp) -> String {
-    let seconds = now.duration_since(since).as_secs().max(0);
-    format!("{:#}", jiff::SignedDuration::from_secs(seconds))
 }
 
 /// Returns the price of a claim; zero if unknown.

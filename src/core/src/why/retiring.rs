@@ -10,9 +10,9 @@ use crate::model::plan::{Plan, Target};
 use crate::model::{Claim, ClaimName, PlanOptions, PodKey, PodPhase, PodRole, Snapshot};
 use crate::rules;
 use crate::rules::colocation::Colocation;
+use crate::rules::format::age;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::rooms;
-use crate::why::claim::age;
 
 /// Returns why the claim's node retires; `None` if it does not. The reason is that of this plan. If the plan has none, because it
 /// does not know how long pods run, the reason is the recorded one.

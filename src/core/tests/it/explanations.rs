@@ -264,8 +264,8 @@ fn a_pod_says_how_much_longer_it_is_expected_to_run_and_why() {
 #[test]
 fn a_pod_that_waits_although_a_retiring_node_has_room_learns_that_and_what_to_do() {
     let told = |snapshot: &Snapshot, name: &str| {
-        let plan = planned_at(snapshot, 600);
-        why::closed_room(snapshot, at(600), &PlanOptions::default(), &plan, &key(name))
+        let plan = planned_at(snapshot, 60);
+        why::closed_room(snapshot, at(60), &PlanOptions::default(), &plan, &key(name))
     };
     // Long work would keep the node for itself, so it gets a node of its own.
     let lasting = |name: &str, hours: i64, gpus: u64| {
@@ -273,14 +273,17 @@ fn a_pod_that_waits_although_a_retiring_node_has_room_learns_that_and_what_to_do
         pod.duration.expected = Some(SignedDuration::from_hours(hours));
         pod
     };
-    let snapshot = with(retiring(), [lasting("long", 400, 1), lasting("large", 400, 4)]);
+    let ends_soon = bound(lasting("there", 1, 1), "n");
+    let ends_soon = Pod { duration: PodDuration { started: Some(at(0)), ..ends_soon.duration }, ..ends_soon };
+    let snapshot = with(with(retiring(), [ends_soon]), [lasting("long", 100, 1)]);
     let text = told(&snapshot, "long").unwrap();
-    assert!(text.starts_with("Node n has room for it, but retires. Retiring for 5m"), "{text}");
+    assert!(text.starts_with("Node n has room for it, but retires. Retiring for "), "{text}");
     assert!(
         text.ends_with("This pod costs less on a node of its own. To open nodes of pool gpu to all pods, set `spec.disruption.retire: Never` there; if no controller runs: `poolwright open n`."),
         "{text}"
     );
-    assert_eq!(told(&snapshot, "large"), None, "the node has no room for it");
+    let large = with(retiring(), [lasting("large", 400, 4)]);
+    assert_eq!(told(&large, "large"), None, "the node has no room for it");
     assert_eq!(told(&snapshot, "there"), None, "it runs");
     // Where nothing is on sale, the plan lets it in.
     let mut poor = with(retiring(), [lasting("long", 400, 1)]);
