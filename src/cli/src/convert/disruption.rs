@@ -5,7 +5,7 @@
 
 use poolwright_api::{
     ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, DurationText, ExpiryText,
-    ScaleToZero,
+    IdleText, ScaleToZero,
 };
 use poolwright_provider_contract::karpenter::{Fields, Report};
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
             budgets,
             ..Disruption::default()
         },
-        scale_to_zero: ScaleToZero { after },
+        scale_to_zero: ScaleToZero { after: IdleText(after.0) },
     }
 }
 

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Error;
 use kube::api::PostParams;
 use kube::core::ObjectMeta;
-use poolwright_core::{LifeTable, Lives};
+use poolwright_core::{Gaps, LifeTable, Lives};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info, warn};
 
@@ -39,6 +39,9 @@ struct Stored {
     /// All pods that ended until then count.
     until: Timestamp,
     kinds: BTreeMap<String, LifeTable>,
+    /// The times until nodes without work got the next pod. Absent in the content of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    gaps: BTreeMap<String, LifeTable>,
 }
 
 /// The part of the data that every version has.
@@ -48,8 +51,9 @@ struct Versioned {
 }
 
 /// Returns the ConfigMap's data for what is known at a time.
-pub fn stored(lives: &Lives, until: Timestamp) -> String {
-    let stored = Stored { version: VERSION, until, kinds: lives.tables().clone() };
+pub fn stored(lives: &Lives, gaps: &Gaps, until: Timestamp) -> String {
+    let (kinds, gaps) = (lives.tables().clone(), gaps.tables().clone());
+    let stored = Stored { version: VERSION, until, kinds, gaps };
     serde_json::to_string(&stored).unwrap_or_default()
 }
 
@@ -61,7 +65,7 @@ fn read(object: &ConfigMap) -> Result<Option<Stored>, String> {
         return Err(format!("it has version {}, and this program reads version {VERSION}", found.version));
     }
     let stored: Stored = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    match stored.kinds.iter().find(|(_, table)| !table.is_sound()) {
+    match stored.kinds.iter().chain(&stored.gaps).find(|(_, table)| !table.is_sound()) {
         Some((kind, _)) => Err(format!("the counts of kind `{kind}` are impossible")),
         None => Ok(Some(stored)),
     }
@@ -96,10 +100,13 @@ impl KeepLives {
         let read = read(&object);
         self.is_foreign = read.is_err();
         match read {
-            Ok(Some(Stored { until, kinds, .. })) => {
+            Ok(Some(Stored { until, kinds, gaps, .. })) => {
                 debug!(kinds = kinds.len(), "read what is known about the durations of pods");
                 self.until = until;
                 self.context.world.remember_lives(kinds, until);
+                if !gaps.is_empty() {
+                    self.context.world.remember_gaps(Gaps::of_tables(gaps));
+                }
             }
             Ok(None) => self.until = Timestamp::UNIX_EPOCH,
             Err(why) => warn!(
@@ -115,12 +122,13 @@ impl KeepLives {
     async fn write(&mut self) {
         let Some(mut object) = self.last.clone().filter(|_| !self.is_foreign) else { return };
         let now = self.context.clock.now();
-        let lives = self.context.world.view(|all| all.lives.clone());
+        let (lives, gaps) = self.context.world.view(|all| (all.lives.clone(), all.gaps.clone()));
         let data = object.data.get_or_insert_default();
-        if lives.tables().is_empty() || data.get(KEY) == Some(&stored(&lives, self.until)) {
+        let is_empty = lives.tables().is_empty() && gaps.tables().is_empty();
+        if is_empty || data.get(KEY) == Some(&stored(&lives, &gaps, self.until)) {
             return;
         }
-        data.insert(KEY.to_owned(), stored(&lives, now));
+        data.insert(KEY.to_owned(), stored(&lives, &gaps, now));
         let exists = object.metadata.resource_version.is_some();
         let api = self.api.clone();
         let call = async |permit: &_| {
@@ -246,6 +254,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_next_leader_knows_how_soon_nodes_without_work_got_pods() {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        let mut old = Scene::new(&api, &clock);
+        let mut gaps = Gaps::default();
+        gaps.observe("g5.xlarge/gpu", SignedDuration::from_secs(70), true, Timestamp::UNIX_EPOCH);
+        old.keep.context.world.remember_gaps(gaps.clone());
+        old.keep.look().await;
+        let mut new = Scene::new(&api, &clock);
+        new.keep.look().await;
+        assert_eq!(new.keep.context.world.view(|all| (*all.gaps).clone()), gaps);
+        // Content without this part is read as before.
+        let mut older: Value = serde_json::from_str(&text(&api)).unwrap();
+        older.as_object_mut().unwrap().remove("gaps");
+        api.put(PATH, foreign(&older.to_string()));
+        let mut new = Scene::new(&api, &clock);
+        new.keep.look().await;
+        assert!(!new.keep.is_foreign && new.keep.context.world.view(|all| all.gaps.tables().is_empty()));
+    }
+
+    #[tokio::test]
     async fn content_of_a_newer_version_or_of_somebody_else_is_never_overwritten() {
         let impossible = r#"{"version": 1, "until": "2026-01-01T00:00:00Z", "kinds": {"a": {"ended": [4000000000], "lost": [], "used": 0}}}"#;
         for content in [r#"{"version": 2, "curves": 7}"#, "hello", impossible] {
@@ -317,7 +345,12 @@ mod tests {
             let age = age + SignedDuration::from_secs(i64::try_from(at).unwrap() * age.as_secs() / 40_000);
             lives.observe(&[kind], age, at % 2 == 0, Timestamp::UNIX_EPOCH);
         }
-        let text = stored(&lives, Timestamp::UNIX_EPOCH);
+        let mut gaps = Gaps::default();
+        for at in 0..200_000_u32 {
+            let gap = SignedDuration::from_secs(i64::from(at / 200 % 500));
+            gaps.observe(&format!("g5.{:03}xlarge/gpu", at % 200), gap, at % 2 == 0, Timestamp::UNIX_EPOCH);
+        }
+        let text = stored(&lives, &gaps, Timestamp::UNIX_EPOCH);
         assert_eq!(lives.tables().len(), 400);
         assert!(text.len() < 500_000, "{} bytes", text.len());
         println!("{} bytes", text.len());

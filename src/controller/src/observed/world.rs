@@ -17,7 +17,7 @@ use poolwright_core::outcome::{Outcome, respond};
 use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::{
-    Action, Cause, Claim, ClaimName, LifeTable, ListedInstance, Lives, ObjectKey, PodPhase, Retirements,
+    Action, Cause, Claim, ClaimName, Gaps, LifeTable, ListedInstance, Lives, ObjectKey, PodPhase, Retirements,
     Snapshot,
 };
 use poolwright_terms::{ConditionType, NodeClassRef};
@@ -328,6 +328,11 @@ impl World {
     /// Sets what an earlier leader learned about the durations of pods until a time, and adds what was seen after it.
     pub fn remember_lives(&self, kinds: BTreeMap<String, LifeTable>, until: Timestamp) {
         self.lock().index.remember_lives(kinds, until);
+    }
+
+    /// Sets what an earlier leader learned about nodes without work.
+    pub fn remember_gaps(&self, gaps: Gaps) {
+        self.lock().index.set_gaps(gaps);
     }
 
     /// Stores the places of pending pods in a plan.
