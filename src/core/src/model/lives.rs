@@ -435,7 +435,7 @@ mod tests {
         // Ten pods: two end at 100 s, three are evicted at 200 s, one ends at 400 s, four end at 900 s.
         let mut table = LifeTable::default();
         for (age, ended, count) in [(100, true, 2), (200, false, 3), (400, true, 1), (900, true, 4)] {
-            (0..count).for_each(|_| table.add(age, ended, now()));
+            (0..count).for_each(|_| table.add(length(age), ended, now()));
         }
         assert_eq!(hundredths(&table, &[], 100), 20, "2 of 10");
         assert_eq!(hundredths(&table, &[], 200), 0, "an eviction is no end");
