@@ -20,14 +20,24 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     let plan = plan(&input.snapshot, now, &options, &mut timer);
     let (snapshot, name) = (&input.snapshot, flags.name.as_str());
     let lines = match flags.kind {
-        Explainable::Pod => why::pod(snapshot, now, &options, &plan, &input.pod_key(name)),
-        Explainable::Node => why::node(snapshot, now, name),
-        Explainable::Claim => why::claim(snapshot, now, &ClaimName(name.to_owned())),
+        Explainable::Pod => {
+            let key = input.pod_key(name);
+            why::pod(snapshot, now, &options, &plan, &key).map(|mut lines| {
+                lines.extend(why::life(snapshot, now, &key));
+                lines.extend(why::closed_room(snapshot, now, &options, &plan, &key));
+                lines
+            })
+        }
+        Explainable::Node => why::node(snapshot, now, &plan, name),
+        Explainable::Claim => why::claim(snapshot, now, &plan, &ClaimName(name.to_owned())),
         Explainable::Pool => why::pool(snapshot, &plan, &PoolName(name.to_owned())),
     };
-    let Some(lines) = lines else {
+    let Some(mut lines) = lines else {
         return Err(Failure::bad_input(input.no_such(flags.kind, name)));
     };
+    if flags.kind != Explainable::Pool {
+        lines.extend(input.lives_unread.as_ref().map(|unread| format!("{unread}.")));
+    }
     for line in lines {
         writeln!(out, "{line}").map_err(Failure::writing)?;
     }

@@ -17,6 +17,7 @@ pub mod exit;
 mod explain;
 mod market;
 mod node_classes;
+mod open;
 mod plan;
 pub mod print;
 pub mod problems;
@@ -78,6 +79,7 @@ fn run(cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Simulate(flags) => simulate::run(&flags, &mut out),
         Command::Controller(flags) => controller::run(&flags),
         Command::Check(flags) => check::run(&flags, &mut out),
+        Command::Open(flags) => open::run(&flags, &mut out),
         Command::Convert(flags) => convert::command::run(&flags, &mut out),
         Command::Crds(flags) => crds::run(&flags, &mut out),
         Command::Completions(flags) => {

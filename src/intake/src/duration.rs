@@ -6,6 +6,7 @@ use poolwright_api::parse_duration;
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{PodDuration, template};
 use poolwright_terms::keys::{EXPECTED_DURATION_ANNOTATION, QUEUE_LABEL, RAN_FOR_ANNOTATION};
+use serde_json::Value;
 
 /// Kinds of controllers that keep their pods running.
 const SERVICES: [&str; 4] = ["ReplicaSet", "ReplicationController", "StatefulSet", "Deployment"];
@@ -37,8 +38,23 @@ pub(crate) fn keeps_running(kind: &str) -> bool {
 /// Returns the annotations about its duration that cannot be read and so count as not given, with the remedy.
 pub fn ignored_annotations(pod: &k8s::Pod) -> Option<String> {
     let annotations = pod.metadata.annotations.as_ref()?;
+    problems(|key| annotations.get(key).map(String::as_str))
+}
+
+/// Returns the same for an object of a manifest: for a pod, or for the template in a workload.
+pub(crate) fn ignored_in(object: &Value) -> Option<String> {
+    let annotations = object.get("metadata").and_then(|meta| meta.get("annotations"));
+    let own = annotations.and_then(|all| problems(|key| all.get(key)?.as_str()));
+    own.or_else(|| match object {
+        Value::Object(fields) => fields.values().find_map(ignored_in),
+        Value::Array(items) => items.iter().find_map(ignored_in),
+        _ => None,
+    })
+}
+
+fn problems<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     let problem = |key: &str| {
-        let error = parse_duration(annotations.get(key)?).err()?;
+        let error = parse_duration(annotation(key)?).err()?;
         Some(format!("annotation {key}: {error}"))
     };
     let problems = [EXPECTED_DURATION_ANNOTATION, RAN_FOR_ANNOTATION].into_iter().filter_map(problem);
@@ -66,7 +82,7 @@ fn kinds(from: &k8s::Pod, requests: &ResourceList, priority: i32) -> Vec<String>
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

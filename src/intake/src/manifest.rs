@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::runtime_class::{RuntimeClasses, admit};
 use crate::workload::{self, Expansion};
-use crate::{budget, claim, daemonset, node, others, pod_groups, pool, services, volumes};
+use crate::{budget, claim, daemonset, duration, node, others, pod_groups, pool, services, volumes};
 
 /// A node class as written. Its cloud reads it.
 #[derive(Clone, Debug, PartialEq)]
@@ -485,6 +485,9 @@ impl Object {
     fn add_pods(&self, expansion: Expansion, manifest: &mut Manifest, owners: &BTreeSet<String>) {
         if let Some(note) = expansion.note {
             manifest.notes.push(format!("{}: {note}", self.name()));
+        }
+        if let Some(ignored) = duration::ignored_in(&self.value) {
+            manifest.notes.push(format!("{}: ignored {ignored}", self.name()));
         }
         manifest.workloads.extend(expansion.workload);
         // The output of a cluster contains both workloads and their pods.

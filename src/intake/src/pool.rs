@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use poolwright_api::strict::read;
 use poolwright_api::{
-    self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, FieldProblem, Idle, NodeConditionStatus,
-    RetirePolicy, key_segment,
+    self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, FieldProblem, Idle,
+    NodeConditionStatus, RetirePolicy, key_segment,
 };
 use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
 use poolwright_core::{
@@ -56,7 +56,11 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
         Ok(Idle::Auto) => ScaleToZero::Auto,
         Err(error) => {
             let cause = format!("`{}` is not a duration, `Never` or `auto`", error.text);
-            let problem = FieldProblem::new("spec.scaleToZero.after", cause, "write such as `90s`, `5m` or `1h30m`, or one of these words");
+            let problem = FieldProblem::new(
+                "spec.scaleToZero.after",
+                cause,
+                "write such as `90s`, `5m` or `1h30m`, or one of these words",
+            );
             problems.push((Reason::InvalidDuration, problem));
             ScaleToZero::Never
         }

@@ -167,6 +167,31 @@ fn a_workload_without_pods_is_noted_and_other_kinds_are_ignored() {
 }
 
 #[test]
+fn a_duration_that_cannot_be_read_is_noted_with_its_object_wherever_the_template_is() {
+    let manifest = read(
+        r#"
+{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {poolwright.dev/ran-for: "yes"}},
+  spec: {containers: [{name: a}]}}
+---
+{apiVersion: batch/v1, kind: Job, metadata: {name: b}, spec: {template: {
+  metadata: {annotations: {poolwright.dev/expected-duration: "2 hours"}}, spec: {containers: [{name: a}]}}}}
+---
+{apiVersion: batch/v1, kind: Job, metadata: {name: c}, spec: {template: {
+  metadata: {annotations: {poolwright.dev/expected-duration: "2h"}}, spec: {containers: [{name: a}]}}}}
+"#,
+    );
+    assert_eq!(manifest.pods.len(), 3);
+    assert_eq!(manifest.notes.len(), 2, "{:?}", manifest.notes);
+    let begins =
+        |at: usize, with: &str| assert!(manifest.notes[at].starts_with(with), "{:?}", manifest.notes);
+    begins(0, "Pod default/a: ignored annotation poolwright.dev/ran-for: `yes` is not a duration; write");
+    begins(
+        1,
+        "Job default/b: ignored annotation poolwright.dev/expected-duration: `2 hours` is not a duration",
+    );
+}
+
+#[test]
 fn a_kind_that_does_not_exist_is_noted_with_the_one_that_was_meant() {
     let note = |api_version: &str, kind: &str| {
         let manifest = read(&format!("{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: a}}}}"));

@@ -5,8 +5,8 @@ use poolwright_api as api;
 use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceList, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{
-    Cause, ClaimName, CountOrPercent, Deadlines, Disruption, Operator, PodKey, PoolName, RepairRule, ScaleToZero, Uid,
-    Window,
+    Cause, ClaimName, CountOrPercent, Deadlines, Disruption, Operator, PodKey, PoolName, RepairRule,
+    ScaleToZero, Uid, Window,
 };
 use poolwright_intake::{claim_object, disruption_budget, node_claim, node_pool, offering_ref};
 use poolwright_terms::{CapacityType, ConditionType, NodeClassRef, Taint, TaintEffect, keys};

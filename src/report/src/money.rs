@@ -75,6 +75,11 @@ pub fn usd<S: Serializer>(amount: &UsdPerHour, serializer: S) -> Result<S::Ok, S
     serializer.serialize_f64(amount.as_f64())
 }
 
+/// Serializes an amount paid over time as a number.
+pub fn amount<S: Serializer>(amount: &Usd, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(amount.as_f64())
+}
+
 /// Serializes an amount as a number, and an unknown one as null.
 pub fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> Result<S::Ok, S::Error> {
     match amount {

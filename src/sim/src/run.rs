@@ -75,6 +75,8 @@ pub enum Sabotage {
     NoticesForgotten,
     /// Its evictions and deletions of pods have no effect.
     NobodyIsAsked,
+    /// It lets no pod onto closed nodes.
+    NobodyIsLetIn,
 }
 
 /// The result of a world.
@@ -213,6 +215,7 @@ impl World {
         let mut peace: Option<Duration> = None;
         let (mut troubles, mut troubled) = (0, Duration::ZERO);
         let (mut disturbances, mut disturbed) = (0, Duration::ZERO);
+        let (mut blows, mut blown) = (0, Duration::ZERO);
         let mut looked = (0, 0, 0);
         let violation = loop {
             let pause = self.next_plan();
@@ -241,6 +244,10 @@ impl World {
             if struck > troubles {
                 (troubles, troubled) = (struck, self.time.elapsed());
             }
+            let struck = self.accidents.struck(&[Site::Cluster]);
+            if struck > blows {
+                (blows, blown) = (struck, self.time.elapsed());
+            }
             let sites = [Site::Request, Site::Watch, Site::Cloud, Site::Cluster, Site::Cache];
             let struck = self.accidents.struck(&sites);
             if struck > disturbances {
@@ -251,6 +258,7 @@ impl World {
                 machines: &machines,
                 now: self.time.elapsed(),
                 troubled,
+                blown,
                 disturbed,
                 calendars_set: &self.calendars_set,
                 started: &self.started,

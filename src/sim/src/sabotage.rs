@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use futures::StreamExt;
+use poolwright_terms::keys::RESERVED_TAINT;
 use serde_json::{Value, json};
 
 use crate::api::ApiServer;
@@ -36,6 +37,11 @@ pub async fn serve(
     if sabotage == Sabotage::NobodyIsAsked && (asks || tells) {
         let done = json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
         return Response::new(Body::from(done.to_string()));
+    }
+    let lets_in = method == Method::PATCH && String::from_utf8_lossy(&sent).contains(RESERVED_TAINT);
+    if sabotage == Sabotage::NobodyIsLetIn && lets_in && path.contains("/pods/") {
+        let (_, unchanged) = server.ask(&Method::GET, &path, "", &Value::Null);
+        return Response::new(Body::from(unchanged.to_string()));
     }
     let request = Request::from_parts(parts, kube::client::Body::from(sent.clone()));
     let answer = server.serve_behind(request, behind).await;

@@ -12,7 +12,7 @@ use crate::cloud::{NODE_CLASS, NODE_CLASS_KIND, Quotas};
 use crate::cluster::JobPlan;
 use crate::dice::Dice;
 use crate::malformed::SORTS;
-use crate::work::with_rules;
+use crate::work::{with_lives, with_rules};
 
 /// The instance types: few, so that worlds are quick to play, but of each sort. The price of the last is unknown.
 const TYPES: [&str; 7] = [
@@ -119,7 +119,10 @@ impl Scenario {
         // Rules have their own dice, so that a new rule changes nothing else in a world.
         let rules = |number: usize| Dice::nth(seed, "rules", u64::try_from(number).unwrap_or(0));
         let jobs = (0..2 + dice.below(7))
-            .map(|number| with_rules(job(&mut dice, number), &mut rules(number)))
+            .map(|number| {
+                let job = with_rules(job(&mut dice, number), &mut rules(number));
+                with_lives(job, &mut Dice::nth(seed, "lives", u64::try_from(number).unwrap_or(0)))
+            })
             .collect();
         let mut blows: Vec<(Duration, Blow)> = Vec::new();
         let most = chaos.as_secs() * u64::from(blows_per_hour) / 3600;
@@ -181,6 +184,7 @@ fn job(dice: &mut Dice, number: usize) -> JobPlan {
         pods: 1 + u32::try_from(dice.below(if gpus >= 4 { 2 } else { 6 })).unwrap_or(0),
         spec,
         length: Some(dice.between(Duration::from_secs(20), Duration::from_mins(10))),
+        declares: None,
         ran_before: Duration::ZERO,
         gated: None,
         protected: false,

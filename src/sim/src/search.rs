@@ -41,6 +41,8 @@ pub struct Report {
     pub seeds: u64,
     /// The number of faults in them.
     pub accidents: u64,
+    /// How often nodes closed in them because newcomers cost less elsewhere.
+    pub retired: u64,
     /// The world time that passed in them.
     pub simulated: Duration,
     /// The first seed that broke a rule, and the violation. Known before the faults are reduced.
@@ -89,6 +91,7 @@ impl Search {
                 let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
                 report.seeds += 1;
                 report.accidents += u64::try_from(outcome.accidents.len()).unwrap_or(u64::MAX);
+                report.retired += outcome.tally.retired;
                 report.simulated += outcome.simulated;
                 tell(&report);
                 drop(report);

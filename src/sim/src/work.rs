@@ -60,6 +60,22 @@ pub(crate) fn with_rules(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
     plan
 }
 
+/// Makes some pods run longer, and lets some declare how long they run: about right, or wrong by a factor of a hundred.
+pub(crate) fn with_lives(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
+    let Some(length) = plan.length else { return plan };
+    if dice.per_mille(250) {
+        // Shorter than nodes live that expire.
+        plan.length = Some((length * 3).min(Duration::from_mins(18)));
+    }
+    plan.declares = match dice.below(6) {
+        0 => plan.length,
+        1 => Some(length * 100),
+        2 => Some(length / 100),
+        _ => None,
+    };
+    plan
+}
+
 fn spread(over: &str, like_it: &Value) -> Value {
     json!({"maxSkew": 1, "topologyKey": over, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": like_it})
 }

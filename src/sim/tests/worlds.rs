@@ -46,13 +46,15 @@ fn many_bad_days_break_no_rule() {
     let seeds = std::env::var("SEEDS").ok().map_or(SEEDS, |text| text.parse().expect("SEEDS is a number"));
     let report = search(1, seeds, Rates::USUAL, None);
     assert_unbroken(&report);
-    println!("{} worlds, {} accidents, {:?} in them", report.seeds, report.accidents, report.simulated);
+    let Report { accidents, retired, simulated, .. } = report;
+    println!("{seeds} worlds, {accidents} accidents, {retired} nodes retired, {simulated:?} in them");
     assert_eq!(report.seeds, seeds);
     assert!(
         report.accidents > seeds * 50,
         "{} accidents in {seeds} worlds are no bad days",
         report.accidents
     );
+    assert!(report.retired * 4 > seeds, "only {retired} nodes retired in {seeds} worlds");
 }
 
 #[test]
@@ -206,6 +208,14 @@ fn a_controller_that_lets_pods_end_with_their_machines_is_found() {
     };
     let found = |rule: &'static str| rule.starts_with("every pod is evicted from an interrupted machine");
     assert!((1..=40).filter_map(broken).any(found), "it is not found within 40 worlds");
+}
+
+#[test]
+fn a_controller_that_lets_no_pod_onto_closed_nodes_is_found() {
+    let sabotage = Some(Sabotage::NobodyIsLetIn);
+    let outcome = run(&Setup { sabotage, ..setup(7, Rates::NONE) }).expect("a runtime");
+    let rule = outcome.violation.expect("it is found").rule;
+    assert!(rule.starts_with("no pod waits longer than 12 minutes"), "{rule}");
 }
 
 #[test]

@@ -9,6 +9,10 @@ use crate::solution::Solution;
 pub trait StopSignal {
     /// Returns whether to stop. The solver asks at least every few milliseconds, and returns its best plan on `true`.
     fn should_stop(&mut self) -> bool;
+    /// Returns whether half of the time is over. The first of two steps stops then, so that the second has time.
+    fn is_half_over(&mut self) -> bool {
+        self.should_stop()
+    }
     /// Receives every better feasible plan.
     fn improved(&mut self, _plan: &Solution) {}
     /// Receives the progress after each lower objective, each higher bound, and each round of pricing.

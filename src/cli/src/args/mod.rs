@@ -7,6 +7,7 @@ mod convert;
 mod explain;
 mod market;
 mod number;
+mod open;
 mod plan;
 mod preferences;
 mod replay;
@@ -26,6 +27,7 @@ pub use controller::{ControllerFlags, LogFormat, PlacementMode};
 pub use convert::ConvertFlags;
 pub use explain::{ExplainFlags, Explainable};
 pub use market::{GpusFlags, ListFormat, MarketFlags, PricesFlags};
+pub use open::OpenFlags;
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
 pub use preferences::PreferenceMode;
 pub use replay::{ReplayFlags, ReplayFormat, Span, runs_for};
@@ -98,6 +100,12 @@ pub enum Command {
     /// Checks custom resources, rights, clocks and the device plugin. With --provider it also checks credentials, each
     /// permission, node classes, the queue and quotas. Changes nothing.
     Check(Box<CheckFlags>),
+    /// Open nodes that Poolwright has closed to newcomers, in a cluster whose controller is gone
+    ///
+    /// Removes the taint poolwright.dev/reserved: from nodes that retire, and from nodes that were reserved for their first
+    /// pods. A controller that stops opens retiring nodes itself. While a controller runs, nothing is opened, because it
+    /// would close the nodes again.
+    Open(OpenFlags),
     /// Convert Karpenter's NodePools to Poolwright's, and report on each field
     ///
     /// Writes manifests to standard output and the report to standard error: fields that are not possible, fields that

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{GetParams, ListParams};
 use kube::client::Body;
@@ -21,6 +21,9 @@ use crate::node_classes::{self, NodeClasses};
 
 /// The group of the checks.
 const CLUSTER: &str = "Cluster";
+
+/// The selector of unfinished pods.
+const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// The results of the checks of the cluster, and facts that later checks need.
 #[derive(Default)]
@@ -79,6 +82,10 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
         results.push(result("right to make bootstrap tokens", verdict));
     }
     results.push(result("device plugin", plugin(&client, &classes).await));
+    // If pods cannot be listed, the check of rights reports it.
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default().fields(UNFINISHED)).await;
+    let durations = pods.ok().and_then(|pods| readiness::durations(&pods.items));
+    results.extend(durations.map(|verdict| result("durations of pods", verdict)));
     Cluster { results, kubernetes: Some(version), classes }
 }
 

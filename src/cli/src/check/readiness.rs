@@ -2,11 +2,12 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use poolwright_api::NodePool;
 use poolwright_catalog::ResourceName;
 use poolwright_core::rules::{self, NewNodeLabels};
+use poolwright_intake::ignored_annotations;
 use poolwright_provider_contract::preflight::Verdict;
 
 /// The largest tolerated difference of the clocks, in seconds. Leases, deadlines and certificates tolerate little more.
@@ -29,6 +30,22 @@ pub fn clock(server: Option<Timestamp>, local: Timestamp) -> Verdict {
         format!("this machine's clock is {} s {which} the API server's", ahead.abs()),
         "timedatectl set-ntp true (here, or on the machine of the API server)",
     )
+}
+
+/// The most pods that are named.
+const NAMED: usize = 3;
+
+/// Finds pods with durations that cannot be read, which count as not given; `None` if there are none.
+pub fn durations(pods: &[Pod]) -> Option<Verdict> {
+    let of = |pod: &Pod| {
+        let ignored = ignored_annotations(pod)?;
+        Some(format!("{}/{}: {ignored}", pod.namespace().unwrap_or_default(), pod.name_any()))
+    };
+    let all: Vec<String> = pods.iter().filter_map(of).collect();
+    let more = if all.len() > NAMED { format!("; and {} more", all.len() - NAMED) } else { String::new() };
+    let named = all.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let fix = "correct these annotations, or remove them, where the pods are created";
+    (!all.is_empty()).then(|| Verdict::wrong(format!("ignored: {named}{more}"), fix))
 }
 
 /// The software that labels nodes with GPUs after they have joined.
@@ -153,6 +170,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn pods_with_durations_that_cannot_be_read_are_named() {
+        let pod = |name: &str, duration: &str| -> Pod {
+            let annotations = json!({"poolwright.dev/expected-duration": duration});
+            serde_json::from_value(
+                json!({"metadata": {"name": name, "namespace": "ml", "annotations": annotations}}),
+            )
+            .expect("a pod")
+        };
+        assert_eq!(durations(&[pod("a", "90m")]), None);
+        let bad = ["b", "c", "d", "e"].map(|name| pod(name, "soon"));
+        let Some(Verdict::Wrong { why, .. }) = durations(&bad) else { panic!("nothing was found") };
+        assert!(
+            why.starts_with(
+                "ignored: ml/b: annotation poolwright.dev/expected-duration: `soon` is not a duration"
+            ),
+            "{why}"
+        );
+        assert!(why.ends_with("; and 1 more") && !why.contains("ml/e"), "{why}");
+    }
 
     fn node(gpus: &str) -> Node {
         serde_json::from_value(

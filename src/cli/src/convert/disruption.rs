@@ -4,8 +4,8 @@
 //! (<https://karpenter.sh/docs/concepts/disruption/>).
 
 use poolwright_api::{
-    ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, DurationText, ExpiryText,
-    IdleText, ScaleToZero,
+    ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, DurationText, ExpiryText, IdleText,
+    ScaleToZero,
 };
 use poolwright_provider_contract::karpenter::{Fields, Report};
 use serde_json::Value;

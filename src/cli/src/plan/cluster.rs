@@ -1,5 +1,6 @@
 //! Reads the current cluster once through its API.
 
+use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
@@ -10,14 +11,15 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1alpha2::PodGroup;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ListParams;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
-use poolwright_core::{Namespace, Profile, Profiles, Snapshot, Workload};
+use poolwright_controller::clock::{Clock, SystemClock};
+use poolwright_core::{LifeTable, Namespace, Profile, Profiles, Snapshot, Workload};
 use poolwright_report::plan::CatalogueSummary;
 use serde::de::DeserializeOwned;
 
 use super::missing::Origin;
-use super::{Input, Offers, PodNames, pool};
+use super::{Input, Offers, PodNames, lives, pool};
 use crate::args::InputFlags;
 use crate::connect;
 use crate::exit::Failure;
@@ -37,6 +39,9 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         .map_err(|error| error.context("cannot read the cluster (to plan for manifests instead, use -f)"))?;
     let mut notes = objects.notes.clone();
     let mut snapshot = objects.snapshot(&mut notes);
+    let (known, lives_unread) = lives::of(&snapshot, objects.learned, SystemClock::new().now());
+    snapshot.lives = Arc::new(known);
+    notes.extend(lives_unread.clone());
     let implicit_pool = snapshot.pools.is_empty();
     let catalogue = if implicit_pool {
         notes.push("the cluster has no NodePool; the plan may use the whole catalogue".to_owned());
@@ -54,11 +59,14 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         implicit_pool,
         include_waiting: false,
         counts_risk: false,
+        lives_unread,
         origin: Origin::Cluster,
     })
 }
 
 struct Objects {
+    /// What the controller has learned about the durations of pods, or why it cannot be read.
+    learned: Result<BTreeMap<String, LifeTable>, String>,
     /// Notes on the objects that were left out.
     notes: Vec<String>,
     pods: Vec<Pod>,
@@ -90,6 +98,7 @@ async fn read(flags: &InputFlags, makers: bool) -> Result<Objects> {
         .await
         .map_err(|(kind, error)| anyhow::Error::new(error).context(format!("cannot list {kind}")))?;
     Ok(Objects {
+        learned: lives::learned(&client).await,
         notes,
         pods: list(&client, &ListParams::default().fields(UNFINISHED)).await?,
         nodes: list(&client, &ListParams::default()).await?,
@@ -151,6 +160,11 @@ impl Objects {
     /// Converts the objects to a snapshot. Objects that cannot be read are left out, with a note.
     fn snapshot(&self, notes: &mut Vec<String>) -> Snapshot {
         let pods = convert(&self.pods, poolwright_intake::pod, notes);
+        for pod in &self.pods {
+            let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+            let ignored = poolwright_intake::ignored_annotations(pod);
+            notes.extend(ignored.map(|ignored| format!("Pod {namespace}/{name}: ignored {ignored}")));
+        }
         let nodes = convert(&self.nodes, poolwright_intake::node, notes);
         let daemonsets = convert(&self.daemonsets, poolwright_intake::daemonset, notes);
         let claims = convert(&self.claims, poolwright_intake::node_claim, notes);

@@ -99,6 +99,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         implicit_pool,
         include_waiting: true,
         counts_risk: false,
+        lives_unread: None,
         origin: Origin::Files,
     })
 }

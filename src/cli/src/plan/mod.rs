@@ -6,6 +6,7 @@ pub mod commitments;
 mod existing;
 mod files;
 pub mod limits;
+mod lives;
 mod missing;
 mod pool;
 #[cfg(test)]
@@ -43,6 +44,9 @@ pub struct Input {
     include_waiting: bool,
     /// Whether the plan counts interruptions.
     counts_risk: bool,
+    /// Says that what the controller has learned about durations of pods could not be read; `None` if it was read, or if there
+    /// is no controller.
+    pub lives_unread: Option<String>,
     /// The origin of the objects.
     origin: missing::Origin,
 }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
-use poolwright_core::{Deadlines, Disruption, PersistentMap, Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, Uid};
+use poolwright_core::{
+    Deadlines, Disruption, PersistentMap, Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, Uid,
+};
 use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use clap::Parser;
 use jiff::Timestamp;
-use poolwright_catalog::UsdPerHour;
+use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_core::Snapshot;
-use poolwright_core::plan::plan;
+use poolwright_core::plan::{OverTime, plan};
 use poolwright_intake::{claim_object, node_claim};
 use poolwright_report::plan::{DocumentContext, Purchase, document};
 use poolwright_report::{PoolSums, Times};
-use poolwright_solver::NeverStop;
+use poolwright_solver::{NeverStop, Proof};
 
 use super::prepare;
 use crate::args::{Cli, Command, OutputFormat};
@@ -62,4 +62,43 @@ fn a_plan_costs_the_same_in_its_document_its_table_and_the_status_of_its_pools()
     print::plan(&document, OutputFormat::Json, &mut json).expect("it is printed");
     let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
     assert_eq!(json["costUsdPerHour"].as_f64(), Some(cost.as_f64()));
+}
+
+#[test]
+fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_moment() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/manifests/zones.yaml");
+    let cli = Cli::try_parse_from(["poolwright", "plan", "-f", file]).expect("flags");
+    let Command::Plan(flags) = cli.command else { panic!("it is plan") };
+    let (input, options) =
+        prepare(&flags.input, &flags.search).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let mut plan = plan(&input.snapshot, Timestamp::UNIX_EPOCH, &options, &mut NeverStop);
+    let cost = plan.cost;
+    (plan.over_time, plan.bound) =
+        (Some(OverTime { cost: Usd(12_340_000), bound: Usd(12_000_000) }), UsdPerHour::ZERO);
+    plan.proof = Proof::Complete;
+    let asked = DocumentContext {
+        snapshot: &input.snapshot,
+        catalogue: input.catalogue,
+        notes: input.notes,
+        names: input.names,
+        implicit_pool: input.implicit_pool,
+        counts_risk: input.counts_risk,
+    };
+    let document = document(plan, asked, Times::default()).expect("a plan that holds");
+    let mut table = Vec::new();
+    print::plan(&document, OutputFormat::Table, &mut table).expect("it is printed");
+    let table = String::from_utf8(table).expect("text");
+    assert!(
+        table.contains("\nCost over time    12.34 $ expected: new nodes until they are empty,\n"),
+        "{table}"
+    );
+    assert!(
+        table.contains("\nLower bound       12.00 $, no plan can cost less; gap 2.83 %, proof complete\n"),
+        "{table}"
+    );
+    assert!(!table.contains("Lower bound       0"), "{table}");
+    assert!(table.contains(&format!("for {} $/h", print::money(cost, 2))), "{table}");
+    let json = serde_json::to_value(&document).expect("JSON");
+    assert_eq!(json["overTime"], serde_json::json!({"usd": 12.34, "lowerBoundUsd": 12.0}));
+    assert_eq!(json.get("lowerBoundUsdPerHour"), None);
 }

@@ -48,6 +48,7 @@ pub fn input(
         implicit_pool: true,
         include_waiting: true,
         counts_risk: false,
+        lives_unread: None,
         origin: Origin::Trace,
     })
 }

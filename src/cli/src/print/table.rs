@@ -152,9 +152,8 @@ fn figures(plan: &Document) -> String {
     let mut add = |name: &str, text: String| {
         table.add_row([name.to_owned(), text]);
     };
-    if !plan.nodes.is_empty() {
-        let bound = plan.lower_bound_usd_per_hour;
-        let verdict = if plan.gap == 0.0 && plan.steered_pods > 0 {
+    let verdict = || {
+        if plan.gap == 0.0 && plan.steered_pods > 0 {
             "this plan is as cheap as any that meets these preferences".to_owned()
         } else if plan.gap == 0.0 && plan.pinned_pods > 0 {
             "this plan is as cheap as any with these zones".to_owned()
@@ -162,11 +161,20 @@ fn figures(plan: &Document) -> String {
             "this plan is as cheap as any can be".to_owned()
         } else {
             format!("no plan can cost less; gap {}, proof {}", percent(plan.gap), proof(plan.proof))
-        };
+        }
+    };
+    if let Some(over_time) = &plan.over_time {
+        let what = "new nodes until they are empty,\nold ones while they are kept longer for these pods";
+        add("Cost over time", format!("{} $ expected: {what}", over_time.usd));
+        add("Lower bound", format!("{} $, {}", over_time.lower_bound_usd, verdict()));
+    }
+    if !plan.nodes.is_empty() {
         if let Some(risk) = plan.risk_usd_per_hour {
             add("Interruptions", format!("{} $/h expected loss, in addition to the cost", money(risk, 2)));
         }
-        add("Lower bound", format!("{} $/h, {verdict}", money(bound, 2)));
+        if let Some(bound) = plan.lower_bound_usd_per_hour {
+            add("Lower bound", format!("{} $/h, {}", money(bound, 2), verdict()));
+        }
         let against = |other: UsdPerHour| match plan.excess_of(other) {
             None => format!("{} $/h", money(other, 2)),
             Some(more) => format!("{} $/h, {} more", money(other, 2), percent(more)),

@@ -199,6 +199,7 @@ impl Template {
             pods: self.count,
             spec: self.spec,
             length: self.length,
+            declares: None,
             ran_before: Duration::ZERO,
             gated: None,
             protected: false,

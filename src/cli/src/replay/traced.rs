@@ -83,6 +83,7 @@ fn stretch(
             pods: 1,
             spec: spec(pod, is_service),
             length: Some(times.length.min(times.deleted().saturating_sub(from))),
+            declares: None,
             ran_before: from.saturating_sub(times.began),
             gated: None,
             protected: false,
@@ -189,6 +190,35 @@ mod tests {
             .map_err(|problems| problems.to_string())?;
         let stretch_of = (Duration::from_secs(from), Duration::from_secs(length));
         stretch("pods.csv", &pods, notes, stretch_of, &[]).map_err(|problems| problems.to_string())
+    }
+
+    fn with_services(classes: &[&str]) -> Result<Work, String> {
+        let rows = "web,1000,1024,0,100,500,200,LS\nbatch,1000,1024,0,100,500,200,BE\n";
+        let header = HEADER.replace("scheduled_time\n", "scheduled_time,qos\n");
+        let (pods, notes) = read_timed("pods.csv", &format!("{header}{rows}"), &GpuMap::builtin())
+            .map_err(|e| e.to_string())?;
+        let services: Vec<String> = classes.iter().map(|class| (*class).to_owned()).collect();
+        let all = (Duration::ZERO, Duration::from_secs(1000));
+        stretch("pods.csv", &pods, notes, all, &services).map_err(|problems| problems.to_string())
+    }
+
+    #[test]
+    fn pods_of_the_classes_that_are_services_become_replica_sets() {
+        let work = with_services(&["ls"]).unwrap();
+        let kinds: Vec<(&str, bool)> = work.jobs.iter().map(|job| (job.name.as_str(), job.is_set)).collect();
+        assert_eq!(kinds, [("web", true), ("batch", false)]);
+        assert_eq!(work.jobs[0].spec["restartPolicy"], "Always");
+        assert_eq!(
+            times(&work),
+            [("web", 100, 300), ("batch", 100, 300)],
+            "both run as long as in the trace"
+        );
+    }
+
+    #[test]
+    fn a_class_that_no_pod_has_is_an_error_that_lists_the_classes() {
+        let said = with_services(&["LS", "gold"]).err().unwrap();
+        assert!(said.contains("no pod has the class `gold` of --services; use BE, LS"), "{said}");
     }
 
     fn times(work: &Work) -> Vec<(&str, u64, u64)> {

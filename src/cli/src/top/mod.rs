@@ -21,6 +21,8 @@ mod text;
 mod view;
 mod words;
 
+pub use model::leader;
+
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;

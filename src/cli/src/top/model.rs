@@ -291,7 +291,7 @@ fn event_row(event: &Event) -> EventRow {
 }
 
 /// Returns the leader, from the Lease that was renewed last, because each namespace may have a Lease.
-fn leader(leases: &[Lease], now: Timestamp) -> Leader {
+pub fn leader(leases: &[Lease], now: Timestamp) -> Leader {
     let specs = leases.iter().filter_map(|lease| lease.spec.as_ref());
     let renewed = |time: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime>| {
         time.as_ref().map(|time| time.0)

@@ -1,7 +1,10 @@
 //! Tests of the command as its users see it: what they type, what it prints, and whether its plans are correct.
 
+mod api;
 mod cloudformation;
 mod commands;
+mod explain;
+mod open;
 mod pages;
 mod plans;
 mod process;

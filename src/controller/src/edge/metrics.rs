@@ -40,8 +40,12 @@ pub struct Metrics {
     pub plan_duration: Histogram,
     /// Cost of the last plan.
     pub plan_cost: Gauge,
-    /// Lower bound of the last plan.
+    /// Lower bound of the last plan; NaN if it was chosen by its cost over time.
     pub plan_bound: Gauge,
+    /// Cost over time of the last plan; NaN if it was chosen by its cost of the moment.
+    pub plan_cost_over_time: Gauge,
+    /// Lower bound of the cost over time of the last plan; NaN if it was chosen by its cost of the moment.
+    pub plan_bound_over_time: Gauge,
     /// `(cost - bound) / bound` of the last plan.
     pub plan_gap: Gauge,
     /// Failed reads of the file of commitments.
@@ -54,6 +58,14 @@ pub struct Metrics {
     pub pool_cost: GaugeVec,
     /// Planned cost of a pool's nodes.
     pub pool_planned_cost: GaugeVec,
+    /// Retiring nodes of a pool.
+    pub pool_retiring: IntGaugeVec,
+    /// Cost of a pool's retiring nodes.
+    pub pool_retiring_cost: GaugeVec,
+    /// Kinds of pods with a life table.
+    pub life_kinds: IntGauge,
+    /// Ended pods that count in life tables.
+    pub life_ended: IntGauge,
     /// Launches, by provider and result.
     pub launches: IntCounterVec,
     /// Failed offerings, by instance type and reason.
@@ -134,6 +146,12 @@ fn int_gauges(
     Ok(metric)
 }
 
+fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<GaugeVec> {
+    let metric = GaugeVec::new(Opts::new(name, help), labels)?;
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
 fn gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<Gauge> {
     let metric = Gauge::new(name, help)?;
     registry.register(Box::new(metric.clone()))?;
@@ -147,22 +165,6 @@ impl Metrics {
         let r = &registry;
         let build = int_gauges(r, "poolwright_build_info", "Always 1; says which build runs.", &["version"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
-        let pool_cost = GaugeVec::new(
-            Opts::new(
-                "poolwright_nodepool_cost_usd_per_hour",
-                "Cost of the pool's nodes, known prices only.",
-            ),
-            &["nodepool"],
-        )?;
-        r.register(Box::new(pool_cost.clone()))?;
-        let pool_planned_cost = GaugeVec::new(
-            Opts::new(
-                "poolwright_nodepool_planned_cost_usd_per_hour",
-                "Planned cost of the pool's nodes, known prices only.",
-            ),
-            &["nodepool"],
-        )?;
-        r.register(Box::new(pool_planned_cost.clone()))?;
         let plan_duration = Histogram::with_opts(
             HistogramOpts::new("poolwright_plan_duration_seconds", "Time from snapshot to checked plan.")
                 .buckets(vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0]),
@@ -278,7 +280,17 @@ impl Metrics {
             plan_bound: gauge(
                 r,
                 "poolwright_plan_lower_bound_usd_per_hour",
-                "Lower bound on the cost of any plan for the pods of the last plan.",
+                "Lower bound on the cost of any plan for the pods of the last plan; NaN if it weighed time.",
+            )?,
+            plan_cost_over_time: gauge(
+                r,
+                "poolwright_plan_cost_over_time_usd",
+                "Expected cost of the last plan until its nodes are empty; NaN if it did not weigh time.",
+            )?,
+            plan_bound_over_time: gauge(
+                r,
+                "poolwright_plan_lower_bound_over_time_usd",
+                "Lower bound on that cost for the pods of the last plan; NaN if it did not weigh time.",
             )?,
             plan_gap: gauge(r, "poolwright_plan_gap_ratio", "(cost - bound) / bound of the last plan.")?,
             commitments_failures: counter(
@@ -297,8 +309,36 @@ impl Metrics {
                 "NodeClaims, by pool and stage.",
                 &["nodepool", "stage"],
             )?,
-            pool_cost,
-            pool_planned_cost,
+            pool_cost: gauges(
+                r,
+                "poolwright_nodepool_cost_usd_per_hour",
+                "Cost of the pool's nodes, known prices only.",
+                &["nodepool"],
+            )?,
+            pool_planned_cost: gauges(
+                r,
+                "poolwright_nodepool_planned_cost_usd_per_hour",
+                "Planned cost of the pool's nodes, known prices only.",
+                &["nodepool"],
+            )?,
+            pool_retiring: int_gauges(
+                r,
+                "poolwright_nodepool_retiring_nodes",
+                "Nodes of the pool that retire: that admit only planned pods.",
+                &["nodepool"],
+            )?,
+            pool_retiring_cost: gauges(
+                r,
+                "poolwright_nodepool_retiring_usd_per_hour",
+                "Cost of the pool's retiring nodes, known prices only.",
+                &["nodepool"],
+            )?,
+            life_kinds: int_gauge(r, "poolwright_life_kinds", "Kinds of pods whose durations were learned.")?,
+            life_ended: int_gauge(
+                r,
+                "poolwright_life_ended_pods",
+                "Ended pods from which durations were learned, older ones counted less.",
+            )?,
             launches: counters(
                 r,
                 "poolwright_launches_total",
@@ -423,6 +463,8 @@ mod tests {
         m.claims.with_label_values(&["x", "y"]).set(1);
         m.pool_cost.with_label_values(&["x"]).set(1.0);
         m.pool_planned_cost.with_label_values(&["x"]).set(1.0);
+        m.pool_retiring.with_label_values(&["x"]).set(1);
+        m.pool_retiring_cost.with_label_values(&["x"]).set(1.0);
         m
     }
 

@@ -41,7 +41,7 @@ impl Compute {
         // If the caller stops waiting (leadership lost, shutdown), this is dropped, and the solver stops.
         let _stop_on_drop = StopOnDrop(stop.clone());
         let deadline = self.clock.monotonic().saturating_add(limit);
-        let mut limit = TimeLimit { deadline, clock: self.clock.clone(), stop };
+        let mut limit = TimeLimit { deadline, half: limit / 2, clock: self.clock.clone(), stop };
         (self.spawner)(Box::new(move || {
             // If nobody waits any more, the result is dropped.
             let _ = sender.send(work(&mut limit));
@@ -61,12 +61,18 @@ impl Drop for StopOnDrop {
 struct TimeLimit {
     clock: SharedClock,
     deadline: Duration,
+    /// The length of its second half.
+    half: Duration,
     stop: Arc<AtomicBool>,
 }
 
 impl StopSignal for TimeLimit {
     fn should_stop(&mut self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.clock.monotonic() >= self.deadline
+    }
+
+    fn is_half_over(&mut self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.clock.monotonic() >= self.deadline.saturating_sub(self.half)
     }
 }
 
@@ -81,12 +87,16 @@ mod tests {
         let clock = Arc::new(TestClock::new());
         let stop = Arc::new(AtomicBool::new(false));
         let deadline = clock.monotonic() + Duration::from_secs(10);
-        let mut limit = TimeLimit { clock: clock.clone(), deadline, stop: stop.clone() };
+        let half = Duration::from_secs(5);
+        let mut limit = TimeLimit { clock: clock.clone(), deadline, half, stop: stop.clone() };
         assert!(!limit.should_stop());
         drop(StopOnDrop(stop));
         assert!(limit.should_stop());
-        let mut limit = TimeLimit { clock: clock.clone(), deadline, stop: Arc::default() };
-        clock.advance(Duration::from_secs(10));
+        let mut limit = TimeLimit { clock: clock.clone(), deadline, half, stop: Arc::default() };
+        assert!(!limit.is_half_over());
+        clock.advance(half);
+        assert!(limit.is_half_over() && !limit.should_stop());
+        clock.advance(half);
         assert!(limit.should_stop());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use poolwright_catalog::UsdPerHour;
 use poolwright_core::{Claim, Snapshot, Stage};
 use poolwright_report::{PoolSums, WaitingPods};
 
@@ -49,10 +50,16 @@ fn stage(claim: &Claim) -> &'static str {
     }
 }
 
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 fn measure(snapshot: &Snapshot, metrics: &Metrics) {
     metrics.claims.reset();
     metrics.pool_cost.reset();
     metrics.pool_planned_cost.reset();
+    metrics.pool_retiring.reset();
+    metrics.pool_retiring_cost.reset();
     for claim in snapshot.claims.values() {
         metrics.claims.with_label_values(&[claim.pool.0.as_str(), stage(claim)]).inc();
     }
@@ -63,8 +70,16 @@ fn measure(snapshot: &Snapshot, metrics: &Metrics) {
             .pool_planned_cost
             .with_label_values(&[pool.0.as_str()])
             .set(sums.planned.usd_per_hour.as_f64());
+        let retiring =
+            snapshot.claims.values().filter(|claim| claim.pool == *pool && claim.retires_since().is_some());
+        let retiring: Vec<Option<UsdPerHour>> =
+            retiring.map(|claim| claim.current_offering().price).collect();
+        let price: UsdPerHour = retiring.iter().flatten().copied().sum();
+        metrics.pool_retiring.with_label_values(&[pool.0.as_str()]).set(count(retiring.len()));
+        metrics.pool_retiring_cost.with_label_values(&[pool.0.as_str()]).set(price.as_f64());
     }
-    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    metrics.life_kinds.set(count(snapshot.lives.tables().len()));
+    metrics.life_ended.set(snapshot.lives.ended().into());
     metrics.offerings_held_back.set(count(snapshot.held_back.len()));
     metrics.offerings_taken_back.set(count(snapshot.reclaims.len()));
     let waiting = WaitingPods::of(snapshot);
@@ -72,5 +87,74 @@ fn measure(snapshot: &Snapshot, metrics: &Metrics) {
         [("unschedulable", waiting.unschedulable), ("waiting", waiting.waiting), ("gated", waiting.gated)]
     {
         metrics.pods_waiting.with_label_values(&[phase]).set(count(pods));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use poolwright_core::{Lives, Pool, PoolName};
+    use poolwright_intake as intake;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn claim(name: &str, pool: &str, true_conditions: &[&str]) -> Arc<Claim> {
+        let conditions: Vec<Value> = true_conditions
+            .iter()
+            .map(|kind| {
+                json!({"type": kind, "status": "True", "reason": "Ready", "message": "",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z"})
+            })
+            .collect();
+        let object = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",
+            "metadata": {"name": name, "uid": name, "labels": {"poolwright.dev/nodepool": pool},
+                "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": pool},
+                "offerings": [{"instanceType": "g5.xlarge", "zone": "us-east-1a", "capacityType": "on-demand",
+                    "usdPerHour": "1.006", "allocatable": {"cpu": "3920m"}}]},
+            "status": {"conditions": conditions}});
+        Arc::new(intake::node_claim(&serde_json::from_value(object).unwrap()).unwrap())
+    }
+
+    fn pool(name: &str) -> (PoolName, Arc<Pool>) {
+        let object = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": name},
+            "spec": {"template": {"spec": {"nodeClassRef":
+                {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": name}}}}});
+        let pool = intake::node_pool(&serde_json::from_value(object).unwrap());
+        (pool.name.clone(), Arc::new(pool))
+    }
+
+    #[test]
+    fn retiring_nodes_are_counted_with_their_price_until_they_close_for_good() {
+        const OPEN: [&str; 3] = ["Launched", "Registered", "Initialized"];
+        let with = |more: &[&'static str]| [&OPEN, more].concat();
+        let claims = [
+            claim("open", "a", &OPEN),
+            claim("retiring", "a", &with(&["Retiring"])),
+            claim("another", "a", &with(&["Retiring"])),
+            claim("emptied", "a", &with(&["Retiring", "Disrupting"])),
+        ];
+        let mut lives = Lives::prior();
+        lives.observe(&["1 GPUs".to_owned()], jiff::SignedDuration::ZERO, true, jiff::Timestamp::UNIX_EPOCH);
+        let snapshot = Snapshot {
+            claims: claims.into_iter().map(|claim| (claim.name.clone(), claim)).collect(),
+            pools: [pool("a"), pool("b")].into_iter().collect(),
+            lives: Arc::new(lives),
+            ..Snapshot::default()
+        };
+        let metrics = Metrics::new().unwrap();
+        measure(&snapshot, &metrics);
+        let text = metrics.text().unwrap();
+        for line in [
+            "poolwright_nodepool_retiring_nodes{nodepool=\"a\"} 2",
+            "poolwright_nodepool_retiring_nodes{nodepool=\"b\"} 0",
+            "poolwright_nodepool_retiring_usd_per_hour{nodepool=\"a\"} 2.012",
+            "poolwright_life_kinds 1",
+            "poolwright_life_ended_pods 1",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}: {text}");
+        }
     }
 }

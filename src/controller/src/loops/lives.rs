@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Error;
 use kube::api::PostParams;
 use kube::core::ObjectMeta;
-use poolwright_core::{Gaps, LifeTable, Lives};
+use poolwright_core::{Gaps, LifeTable, Lives, Uid};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info, warn};
 
@@ -38,6 +38,9 @@ struct Stored {
     version: u32,
     /// All pods that ended until then count.
     until: Timestamp,
+    /// UIDs of pods that ended shortly before and count already.
+    #[serde(default)]
+    recent: Vec<Uid>,
     kinds: BTreeMap<String, LifeTable>,
     /// The times until nodes without work got the next pod. Absent in the content of older versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -50,11 +53,20 @@ struct Versioned {
     version: u32,
 }
 
-/// Returns the ConfigMap's data for what is known at a time.
-pub fn stored(lives: &Lives, gaps: &Gaps, until: Timestamp) -> String {
+/// Returns the ConfigMap's data for what is known at a time, and the pods that ended shortly before.
+pub fn stored(lives: &Lives, gaps: &Gaps, until: Timestamp, recent: Vec<Uid>) -> String {
     let (kinds, gaps) = (lives.tables().clone(), gaps.tables().clone());
-    let stored = Stored { version: VERSION, until, kinds, gaps };
+    let stored = Stored { version: VERSION, until, recent, kinds, gaps };
     serde_json::to_string(&stored).unwrap_or_default()
+}
+
+/// Returns the life tables in the ConfigMap, for programs that only read it.
+///
+/// # Errors
+///
+/// The content was written by another version or by somebody else.
+pub fn learned(object: &ConfigMap) -> Result<BTreeMap<String, LifeTable>, String> {
+    Ok(read(object)?.map(|stored| stored.kinds).unwrap_or_default())
 }
 
 /// Reads the ConfigMap's data; `None` if it has none yet.
@@ -77,8 +89,10 @@ pub struct KeepLives {
     api: Objects<ConfigMap>,
     /// The object as it was last read or written; `None` if it must be read.
     last: Option<ConfigMap>,
-    /// The time until which it counts pods.
-    until: Timestamp,
+    /// The life tables in it.
+    kinds: BTreeMap<String, LifeTable>,
+    /// The tables of gaps in it.
+    gaps: BTreeMap<String, LifeTable>,
     /// Whether the object must not be written, because it could not be understood.
     is_foreign: bool,
 }
@@ -87,7 +101,7 @@ impl KeepLives {
     /// Creates the loop.
     pub fn new(config: &Arc<Config>, context: Context) -> Self {
         let api = context.reader.namespaced(&config.lease.namespace);
-        Self { context, api, last: None, until: Timestamp::UNIX_EPOCH, is_foreign: false }
+        Self { context, api, last: None, kinds: BTreeMap::new(), gaps: BTreeMap::new(), is_foreign: false }
     }
 
     /// Reads the object. What it knows replaces what is known, except for pods that ended since it was written.
@@ -98,21 +112,24 @@ impl KeepLives {
         };
         let object = self.api.get(NAME).await?.unwrap_or_else(absent);
         let read = read(&object);
-        self.is_foreign = read.is_err();
+        let was_foreign = std::mem::replace(&mut self.is_foreign, read.is_err());
+        self.kinds.clear();
+        self.gaps.clear();
         match read {
-            Ok(Some(Stored { until, kinds, gaps, .. })) => {
+            Ok(Some(Stored { until, recent, kinds, gaps, .. })) => {
                 debug!(kinds = kinds.len(), "read what is known about the durations of pods");
-                self.until = until;
-                self.context.world.remember_lives(kinds, until);
+                self.kinds.clone_from(&kinds);
+                self.gaps.clone_from(&gaps);
+                self.context.world.remember_lives(kinds, until, recent.into_iter().collect());
                 if !gaps.is_empty() {
                     self.context.world.remember_gaps(Gaps::of_tables(gaps));
                 }
             }
-            Ok(None) => self.until = Timestamp::UNIX_EPOCH,
-            Err(why) => warn!(
+            Err(why) if !was_foreign => warn!(
                 why,
                 "ConfigMap {NAME} cannot be read, so durations of pods are learned anew and not kept; delete the ConfigMap, or run the version of Poolwright that wrote it"
             ),
+            Ok(None) | Err(_) => {}
         }
         self.last = Some(object);
         Ok(())
@@ -121,14 +138,12 @@ impl KeepLives {
     /// Writes the object if it would change.
     async fn write(&mut self) {
         let Some(mut object) = self.last.clone().filter(|_| !self.is_foreign) else { return };
-        let now = self.context.clock.now();
-        let (lives, gaps) = self.context.world.view(|all| (all.lives.clone(), all.gaps.clone()));
-        let data = object.data.get_or_insert_default();
-        let is_empty = lives.tables().is_empty() && gaps.tables().is_empty();
-        if is_empty || data.get(KEY) == Some(&stored(&lives, &gaps, self.until)) {
+        let (lives, until, recent) = self.context.world.known_lives();
+        let gaps = self.context.world.view(|all| all.gaps.clone());
+        if *lives.tables() == self.kinds && *gaps.tables() == self.gaps {
             return;
         }
-        data.insert(KEY.to_owned(), stored(&lives, &gaps, now));
+        object.data.get_or_insert_default().insert(KEY.to_owned(), stored(&lives, &gaps, until, recent));
         let exists = object.metadata.resource_version.is_some();
         let api = self.api.clone();
         let call = async |permit: &_| {
@@ -140,7 +155,10 @@ impl KeepLives {
             }
         };
         match self.context.writer.write("keep-lives", WRITE_LIMIT, call).await {
-            Ok(object) => (self.last, self.until) = (Some(object), now),
+            Ok(object) => {
+                self.last = Some(object);
+                (self.kinds, self.gaps) = (lives.tables().clone(), gaps.tables().clone());
+            }
             Err(error) => {
                 info!(%error, "what is known about the durations of pods was not stored; it is stored with the next attempt");
                 // Somebody else may have written or deleted it, so it is read again.
@@ -163,6 +181,10 @@ impl LeaderLoop for KeepLives {
     }
 
     async fn look(&mut self) -> Option<Duration> {
+        if self.is_foreign {
+            // A user may have deleted it meanwhile.
+            self.last = None;
+        }
         while self.last.is_none()
             && let Err(error) = self.load().await
         {
@@ -350,9 +372,83 @@ mod tests {
             let gap = SignedDuration::from_secs(i64::from(at / 200 % 500));
             gaps.observe(&format!("g5.{:03}xlarge/gpu", at % 200), gap, at % 2 == 0, Timestamp::UNIX_EPOCH);
         }
-        let text = stored(&lives, &gaps, Timestamp::UNIX_EPOCH);
+        let text = stored(&lives, &gaps, Timestamp::UNIX_EPOCH, Vec::new());
         assert_eq!(lives.tables().len(), 400);
         assert!(text.len() < 500_000, "{} bytes", text.len());
         println!("{} bytes", text.len());
+    }
+
+    #[test]
+    fn the_stored_state_fits_into_a_config_map_with_the_longest_names_and_the_most_ends() {
+        let mut lives = Lives::prior();
+        for at in 0..400 {
+            let middle = format!("namespace {}, queue {}", "n".repeat(63), "q".repeat(63));
+            let kind = format!("{}{at:03} with 64 CPUs, 1024 GiB/{middle}/8 GPUs", "t".repeat(250));
+            let mut age = 5_000;
+            for _ in 0..150 {
+                for pod in 0..6 {
+                    lives.observe(
+                        std::slice::from_ref(&kind),
+                        SignedDuration::from_millis(age),
+                        pod % 2 == 0,
+                        Timestamp::UNIX_EPOCH,
+                    );
+                }
+                age += age / 10;
+            }
+        }
+        let uid = |at: u32| Uid(format!("01234567-89ab-cdef-0123-{at:012}"));
+        let text = stored(&lives, Timestamp::UNIX_EPOCH, (0..1_000).map(uid).collect());
+        assert_eq!(lives.tables().len(), 400);
+        assert!(text.len() < 1_000_000, "{} bytes", text.len());
+    }
+
+    #[tokio::test]
+    async fn after_a_user_deletes_foreign_content_it_keeps_what_it_learned_meanwhile() {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        api.put(PATH, foreign("hello"));
+        let mut scene = Scene::new(&api, &clock);
+        scene.learn("1 GPUs", 3);
+        scene.keep.look().await;
+        api.remove(PATH);
+        scene.keep.look().await;
+        assert!(text(&api).contains("1 GPUs"));
+    }
+
+    #[tokio::test]
+    async fn what_another_leader_wrote_meanwhile_is_added_to() {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        let mut old = Scene::new(&api, &clock);
+        old.learn("1 GPUs", 3);
+        old.keep.look().await;
+        let mut new = Scene::new(&api, &clock);
+        new.keep.look().await;
+        new.learn("2 GPUs", 1);
+        new.keep.look().await;
+        // The old one has not noticed yet that it does not lead. The API server refuses its write.
+        old.learn("3 GPUs", 1);
+        old.keep.look().await;
+        assert!(text(&api).contains("2 GPUs") && !text(&api).contains("3 GPUs"));
+        old.keep.look().await;
+        assert!(old.known().tables().contains_key("2 GPUs"), "it reads before it writes again");
+        assert_eq!(old.known().tables()["1 GPUs"], new.known().tables()["1 GPUs"], "nothing counts twice");
+    }
+
+    #[tokio::test]
+    async fn too_many_kinds_and_a_time_in_the_future_do_no_harm() {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        let one = r#"{"ended": [1], "lost": [], "used": 9223372036854775807}"#;
+        let kinds: Vec<String> = (0..20_000).map(|at| format!(r#""{at} GPUs": {one}"#)).collect();
+        let until = "9999-12-30T00:00:00Z";
+        api.put(
+            PATH,
+            foreign(&format!(r#"{{"version": 1, "until": "{until}", "kinds": {{{}}}}}"#, kinds.join(","))),
+        );
+        let mut scene = Scene::new(&api, &clock);
+        scene.keep.look().await;
+        assert_eq!(scene.known().tables().len(), 400);
+        scene.learn("8 GPUs", 3);
+        scene.keep.look().await;
+        assert!(text(&api).len() < 100_000 && !text(&api).contains(until));
     }
 }

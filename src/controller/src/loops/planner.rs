@@ -15,8 +15,9 @@ use std::time::Duration;
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
+use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_core::disruption::follow;
-use poolwright_core::plan::{Plan, PlanOptions, plan};
+use poolwright_core::plan::{OverTime, Plan, PlanOptions, plan};
 use poolwright_core::{Action, Snapshot, Subject};
 use poolwright_solver::StopSignal;
 use tokio::time::sleep;
@@ -27,6 +28,7 @@ use super::consolidation::Consolidation;
 use super::leader_loop::LeaderLoop;
 use super::plan_events::PlanEvents;
 use crate::config::Config;
+use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
 use crate::executor::context::Context;
 use crate::executor::{CreateResult, Executor};
@@ -159,7 +161,7 @@ impl Planner {
             return false;
         };
         let took = self.context.clock.monotonic().saturating_sub(started);
-        self.measure(&plan, took);
+        measure(&plan, took, &self.context.metrics);
         if !plan.refused.is_empty() {
             self.context.metrics.plans_refused.inc();
             self.context.metrics.plans.with_label_values(&["refused"]).inc();
@@ -211,28 +213,67 @@ impl Planner {
             }
         }
     }
+}
 
-    fn measure(&self, plan: &Plan, took: Duration) {
-        let metrics = &self.context.metrics;
-        let gap = plan.gap();
-        metrics.plan_duration.observe(took.as_secs_f64());
-        metrics.plan_cost.set(plan.cost.as_f64());
-        metrics.plan_bound.set(plan.bound.as_f64());
-        metrics.plan_gap.set(gap);
-        metrics.pods_unplaced.reset();
-        for pod in &plan.unplaced {
-            metrics.pods_unplaced.with_label_values(&[&format!("{:?}", pod.reason)]).inc();
-        }
-        if plan.claims.is_empty() {
-            debug!(placed = plan.placements.len(), unplaced = plan.unplaced.len(), ?took, "nothing to buy");
-            return;
-        }
-        let pods: usize = plan.claims.iter().map(|claim| claim.planned_pods.len()).sum();
-        info!(
-            nodes = plan.claims.len(), pods, placed_in_free_room = plan.placements.len(),
-            unplaced = plan.unplaced.len(), usd_per_hour = %plan.cost, counted_besides = %plan.risk,
-            lower_bound_usd_per_hour = %plan.bound, gap = %format!("{:.2}%", gap * 100.0), seconds = took.as_secs_f64(),
-            stopped_early = plan.stopped_early, "planned"
-        );
+/// Records the figures of a plan.
+fn measure(plan: &Plan, took: Duration, metrics: &Metrics) {
+    let gap = plan.gap();
+    metrics.plan_duration.observe(took.as_secs_f64());
+    metrics.plan_cost.set(plan.cost.as_f64());
+    // No lower bound is known for a figure by which the plan was not chosen.
+    metrics.plan_bound.set(plan.bound_of_moment().map_or(f64::NAN, UsdPerHour::as_f64));
+    let amount = |of: fn(&OverTime) -> Usd| plan.over_time.as_ref().map_or(f64::NAN, |all| of(all).as_f64());
+    metrics.plan_cost_over_time.set(amount(|all| all.cost));
+    metrics.plan_bound_over_time.set(amount(|all| all.bound));
+    metrics.plan_gap.set(gap);
+    metrics.pods_unplaced.reset();
+    for pod in &plan.unplaced {
+        metrics.pods_unplaced.with_label_values(&[&format!("{:?}", pod.reason)]).inc();
+    }
+    if plan.claims.is_empty() {
+        debug!(placed = plan.placements.len(), unplaced = plan.unplaced.len(), ?took, "nothing to buy");
+        return;
+    }
+    let pods: usize = plan.claims.iter().map(|claim| claim.planned_pods.len()).sum();
+    info!(
+        nodes = plan.claims.len(), pods, placed_in_free_room = plan.placements.len(),
+        unplaced = plan.unplaced.len(), usd_per_hour = %plan.cost, counted_besides = %plan.risk,
+        lower_bound_usd_per_hour = plan.bound_of_moment().map(display), gap = %format!("{:.2}%", gap * 100.0), seconds = took.as_secs_f64(),
+        usd_until_empty = plan.over_time.map(|all| display(all.cost)),
+        lower_bound_usd_until_empty = plan.over_time.map(|all| display(all.bound)),
+        stopped_early = plan.stopped_early, "planned"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(metrics: &Metrics, name: &str) -> String {
+        let text = metrics.text().unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("poolwright_{name} ")));
+        line.unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn a_lower_bound_is_shown_only_for_the_cost_by_which_the_plan_was_chosen() {
+        let metrics = Metrics::new().unwrap();
+        let shown = |plan: &Plan| {
+            measure(plan, Duration::ZERO, &metrics);
+            [
+                "plan_cost_usd_per_hour",
+                "plan_lower_bound_usd_per_hour",
+                "plan_cost_over_time_usd",
+                "plan_lower_bound_over_time_usd",
+                "plan_gap_ratio",
+            ]
+            .map(|name| value(&metrics, name))
+        };
+        let usd = |dollars: u64| UsdPerHour::from_micros(dollars * 1_000_000);
+        let mut plan = Plan { cost: usd(10), bound: usd(8), ..Plan::default() };
+        assert_eq!(shown(&plan), ["10", "8", "NaN", "NaN", "0.25"]);
+        plan.bound = UsdPerHour::ZERO;
+        plan.over_time = Some(OverTime { cost: Usd(30_000_000), bound: Usd(20_000_000) });
+        assert_eq!(shown(&plan), ["10", "NaN", "30", "20", "0.5"]);
     }
 }

@@ -17,8 +17,8 @@ use poolwright_core::outcome::{Outcome, respond};
 use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::{
-    Action, Cause, Claim, ClaimName, Gaps, LifeTable, ListedInstance, Lives, ObjectKey, PodPhase, Retirements,
-    Snapshot,
+    Action, Cause, Claim, ClaimName, Gaps, LifeTable, ListedInstance, Lives, ObjectKey, PodPhase,
+    Retirements, Snapshot, Uid,
 };
 use poolwright_terms::{ConditionType, NodeClassRef};
 
@@ -326,8 +326,21 @@ impl World {
     }
 
     /// Sets what an earlier leader learned about the durations of pods until a time, and adds what was seen after it.
-    pub fn remember_lives(&self, kinds: BTreeMap<String, LifeTable>, until: Timestamp) {
-        self.lock().index.remember_lives(kinds, until);
+    pub fn remember_lives(
+        &self,
+        kinds: BTreeMap<String, LifeTable>,
+        until: Timestamp,
+        recent: BTreeSet<Uid>,
+    ) {
+        let now = self.clock.now();
+        self.lock().index.remember_lives(kinds, until, recent, now);
+    }
+
+    /// Returns what is known about the durations of pods, the time until which pods count there, and the last pods that do.
+    pub fn known_lives(&self) -> (Arc<Lives>, Timestamp, Vec<Uid>) {
+        let state = self.lock();
+        let now = self.clock.now();
+        (state.index.view().lives.clone(), now, state.index.recent_ends(now))
     }
 
     /// Sets what an earlier leader learned about nodes without work.

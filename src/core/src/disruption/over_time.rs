@@ -6,20 +6,21 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use poolwright_catalog::UsdPerHour;
 
-use crate::disruption::payback::{OverTime, during};
+use crate::disruption::payback::{OVERLAP, OverTime, during};
 use crate::disruption::search::{Search, TrialPlan};
-use crate::model::plan::MovedTo;
+use crate::model::plan::{MovedTo, PlannedClaim};
 use crate::model::{Claim, ClaimName, Ends, Life, Pod, PodRole};
 
 impl Search<'_> {
-    /// Returns how long a saving on this node would last: until its pods have ended, at most the payback time of its pool.
+    /// Returns how long a saving on this node would last: from the time when new nodes have taken over until its pods have ended,
+    /// at most the payback time of its pool.
     pub(crate) fn lasts(&self, claim: &Claim) -> SignedDuration {
         let payback = self.facts.pool(claim).map_or(SignedDuration::ZERO, |pool| pool.disruption.payback);
         if self.facts.snapshot.lives.is_blank() {
             return payback;
         }
         let lives: Vec<Life> = self.facts.work(claim).map(|pod| self.life(pod)).collect();
-        Ends::of(&lives).mean().min(payback)
+        after_overlap(&Ends::of(&lives)).min(payback)
     }
 
     /// Returns the costs of emptying these nodes. If nothing is known about lives, every pod lives for the payback time.
@@ -50,10 +51,10 @@ impl Search<'_> {
             }
         }
         let of_new = plan.claims.iter().map(|claim| {
-            let time = bought.get(&claim.name).map_or(payback, Ends::mean).min(payback);
+            let time = bought.get(&claim.name).map_or(payback, after_overlap).min(payback);
             during(claim.price().unwrap_or_default(), time)
         });
-        let prices = plan.claims.iter().filter_map(|claim| claim.price()).sum();
+        let prices = plan.claims.iter().filter_map(PlannedClaim::price).sum();
         let of_new = part(of_new.sum(), plan.cost, prices);
         let of_rooms = rooms.iter().filter_map(|(name, more)| {
             let claim = snapshot.claims.get(&ClaimName((*name).to_owned()))?;
@@ -68,6 +69,11 @@ impl Search<'_> {
     fn life(&self, pod: &Pod) -> Life {
         self.facts.snapshot.lives.of(pod, self.facts.now).life
     }
+}
+
+/// Returns the mean time until pods have ended, without the time for which old and new nodes are both paid.
+fn after_overlap(ends: &Ends) -> SignedDuration {
+    ends.mean().saturating_sub(OVERLAP).max(SignedDuration::ZERO)
 }
 
 /// Returns the part of an amount that is paid, if `paid` of these `prices` is.

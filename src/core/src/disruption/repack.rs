@@ -22,6 +22,15 @@ use crate::supply::commitments;
 /// The most nodes in one model.
 const MOST: usize = 400;
 
+/// Stops when half of the time is over.
+struct FirstHalf<'a>(&'a mut dyn StopSignal);
+
+impl StopSignal for FirstHalf<'_> {
+    fn should_stop(&mut self) -> bool {
+        self.0.is_half_over()
+    }
+}
+
 /// Returns candidate sets of nodes to empty, ordered by the saving for each moved pod.
 pub(crate) fn candidate_sets<'a>(
     search: &mut Search<'a>,
@@ -102,7 +111,9 @@ pub(crate) fn candidate_sets<'a>(
         commitment.left = commitment.left.min(left);
     }
     problem.disruption = DisruptionBudget::default();
-    let Ok(solution) = solve(&problem, &search.options.solver, stop) else { return Vec::new() };
+    // The other half is for plans of the candidate sets.
+    let solution = solve(&problem, &search.options.solver, &mut FirstHalf(stop));
+    let Ok(solution) = solution else { return Vec::new() };
     let of = |at: &u32| there.get((*at as usize).checked_sub(first)?).copied();
     let steps = solution.steps.iter().map(|step| step.remove.iter().filter_map(of).collect::<Vec<&Claim>>());
     steps.filter(|set| !set.is_empty()).collect()

@@ -51,12 +51,14 @@ impl ClusterIndex {
 
     /// Finds the terminated node that could have held the pods of a new claim.
     fn learn_purchase(&mut self, claim: &Claim) {
-        let over = self.given_up.extract_if(.., |_, (_, since)| claim.created.duration_since(*since) > LONGEST);
+        let over =
+            self.given_up.extract_if(.., |_, (_, since)| claim.created.duration_since(*since) > LONGEST);
         for (kind, since) in over.map(|(_, node)| node).collect::<Vec<_>>() {
             self.observe_gap(&kind, since, since + LONGEST, false);
         }
         let wanted = claim.kind_of_node();
-        let like = self.given_up.iter().filter(|(_, (kind, since))| *kind == wanted && *since <= claim.created);
+        let like =
+            self.given_up.iter().filter(|(_, (kind, since))| *kind == wanted && *since <= claim.created);
         // The last one would have cost least to keep.
         let last = like.max_by_key(|(_, (_, since))| *since).map(|(name, _)| name.clone());
         if let Some((kind, since)) = last.and_then(|name| self.given_up.remove(&name)) {

@@ -16,6 +16,8 @@ pub(crate) struct Learning {
     pub(super) ends: VecDeque<End>,
     /// Their UIDs. No pod counts twice.
     pub(super) counted: BTreeSet<Uid>,
+    /// UIDs of pods that an earlier leader counted shortly before its last record. They do not count again.
+    pub(super) recorded: BTreeSet<Uid>,
     /// When expectations were last worked out.
     pub(super) worked_out: Option<Timestamp>,
 }
@@ -33,7 +35,7 @@ pub(super) struct End {
 impl Learning {
     /// Remembers the end of a pod. Returns whether it is new.
     pub(super) fn add(&mut self, end: End) -> bool {
-        if !self.counted.insert(end.uid.clone()) {
+        if self.recorded.contains(&end.uid) || !self.counted.insert(end.uid.clone()) {
             return false;
         }
         self.ends.push_back(end);

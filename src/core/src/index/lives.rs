@@ -1,16 +1,20 @@
 //! Learns how long pods run, from the pods that end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::index::ClusterIndex;
 use crate::index::learning::End;
-use crate::model::{LifeTable, Lives, Node, ObjectKey, Pod, PodKey, PodPhase, PodRole};
+use crate::model::{LifeTable, Lives, Node, ObjectKey, PodKey, PodPhase, Uid};
 
 /// The time after which expectations are worked out again.
 const REFRESH: SignedDuration = SignedDuration::from_mins(1);
+/// The longest time by which two replicas see the same end apart, with clocks that differ.
+const RECENT: SignedDuration = SignedDuration::from_mins(2);
+/// The most recent ends that a record names. A UID has 36 characters, so they take 40 kB.
+const MOST_RECENT: usize = 1_000;
 
 impl ClusterIndex {
     /// Sets what is known about the durations of pods.
@@ -20,20 +24,42 @@ impl ClusterIndex {
     }
 
     /// Sets what was learned until a time, by an earlier leader. Pods that this index saw end after that time are added.
-    pub fn remember_lives(&mut self, kinds: BTreeMap<String, LifeTable>, until: Timestamp) {
+    ///
+    /// Two replicas see the same end at different times, by clocks that differ. So `recent` names the pods that ended shortly
+    /// before that time and count already. Other pods that this index saw end then are added too.
+    pub fn remember_lives(
+        &mut self,
+        kinds: BTreeMap<String, LifeTable>,
+        until: Timestamp,
+        recent: BTreeSet<Uid>,
+        now: Timestamp,
+    ) {
+        // A time in the future was written before the clock was set back.
+        let until = until.min(now);
+        let from = until.checked_sub(RECENT).unwrap_or(Timestamp::MIN);
         let lives = Arc::make_mut(&mut self.state.lives);
         lives.set_tables(kinds);
-        for end in self.learning.ends.iter().filter(|end| end.at > until) {
+        let ends = self.learning.ends.iter();
+        for end in ends.filter(|end| end.at > from && !recent.contains(&end.uid)) {
             lives.observe(&end.kinds, end.age, end.finished, end.at);
         }
+        self.learning.recorded = recent;
         self.learning.worked_out = None;
+    }
+
+    /// Returns the UIDs of pods that this index saw end shortly before a time, the last ones first, for
+    /// [`Self::remember_lives`].
+    pub fn recent_ends(&self, until: Timestamp) -> Vec<Uid> {
+        let ends = self.learning.ends.iter().rev();
+        let recent = ends.filter(|end| until.duration_since(end.at).abs() <= RECENT * 2);
+        recent.take(MOST_RECENT).map(|end| end.uid.clone()).collect()
     }
 
     /// Learns from a pod that is about to be removed. `finished` says that nobody deleted it.
     pub fn learn_end(&mut self, key: &ObjectKey, finished: bool, now: Timestamp) {
         let Some(pod) = self.state.pods.get(&PodKey::Existing(key.clone())).cloned() else { return };
         let PodPhase::Bound { node } = &pod.phase else { return };
-        if self.state.lives.is_blank() || !counts(&pod) {
+        if self.state.lives.is_blank() || !pod.runs_towards_an_end() {
             return;
         }
         let works =
@@ -55,15 +81,10 @@ impl ClusterIndex {
         if self.state.lives.is_blank() || self.learning.worked_out.is_some_and(fresh) {
             return;
         }
-        let running = self.state.pods.bound().filter(|pod| counts(pod));
+        let running = self.state.pods.bound().filter(|pod| pod.runs_towards_an_end());
         Arc::make_mut(&mut self.state.lives).refresh(running, now);
         self.learning.worked_out = Some(now);
     }
-}
-
-/// Returns whether the pod runs work that ends by itself.
-fn counts(pod: &Pod) -> bool {
-    pod.role == PodRole::Workload && !pod.duration.is_service && pod.duration.started.is_some()
 }
 
 #[cfg(test)]
@@ -72,7 +93,7 @@ mod tests {
 
     use super::*;
     use crate::index::learning::REMEMBERED;
-    use crate::model::{LifeSource, PodSpec, Uid};
+    use crate::model::{LifeSource, Pod, PodRole, PodSpec};
 
     const KIND: &str = "1 GPUs";
 
@@ -181,14 +202,40 @@ mod tests {
             end(&mut new, running(name), true, at(time));
         }
         let record = old.view().lives.tables().clone();
+        let recent = || old.recent_ends(at(300)).into_iter().collect();
         end(&mut new, running("c"), true, at(400));
-        new.remember_lives(record.clone(), at(300));
+        new.remember_lives(record.clone(), at(300), recent(), at(400));
         assert_eq!(counted(&mut new).0, 3);
-        new.remember_lives(record, at(300));
+        new.remember_lives(record, at(300), recent(), at(400));
         assert_eq!(counted(&mut new).0, 3, "reading it again changes nothing");
         let mut restarted = index();
-        restarted.remember_lives(new.view().lives.tables().clone(), at(500));
+        restarted.remember_lives(new.view().lives.tables().clone(), at(500), BTreeSet::new(), at(500));
         assert_eq!(counted(&mut restarted).0, 3);
+    }
+
+    #[test]
+    fn replicas_whose_watches_and_clocks_differ_count_each_pod_once() {
+        let (mut old, mut new) = (index(), index());
+        // The old leader saw `a` before its record and the new one after it. `b` was the other way around.
+        end(&mut old, running("a"), true, at(299));
+        end(&mut new, running("a"), true, at(330));
+        end(&mut new, running("b"), true, at(270));
+        let (record, recent) = (old.view().lives.tables().clone(), old.recent_ends(at(300)));
+        new.remember_lives(record.clone(), at(300), recent.iter().cloned().collect(), at(400));
+        assert_eq!(counted(&mut new).0, 2);
+        // A replica that starts reads an old list, in which `a` still runs.
+        let mut restarted = index();
+        restarted.remember_lives(record, at(300), recent.into_iter().collect(), at(310));
+        end(&mut restarted, running("a"), true, at(320));
+        assert_eq!(counted(&mut restarted).0, 1);
+    }
+
+    #[test]
+    fn a_record_from_the_future_does_not_hide_what_was_seen_since() {
+        let mut new = index();
+        end(&mut new, running("a"), true, at(400));
+        new.remember_lives(BTreeMap::new(), Timestamp::MAX, BTreeSet::new(), at(410));
+        assert_eq!(counted(&mut new).0, 1);
     }
 
     #[test]

@@ -53,7 +53,8 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
         return;
     };
     let Some(kept) = context.snapshot.keeps(claim) else { return };
-    let keep = if gang::lacking(context, claim).is_some() { kept.time.min(gang::PATIENCE) } else { kept.time };
+    let keep =
+        if gang::lacking(context, claim).is_some() { kept.time.min(gang::PATIENCE) } else { kept.time };
     let why = kept.reason().filter(|_| keep == kept.time).map_or_else(String::new, |why| format!(" ({why})"));
     if let Some(since) = disrupting {
         if !node.taints.iter().any(is_disrupted) {

@@ -6,7 +6,7 @@
 
 use poolwright_terms::{ConditionType, Reason};
 
-use crate::action::Action;
+use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::lifecycle::context::{LifecycleContext, is, is_not};
 use crate::lifecycle::reserve::{reservation, unreserved};
 use crate::model::{Claim, Node, Snapshot};
@@ -34,11 +34,21 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
         }
         // Amounts and times change with every plan. The first reason stays as long as the node retires.
         if let Some(reason) = reason.filter(|_| claim.since(ConditionType::Retiring).is_none()) {
-            let message = format!("admits only planned pods: {reason}");
-            context.conditions(claim, [is(ConditionType::Retiring, Reason::CheaperElsewhere, message)]);
+            let message = format!("admits only planned pods, because {reason}");
+            turn(context, claim, node, is(ConditionType::Retiring, Reason::CheaperElsewhere, message));
         }
     } else if claim.since(ConditionType::Retiring).is_some() {
-        let message = "no recent pod would run much cheaper elsewhere, or nobody decides";
-        context.conditions(claim, [is_not(ConditionType::Retiring, Reason::RoomIsCheap, message)]);
+        let message =
+            "admits all pods again: no recent pod would run much cheaper elsewhere, or nobody decides";
+        turn(context, claim, node, is_not(ConditionType::Retiring, Reason::RoomIsCheap, message));
     }
+}
+
+/// Records that a node begins or ceases to retire: a condition of its claim, and events on the claim and the node.
+fn turn(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node, update: ConditionUpdate) {
+    for subject in [Subject::Claim(claim.name.clone()), Subject::Node(node.name.clone())] {
+        let (kind, reason, message) = (EventType::Normal, update.reason, update.message.clone());
+        context.act(Action::RecordEvent(Event { subject, kind, reason, message }));
+    }
+    context.conditions(claim, [update]);
 }

@@ -123,7 +123,9 @@ impl Gaps {
         let seconds = |time: SignedDuration| u64::try_from(time.as_secs()).unwrap_or_default();
         let (mut survival, mut idle, mut from) = (CERTAIN, 0, 0);
         let mut best: Option<(u64, Keep)> = None;
-        for (until, hazard) in BOUNDS.iter().zip(&hazards).take_while(|(until, _)| **until <= seconds(LONGEST)) {
+        for (until, hazard) in
+            BOUNDS.iter().zip(&hazards).take_while(|(until, _)| **until <= seconds(LONGEST))
+        {
             let after = (survival * (CERTAIN - hazard.min(&CERTAIN))) >> 30;
             idle += (survival + after) / 2 * (until - from);
             (survival, from) = (after, *until);

@@ -210,19 +210,26 @@ impl Lives {
 
     /// Forgets the kinds that were not used for the longest time, narrow ones first.
     fn forget(&mut self) {
-        while self.tables.len() > KINDS {
-            let age =
-                |(kind, table): &(&String, &LifeTable)| (table.used, Reverse(parts(kind)), table.total());
-            let Some(oldest) = self.tables.iter().min_by_key(age).map(|(kind, _)| kind.clone()) else {
-                return;
-            };
-            self.tables.remove(&oldest);
+        let Some(more) = self.tables.len().checked_sub(KINDS).filter(|more| *more > 0) else { return };
+        let age = |(kind, table): &(&String, &LifeTable)| (table.used, Reverse(parts(kind)), table.total());
+        let mut oldest: Vec<(&String, &LifeTable)> = self.tables.iter().collect();
+        oldest.sort_by_key(age);
+        let oldest: Vec<String> = oldest.into_iter().take(more).map(|(kind, _)| kind.clone()).collect();
+        for kind in oldest {
+            self.tables.remove(&kind);
         }
     }
 
     /// The life tables, by kind.
     pub fn tables(&self) -> &BTreeMap<String, LifeTable> {
         &self.tables
+    }
+
+    /// Returns the number of ended pods that count.
+    pub fn ended(&self) -> u32 {
+        // Each pod counts in one widest kind, and in narrower ones.
+        let widest = self.tables.iter().filter(|(kind, _)| parts(kind) == 0);
+        widest.flat_map(|(_, table)| &table.ended).sum()
     }
 
     /// Replaces the life tables by others that were learned before.
@@ -465,6 +472,7 @@ mod tests {
         let known = lives.of(&pod(&KIND, 0), now());
         let median = known.life.median().unwrap();
         assert!((10 * MINUTE..15 * MINUTE).contains(&seconds(median)), "{median:?}");
+        assert_eq!(lives.ended(), 40, "each counts once, although it belongs to three kinds");
         let text = known.source.to_string();
         assert!(text.starts_with(&format!("pods of kind {} run for 1", KIND[0])), "{text}");
         assert!(text.ends_with(" in the median (40 ended)"), "{text}");

@@ -80,6 +80,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Returns the lower bound for the cost of the moment; `None` if the plan was chosen by its cost over time.
+    pub fn bound_of_moment(&self) -> Option<UsdPerHour> {
+        self.over_time.is_none().then_some(self.bound)
+    }
+
     /// Returns whether pods are unplaced although offerings fit them, because a limit is reached or the offerings failed
     /// recently.
     pub fn is_short_of_capacity(&self) -> bool {

@@ -120,6 +120,11 @@ pub struct Protection {
 }
 
 impl Pod {
+    /// Returns whether it runs work that ends by itself. Such pods say how long pods of their kinds run.
+    pub fn runs_towards_an_end(&self) -> bool {
+        self.role == PodRole::Workload && !self.duration.is_service && self.duration.started.is_some()
+    }
+
     /// Creates a pod that waits for the default scheduler, of which only the spec is known. Its name is its UID.
     pub fn waiting(key: PodKey, spec: PodSpec) -> Self {
         Self {

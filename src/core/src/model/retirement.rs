@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{Usd, UsdPerHour};
+use poolwright_catalog::{OfferingId, Usd, UsdPerHour};
+use poolwright_terms::NodeClassRef;
 use serde::{Deserialize, Serialize};
 
 use crate::model::names::{ClaimName, PoolName};
@@ -73,6 +74,8 @@ pub struct Retirements {
 pub struct PricesElsewhere {
     /// When the first of them was worked out.
     pub since: Option<Timestamp>,
+    /// The offerings that were held back then, and what was left of each limit. With others, the prices differ.
+    pub terms: (BTreeMap<(NodeClassRef, OfferingId), Timestamp>, Vec<u64>),
     /// The lowest price in each pool that sells a node for such a pod.
     pub by_spec: BTreeMap<PodSpec, Vec<(PoolName, UsdPerHour)>>,
 }

@@ -1,5 +1,6 @@
 //! Derives the stage of a claim from its conditions.
 
+use jiff::Timestamp;
 use poolwright_terms::{ConditionType, Stage};
 
 use crate::model::claim::Claim;
@@ -12,6 +13,11 @@ impl Claim {
             return if terminates { Stage::Terminating } else { Stage::Draining };
         }
         if self.since(ConditionType::Disrupting).is_some() { Stage::Disrupting } else { self.start_stage() }
+    }
+
+    /// Returns the time since which its open node retires: admits only planned pods, because others would run cheaper elsewhere.
+    pub fn retires_since(&self) -> Option<Timestamp> {
+        self.since(ConditionType::Retiring).filter(|_| self.stage() == Stage::Initialized)
     }
 
     /// Returns the stage that its node has reached on the way to open, whether or not it is disrupted: at most

@@ -45,7 +45,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &m
     let Attempt { mut plan, limits_reached, violations, .. } = context.weigh(&supply, stop);
     context.audit(&mut plan, &violations);
     report::limits_reached(&mut supply, limits_reached.into_iter().chain(prepared.ordered.limits.clone()));
-    plan.retirements = context.retirements(&supply);
+    plan.retirements = context.retirements(&supply, &plan.unplaced);
     plan.again_at = [plan.again_at, context.retirements_expire()].into_iter().flatten().min();
     report::complete(&mut plan, &prepared, &context, supply);
     plan

@@ -5,6 +5,9 @@
 //! never ends. The planner weighs this for each pod that it plans, but the scheduler does not: it puts a pod on any open node. So
 //! a node is open only while a newcomer does no harm there: while none of the recent pods would run much cheaper on a node of its
 //! own.
+//!
+//! A closed node must not be the reason why a pod waits. The planner itself puts pods there that nothing else serves. For the pods
+//! that it does not plan, nodes with room stay open ([`Safety`]).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,15 +16,19 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Usd, UsdPerHour};
+use poolwright_terms::keys::RESERVED_TAINT;
+use poolwright_terms::{Taint, TaintEffect};
 
+use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{
-    ClaimName, Life, Pod, PodRole, PodSpec, PoolName, PricesElsewhere, Retirement, Retirements,
+    ClaimName, DaemonSet, Life, Pod, PodRole, PodSpec, PoolName, PricesElsewhere, Retirement, Retirements,
 };
 use crate::plan::context::PlanContext;
 use crate::plan::pack::horizon;
 use crate::plan::pack::room_lives::{self, RoomLife};
 use crate::rules;
 use crate::rules::pin::Pin;
+use crate::supply::limits::Limits;
 use crate::supply::offerings::{Admissions, Supply};
 use crate::supply::rooms::Room;
 
@@ -36,6 +43,23 @@ const PRICES_LAST: SignedDuration = SignedDuration::from_mins(10);
 /// A node closes if a newcomer costs more than this many percent of its own node's cost. It opens again at 100 percent.
 const CLOSE_ABOVE: u128 = 110;
 
+/// What keeps nodes open: pods that need their room and get it from nobody else.
+struct Safety<'a> {
+    /// Recent pods for which no node can be bought now. The next pods like them would wait.
+    unsold: Vec<&'a Pod>,
+    /// Pods that wait and have no place in the plan. The scheduler may know a place for them.
+    unplaced: Vec<&'a Pod>,
+}
+
+impl Safety<'_> {
+    /// Returns whether a pod may need this room.
+    fn needs(&self, room: &Room<'_>) -> bool {
+        self.unsold.iter().chain(&self.unplaced).any(|pod| {
+            pod.spec.requests.fits(&room.free) && rules::admits(&pod.spec, &room.labels, &room.taints).is_ok()
+        })
+    }
+}
+
 /// A kind of pod that has come lately.
 struct Newcomer<'a> {
     pod: &'a Pod,
@@ -45,8 +69,8 @@ struct Newcomer<'a> {
 }
 
 impl PlanContext<'_> {
-    /// Returns which nodes retire.
-    pub(crate) fn retirements(&self, supply: &Supply<'_>) -> Arc<Retirements> {
+    /// Returns which nodes retire. `unplaced` are the pods to which the plan gives no place.
+    pub(crate) fn retirements(&self, supply: &Supply<'_>, unplaced: &[UnplacedPod]) -> Arc<Retirements> {
         let before = &self.snapshot.retirements;
         if !self.horizons.is_known() {
             return Arc::default();
@@ -64,14 +88,24 @@ impl PlanContext<'_> {
         let rooms: Vec<(&Room<'_>, RoomLife)> = rooms.collect();
         let mut retirements = Retirements { decided: Some(self.now), ..Retirements::default() };
         if !rooms.is_empty() {
+            let limits = Limits::new(supply, self.snapshot, &self.options.limits);
+            let terms =
+                (self.snapshot.held_back.clone(), limits.all.iter().map(|limit| limit.left).collect());
             let fresh = |since: Timestamp| self.now.duration_since(since).abs() < PRICES_LAST;
-            if before.prices.since.is_some_and(fresh) {
+            if before.prices.since.is_some_and(fresh) && before.prices.terms == terms {
                 retirements.prices = before.prices.clone();
+            } else {
+                retirements.prices = Arc::new(PricesElsewhere { terms, ..PricesElsewhere::default() });
             }
-            let newcomers = self.newcomers(supply, &mut retirements.prices);
+            let (newcomers, unsold) = self.newcomers(supply, &limits, &mut retirements.prices);
+            let unplaced = unplaced.iter().filter(|left| may_be_bound(left.reason));
+            let unplaced = unplaced.filter_map(|left| Some(self.snapshot.pods.get(&left.pod)?.as_ref()));
+            let safety = Safety { unsold, unplaced: unplaced.collect() };
             let judged = rooms.iter().filter_map(|(room, life)| {
                 let name = room.claim()?;
-                Some((name.clone(), self.retirement(room, life, name, &newcomers)?))
+                let found = self.retirement(room, life, name, &newcomers)?;
+                let is_safe = !safety.needs(room) && !self.lacks_daemon(room);
+                is_safe.then(|| (name.clone(), found))
             });
             retirements.claims = judged.collect();
         }
@@ -114,8 +148,25 @@ impl PlanContext<'_> {
         loses.max_by_key(|one| (one.here.0 - one.elsewhere.0.min(one.here.0), Reverse(one.newcomer.clone())))
     }
 
-    /// Returns the kinds of pods that came last.
-    fn newcomers(&self, supply: &Supply<'_>, prices: &mut Arc<PricesElsewhere>) -> Vec<Newcomer<'_>> {
+    /// Returns whether a DaemonSet has no pod on the node yet, and its pods cannot come while the node is closed.
+    fn lacks_daemon(&self, room: &Room<'_>) -> bool {
+        let there = room.node.and_then(|node| self.snapshot.pods.on_node(node)).map(AsRef::as_ref);
+        let lacking = self.daemons.outstanding(&room.labels, &room.taints, there);
+        let closed =
+            Taint { key: RESERVED_TAINT.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
+        let kept_out = |set: &DaemonSet| {
+            rules::check_daemonset_taints(&set.spec.tolerations, std::slice::from_ref(&closed)).is_err()
+        };
+        self.daemons.sets(&lacking).any(kept_out)
+    }
+
+    /// Returns the kinds of pods that came last, and those of them for which no node can be bought now.
+    fn newcomers(
+        &self,
+        supply: &Supply<'_>,
+        limits: &Limits,
+        prices: &mut Arc<PricesElsewhere>,
+    ) -> (Vec<Newcomer<'_>>, Vec<&Pod>) {
         let bound = self.snapshot.pods.bound();
         let all = bound.chain(self.demand.pending.iter().map(|want| want.pod));
         let mut recent: Vec<&Pod> = all.filter(|pod| pod.role == PodRole::Workload).collect();
@@ -137,24 +188,52 @@ impl PlanContext<'_> {
         if !unknown.is_empty() {
             let prices = Arc::make_mut(prices);
             prices.since.get_or_insert(self.now);
-            for (spec, found) in unknown.iter().zip(prices_of(supply, &unknown)) {
+            for (spec, found) in unknown.iter().zip(prices_of(supply, limits, &unknown)) {
                 prices.by_spec.insert((*spec).clone(), found);
             }
         }
-        let newcomers = kinds.into_iter().filter_map(|(_, pod)| {
+        let (mut newcomers, mut unsold) = (Vec::new(), Vec::new());
+        for (_, pod) in kinds {
             let life = self.snapshot.lives.of_new(pod, self.now).life;
-            let costs = prices.by_spec.get(&pod.spec)?.iter().filter_map(|(pool, price)| {
+            let offers = prices.by_spec.get(&pod.spec).into_iter().flatten();
+            let costs = offers.filter_map(|(pool, price)| {
                 Some(cost(*price, horizon::paid(&life, self.snapshot.pools.get(pool)?)))
             });
-            let elsewhere = costs.min()?;
-            Some(Newcomer { pod, life, elsewhere })
-        });
-        newcomers.collect()
+            match costs.min() {
+                Some(elsewhere) => newcomers.push(Newcomer { pod, life, elsewhere }),
+                None => unsold.push(pod),
+            }
+        }
+        (newcomers, unsold)
     }
 }
 
-/// Returns the lowest price of a node for one pod with each of these specs, by pool.
-fn prices_of(supply: &Supply<'_>, specs: &[&PodSpec]) -> Vec<Vec<(PoolName, UsdPerHour)>> {
+/// Returns whether the scheduler may bind a pod that the plan leaves out for this reason. It binds no pod that waits for
+/// something else than room.
+fn may_be_bound(reason: UnplacedReason) -> bool {
+    match reason {
+        UnplacedReason::NoUsablePool
+        | UnplacedReason::NoOfferingFits
+        | UnplacedReason::LimitReached
+        | UnplacedReason::OfferingsHeldBack
+        | UnplacedReason::PriceUnknown
+        | UnplacedReason::UnmodelledRule
+        | UnplacedReason::TopologyRule
+        | UnplacedReason::LowPriority
+        | UnplacedReason::OtherScheduler => true,
+        UnplacedReason::PodGroupMissing
+        | UnplacedReason::GangIncomplete
+        | UnplacedReason::PodGroupPending
+        | UnplacedReason::VolumeUnusable
+        | UnplacedReason::VolumePending
+        | UnplacedReason::PreemptionInProgress
+        | UnplacedReason::SchedulingGated
+        | UnplacedReason::NotYetTried => false,
+    }
+}
+
+/// Returns the lowest price of a node that can be bought now for one pod with each of these specs, by pool.
+fn prices_of(supply: &Supply<'_>, limits: &Limits, specs: &[&PodSpec]) -> Vec<Vec<(PoolName, UsdPerHour)>> {
     let pin = Pin::default();
     let signatures: Vec<(&PodSpec, &Pin)> = specs.iter().map(|spec| (*spec, &pin)).collect();
     let admissions = Admissions::new(supply, &signatures);
@@ -163,7 +242,8 @@ fn prices_of(supply: &Supply<'_>, specs: &[&PodSpec]) -> Vec<Vec<(PoolName, UsdP
             let prices = offered.offers.iter().filter_map(|offer| {
                 let price = offer.availability.weighed()?;
                 let fits = admissions.admits(pool, signature, offer.offering)
-                    && spec.requests.fits(&supply.capacities[offer.capacity]);
+                    && spec.requests.fits(&supply.capacities[offer.capacity])
+                    && limits.allow(&limits.uses(supply, pool, offer.offering, offer.availability.price()));
                 fits.then_some(price)
             });
             Some((offered.pool.name.clone(), prices.min()?))

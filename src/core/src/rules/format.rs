@@ -1,9 +1,16 @@
 //! Formatting of amounts, counts and lists for messages.
 
+use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{ResourceList, ResourceName};
 
 /// The prefix of the volume resources of CSI drivers, as older kubelets named them.
 pub(crate) const ATTACHABLE: &str = "attachable-volumes-csi-";
+
+/// Formats the time since then: `1m 5s`.
+pub(crate) fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    format!("{:#}", SignedDuration::from_secs(seconds))
+}
 
 /// Formats an amount, such as `3.5` for CPU and `16Gi` for memory. Amounts of other resources are counts.
 pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {

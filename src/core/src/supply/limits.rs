@@ -134,6 +134,11 @@ impl Limits {
         of_pool.chain(scarce.map(|limit| (*limit, 1))).collect()
     }
 
+    /// Returns whether one more node with these uses is within all limits.
+    pub fn allow(&self, uses: &[(u32, u64)]) -> bool {
+        uses.iter().all(|(limit, amount)| *amount <= self.all[*limit as usize].left)
+    }
+
     /// Subtracts the amounts that one node uses.
     pub fn take(&mut self, uses: &[(u32, u64)]) {
         for (limit, amount) in uses {

@@ -6,15 +6,17 @@ use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::ConditionType;
 
+use crate::model::plan::Plan;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot, Stage};
 use crate::rules::budgets::never_met_of;
-use crate::rules::format::{gist, list};
+use crate::rules::format::{age, gist, list};
+use crate::why::retiring;
 
 /// The most pods that are named.
 const SHOWN: usize = 4;
 
-/// Returns the explanation of a claim; `None` if it does not exist.
-pub fn claim(snapshot: &Snapshot, now: Timestamp, name: &ClaimName) -> Option<Vec<String>> {
+/// Returns the explanation of a claim; `None` if it does not exist. `plan` says why its node retires.
+pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName) -> Option<Vec<String>> {
     let claim = snapshot.claims.get(name)?;
     let offering = claim.current_offering();
     let price = offering.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
@@ -38,13 +40,13 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, name: &ClaimName) -> Option<Ve
             claim.offerings.len() - 1
         ));
     }
-    lines.push(stands(claim));
+    lines.push(retiring::reason(plan, now, claim).unwrap_or_else(|| stands(claim)));
     lines.push(kept(snapshot, now, claim));
     Some(lines)
 }
 
-/// Returns the explanation of a node; `None` if it does not exist.
-pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<String>> {
+/// Returns the explanation of a node; `None` if it does not exist. `plan` says why it retires.
+pub fn node(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &str) -> Option<Vec<String>> {
     let node = snapshot.nodes.get(name)?;
     let owner = snapshot.claims.of_node(node);
     let mut lines = vec![format!("Node {name} has {}; {}.", gist(&node.allocatable), state(node))];
@@ -59,7 +61,7 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, name: &str) -> Option<Vec<Strin
         lines.extend(undrainable(snapshot, name));
         return Some(lines);
     };
-    lines.extend(claim(snapshot, now, &owner.name)?);
+    lines.extend(claim(snapshot, now, plan, &owner.name)?);
     lines.extend(undrainable(snapshot, name));
     Some(lines)
 }
@@ -137,10 +139,15 @@ fn kept(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
     let why = keep.reason().map_or_else(String::new, |why| format!(", because {why}"));
     match claim.since(ConditionType::Empty) {
         Some(since) => {
-            format!("It has had no work for {}; Poolwright terminates it after {after:#}{why}.", age(since, now))
+            format!(
+                "It has had no work for {}; Poolwright terminates it after {after:#}{why}.",
+                age(since, now)
+            )
         }
         None => {
-            format!("It has no work, and none is planned for it; Poolwright terminates it after {after:#} of that{why}.")
+            format!(
+                "It has no work, and none is planned for it; Poolwright terminates it after {after:#} of that{why}."
+            )
         }
     }
 }
@@ -156,11 +163,6 @@ fn named(pods: &[&Pod]) -> String {
     names.dedup();
     let count = if names.len() == 1 { "1 pod".to_owned() } else { format!("{} pods", names.len()) };
     format!("{count}: {}", list(&names, SHOWN))
-}
-
-fn age(since: Timestamp, now: Timestamp) -> String {
-    let seconds = now.duration_since(since).as_secs().max(0);
-    format!("{:#}", jiff::SignedDuration::from_secs(seconds))
 }
 
 /// Returns the price of a claim; zero if unknown.

@@ -5,12 +5,16 @@
 pub(crate) mod claim;
 pub(crate) mod event_note;
 pub mod events;
+pub(crate) mod lives;
 pub(crate) mod pod;
 pub(crate) mod pool;
+pub(crate) mod retiring;
 pub(crate) mod rulings;
 
 pub use crate::why::claim::{claim, node};
 pub use crate::why::event_note::event_note;
+pub use crate::why::lives::life;
 pub use crate::why::pod::{MOST_LINES, pod, pods};
 pub use crate::why::pool::pool;
+pub use crate::why::retiring::closed_room;
 pub use crate::why::rulings::{OfferingRuling, Ruling, rulings};

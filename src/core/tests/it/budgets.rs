@@ -1,6 +1,6 @@
 //! Tests of PodDisruptionBudgets that can never be met. They are found, with the wrong field and the remedy.
 
-use poolwright_core::plan::PlanOptions;
+use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::rules::budgets::{never_met, never_met_of};
 use poolwright_core::*;
 
@@ -155,7 +155,7 @@ fn pods_are_served_all_the_same_and_their_stories_and_their_nodes_tell_of_it() {
     );
     let runs = with(snapshot, [bound(web("p"), "n")]);
     let runs = with(with(runs, [initialized()]), [claimed_node()]);
-    let lines = why::node(&runs, at(100), "n").unwrap();
+    let lines = why::node(&runs, at(100), &Plan::default(), "n").unwrap();
     assert!(
         lines[lines.len() - 1].starts_with("It cannot be drained: PodDisruptionBudget default/web never")
     );

@@ -3,6 +3,7 @@
 mod budgets;
 mod committed;
 mod follow;
+mod over_time;
 mod required;
 mod search_schedule;
 
@@ -16,7 +17,7 @@ use poolwright_catalog::ResourceList;
 use poolwright_core::disruption::{MoveHistory, Proposal, SearchResult, drift, follow, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions};
 use poolwright_core::*;
-use poolwright_solver::NeverStop;
+use poolwright_solver::{NeverStop, StopSignal};
 
 use crate::kit::*;
 
@@ -356,4 +357,27 @@ fn nodes_tried_without_success_are_tried_last() {
     move_history.record_search(&outlook);
     let again = propose(&snapshot, &current, &move_history, at(NOW), &PlanOptions::default(), &mut NeverStop);
     assert_eq!(again.tried_alone.len(), 12, "then the next round begins");
+}
+
+#[test]
+fn a_search_that_spends_half_of_its_time_on_sets_of_nodes_still_tries_single_ones() {
+    /// Half of the time is over at once, and the rest never ends.
+    struct Half;
+    impl StopSignal for Half {
+        fn should_stop(&mut self) -> bool {
+            false
+        }
+        fn is_half_over(&mut self) -> bool {
+            true
+        }
+    }
+    let snapshot = cluster_of(
+        moving_pool(),
+        vec![large("big-1"), large("big-2")],
+        &[("web-1", "big-1"), ("web-2", "big-2")],
+    );
+    let current = planned_at(&snapshot, NOW);
+    let options = PlanOptions::default();
+    let found = propose(&snapshot, &current, &MoveHistory::default(), at(NOW), &options, &mut Half);
+    assert!(found.proposal.is_some());
 }

@@ -227,18 +227,27 @@ fn with_auto_a_node_is_kept_longer_where_pods_came_late_before() {
 fn a_pod_that_comes_to_a_node_without_work_teaches_the_gap_once() {
     assert_eq!(learned([empty_since(100), busy_again(160), busy_again(160)]).0, 1);
     let buffered = |mut claim: Claim| {
-        claim.conditions.get_mut(&ConditionType::Empty).expect("it is there").reason = Some(Reason::BufferKept);
+        claim.conditions.get_mut(&ConditionType::Empty).expect("it is there").reason =
+            Some(Reason::BufferKept);
         claim
     };
     assert_eq!(learned([empty_since(100), buffered(busy_again(160))]).0, 0, "no pod came");
-    assert_eq!(learned([true_since(claim(), ConditionType::Empty, 5), busy_again(160)]).0, 0, "it was not open");
+    assert_eq!(
+        learned([true_since(claim(), ConditionType::Empty, 5), busy_again(160)]).0,
+        0,
+        "it was not open"
+    );
 }
 
 #[test]
 fn the_purchase_after_a_node_was_given_up_teaches_when_the_next_pod_came() {
     assert_eq!(learned([empty_since(100), given_up()]).0, 0);
     assert_eq!(learned([empty_since(100), given_up(), named("next", 400), named("more", 401)]).0, 1);
-    assert_eq!(learned([empty_since(100), given_up(), named("much-later", 4_000)]).0, 1, "no pod came for long");
+    assert_eq!(
+        learned([empty_since(100), given_up(), named("much-later", 4_000)]).0,
+        1,
+        "no pod came for long"
+    );
     assert_eq!(learned([empty_since(100), given_up(), named("before", 50)]).0, 0, "it was bought before");
     let stays = busy_again(335);
     assert_eq!(learned([empty_since(100), given_up(), stays, named("next", 400)]).0, 1, "its own pod only");

@@ -1,7 +1,15 @@
 //! Tests of explanations of pods, claims, nodes and pools.
 
-use poolwright_core::plan::PlanOptions;
-use poolwright_core::{Pod, PodKey, Pool, PoolName, Snapshot, why};
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use poolwright_catalog::{RankedOffering, Usd};
+use poolwright_core::plan::{Plan, PlanOptions};
+use poolwright_core::{
+    Claim, ClaimName, Lives, Pod, PodDuration, PodKey, Pool, PoolName, Retirement, Retirements, Snapshot, why,
+};
+use poolwright_terms::ConditionType;
+use poolwright_terms::keys::RESERVED_TAINT;
 
 use crate::kit::*;
 
@@ -122,7 +130,7 @@ fn the_story_of_a_claim_says_why_it_was_bought_and_what_keeps_it() {
     let plan = planned(&first);
     let carried = carried_out(&first, &plan, 10);
     let name = &plan.claims[0].name;
-    let lines = why::claim(&carried, at(75), name).expect("the claim exists");
+    let lines = why::claim(&carried, at(75), &plan, name).expect("the claim exists");
     assert_eq!(
         lines[0],
         format!("Claim {name} of pool gpu: g5.xlarge/a/on-demand at 1.006 $/h, created 1m 5s ago.")
@@ -146,15 +154,15 @@ fn the_explanation_of_a_node_names_its_claim_and_its_pods() {
     let runs = bound(pod("p", requests(1, 1, 1)), "n");
     let ours =
         with(with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [claimed_node()]), [runs.clone()]);
-    let lines = why::node(&ours, at(100), "n").expect("the node exists");
+    let lines = why::node(&ours, at(100), &Plan::default(), "n").expect("the node exists");
     assert_eq!(lines[0], "Node n has 1 x nvidia.com/gpu; ready.");
     assert_eq!(lines[1], "Claim c of pool gpu: g5.xlarge/a/on-demand at 1.006 $/h, created 1m 40s ago.");
     assert_eq!(lines.last().map(String::as_str), Some("Kept because it runs 1 pod: default/p."));
 
     let foreign = with(with(cluster(aws(), [pool("gpu")]), [node("n", capacity(4, 16, 0))]), [runs]);
-    let lines = why::node(&foreign, at(100), "n").expect("the node exists");
+    let lines = why::node(&foreign, at(100), &Plan::default(), "n").expect("the node exists");
     assert_eq!(lines[1], "It has no claim: Poolwright did not buy it and never removes it.");
-    assert_eq!(why::node(&foreign, at(100), "m"), None);
+    assert_eq!(why::node(&foreign, at(100), &Plan::default(), "m"), None);
 }
 
 #[test]
@@ -177,5 +185,120 @@ fn the_story_of_a_pool_says_what_it_has_and_what_holds_it_back() {
         lines[1].starts_with("It buys nothing (NoOfferingMatches): none of the 5 offerings"),
         "{}",
         lines[1]
+    );
+}
+
+/// A retiring node with one pod that has run for an hour, and room for three pods with a GPU.
+fn retiring() -> Snapshot {
+    let big = RankedOffering {
+        offering: id("g5.12xlarge", "a"),
+        price: Some(usd("5.672")),
+        allocatable: capacity(48, 192, 4),
+    };
+    let claim =
+        true_since(launched(Claim { offerings: vec![big], ..claim() }), ConditionType::Initialized, 30);
+    let claim = true_since(claim, ConditionType::Retiring, 300);
+    let claim = Claim { node_name: Some("n".into()), planned_pods: vec![], ..claim };
+    let node = poolwright_core::Node {
+        allocatable: capacity(48, 192, 4),
+        taints: vec![taint(RESERVED_TAINT, "c")],
+        ..claimed_node()
+    };
+    let there = bound(pod("there", requests(4, 16, 1)), "n");
+    let there = Pod { duration: PodDuration { started: Some(at(0)), ..there.duration }, ..there };
+    let mut snapshot = with(with(with(cluster(aws(), [pool("gpu")]), [claim]), [node]), [there]);
+    snapshot.lives = Arc::new(Lives::prior());
+    snapshot
+}
+
+#[test]
+fn a_retiring_node_says_why_with_money_and_its_expected_end() {
+    let snapshot = retiring();
+    let decided = Retirement {
+        newcomer: key("train-7"),
+        extension: SignedDuration::from_mins(40),
+        here: Usd(18_000_000),
+        elsewhere: Usd(2_100_000),
+        ends_in: SignedDuration::from_mins(35),
+    };
+    let claims = [(ClaimName("c".into()), decided)].into_iter().collect();
+    let retirements = Retirements { decided: Some(at(590)), claims, ..Retirements::default() };
+    let plan = Plan { retirements: Arc::new(retirements), ..Plan::default() };
+    let lines = why::node(&snapshot, at(600), &plan, "n").unwrap();
+    assert!(lines.contains(&"Retiring for 5m: admits only planned pods, because a pod like default/train-7 would keep this node 40 min longer, for 18.00 $, and costs 2.10 $ on a node of its own; its last pod is expected to end in 35 min.".to_owned()), "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("open to pods")), "{lines:#?}");
+    // A plan that knows no lives cannot say more than what is recorded.
+    let lines = why::claim(&snapshot, at(600), &Plan::default(), &ClaimName("c".into())).unwrap();
+    assert!(lines.contains(&"Retiring for 5m. When that began: as the test says.".to_owned()), "{lines:#?}");
+}
+
+#[test]
+fn a_pod_says_how_much_longer_it_is_expected_to_run_and_why() {
+    let mut declared = pod("declared", requests(1, 1, 1));
+    declared.duration.expected = Some(SignedDuration::from_hours(5));
+    let mut service = pod("service", requests(1, 1, 1));
+    service.duration.is_service = true;
+    let mut limited = pod("limited", requests(1, 1, 1));
+    limited.duration.deadline = Some(SignedDuration::from_mins(10));
+    let mut snapshot = with(retiring(), [declared, service, limited]);
+    let told = |snapshot: &Snapshot, name: &str| why::life(snapshot, at(3600), &key(name));
+    let text = told(&snapshot, "there").unwrap();
+    assert!(text.starts_with("It is expected to run for another "), "{text}");
+    assert!(text.ends_with(": no such pod has ended yet."), "{text}");
+    let text = told(&snapshot, "declared").unwrap();
+    assert!(text.ends_with(" h (the median): it declares a duration of 5.0 h."), "{text}");
+    assert_eq!(
+        told(&snapshot, "service").unwrap(),
+        "It is expected to run on, without an end: its controller keeps it running."
+    );
+    let text = told(&snapshot, "limited").unwrap();
+    assert!(
+        text.ends_with("; `activeDeadlineSeconds` ends it 10 min after its start at the latest."),
+        "{text}"
+    );
+    assert_eq!(told(&snapshot, "nobody"), None);
+    snapshot.lives = Arc::default();
+    assert_eq!(told(&snapshot, "there"), None, "nothing is known");
+}
+
+#[test]
+fn a_pod_that_waits_although_a_retiring_node_has_room_learns_that_and_what_to_do() {
+    let told = |snapshot: &Snapshot, name: &str| {
+        let plan = planned_at(snapshot, 60);
+        why::closed_room(snapshot, at(60), &PlanOptions::default(), &plan, &key(name))
+    };
+    // Long work would keep the node for itself, so it gets a node of its own.
+    let lasting = |name: &str, hours: i64, gpus: u64| {
+        let mut pod = pod(name, requests(2, 8, gpus));
+        pod.duration.expected = Some(SignedDuration::from_hours(hours));
+        pod
+    };
+    let ends_soon = bound(lasting("there", 1, 1), "n");
+    let ends_soon = Pod { duration: PodDuration { started: Some(at(0)), ..ends_soon.duration }, ..ends_soon };
+    let snapshot = with(with(retiring(), [ends_soon]), [lasting("long", 100, 1)]);
+    let text = told(&snapshot, "long").unwrap();
+    assert!(text.starts_with("Node n has room for it, but retires. Retiring for "), "{text}");
+    assert!(
+        text.ends_with("This pod costs less on a node of its own. To open nodes of pool gpu to all pods, set `spec.disruption.retire: Never` there; if no controller runs: `poolwright open n`."),
+        "{text}"
+    );
+    let large = with(retiring(), [lasting("large", 400, 4)]);
+    assert_eq!(told(&large, "large"), None, "the node has no room for it");
+    assert_eq!(told(&snapshot, "there"), None, "it runs");
+    // Where nothing is on sale, the plan lets it in.
+    let mut poor = with(retiring(), [lasting("long", 400, 1)]);
+    poor.pools.insert(
+        PoolName("gpu".into()),
+        Arc::new(Pool {
+            limits: poolwright_core::PoolLimits {
+                usd_per_hour: Some(usd("5.7")),
+                ..poolwright_core::PoolLimits::default()
+            },
+            ..pool("gpu")
+        }),
+    );
+    assert_eq!(
+        told(&poor, "long").unwrap(),
+        "Node n retires and admits only planned pods. The controller lets this one in; if no controller runs, open the node: `poolwright open n`."
     );
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use poolwright_catalog::RankedOffering;
-use poolwright_core::plan::{Plan, Target};
+use poolwright_core::plan::{Plan, PlanOptions, Sharing, Target, plan};
 use poolwright_core::*;
+use poolwright_solver::NeverStop;
 use poolwright_terms::keys::RESERVED_TAINT;
 
 use crate::kit::*;
@@ -134,4 +135,107 @@ fn the_cost_over_time_has_a_bound_of_its_own() {
         "{over_time:?}"
     );
     assert!(plan.gap() < 0.01, "{}", plan.gap());
+}
+
+/// The scene in which the node retires: it runs for one more hour, and the last pod that came runs for 100.
+fn retiring_scene() -> Snapshot {
+    with(scene(1, false), [bound(newcomer(100), "other")])
+}
+
+fn retires(snapshot: &Snapshot) -> bool {
+    !planned_at(snapshot, 60).retirements.claims.is_empty()
+}
+
+fn with_limits(mut snapshot: Snapshot, limits: PoolLimits) -> Snapshot {
+    snapshot.pools.insert(PoolName("gpu".into()), Arc::new(Pool { limits, ..pool("gpu") }));
+    snapshot
+}
+
+#[test]
+fn a_pod_that_may_share_gpus_joins_if_a_limit_lets_nothing_be_bought_for_it() {
+    let limits = PoolLimits { usd_per_hour: Some(usd("5.7")), ..PoolLimits::default() };
+    let snapshot = with_limits(with(scene(1, true), [newcomer(100)]), limits);
+    let options = PlanOptions { sharing: Sharing::Shared, ..PlanOptions::default() };
+    assert!(joins(&plan(&snapshot, at(60), &options, &mut NeverStop)));
+}
+
+#[test]
+fn a_pod_joins_if_all_other_offerings_are_held_back() {
+    let mut snapshot = with(scene(1, true), [newcomer(100)]);
+    for (kind, zone) in [("g5.xlarge", "a"), ("g5.xlarge", "b"), ("g5.12xlarge", "a"), ("g6.xlarge", "a")] {
+        snapshot.held_back.insert((node_class(), id(kind, zone)), at(600));
+    }
+    assert!(joins(&planned_at(&snapshot, 60)));
+}
+
+#[test]
+fn a_pod_whose_own_node_starts_late_joins_a_retiring_node() {
+    let snapshot = with(scene(1, true), [newcomer(100)]);
+    let plan = planned_at(&snapshot, 60);
+    assert!(!joins(&plan));
+    let mut snapshot = carried_out(&snapshot, &plan, 60);
+    let claim = (**snapshot.claims.get(&c()).expect("the node's claim")).clone();
+    snapshot = with(snapshot, [true_since(claim, poolwright_terms::ConditionType::Retiring, 40)]);
+    let target = |seconds| planned_at(&snapshot, seconds).placements[0].target.clone();
+    assert_ne!(target(360), Target::Claim(c()), "it is usual to wait this long");
+    assert_eq!(target(361), Target::Claim(c()));
+    assert_ne!(target(-1000), Target::Claim(c()), "after the clock was set back");
+    let own = (**snapshot.claims.get(&plan.claims[0].name).expect("it was bought")).clone();
+    let opened = with(snapshot, [true_since(own, poolwright_terms::ConditionType::Initialized, 350)]);
+    assert_ne!(planned_at(&opened, 361).placements[0].target, Target::Claim(c()), "its own node is open");
+}
+
+#[test]
+fn a_node_is_open_while_no_node_can_be_bought_for_the_next_pod() {
+    assert!(retires(&retiring_scene()));
+    let mut out_of_stock = retiring_scene();
+    for (kind, zone) in [("g5.xlarge", "a"), ("g5.xlarge", "b"), ("g5.12xlarge", "a"), ("g6.xlarge", "a")] {
+        out_of_stock.held_back.insert((node_class(), id(kind, zone)), at(600));
+    }
+    assert!(!retires(&out_of_stock));
+    let few = PoolLimits { nodes: Some(1), ..PoolLimits::default() };
+    assert!(!retires(&with_limits(retiring_scene(), few)));
+    let money = PoolLimits { usd_per_hour: Some(usd("6.5")), ..PoolLimits::default() };
+    assert!(!retires(&with_limits(retiring_scene(), money)));
+    let enough = PoolLimits { usd_per_hour: Some(usd("6.7")), ..PoolLimits::default() };
+    assert!(retires(&with_limits(retiring_scene(), enough)));
+}
+
+#[test]
+fn a_stock_out_opens_a_retiring_node_within_a_minute() {
+    let mut snapshot = retiring_scene();
+    snapshot.retirements = planned_at(&snapshot, 60).retirements;
+    assert!(!snapshot.retirements.claims.is_empty());
+    for (kind, zone) in [("g5.xlarge", "a"), ("g5.xlarge", "b"), ("g5.12xlarge", "a"), ("g6.xlarge", "a")] {
+        snapshot.held_back.insert((node_class(), id(kind, zone)), at(600));
+    }
+    assert!(planned_at(&snapshot, 100).retirements.claims.is_empty(), "prices of before do not count");
+}
+
+#[test]
+fn a_node_is_open_while_a_pod_waits_that_only_the_scheduler_can_place() {
+    let theirs = Pod { scheduler: "another".into(), ..newcomer(100) };
+    let unlike = Pod { uid: Uid("unlike".into()), key: key("unlike"), ..theirs.clone() };
+    assert!(!retires(&with(retiring_scene(), [unlike])));
+    let low = Pod { priority: -5, key: key("low"), ..newcomer(100) };
+    let snapshot = with(retiring_scene(), [low]);
+    let options = PlanOptions { min_priority: Some(0), ..PlanOptions::default() };
+    assert!(plan(&snapshot, at(60), &options, &mut NeverStop).retirements.claims.is_empty());
+    let large = Pod { key: key("large"), spec: pod("large", requests(2, 8, 4)).spec, ..theirs };
+    assert!(retires(&with(retiring_scene(), [large])), "there is no room for it");
+    let gated = Pod { phase: PodPhase::Gated, key: key("gated"), ..newcomer(100) };
+    assert!(retires(&with(retiring_scene(), [gated])), "it does not wait for room");
+}
+
+#[test]
+fn a_node_is_open_until_the_daemons_are_there_that_its_closing_would_keep_out() {
+    let daemon = |name: &str, tolerations| DaemonSet {
+        key: object_key(name),
+        labels: std::collections::BTreeMap::new(),
+        spec: PodSpec { tolerations, requests: requests(1, 1, 0), ..PodSpec::default() },
+    };
+    assert!(!retires(&with(retiring_scene(), [daemon("agent", vec![])])));
+    assert!(retires(&with(retiring_scene(), [daemon("agent", vec![tolerate(RESERVED_TAINT)])])));
+    let there = Pod { role: PodRole::DaemonSet, ..bound(pod("agent-abcde", requests(1, 1, 0)), "n") };
+    assert!(retires(&with(with(retiring_scene(), [daemon("agent", vec![])]), [there])));
 }

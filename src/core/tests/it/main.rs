@@ -38,6 +38,7 @@ mod properties;
 mod reaper;
 mod reclaimed;
 mod register;
+mod regret;
 mod repair;
 mod replicas_and_buffers;
 mod reserve;

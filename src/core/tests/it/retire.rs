@@ -65,6 +65,29 @@ fn recorded(snapshot: &Snapshot, now: i64) -> Option<(ConditionStatus, Reason, S
     of_kind.next().map(|update| (update.status, update.reason, update.message))
 }
 
+/// Returns the events of a decision: object, reason and message.
+fn told(snapshot: &Snapshot, now: i64) -> Vec<(Subject, Reason, String)> {
+    let event = |action| match action {
+        Action::RecordEvent(event) => Some((event.subject, event.reason, event.message)),
+        _ => None,
+    };
+    decide(snapshot, at(now)).actions.into_iter().filter_map(event).collect()
+}
+
+#[test]
+fn claim_and_node_tell_when_the_node_begins_and_ceases_to_retire_and_never_in_between() {
+    for (snapshot, now, reason) in [
+        (scene(initialized(), claimed_node(), Some(500)), 501, Reason::CheaperElsewhere),
+        (scene(retiring(), reserved(), Some(4000)), 4301, Reason::RoomIsCheap),
+    ] {
+        let message = recorded(&snapshot, now).unwrap().2;
+        let about = [Subject::Claim(c()), Subject::Node("n".into())];
+        assert_eq!(told(&snapshot, now), about.map(|subject| (subject, reason, message.clone())));
+    }
+    assert_eq!(told(&scene(retiring(), reserved(), Some(4000)), 4060), []);
+    assert_eq!(told(&scene(initialized(), claimed_node(), None), 501), []);
+}
+
 #[test]
 fn an_open_node_that_retires_closes_to_newcomers_and_says_why() {
     let snapshot = scene(initialized(), claimed_node(), Some(500));
@@ -73,7 +96,7 @@ fn an_open_node_that_retires_closes_to_newcomers_and_says_why() {
     assert_eq!((status, reason), (ConditionStatus::True, Reason::CheaperElsewhere));
     assert_eq!(
         message,
-        "admits only planned pods: a pod like default/small would keep this node 3.1 h longer, for 97.00 $, and costs 4.20 $ on a node of its own; its last pod is expected to end in 40 min"
+        "admits only planned pods, because a pod like default/small would keep this node 3.1 h longer, for 97.00 $, and costs 4.20 $ on a node of its own; its last pod is expected to end in 40 min"
     );
 }
 

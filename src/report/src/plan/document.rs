@@ -1,12 +1,12 @@
 //! The published document of a plan. `docs/plan.schema.json` describes each field.
 
-use poolwright_catalog::{Catalogue, UsdPerHour};
+use poolwright_catalog::{Catalogue, Usd, UsdPerHour};
 use poolwright_core::plan::WhyRelaxed;
 use poolwright_solver::Proof;
 use poolwright_terms::{CapacityType, Reason};
 use serde::Serialize;
 
-use crate::money::{maybe_usd, usd};
+use crate::money::{amount, maybe_usd, usd};
 
 /// A plan.
 #[derive(Clone, Debug, Serialize)]
@@ -22,10 +22,14 @@ pub struct Document {
     /// The expected loss from interruptions of spot nodes; absent if the plan ignores it.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
     pub risk_usd_per_hour: Option<UsdPerHour>,
-    /// A lower bound on cost plus expected loss, over all plans that place the same pods.
-    #[serde(serialize_with = "usd")]
-    pub lower_bound_usd_per_hour: UsdPerHour,
-    /// `(cost - bound) / bound`.
+    /// A lower bound on cost plus expected loss, over all plans that place the same pods; absent if the plan was chosen by its
+    /// cost over time.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
+    pub lower_bound_usd_per_hour: Option<UsdPerHour>,
+    /// The cost over time, if the plan was chosen by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_time: Option<CostOverTime>,
+    /// `(cost - bound) / bound`, of the cost by which the plan was chosen.
     pub gap: f64,
     /// The number of pods whose places were chosen first, by rules about other pods. The bound holds for these places. Absent if
     /// zero.
@@ -63,6 +67,19 @@ pub struct Document {
     pub catalogue: CatalogueSummary,
     /// Notes on how Poolwright understood the input.
     pub notes: Vec<String>,
+}
+
+/// The expected cost of a plan until its nodes are empty.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CostOverTime {
+    /// The cost of new nodes from their purchase until they are empty, and of existing nodes for the time by which the plan
+    /// postpones their end.
+    #[serde(serialize_with = "amount")]
+    pub usd: Usd,
+    /// A lower bound on this cost, over all plans that place the same pods.
+    #[serde(serialize_with = "amount")]
+    pub lower_bound_usd: Usd,
 }
 
 /// A preference that the nodes to buy do not meet.

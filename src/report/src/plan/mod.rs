@@ -5,8 +5,8 @@ mod groups;
 mod publish;
 
 pub use document::{
-    Baselines, CatalogueSummary, CommitmentUse, Document, ExistingNode, Explained, GpuInstance, GpuShare,
-    GpuUse, NewNode, PodCounts, RelaxedPreference, UnplacedPod,
+    Baselines, CatalogueSummary, CommitmentUse, CostOverTime, Document, ExistingNode, Explained, GpuInstance,
+    GpuShare, GpuUse, NewNode, PodCounts, RelaxedPreference, UnplacedPod,
 };
 pub use groups::{Layout, LeftOut, Purchase, PurchaseSum};
 pub use publish::{DocumentContext, PodNames, Refused, document};

@@ -8,8 +8,8 @@ use poolwright_core::plan::{Plan, PlannedClaim, PlannedGpu, Target};
 use poolwright_core::{ClaimName, PodKey, Snapshot};
 
 use super::document::{
-    Baselines, CatalogueSummary, CommitmentUse, Document, ExistingNode, GpuInstance, GpuShare, GpuUse,
-    NewNode, PodCounts, RelaxedPreference, UnplacedPod,
+    Baselines, CatalogueSummary, CommitmentUse, CostOverTime, Document, ExistingNode, GpuInstance, GpuShare,
+    GpuUse, NewNode, PodCounts, RelaxedPreference, UnplacedPod,
 };
 use crate::Times;
 use crate::money::six_decimals;
@@ -132,7 +132,8 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         kind: "Plan",
         cost_usd_per_hour: plan.cost,
         risk_usd_per_hour: context.counts_risk.then_some(plan.risk),
-        lower_bound_usd_per_hour: plan.bound,
+        lower_bound_usd_per_hour: plan.bound_of_moment(),
+        over_time: plan.over_time.map(|all| CostOverTime { usd: all.cost, lower_bound_usd: all.bound }),
         gap,
         pinned_pods: plan.pinned_pods,
         steered_pods: plan.steered_pods,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use poolwright_core::{ObjectKey, PodKey};
-use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, RAN_FOR_ANNOTATION};
+use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, EXPECTED_DURATION_ANNOTATION, RAN_FOR_ANNOTATION};
 use serde_json::{Value, json};
 
 use super::{Cluster, Due, pod_path};
@@ -37,6 +37,8 @@ pub struct JobPlan {
     /// The run time of each pod, or the time from the first start of a ReplicaSet's pod until it is scaled to zero; `None` runs for
     /// ever.
     pub length: Option<Duration>,
+    /// The run time that each pod declares, true or not.
+    pub declares: Option<Duration>,
     /// How long the work of each pod ran before, in pods that it continues.
     pub ran_before: Duration,
     /// How long a scheduling gate holds its pods after their creation; `None` for no gate.
@@ -144,6 +146,9 @@ impl Cluster {
         let mut annotations = json!({});
         if job.plan.protected {
             annotations[DO_NOT_DISRUPT_ANNOTATION] = json!("true");
+        }
+        if let Some(declared) = job.plan.declares {
+            annotations[EXPECTED_DURATION_ANNOTATION] = json!(format!("{}s", declared.as_secs()));
         }
         if !job.plan.ran_before.is_zero() {
             annotations[RAN_FOR_ANNOTATION] = json!(format!("{}s", job.plan.ran_before.as_secs()));

@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1 as k8s;
 use poolwright_api::NodeClaim;
 use poolwright_core::index::ClusterIndex;
 use poolwright_core::{ObjectKey, Pod, PodKey, Snapshot};
+use poolwright_terms::ConditionType;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -114,6 +115,8 @@ pub struct Tally {
     pub lost: u64,
     /// Nodes that joined.
     pub joined: u64,
+    /// Nodes that closed because newcomers cost less elsewhere. A node that opened counts again when it closes.
+    pub retired: u64,
 }
 
 impl Cluster {
@@ -244,6 +247,8 @@ impl Cluster {
             self.claims.remove(&name);
         } else {
             self.meddle(&name, &claim);
+            let retired = self.claims.get(&name).is_some_and(retires);
+            self.tally.retired += u64::from(!retired && retires(&claim));
             self.claims.insert(name, claim);
         }
     }
@@ -311,6 +316,11 @@ impl Cluster {
     pub(crate) fn pod(&self, key: &PodKey, uid: &str) -> Option<Arc<Pod>> {
         self.index.view().pods.get(key).filter(|pod| pod.uid.0 == uid).cloned()
     }
+}
+
+fn retires(claim: &NodeClaim) -> bool {
+    let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
+    conditions.any(|one| one.type_ == ConditionType::Retiring.as_str() && one.status == "True")
 }
 
 /// Parses the object of a watch event.

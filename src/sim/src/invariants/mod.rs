@@ -5,6 +5,7 @@ mod asked_in_time;
 mod bought_for_somebody;
 mod claims_outlive;
 mod claims_say_why;
+mod closed_serves;
 mod departures;
 mod disruption_budgets;
 mod empty_goes;
@@ -60,6 +61,8 @@ pub struct Scene<'a> {
     /// When the last fault happened that delays work by minutes: a stock-out, a faulty instance, or a fault of a whole
     /// controller.
     pub troubled: Duration,
+    /// When the last fault of a whole controller happened.
+    pub blown: Duration,
     /// When the last fault of a request, a watch, a cloud call or a whole controller happened.
     pub disturbed: Duration,
     /// When a controller's calendar was set, to a wrong or the right time.
@@ -94,9 +97,10 @@ const RULES: [Rule; 15] = [
 ];
 
 /// Rules about durations, checked at this interval.
-const LASTING: [Rule; 4] = [
+const LASTING: [Rule; 5] = [
     (claims_say_why::STUCK, claims_say_why::stuck),
     (placed_in_time::RULE, placed_in_time::check),
+    (closed_serves::RULE, closed_serves::check),
     (empty_goes::RULE, empty_goes::check),
     (pods_hear_why::RULE, pods_hear_why::check),
 ];
@@ -115,6 +119,7 @@ pub struct Memory {
     notices: notices_heeded::Seen,
     asked: asked_in_time::Seen,
     waiting: placed_in_time::Seen,
+    kept_out: closed_serves::Seen,
     room: room_first::Seen,
     empty: empty_goes::Seen,
     told: pods_hear_why::Seen,

@@ -106,13 +106,17 @@ fn others<'s>(scene: &'s Scene<'_>, node: &'s Node) -> impl Iterator<Item = &'s 
             claim.metadata.deletion_timestamp.is_some() || disruption_budgets::leaves(claim).is_some()
         })
     };
-    let open = move |other: &&Node| other.ready && !other.cordoned && other.deleting_since.is_none();
     let nodes = scene.cluster.view().nodes.values().map(AsRef::as_ref);
-    nodes.filter(open).filter(move |other| other.name != node.name && !goes(other))
+    nodes.filter(|other| is_open(other)).filter(move |other| other.name != node.name && !goes(other))
+}
+
+/// Returns whether a node is ready and not cordoned. Reservations do not count.
+pub(super) fn is_open(node: &Node) -> bool {
+    node.ready && !node.cordoned && node.deleting_since.is_none()
 }
 
 /// Returns whether the node has room for this pod alone, without rules about other pods and without reservations.
-fn has_room(all: &Snapshot, node: &Node, pod: &Pod) -> bool {
+pub(super) fn has_room(all: &Snapshot, node: &Node, pod: &Pod) -> bool {
     let taints: Vec<_> = node.taints.iter().filter(|taint| taint.key != RESERVED_TAINT).cloned().collect();
     let mut free = node.allocatable.clone();
     if let Some(here) = all.pods.on_node(&node.name) {

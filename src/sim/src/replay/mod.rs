@@ -90,7 +90,7 @@ pub fn refusals(objects: &[Value], classes: &[NodeClass]) -> Vec<String> {
 pub fn kept_lives(lives: &Lives) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": poolwright_controller::LIVES, "namespace": NAMESPACE},
-        "data": {"lives.json": poolwright_controller::stored_lives(lives, jiff::Timestamp::UNIX_EPOCH)}})
+        "data": {"lives.json": poolwright_controller::stored_lives(lives, jiff::Timestamp::UNIX_EPOCH, Vec::new())}})
 }
 
 impl Replay {

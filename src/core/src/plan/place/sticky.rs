@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::ConditionType;
 
 use crate::model::plan::{Target, UnplacedPod, UnplacedReason};
-use crate::model::{Pod, PodKey, PodPhase, Snapshot};
+use crate::model::{ClaimName, Pod, PodKey, PodPhase, Snapshot};
 use crate::plan::pending::PendingPod;
 use crate::plan::pending::collect::not_yet_tried;
 use crate::rules;
@@ -18,8 +19,11 @@ use crate::supply::rooms::{Room, Rooms};
 /// The time to wait for a preemption after its victims must have ended.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
+/// The time within which a node that is bought usually starts, three times over. A pod that has waited longer is late.
+const LATE: SignedDuration = SignedDuration::from_mins(6);
+
 /// Keeps each pod at the place of an earlier plan if it still fits, higher priorities first. Pods for which the scheduler
-/// preempts other pods are left alone. Pods in `unsettled` are planned again.
+/// preempts other pods are left alone. Pods in `unsettled` are planned again. Late pods get room on retiring nodes.
 pub(crate) fn settle<'a>(
     mut pending: Vec<PendingPod<'a>>,
     snapshot: &Snapshot,
@@ -59,6 +63,13 @@ pub(crate) fn settle<'a>(
             .flatten()
             .filter(|_| !unsettled.contains(&want.pod.key))
             .find(|at| holds(&rooms.all[*at], want.pod, colocation));
+        let is_late = is_late(&want, now) && !unsettled.contains(&want.pod.key);
+        let opened = |at: usize| rooms.all[at].claim().is_none_or(|claim| is_open(snapshot, claim));
+        let home = if is_late && !home.is_some_and(opened) {
+            retiring(snapshot, rooms, want.pod, colocation).or(home)
+        } else {
+            home
+        };
         if let Some(at) = home {
             rooms.take(at, &want.pod.spec.requests, colocation.of(&want.pod.key));
             settled.placed.push((at, want.pod));
@@ -73,6 +84,26 @@ pub(crate) fn settle<'a>(
         }
     }
     settled
+}
+
+/// Returns whether a pod has waited longer than buying a node for it usually takes. Pods of gangs wait for each other.
+fn is_late(want: &PendingPod<'_>, now: Timestamp) -> bool {
+    let PodPhase::Unschedulable { since, .. } = &want.pod.phase else { return false };
+    want.pod.key.existing().is_some() && want.pod.group.is_none() && now.duration_since(*since) > LATE
+}
+
+fn is_open(snapshot: &Snapshot, claim: &ClaimName) -> bool {
+    snapshot.claims.get(claim).is_some_and(|claim| claim.since(ConditionType::Initialized).is_some())
+}
+
+/// Returns a retiring node with room for a pod.
+fn retiring(snapshot: &Snapshot, rooms: &Rooms<'_>, pod: &Pod, colocation: &Colocation<'_>) -> Option<usize> {
+    let retires = |claim: &ClaimName| {
+        let claim = snapshot.claims.get(claim);
+        claim.is_some_and(|claim| claim.since(ConditionType::Retiring).is_some())
+    };
+    (0..rooms.all.len())
+        .find(|at| rooms.all[*at].claim().is_some_and(retires) && holds(&rooms.all[*at], pod, colocation))
 }
 
 fn holds(room: &Room<'_>, pod: &Pod, colocation: &Colocation<'_>) -> bool {

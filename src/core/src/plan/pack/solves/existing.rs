@@ -36,11 +36,12 @@ impl Run<'_, '_, '_, '_> {
             let (costly, mut homes): (Vec<usize>, Vec<usize>) =
                 self.on_rooms(class).partition(|at| self.lives[*at].is_some());
             let costly = if shares {
-                // So the room counts as free for pods whose own node would cost more.
+                // So the room counts as free for pods whose own node would cost more, or cannot be bought.
                 let of_new = |at: &usize| {
                     self.price(candidates, Column { source: Source::New(*at), horizon: of.horizon })
                 };
-                let own = admitted.iter().map(of_new).min();
+                let buyable = admitted.iter().filter(|at| self.limits.allow(&candidates[**at].uses));
+                let own = buyable.map(of_new).min();
                 homes.extend(costly.into_iter().filter(|at| own.is_none_or(|own| cost(at) < own)));
                 Vec::new()
             } else {

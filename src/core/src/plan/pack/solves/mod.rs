@@ -276,10 +276,7 @@ impl Run<'_, '_, '_, '_> {
                 return false;
             }
             bound = false;
-            let within = |candidate: &usize| {
-                let mut uses = candidates[*candidate].uses.iter();
-                uses.all(|(limit, amount)| *amount <= self.limits.all[*limit as usize].left)
-            };
+            let within = |candidate: &usize| self.limits.allow(&candidates[*candidate].uses);
             let left: Vec<usize> = (0..self.queues.len())
                 .filter(|class| !self.queues[*class].is_empty() && takes_part(*class))
                 .collect();

@@ -1,0 +1,55 @@
+//! Reads what the controller of the current cluster has learned about the durations of pods.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
+use kube::{Api, Client, Error};
+use poolwright_controller::{LIVES, causes, learned_lives};
+use poolwright_core::{LifeTable, Lives, Snapshot};
+
+/// The namespace that the manifests of the controller use. It is tried if you may not look into all namespaces.
+const NAMESPACE: &str = "poolwright";
+
+/// Reads the life tables; none if the controller has not written any.
+///
+/// # Errors
+///
+/// A sentence that says why they cannot be read. A plan is possible without them.
+pub async fn learned(client: &Client) -> Result<BTreeMap<String, LifeTable>, String> {
+    let by_name = ListParams::default().fields(&format!("metadata.name={LIVES}"));
+    let object = match Api::<ConfigMap>::all(client.clone()).list(&by_name).await {
+        Ok(listed) => Ok(listed.items.into_iter().next()),
+        Err(Error::Api(status)) if status.code == 403 => {
+            Api::<ConfigMap>::namespaced(client.clone(), NAMESPACE).get_opt(LIVES).await
+        }
+        Err(error) => Err(error),
+    };
+    match object {
+        Ok(object) => object.as_ref().map_or_else(|| Ok(BTreeMap::new()), learned_lives),
+        Err(error) => Err(causes(&error)),
+    }
+}
+
+/// Returns what is known about the durations of pods. If what the controller has learned cannot be read, also returns a sentence
+/// that says so.
+pub fn of(
+    snapshot: &Snapshot,
+    learned: Result<BTreeMap<String, LifeTable>, String>,
+    now: Timestamp,
+) -> (Lives, Option<String>) {
+    let mut lives = Lives::prior();
+    let unread = match learned {
+        Ok(tables) => {
+            lives.set_tables(tables);
+            None
+        }
+        Err(why) => Some(format!(
+            "ConfigMap {LIVES} cannot be read ({why}); so only what pods declare, and usual durations, count"
+        )),
+    };
+    let running = snapshot.pods.bound().filter(|pod| pod.runs_towards_an_end());
+    lives.refresh(running, now);
+    (lives, unread)
+}

@@ -1,0 +1,49 @@
+//! Tests of moves by remaining life: a saving lasts only until the moved pods have ended.
+
+use std::sync::Arc;
+
+use super::*;
+
+/// A large node with one small pod, which runs for about this long, and perhaps longer.
+fn scene(minutes: Option<i64>) -> Snapshot {
+    let duration = PodDuration {
+        started: Some(at(NOW - 60)),
+        deadline: minutes.map(SignedDuration::from_mins),
+        is_service: minutes.is_none(),
+        ..PodDuration::default()
+    };
+    let mut snapshot = cluster_of(moving_pool(), vec![large("big")], &[]);
+    let there = bound(Pod { duration, ..replica("web-1") }, "big");
+    snapshot = with(with(snapshot, [there]), [web(1)]);
+    snapshot.lives = Arc::new(Lives::prior());
+    snapshot
+}
+
+#[test]
+fn a_service_moves_to_a_cheaper_node() {
+    let proposal = proposed(&scene(None)).expect("it saves 4.67 $/h for as long as anybody can say");
+    assert_eq!(leaving(&proposal), [("big", "Underutilized")]);
+}
+
+#[test]
+fn a_node_whose_pod_ends_soon_is_left_alone() {
+    assert_eq!(proposed(&scene(Some(12))), None, "both nodes together for ten minutes cost more");
+    assert!(proposed(&scene(Some(600))).is_some(), "an hour on the cheaper node pays for the move");
+}
+
+#[test]
+fn a_move_that_keeps_another_node_longer_pays_for_that_time() {
+    // The other node would end in two minutes, costs more, and has room for the service.
+    let mut snapshot = scene(None);
+    let (claim, node) = running("other", "g5.48xlarge", "16.288", capacity(192, 768, 8));
+    let soon = PodDuration {
+        started: Some(at(NOW - 60)),
+        deadline: Some(SignedDuration::from_mins(3)),
+        ..PodDuration::default()
+    };
+    let last = bound(Pod { duration: soon, ..pod("last", requests(2, 4, 1)) }, "other");
+    snapshot = with(with(with(snapshot, [claim]), [node]), [last]);
+    let proposal = proposed(&snapshot);
+    let emptied = proposal.as_ref().map(leaving).unwrap_or_default();
+    assert!(!emptied.contains(&("big", "Underutilized")), "its room is not free: {proposal:?}");
+}

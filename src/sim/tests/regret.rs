@@ -1,0 +1,149 @@
+//! What wrong expectations cost: the same small workload, played with durations that are declared, false, shuffled, unknown, or learned
+//! from other work.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::{ResourceName, Usd, builtin};
+use poolwright_core::Lives;
+use poolwright_sim::accidents::Rates;
+use poolwright_sim::cloud::{NODE_CLASS, NODE_CLASS_KIND, SIM_NODE_CLASS};
+use poolwright_sim::cluster::JobPlan;
+use poolwright_sim::replay::{Replay, kept_lives};
+use serde_json::{Value, json};
+
+const MINUTE: Duration = Duration::from_mins(1);
+/// The length of a replay: all work ends within it.
+const LENGTH: Duration = Duration::from_mins(150);
+
+/// A Job with one pod.
+fn job(name: String, arrives: Duration, gpus: u64, length: Duration) -> JobPlan {
+    let amounts = json!({"cpu": "2", "memory": "8Gi", (ResourceName::NVIDIA_GPU): gpus.to_string()});
+    let container =
+        json!({"name": "work", "image": "work", "resources": {"requests": amounts, "limits": amounts}});
+    let spec = json!({"restartPolicy": "Never", "containers": [container],
+        "tolerations": [{"key": ResourceName::NVIDIA_GPU, "operator": "Exists"}]});
+    JobPlan {
+        name,
+        namespace: "default".to_owned(),
+        labels: BTreeMap::new(),
+        arrives,
+        pods: 1,
+        spec,
+        length: Some(length),
+        declares: None,
+        ran_before: Duration::ZERO,
+        gated: None,
+        protected: false,
+        at_least: None,
+        kept: Some(Duration::ZERO),
+        never: false,
+        is_set: false,
+    }
+}
+
+/// Short pods, long pods, and pods with four GPUs, mixed.
+fn jobs() -> Vec<JobPlan> {
+    let mut jobs = Vec::new();
+    for number in 0..24 {
+        let (arrives, more) = (MINUTE * number * 3, MINUTE * (number % 3));
+        jobs.push(match number % 6 {
+            0 => job(format!("large-{number}"), arrives, 4, MINUTE * 20 + more * 4),
+            3 => job(format!("long-{number}"), arrives, 1, MINUTE * 50 + more * 5),
+            _ => job(format!("short-{number}"), arrives, 1, MINUTE * 2 + more),
+        });
+    }
+    jobs
+}
+
+/// Plays the jobs, and returns what they cost. All of them must have ended.
+fn cost(
+    mut jobs: Vec<JobPlan>,
+    declares: impl Fn(&JobPlan) -> Option<Duration>,
+    learned: Option<&Lives>,
+) -> Usd {
+    for job in &mut jobs {
+        job.declares = declares(job);
+    }
+    let catalogue = builtin().filtered(|kind, offering| {
+        ["g4dn.xlarge", "g4dn.12xlarge"].contains(&kind.name.as_str())
+            && offering.id.zone.as_str() == "us-east-1a"
+    });
+    let class = json!({"apiVersion": poolwright_terms::API_VERSION, "kind": NODE_CLASS_KIND,
+        "metadata": {"name": NODE_CLASS}, "spec": {}});
+    let pool = json!({"apiVersion": poolwright_terms::API_VERSION, "kind": "NodePool", "metadata": {"name": "gpu"},
+        "spec": {"scaleToZero": {"after": "1m"}, "template": {"spec": {
+            "nodeClassRef": {"group": "poolwright.dev", "kind": NODE_CLASS_KIND, "name": NODE_CLASS},
+            "requirements": [{"key": poolwright_terms::labels::CAPACITY_TYPE, "operator": "In",
+                "values": ["on-demand"]}]}}}});
+    let objects: Vec<Value> = [class, pool].into_iter().chain(learned.map(kept_lives)).collect();
+    let replay = Replay {
+        seed: 1,
+        rates: Rates::NONE,
+        catalogue: Arc::new(catalogue),
+        classes: vec![SIM_NODE_CLASS],
+        sold: BTreeMap::new(),
+        objects,
+        jobs,
+        length: LENGTH,
+    };
+    let history = replay.run(&mut |_| true).expect("it is played");
+    assert!(history.pods.iter().all(|pod| pod.ended.is_some()), "all work ends");
+    Usd(history.machines.iter().map(|machine| machine.cost(history.played).0).sum())
+}
+
+/// The cost with true declarations.
+fn known() -> Usd {
+    static KNOWN: OnceLock<Usd> = OnceLock::new();
+    *KNOWN.get_or_init(|| cost(jobs(), |job| job.length, None))
+}
+
+/// Fails if a cost is more than this percentage of the cost with durations known.
+fn assert_within(cost: Usd, percent: u128) {
+    let known = known();
+    println!("{cost} $, {} % of {known} $ with durations known", cost.0 * 100 / known.0);
+    assert!(cost.0 * 100 <= known.0 * percent, "{cost} $ is more than {percent} % of {known} $");
+}
+
+#[test]
+fn pods_that_run_a_hundred_times_as_long_as_declared_cost_little_more() {
+    assert_within(cost(jobs(), |job| Some(job.length? / 100), None), 110);
+}
+
+#[test]
+fn pods_that_run_a_hundredth_of_what_they_declare_cost_little_more() {
+    assert_within(cost(jobs(), |job| Some(job.length? * 100), None), 110);
+}
+
+#[test]
+fn pods_that_declare_the_durations_of_others_cost_little_more() {
+    let lengths: Vec<Option<Duration>> = jobs().iter().map(|job| job.length).collect();
+    let number = |job: &JobPlan| job.name.rsplit('-').next().and_then(|number| number.parse::<usize>().ok());
+    let shuffled = |job: &JobPlan| lengths[(number(job).unwrap_or_default() * 7 + 5) % lengths.len()];
+    assert_within(cost(jobs(), shuffled, None), 110);
+}
+
+#[test]
+fn without_any_history_the_prior_costs_little_more() {
+    assert_within(cost(jobs(), |_| None, None), 110);
+}
+
+#[test]
+fn a_history_of_other_kinds_costs_little_more_than_durations_known() {
+    let mut lives = Lives::prior();
+    let kinds = ["train with 2 CPUs/namespace elsewhere/1 GPUs", "namespace elsewhere/1 GPUs", "1 GPUs"];
+    for _ in 0..200 {
+        let length = SignedDuration::from_hours(30);
+        lives.observe(&kinds.map(str::to_owned), length, true, Timestamp::UNIX_EPOCH);
+    }
+    assert_within(cost(jobs(), |_| None, Some(&lives)), 110);
+}
+
+// Such pods are planned by the price of the moment, because their durations are equal as far as anybody knows.
+#[test]
+fn pods_of_which_none_has_an_end_cost_at_most_half_more() {
+    let services = jobs().into_iter().map(|job| JobPlan { is_set: true, ..job });
+    assert_within(cost(services.collect(), |_| None, None), 150);
+}
