@@ -398,7 +398,7 @@ mod tests {
             }
         }
         let uid = |at: u32| Uid(format!("01234567-89ab-cdef-0123-{at:012}"));
-        let text = stored(&lives, Timestamp::UNIX_EPOCH, (0..1_000).map(uid).collect());
+        let text = stored(&lives, &Gaps::default(), Timestamp::UNIX_EPOCH, (0..1_000).map(uid).collect());
         assert_eq!(lives.tables().len(), 400);
         assert!(text.len() < 1_000_000, "{} bytes", text.len());
     }
