@@ -206,7 +206,9 @@ fn with_auto_a_node_is_kept_as_long_as_a_start_costs_and_the_message_says_so() {
         Reason::Empty,
         message
     )));
-    let explained = why::claim(&snapshot, at(200), &ClaimName("c".into())).expect("it exists").join("\n");
+    let explained = why::claim(&snapshot, at(200), &plan::Plan::default(), &ClaimName("c".into()))
+        .expect("it exists")
+        .join("\n");
     assert!(explained.contains("because a start costs as much as 230 s without work."), "{explained}");
 }
 
