@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 const PATTERN: &str = "^([0-9]{1,9}(ms|s|m|h))+$";
 /// The pattern of [`ExpiryText`].
 const PATTERN_OR_NEVER: &str = "^(([0-9]{1,9}(ms|s|m|h))+|Never)$";
+/// The pattern of [`IdleText`].
+const PATTERN_OR_AUTO: &str = "^(([0-9]{1,9}(ms|s|m|h))+|Never|auto)$";
 /// The maximum length. Longer texts are no meaningful durations.
 const MAX_LENGTH: usize = 40;
 
@@ -164,6 +166,54 @@ impl JsonSchema for ExpiryText {
     }
 }
 
+/// The time that a node may be empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// This time.
+    After(SignedDuration),
+    /// No limit.
+    Never,
+    /// The time that costs least.
+    Auto,
+}
+
+/// A duration as text, `Never` or `auto`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct IdleText(pub String);
+
+impl IdleText {
+    /// The text for the time that costs least.
+    pub const AUTO: &'static str = "auto";
+
+    /// Returns the parsed value.
+    pub fn parse(&self) -> Result<Idle, DurationError> {
+        match self.0.as_str() {
+            ExpiryText::NEVER => Ok(Idle::Never),
+            Self::AUTO => Ok(Idle::Auto),
+            text => parse_duration(text).map(Idle::After),
+        }
+    }
+}
+
+impl From<&str> for IdleText {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl JsonSchema for IdleText {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "DurationNeverOrAuto".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": PATTERN_OR_AUTO, "maxLength": MAX_LENGTH })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -194,6 +244,15 @@ mod tests {
         assert_eq!(ExpiryText::from("Never").parse(), Ok(Expiry::Never));
         assert_eq!(ExpiryText::from("5m").parse(), Ok(Expiry::After(SignedDuration::from_mins(5))));
         assert!(ExpiryText::from("never").parse().is_err());
+        assert!(ExpiryText::from("auto").parse().is_err());
+    }
+
+    #[test]
+    fn the_time_of_an_empty_node_is_a_duration_never_or_auto() {
+        assert_eq!(IdleText::from("Never").parse(), Ok(Idle::Never));
+        assert_eq!(IdleText::from("auto").parse(), Ok(Idle::Auto));
+        assert_eq!(IdleText::from("90s").parse(), Ok(Idle::After(SignedDuration::from_secs(90))));
+        assert!(IdleText::from("Auto").parse().is_err());
     }
 
     proptest! {

@@ -29,7 +29,9 @@ pub use disruption::{
     ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, NodeConditionStatus, RepairRule,
     RetirePolicy,
 };
-pub use duration::{DurationError, DurationText, Expiry, ExpiryText, format_duration, parse_duration};
+pub use duration::{
+    DurationError, DurationText, Expiry, ExpiryText, Idle, IdleText, format_duration, parse_duration,
+};
 pub use node_claim::{
     ClaimOffering, ClaimPrice, Interruption, NodeClaim, NodeClaimSpec, NodeClaimStatus, OfferingRef,
 };

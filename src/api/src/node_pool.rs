@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::amount::Amount;
 use crate::common::{Deadlines, conditions_schema};
 use crate::disruption::Disruption;
-use crate::duration::{DurationText, ExpiryText};
+use crate::duration::{DurationText, ExpiryText, IdleText};
 
 /// The nodes that Poolwright may buy, how many, and their labels and taints.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -334,9 +334,10 @@ pub struct Requirement {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleToZero {
-    /// How long a node stays empty before it is terminated: a duration such as `5m`, or `Never`.
+    /// How long a node stays empty before it is terminated: a duration such as `5m`, `Never`, or `auto` for the time that costs
+    /// least.
     #[serde(default = "five_minutes")]
-    pub after: ExpiryText,
+    pub after: IdleText,
 }
 
 impl Default for ScaleToZero {
@@ -345,7 +346,7 @@ impl Default for ScaleToZero {
     }
 }
 
-fn five_minutes() -> ExpiryText {
+fn five_minutes() -> IdleText {
     "5m".into()
 }
 

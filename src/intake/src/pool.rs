@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use poolwright_api::strict::read;
 use poolwright_api::{
-    self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, FieldProblem, NodeConditionStatus,
-    RetirePolicy, key_segment,
+    self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, FieldProblem, Idle,
+    NodeConditionStatus, RetirePolicy, key_segment,
 };
 use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
 use poolwright_core::{
     Buffer, Cause, CountOrPercent, Deadlines, Disruption, DisruptionBudget, Pool, PoolLimits, PoolName,
-    PoolProblem, RepairRule, Requirement, Schedule, Window,
+    PoolProblem, RepairRule, Requirement, ScaleToZero, Schedule, Window,
 };
 use poolwright_terms::Reason;
 
@@ -50,13 +50,19 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
             problems.push((Reason::InvalidDuration, problem));
             Deadlines::default()
         });
-    let scale_to_zero_after = match spec.scale_to_zero.after.parse() {
-        Ok(Expiry::After(idle)) => Some(idle),
-        Ok(Expiry::Never) => None,
+    let scale_to_zero = match spec.scale_to_zero.after.parse() {
+        Ok(Idle::After(time)) => ScaleToZero::After(time),
+        Ok(Idle::Never) => ScaleToZero::Never,
+        Ok(Idle::Auto) => ScaleToZero::Auto,
         Err(error) => {
-            problems
-                .push((Reason::InvalidDuration, FieldProblem::duration("spec.scaleToZero.after", &error)));
-            None
+            let cause = format!("`{}` is not a duration, `Never` or `auto`", error.text);
+            let problem = FieldProblem::new(
+                "spec.scaleToZero.after",
+                cause,
+                "write such as `90s`, `5m` or `1h30m`, or one of these words",
+            );
+            problems.push((Reason::InvalidDuration, problem));
+            ScaleToZero::Never
         }
     };
     let disruption = disruption(from).unwrap_or_else(|problem| {
@@ -91,7 +97,7 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
         weight: u32::try_from(spec.weight).unwrap_or(0),
         limits,
         allow_unknown_price: spec.allow_unknown_prices.iter().map(|name| name.as_str().into()).collect(),
-        scale_to_zero_after,
+        scale_to_zero,
         replicas: spec.replicas.map(|replicas| u64::try_from(replicas).unwrap_or(0)),
         buffer,
         disruption,

@@ -5,8 +5,8 @@ use poolwright_api as api;
 use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceList, UsdPerHour, Zone};
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{
-    Cause, ClaimName, CountOrPercent, Deadlines, Disruption, Operator, PodKey, PoolName, RepairRule, Uid,
-    Window,
+    Cause, ClaimName, CountOrPercent, Deadlines, Disruption, Operator, PodKey, PoolName, RepairRule,
+    ScaleToZero, Uid, Window,
 };
 use poolwright_intake::{claim_object, disruption_budget, node_claim, node_pool, offering_ref};
 use poolwright_terms::{CapacityType, ConditionType, NodeClassRef, Taint, TaintEffect, keys};
@@ -49,7 +49,7 @@ fn a_pool_is_read_with_its_defaults() {
         [("cpu", 1_000_000), ("nvidia.com/gpu", 16)]
     );
     assert_eq!(pool.requirements[0].operator, Operator::Lte(4));
-    assert_eq!(pool.scale_to_zero_after, Some(SignedDuration::from_mins(5)));
+    assert_eq!(pool.scale_to_zero, ScaleToZero::After(SignedDuration::from_mins(5)));
     assert_eq!(pool.deadlines, Deadlines::default());
     assert_eq!(pool.labels["team"], "vision");
     assert!(pool.allow_unknown_price.contains(&InstanceTypeName::from("p6-b200.48xlarge")));
@@ -68,6 +68,11 @@ fn an_invalid_pool_becomes_a_pool_with_a_problem() {
             "spec.template.spec.deadlines.launch",
         ),
         (
+            json!({"scaleToZero": {"after": "automatic"}}),
+            "InvalidDuration",
+            "spec.scaleToZero.after: `automatic` is not a duration, `Never` or `auto`; write such as `90s`",
+        ),
+        (
             json!({"template": {"spec": {"requirements": [{"key": "a", "operator": "Gt", "values": ["b"]}]}}}),
             "InvalidRequirement",
             "spec.template.spec.requirements[0]: a Gt",
@@ -82,7 +87,8 @@ fn an_invalid_pool_becomes_a_pool_with_a_problem() {
 
 #[test]
 fn an_idle_node_that_never_goes_has_no_time_to_go() {
-    assert_eq!(pool(json!({"scaleToZero": {"after": "Never"}})).scale_to_zero_after, None);
+    assert_eq!(pool(json!({"scaleToZero": {"after": "Never"}})).scale_to_zero, ScaleToZero::Never);
+    assert_eq!(pool(json!({"scaleToZero": {"after": "auto"}})).scale_to_zero, ScaleToZero::Auto);
 }
 
 #[test]

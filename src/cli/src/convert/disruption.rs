@@ -4,7 +4,7 @@
 //! (<https://karpenter.sh/docs/concepts/disruption/>).
 
 use poolwright_api::{
-    ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, DurationText, ExpiryText,
+    ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, DurationText, ExpiryText, IdleText,
     ScaleToZero,
 };
 use poolwright_provider_contract::karpenter::{Fields, Report};
@@ -35,7 +35,7 @@ pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
             budgets,
             ..Disruption::default()
         },
-        scale_to_zero: ScaleToZero { after },
+        scale_to_zero: ScaleToZero { after: IdleText(after.0) },
     }
 }
 

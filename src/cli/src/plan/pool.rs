@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
-use poolwright_core::{Deadlines, Disruption, PersistentMap, Pool, PoolLimits, PoolName, Snapshot, Uid};
+use poolwright_core::{
+    Deadlines, Disruption, PersistentMap, Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, Uid,
+};
 use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;
@@ -136,7 +138,7 @@ fn implicit() -> Pool {
         weight: 1,
         limits: PoolLimits::default(),
         allow_unknown_price: BTreeSet::new(),
-        scale_to_zero_after: None,
+        scale_to_zero: ScaleToZero::Never,
         replicas: None,
         buffer: Vec::new(),
         disruption: Disruption::default(),

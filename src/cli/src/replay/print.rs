@@ -86,6 +86,16 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     )?;
     let (paid, idle) = (report.paid_gpu_millis(), report.idle_gpu_millis());
     writeln!(out, "Idle GPUs      {} of {} GPU-hours ({})", hours(idle), hours(paid), report.idle_gpus())?;
+    let one = &report.idle;
+    writeln!(
+        out,
+        "Idle regret    {} $: {} $ for nodes that pods had left and {} $ for {} avoidable starts, against {} $ at best",
+        one.regret(),
+        one.cost,
+        one.start_cost,
+        one.starts,
+        one.best
+    )?;
     bought(report, out)?;
     baselines(report, out)?;
     plots(report, out)?;
@@ -258,6 +268,9 @@ fn document(report: &Report) -> Value {
         "lostWork": {"podHours": in_hours(report.lost_millis), "gpuHours": in_hours(report.lost_gpu_millis)},
         "gpuHours": {"paid": in_hours(report.paid_gpu_millis()), "used": in_hours(report.used_gpu_millis),
             "idle": in_hours(report.idle_gpu_millis())},
+        "idleNodes": {"costUsd": usd(report.idle.cost.0), "avoidableStarts": report.idle.starts,
+            "avoidableStartsUsd": usd(report.idle.start_cost.0), "bestUsd": usd(report.idle.best.0),
+            "regretUsd": usd(report.idle.regret().0)},
         "series": points,
         "baselines": report.baselines.iter().map(baseline).collect::<Vec<_>>(),
         "notes": report.notes,
@@ -313,6 +326,15 @@ fn csv(report: &Report, out: &mut impl Write) -> io::Result<()> {
         ("idle_gpu_hours", report.idle_gpu_millis()),
     ] {
         all(figure, in_hours(millis).to_string());
+    }
+    all("avoidable_starts", report.idle.starts.to_string());
+    for (figure, amount) in [
+        ("idle_nodes_usd", report.idle.cost),
+        ("avoidable_starts_usd", report.idle.start_cost),
+        ("idle_best_usd", report.idle.best),
+        ("idle_regret_usd", report.idle.regret()),
+    ] {
+        all(figure, usd(amount.0).to_string());
     }
     for one in &report.baselines {
         let mut row =

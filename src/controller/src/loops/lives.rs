@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Error;
 use kube::api::PostParams;
 use kube::core::ObjectMeta;
-use poolwright_core::{LifeTable, Lives, Uid};
+use poolwright_core::{Gaps, LifeTable, Lives, Uid};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info, warn};
 
@@ -42,6 +42,9 @@ struct Stored {
     #[serde(default)]
     recent: Vec<Uid>,
     kinds: BTreeMap<String, LifeTable>,
+    /// The times until nodes without work got the next pod. Absent in the content of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    gaps: BTreeMap<String, LifeTable>,
 }
 
 /// The part of the data that every version has.
@@ -51,8 +54,9 @@ struct Versioned {
 }
 
 /// Returns the ConfigMap's data for what is known at a time, and the pods that ended shortly before.
-pub fn stored(lives: &Lives, until: Timestamp, recent: Vec<Uid>) -> String {
-    let stored = Stored { version: VERSION, until, recent, kinds: lives.tables().clone() };
+pub fn stored(lives: &Lives, gaps: &Gaps, until: Timestamp, recent: Vec<Uid>) -> String {
+    let (kinds, gaps) = (lives.tables().clone(), gaps.tables().clone());
+    let stored = Stored { version: VERSION, until, recent, kinds, gaps };
     serde_json::to_string(&stored).unwrap_or_default()
 }
 
@@ -73,7 +77,7 @@ fn read(object: &ConfigMap) -> Result<Option<Stored>, String> {
         return Err(format!("it has version {}, and this program reads version {VERSION}", found.version));
     }
     let stored: Stored = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    match stored.kinds.iter().find(|(_, table)| !table.is_sound()) {
+    match stored.kinds.iter().chain(&stored.gaps).find(|(_, table)| !table.is_sound()) {
         Some((kind, _)) => Err(format!("the counts of kind `{kind}` are impossible")),
         None => Ok(Some(stored)),
     }
@@ -87,6 +91,8 @@ pub struct KeepLives {
     last: Option<ConfigMap>,
     /// The life tables in it.
     kinds: BTreeMap<String, LifeTable>,
+    /// The tables of gaps in it.
+    gaps: BTreeMap<String, LifeTable>,
     /// Whether the object must not be written, because it could not be understood.
     is_foreign: bool,
 }
@@ -95,7 +101,7 @@ impl KeepLives {
     /// Creates the loop.
     pub fn new(config: &Arc<Config>, context: Context) -> Self {
         let api = context.reader.namespaced(&config.lease.namespace);
-        Self { context, api, last: None, kinds: BTreeMap::new(), is_foreign: false }
+        Self { context, api, last: None, kinds: BTreeMap::new(), gaps: BTreeMap::new(), is_foreign: false }
     }
 
     /// Reads the object. What it knows replaces what is known, except for pods that ended since it was written.
@@ -108,11 +114,16 @@ impl KeepLives {
         let read = read(&object);
         let was_foreign = std::mem::replace(&mut self.is_foreign, read.is_err());
         self.kinds.clear();
+        self.gaps.clear();
         match read {
-            Ok(Some(Stored { until, recent, kinds, .. })) => {
+            Ok(Some(Stored { until, recent, kinds, gaps, .. })) => {
                 debug!(kinds = kinds.len(), "read what is known about the durations of pods");
                 self.kinds.clone_from(&kinds);
+                self.gaps.clone_from(&gaps);
                 self.context.world.remember_lives(kinds, until, recent.into_iter().collect());
+                if !gaps.is_empty() {
+                    self.context.world.remember_gaps(Gaps::of_tables(gaps));
+                }
             }
             Err(why) if !was_foreign => warn!(
                 why,
@@ -128,10 +139,11 @@ impl KeepLives {
     async fn write(&mut self) {
         let Some(mut object) = self.last.clone().filter(|_| !self.is_foreign) else { return };
         let (lives, until, recent) = self.context.world.known_lives();
-        if *lives.tables() == self.kinds {
+        let gaps = self.context.world.view(|all| all.gaps.clone());
+        if *lives.tables() == self.kinds && *gaps.tables() == self.gaps {
             return;
         }
-        object.data.get_or_insert_default().insert(KEY.to_owned(), stored(&lives, until, recent));
+        object.data.get_or_insert_default().insert(KEY.to_owned(), stored(&lives, &gaps, until, recent));
         let exists = object.metadata.resource_version.is_some();
         let api = self.api.clone();
         let call = async |permit: &_| {
@@ -143,7 +155,10 @@ impl KeepLives {
             }
         };
         match self.context.writer.write("keep-lives", WRITE_LIMIT, call).await {
-            Ok(object) => (self.last, self.kinds) = (Some(object), lives.tables().clone()),
+            Ok(object) => {
+                self.last = Some(object);
+                (self.kinds, self.gaps) = (lives.tables().clone(), gaps.tables().clone());
+            }
             Err(error) => {
                 info!(%error, "what is known about the durations of pods was not stored; it is stored with the next attempt");
                 // Somebody else may have written or deleted it, so it is read again.
@@ -261,6 +276,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_next_leader_knows_how_soon_nodes_without_work_got_pods() {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        let mut old = Scene::new(&api, &clock);
+        let mut gaps = Gaps::default();
+        gaps.observe("g5.xlarge/gpu", SignedDuration::from_secs(70), true, Timestamp::UNIX_EPOCH);
+        old.keep.context.world.remember_gaps(gaps.clone());
+        old.keep.look().await;
+        let mut new = Scene::new(&api, &clock);
+        new.keep.look().await;
+        assert_eq!(new.keep.context.world.view(|all| (*all.gaps).clone()), gaps);
+        // Content without this part is read as before.
+        let mut older: Value = serde_json::from_str(&text(&api)).unwrap();
+        older.as_object_mut().unwrap().remove("gaps");
+        api.put(PATH, foreign(&older.to_string()));
+        let mut new = Scene::new(&api, &clock);
+        new.keep.look().await;
+        assert!(!new.keep.is_foreign && new.keep.context.world.view(|all| all.gaps.tables().is_empty()));
+    }
+
+    #[tokio::test]
     async fn content_of_a_newer_version_or_of_somebody_else_is_never_overwritten() {
         let impossible = r#"{"version": 1, "until": "2026-01-01T00:00:00Z", "kinds": {"a": {"ended": [4000000000], "lost": [], "used": 0}}}"#;
         for content in [r#"{"version": 2, "curves": 7}"#, "hello", impossible] {
@@ -332,7 +367,12 @@ mod tests {
             let age = age + SignedDuration::from_secs(i64::try_from(at).unwrap() * age.as_secs() / 40_000);
             lives.observe(&[kind], age, at % 2 == 0, Timestamp::UNIX_EPOCH);
         }
-        let text = stored(&lives, Timestamp::UNIX_EPOCH, Vec::new());
+        let mut gaps = Gaps::default();
+        for at in 0..200_000_u32 {
+            let gap = SignedDuration::from_secs(i64::from(at / 200 % 500));
+            gaps.observe(&format!("g5.{:03}xlarge/gpu", at % 200), gap, at % 2 == 0, Timestamp::UNIX_EPOCH);
+        }
+        let text = stored(&lives, &gaps, Timestamp::UNIX_EPOCH, Vec::new());
         assert_eq!(lives.tables().len(), 400);
         assert!(text.len() < 500_000, "{} bytes", text.len());
         println!("{} bytes", text.len());
@@ -358,7 +398,7 @@ mod tests {
             }
         }
         let uid = |at: u32| Uid(format!("01234567-89ab-cdef-0123-{at:012}"));
-        let text = stored(&lives, Timestamp::UNIX_EPOCH, (0..1_000).map(uid).collect());
+        let text = stored(&lives, &Gaps::default(), Timestamp::UNIX_EPOCH, (0..1_000).map(uid).collect());
         assert_eq!(lives.tables().len(), 400);
         assert!(text.len() < 1_000_000, "{} bytes", text.len());
     }

@@ -17,8 +17,8 @@ use poolwright_core::outcome::{Outcome, respond};
 use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::{
-    Action, Cause, Claim, ClaimName, LifeTable, ListedInstance, Lives, ObjectKey, PodPhase, Retirements,
-    Snapshot, Uid,
+    Action, Cause, Claim, ClaimName, Gaps, LifeTable, ListedInstance, Lives, ObjectKey, PodPhase,
+    Retirements, Snapshot, Uid,
 };
 use poolwright_terms::{ConditionType, NodeClassRef};
 
@@ -341,6 +341,11 @@ impl World {
         let state = self.lock();
         let now = self.clock.now();
         (state.index.view().lives.clone(), now, state.index.recent_ends(now))
+    }
+
+    /// Sets what an earlier leader learned about nodes without work.
+    pub fn remember_gaps(&self, gaps: Gaps) {
+        self.lock().index.set_gaps(gaps);
     }
 
     /// Stores the places of pending pods in a plan.

@@ -72,6 +72,7 @@ impl ClusterIndex {
             _ => Change::Room,
         };
         let name = claim.name.clone();
+        self.learn_gap(&claim);
         self.state.claims.insert(name.clone(), Arc::new(claim));
         change.max(self.measure_claim(&name))
     }

@@ -3,6 +3,7 @@
 pub(crate) mod budgets;
 pub(crate) mod claims;
 pub(crate) mod gangs;
+pub(crate) mod gaps;
 pub(crate) mod instances;
 pub(crate) mod learning;
 pub(crate) mod lives;
@@ -21,6 +22,7 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_terms::NodeClassRef;
 
+use crate::index::gaps::GivenUp;
 use crate::index::learning::Learning;
 use crate::model::{
     ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, PersistentMap, PodKey, Pool, PoolName,
@@ -54,6 +56,9 @@ pub struct ClusterIndex {
     instances_gone: TerminatedInstances,
     /// Controllers of pods on interrupted nodes, and the claims of those nodes.
     interrupted_owners: BTreeSet<(Uid, ClaimName)>,
+    /// Nodes that were terminated because they had no work, for which it is not known yet whether a pod came that they could
+    /// have held.
+    given_up: GivenUp,
     /// What it needs to learn how long pods run.
     learning: Learning,
 }

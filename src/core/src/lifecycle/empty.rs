@@ -52,10 +52,10 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
         context.conditions(claim, [is(ConditionType::Empty, Reason::NoWorkload, message)]);
         return;
     };
-    let Some(keep) = context.snapshot.pools.get(&claim.pool).and_then(|pool| pool.scale_to_zero_after) else {
-        return;
-    };
-    let keep = if gang::lacking(context, claim).is_some() { keep.min(gang::PATIENCE) } else { keep };
+    let Some(kept) = context.snapshot.keeps(claim) else { return };
+    let keep =
+        if gang::lacking(context, claim).is_some() { kept.time.min(gang::PATIENCE) } else { kept.time };
+    let why = kept.reason().filter(|_| keep == kept.time).map_or_else(String::new, |why| format!(" ({why})"));
     if let Some(since) = disrupting {
         if !node.taints.iter().any(is_disrupted) {
             close(context, node);
@@ -93,7 +93,7 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
     }
     close(context, node);
     let message = format!(
-        "no work for {}: its node is closed, and terminated unless a pod was bound to it before",
+        "no work for {}{why}: its node is closed, and terminated unless a pod was bound to it before",
         words(keep)
     );
     context.conditions(claim, [is(ConditionType::Disrupting, Reason::Empty, message)]);

@@ -16,6 +16,6 @@ pub(crate) const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
 /// Returns the incomplete gang that the claim is kept for, if its pool may terminate empty nodes.
 pub(crate) fn lacking<'s>(context: &'s LifecycleContext<'_>, claim: &Claim) -> Option<&'s ObjectKey> {
     let pool = context.snapshot.pools.get(&claim.pool)?;
-    pool.scale_to_zero_after?;
+    pool.scale_to_zero.usual()?;
     context.lacking.get(claim.name.0.as_str())
 }

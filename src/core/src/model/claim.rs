@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::disruption::Cause;
 use crate::model::interruption::Interruption;
+use crate::model::lives::SEPARATOR;
 use crate::model::names::PoolName;
 use crate::model::names::Uid;
 use crate::model::pod_key::PodKey;
@@ -113,6 +114,11 @@ impl Claim {
     /// Returns the time since which a condition is true; `None` if it is not true.
     pub fn since(&self, kind: ConditionType) -> Option<Timestamp> {
         self.conditions.get(&kind).filter(|c| c.status == ConditionStatus::True).map(|c| c.since)
+    }
+
+    /// Returns the kind of its node: the instance type in its pool.
+    pub fn kind_of_node(&self) -> String {
+        format!("{}{SEPARATOR}{}", self.current_offering().offering.instance_type, self.pool)
     }
 
     /// Returns whether its interruption is imminent ([`Interruption::is_imminent`]).

@@ -27,10 +27,10 @@ const MEMORY: u32 = 1_000;
 /// The most kinds to remember.
 const KINDS: usize = 400;
 /// Certainty, in the unit of hazards.
-const CERTAIN: u64 = 1 << 30;
+pub(crate) const CERTAIN: u64 = 1 << 30;
 
 /// The ends of the steps of ages, in seconds: from ten seconds to about four months, each a tenth later.
-static BOUNDS: [u64; AGES] = bounds();
+pub(crate) static BOUNDS: [u64; AGES] = bounds();
 
 const fn bounds() -> [u64; AGES] {
     let mut bounds = [10_u64; AGES];
@@ -108,9 +108,9 @@ pub struct LifeTable {
 }
 
 impl LifeTable {
-    fn add(&mut self, age: u64, ended: bool, now: Timestamp) {
+    pub(crate) fn add(&mut self, age: SignedDuration, ended: bool, now: Timestamp) {
         let counts = if ended { &mut self.ended } else { &mut self.lost };
-        let at = step(age);
+        let at = step(seconds(age));
         if counts.len() <= at {
             counts.resize(at + 1, 0);
         }
@@ -122,6 +122,11 @@ impl LifeTable {
         }
     }
 
+    /// Returns when the last one was added, in seconds since 1970.
+    pub(crate) fn used(&self) -> i64 {
+        self.used
+    }
+
     /// Returns whether [`Lives`] can have written it.
     pub fn is_sound(&self) -> bool {
         let counts = || [&self.ended, &self.lost].into_iter();
@@ -129,7 +134,8 @@ impl LifeTable {
             && counts().flatten().map(|count| u64::from(*count)).sum::<u64>() <= u64::from(MEMORY)
     }
 
-    fn total(&self) -> u32 {
+    /// Returns the number of all that it counts.
+    pub(crate) fn total(&self) -> u32 {
         self.ended.iter().chain(&self.lost).sum()
     }
 
@@ -139,7 +145,7 @@ impl LifeTable {
 
     /// Returns the hazards: for each step, the probability to end in it, of a pod that has reached it. `running` are the pods that
     /// run now, by step of their age. `wider` are the hazards of the wider kind.
-    fn hazards(&self, running: &[u32], wider: &[u64]) -> Vec<u64> {
+    pub(crate) fn hazards(&self, running: &[u32], wider: &[u64]) -> Vec<u64> {
         let mut reached = 0;
         let mut hazards = vec![0; AGES];
         for at in (0..AGES).rev() {
@@ -197,7 +203,7 @@ impl Lives {
     /// Adds a pod that ended, or that was lost at this age.
     pub fn observe(&mut self, kinds: &[String], age: SignedDuration, ended: bool, now: Timestamp) {
         for kind in kinds {
-            self.tables.entry(kind.clone()).or_default().add(seconds(age), ended, now);
+            self.tables.entry(kind.clone()).or_default().add(age, ended, now);
         }
         self.forget();
     }
@@ -331,7 +337,7 @@ fn as_declared(expected: u64, age: u64) -> u64 {
 }
 
 /// Returns the hazards for a survival by age.
-fn hazards_of(survival: impl Fn(u64) -> u64) -> Vec<u64> {
+pub(crate) fn hazards_of(survival: impl Fn(u64) -> u64) -> Vec<u64> {
     let mut before = CERTAIN;
     let hazard = |bound: &u64| {
         let after = survival(*bound).min(before);
@@ -436,7 +442,7 @@ mod tests {
         // Ten pods: two end at 100 s, three are evicted at 200 s, one ends at 400 s, four end at 900 s.
         let mut table = LifeTable::default();
         for (age, ended, count) in [(100, true, 2), (200, false, 3), (400, true, 1), (900, true, 4)] {
-            (0..count).for_each(|_| table.add(age, ended, now()));
+            (0..count).for_each(|_| table.add(length(age), ended, now()));
         }
         assert_eq!(hundredths(&table, &[], 100), 20, "2 of 10");
         assert_eq!(hundredths(&table, &[], 200), 0, "an eviction is no end");

@@ -3,7 +3,6 @@
 use crate::model::names::PoolName;
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::SignedDuration;
 use poolwright_catalog::{InstanceTypeName, ResourceName, UsdPerHour};
 use poolwright_terms::{NodeClassRef, Reason, Taint};
 use serde::{Deserialize, Serialize};
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::buffer::Buffer;
 use crate::model::claim::Deadlines;
 use crate::model::disruption::Disruption;
+use crate::model::idle::ScaleToZero;
 use crate::model::names::Uid;
 use crate::model::rules::Requirement;
 
@@ -41,8 +41,8 @@ pub struct Pool {
     pub limits: PoolLimits,
     /// Instance types that it may buy although their price is unknown.
     pub allow_unknown_price: BTreeSet<InstanceTypeName>,
-    /// The time that a node may be empty before it is terminated; `None` for no limit.
-    pub scale_to_zero_after: Option<SignedDuration>,
+    /// When its empty nodes are terminated.
+    pub scale_to_zero: ScaleToZero,
     /// The number of nodes of a static pool; `None` for a pool that scales with its pods.
     pub replicas: Option<u64>,
     /// Buffers: capacity that is kept free on its nodes.

@@ -9,9 +9,11 @@ use poolwright_terms::NodeClassRef;
 
 use crate::model::Reclaims;
 use crate::model::budget::PodDisruptionBudget;
+use crate::model::claim::Claim;
 use crate::model::claims::Claims;
 use crate::model::disruption::DisruptionBudget;
 use crate::model::gang::Gang;
+use crate::model::idle::{Gaps, Keep, ScaleToZero};
 use crate::model::instances::Instances;
 use crate::model::lives::Lives;
 use crate::model::names::PoolName;
@@ -89,6 +91,8 @@ pub struct Snapshot {
     pub instances: Option<Instances>,
     /// The remaining lives of pods: what is known about them.
     pub lives: Arc<Lives>,
+    /// How long it takes until a node without work gets the next pod: what is known.
+    pub gaps: Arc<Gaps>,
     /// The nodes that retire, as the last plan decided.
     pub retirements: Arc<Retirements>,
     /// The plan cache. It saves time and changes no plan.
@@ -105,6 +109,15 @@ impl Snapshot {
         // The map is usually empty. Then no key needs to be built.
         let measured = Some(&self.measured).filter(|measured| !measured.is_empty());
         measured?.get(&(node_class.clone(), kind.clone()))
+    }
+
+    /// Returns how long the node of a claim is kept without work; `None` for ever.
+    pub fn keeps(&self, claim: &Claim) -> Option<Keep> {
+        match self.pools.get(&claim.pool)?.scale_to_zero {
+            ScaleToZero::Never => None,
+            ScaleToZero::After(time) => Some(Keep { time, why: None }),
+            ScaleToZero::Auto => Some(self.gaps.keep(&claim.kind_of_node())),
+        }
     }
 
     /// Returns whether pools, claims, nodes and bound pods are identical to those of another snapshot.

@@ -132,17 +132,23 @@ fn kept(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
     if !expected.is_empty() {
         return format!("Kept for {}.", named(&expected));
     }
-    let keep = snapshot.pools.get(&claim.pool).and_then(|pool| pool.scale_to_zero_after);
-    match (claim.since(ConditionType::Empty), keep) {
-        (Some(since), Some(keep)) => {
-            format!("It has had no work for {}; Poolwright terminates it after {keep:#}.", age(since, now))
-        }
-        (None, Some(keep)) => {
+    let Some(keep) = snapshot.keeps(claim) else {
+        return "It has no work; its pool keeps empty nodes forever (scaleToZero.after).".to_owned();
+    };
+    let after = keep.time;
+    let why = keep.reason().map_or_else(String::new, |why| format!(", because {why}"));
+    match claim.since(ConditionType::Empty) {
+        Some(since) => {
             format!(
-                "It has no work, and none is planned for it; Poolwright terminates it after {keep:#} of that."
+                "It has had no work for {}; Poolwright terminates it after {after:#}{why}.",
+                age(since, now)
             )
         }
-        (_, None) => "It has no work; its pool keeps empty nodes forever (scaleToZero.after).".to_owned(),
+        None => {
+            format!(
+                "It has no work, and none is planned for it; Poolwright terminates it after {after:#} of that{why}."
+            )
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use poolwright_catalog::UsdPerHour;
 
 use crate::model::plan::Plan;
-use crate::model::{PoolName, Snapshot};
+use crate::model::{BREAK_EVEN, PoolName, ScaleToZero, Snapshot};
 use crate::why::claim::price;
 
 /// Returns the explanation of a pool; `None` if it does not exist.
@@ -33,9 +33,12 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     if let Some(limit) = findings.and_then(|found| found.limit_reached.as_ref()) {
         lines.push(format!("A limit holds it back: {}.", limit.trim_end_matches('.')));
     }
-    lines.push(match pool.scale_to_zero_after {
-        Some(after) => format!("Poolwright terminates its empty nodes after {after:#}."),
-        None => "Poolwright never terminates its empty nodes (scaleToZero.after).".to_owned(),
+    lines.push(match pool.scale_to_zero {
+        ScaleToZero::After(after) => format!("Poolwright terminates its empty nodes after {after:#}."),
+        ScaleToZero::Auto => format!(
+            "Poolwright terminates its empty nodes when keeping them costs more than starts: usually after {BREAK_EVEN:#}."
+        ),
+        ScaleToZero::Never => "Poolwright never terminates its empty nodes (scaleToZero.after).".to_owned(),
     });
     Some(lines)
 }

@@ -147,7 +147,7 @@ fn a_pod_that_began_to_wait_a_moment_ago_is_planned_before_a_node_is_closed() {
 
 #[test]
 fn a_pool_may_keep_its_nodes_for_ever() {
-    let keeping = Pool { scale_to_zero_after: None, ..pool("gpu") };
+    let keeping = Pool { scale_to_zero: ScaleToZero::Never, ..pool("gpu") };
     let snapshot = with(with(cluster(aws(), [keeping]), [empty_since(100)]), [claimed_node()]);
     assert_eq!(decide(&snapshot, at(1_000_000)), Decision::default());
 }
@@ -158,4 +158,104 @@ fn a_node_that_somebody_deleted_ends_its_claim_unless_work_is_bound_to_it() {
     let actions = decide(&snapshot, at(50)).actions;
     assert!(matches!(&actions[0], Action::RecordEvent(event) if event.reason == "NodeGone"));
     assert!(matches!(&actions[1], Action::DeleteClaim { only_if_empty: true, .. }));
+}
+
+/// A pool that chooses the time itself.
+fn choosing() -> Pool {
+    Pool { scale_to_zero: ScaleToZero::Auto, ..pool("gpu") }
+}
+
+/// The claim of an open node that got a pod after it had been without work.
+fn busy_again(seconds: i64) -> Claim {
+    let mut claim = empty_since(100);
+    let empty = claim.conditions.get_mut(&ConditionType::Empty).expect("it is there");
+    (empty.status, empty.since, empty.reason) = (ConditionStatus::False, at(seconds), Some(Reason::HasPods));
+    claim
+}
+
+/// The claim of a node that is terminated because it has been without work since 100 s.
+fn given_up() -> Claim {
+    let mut claim = disrupting_since(330);
+    claim.conditions.get_mut(&ConditionType::Disrupting).expect("it is there").reason = Some(Reason::Empty);
+    claim
+}
+
+fn named(name: &str, created: i64) -> Claim {
+    Claim { name: ClaimName(name.into()), created: at(created), ..claim() }
+}
+
+/// What was learned from versions of claims, in order: the number of gaps, and how long a node is kept.
+fn learned(claims: impl IntoIterator<Item = Claim>) -> (u32, i64) {
+    let mut index = index::ClusterIndex::new();
+    for claim in claims {
+        index.apply_claim(claim);
+    }
+    let keep = index.view().gaps.keep(&claim().kind_of_node());
+    (keep.why.expect("it is not the pool's").seen, keep.time.as_secs())
+}
+
+#[test]
+fn with_auto_a_node_is_kept_as_long_as_a_start_costs_and_the_message_says_so() {
+    let snapshot = with(with(cluster(aws(), [choosing()]), [empty_since(100)]), [claimed_node()]);
+    assert_eq!(decide(&snapshot, at(329)), Decision { actions: vec![], wake_at: Some(at(330)) });
+    let message = "no work for 230 s (a start costs as much as 230 s without work): its node is closed, and terminated \
+                   unless a pod was bound to it before";
+    assert!(decide(&snapshot, at(330)).actions.contains(&set(
+        ConditionType::Disrupting,
+        ConditionStatus::True,
+        Reason::Empty,
+        message
+    )));
+    let explained = why::claim(&snapshot, at(200), &plan::Plan::default(), &ClaimName("c".into()))
+        .expect("it exists")
+        .join("\n");
+    assert!(explained.contains("because a start costs as much as 230 s without work."), "{explained}");
+}
+
+#[test]
+fn with_auto_a_node_is_kept_longer_where_pods_came_late_before() {
+    let mut snapshot = with(with(cluster(aws(), [choosing()]), [empty_since(100)]), [claimed_node()]);
+    let mut gaps = Gaps::default();
+    for _ in 0..100 {
+        gaps.observe(&claim().kind_of_node(), jiff::SignedDuration::from_secs(290), true, at(0));
+    }
+    snapshot.gaps = gaps.into();
+    let decision = decide(&snapshot, at(380));
+    assert!(decision.actions.is_empty() && decision.wake_at > Some(at(390)), "{decision:?}");
+    assert!(!decide(&snapshot, at(560)).actions.is_empty(), "but not longer than twice the usual time");
+}
+
+#[test]
+fn a_pod_that_comes_to_a_node_without_work_teaches_the_gap_once() {
+    assert_eq!(learned([empty_since(100), busy_again(160), busy_again(160)]).0, 1);
+    let buffered = |mut claim: Claim| {
+        claim.conditions.get_mut(&ConditionType::Empty).expect("it is there").reason =
+            Some(Reason::BufferKept);
+        claim
+    };
+    assert_eq!(learned([empty_since(100), buffered(busy_again(160))]).0, 0, "no pod came");
+    assert_eq!(
+        learned([true_since(claim(), ConditionType::Empty, 5), busy_again(160)]).0,
+        0,
+        "it was not open"
+    );
+}
+
+#[test]
+fn the_purchase_after_a_node_was_given_up_teaches_when_the_next_pod_came() {
+    assert_eq!(learned([empty_since(100), given_up()]).0, 0);
+    assert_eq!(learned([empty_since(100), given_up(), named("next", 400), named("more", 401)]).0, 1);
+    assert_eq!(
+        learned([empty_since(100), given_up(), named("much-later", 4_000)]).0,
+        1,
+        "no pod came for long"
+    );
+    assert_eq!(learned([empty_since(100), given_up(), named("before", 50)]).0, 0, "it was bought before");
+    let stays = busy_again(335);
+    assert_eq!(learned([empty_since(100), given_up(), stays, named("next", 400)]).0, 1, "its own pod only");
+}
+
+#[test]
+fn a_clock_set_back_makes_no_gap_negative() {
+    assert_eq!(learned([empty_since(100), busy_again(50)]).0, 1);
 }

@@ -107,7 +107,7 @@ fn a_node_is_open_if_its_pods_outlive_newcomers() {
 fn nodes_that_are_kept_anyway_and_those_of_a_pool_that_says_so_never_retire() {
     for kept in [
         Pool { replicas: Some(1), ..pool("gpu") },
-        Pool { scale_to_zero_after: None, ..pool("gpu") },
+        Pool { scale_to_zero: ScaleToZero::Never, ..pool("gpu") },
         Pool { disruption: Disruption { retires: false, ..Disruption::default() }, ..pool("gpu") },
     ] {
         let mut snapshot = with(scene(1, false), [bound(newcomer(100), "other")]);

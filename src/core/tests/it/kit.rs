@@ -112,7 +112,7 @@ pub fn pool(name: &str) -> Pool {
         weight: 0,
         limits: PoolLimits::default(),
         allow_unknown_price: BTreeSet::new(),
-        scale_to_zero_after: Some(SignedDuration::from_secs(300)),
+        scale_to_zero: ScaleToZero::After(SignedDuration::from_secs(300)),
         replicas: None,
         buffer: Vec::new(),
         disruption: Disruption::default(),

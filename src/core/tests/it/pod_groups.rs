@@ -347,7 +347,7 @@ fn claims_of_a_gang_stay_if_the_missing_ones_are_bought_in_time() {
 #[test]
 fn a_gang_keeps_its_claims_if_its_pool_never_scales_down() {
     let mut there = without_one();
-    let kept = Pool { scale_to_zero_after: None, ..pool("gpu") };
+    let kept = Pool { scale_to_zero: ScaleToZero::Never, ..pool("gpu") };
     there.pools.insert(kept.name.clone(), kept.into());
     assert_eq!(given_back(&there, 300), (vec![], vec![]));
 }

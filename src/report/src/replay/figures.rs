@@ -10,6 +10,7 @@ use super::baselines::Baseline;
 use super::bound::Bounds;
 use super::gap::{Cause, Gap};
 use super::history::{End, History, Pod};
+use super::idle::Idle;
 use super::steps::Steps;
 use crate::money::{HOUR, Ratio, Usd};
 
@@ -88,6 +89,8 @@ pub struct Report {
     pub bound: Usd,
     /// The gap between the cost and the bound, split by cause.
     pub gap: Gap,
+    /// The cost of nodes without work, against the best choices.
+    pub idle: Idle,
     /// The waiting times.
     pub pending: Pending,
     /// The lost work: the run time of pods that ended before they were done, in milliseconds.
@@ -129,6 +132,7 @@ impl Report {
         report.pending = Pending::of(history.pods.iter().map(|pod| pod.waited(played)).collect());
         report.bound = Usd(bounds.limit.sum(Duration::ZERO, played) / HOUR);
         report.gap = Gap::new(history, &bounds, report.cost(), report.bound);
+        report.idle = Idle::new(history);
         report.bound_steps = bounds.limit;
         report.cost_steps = Steps::of_spans(history.machines.iter().map(|machine| {
             let price = machine.price.map_or(0, UsdPerHour::micros);

@@ -5,6 +5,7 @@ mod bound;
 mod figures;
 mod gap;
 mod history;
+mod idle;
 mod indispensable;
 mod steps;
 #[cfg(test)]
@@ -14,4 +15,5 @@ pub use bound::{Bounds, over_time as bounds_over_time};
 pub use figures::{Bought, Pending, Pods, Point, Report};
 pub use gap::{Cause, Gap};
 pub use history::{End, History, Machine, Pod};
+pub use idle::Idle;
 pub use steps::Steps;

@@ -11,7 +11,7 @@ use poolwright_terms::CapacityType;
 use proptest::prelude::*;
 
 use super::bound::{Bounds, of, solve_all, spread};
-use super::{Cause, End, History, Machine, Pod, Report, bound};
+use super::{Cause, End, History, Idle, Machine, Pod, Report, bound};
 use crate::money::Usd;
 
 /// One dollar in micro-dollars.
@@ -214,6 +214,39 @@ fn the_distance_between_the_limit_and_the_best_known_plan_is_the_limits_own() {
         Cause::ALL.map(|cause| report.gap.amount(cause)),
         [0, 0, USD, 0, USD].map(|part| Usd(part.into()))
     );
+}
+
+/// A world of ten hours in which pods leave the first machine, and others are bought at these minutes.
+fn idle(gone: u64, pods: Vec<Pod>, bought: &[u64]) -> Idle {
+    let mut machines = vec![machine(60 * USD, [0, 0, gone], &[0])];
+    machines.extend(bought.iter().map(|at| machine(60 * USD, [*at, at + 2, 600], &[])));
+    Idle::new(&History { played: Duration::from_hours(10), machines, pods })
+}
+
+/// The price of the machine's minutes in micro-dollars.
+fn dollars(seconds: u64) -> Usd {
+    Usd(u128::from(seconds * USD / 60))
+}
+
+#[test]
+fn a_node_kept_until_the_next_pod_comes_soon_has_no_regret_and_a_long_wait_has() {
+    let soon = idle(600, vec![pod(0, 60), pod(62, 600)], &[]);
+    assert_eq!((soon.cost, soon.best, soon.regret()), (dollars(120), dollars(120), Usd(0)));
+    let late = idle(600, vec![pod(0, 60), pod(70, 600)], &[]);
+    assert_eq!((late.cost, late.best, late.regret()), (dollars(600), dollars(230), dollars(370)));
+}
+
+#[test]
+fn a_node_given_up_for_good_should_have_gone_at_once() {
+    let gone = idle(65, vec![pod(0, 60)], &[100]);
+    assert_eq!((gone.cost, gone.starts, gone.best, gone.regret()), (dollars(300), 0, Usd(0), dollars(300)));
+}
+
+#[test]
+fn a_start_soon_after_such_a_node_was_given_up_was_avoidable() {
+    let again = idle(62, vec![pod(0, 60)], &[63, 63]);
+    assert_eq!((again.cost, again.starts, again.start_cost), (dollars(120), 1, dollars(230)));
+    assert_eq!((again.best, again.regret()), (dollars(180), dollars(170)));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use poolwright_catalog::Catalogue;
 use poolwright_controller::{Config, Environment, Stoppable};
-use poolwright_core::Lives;
+use poolwright_core::{Gaps, Lives};
 use poolwright_provider_contract::{NodeClass, crds};
 use poolwright_report::replay::History;
 use poolwright_terms::NodeClassRef;
@@ -90,7 +90,7 @@ pub fn refusals(objects: &[Value], classes: &[NodeClass]) -> Vec<String> {
 pub fn kept_lives(lives: &Lives) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": poolwright_controller::LIVES, "namespace": NAMESPACE},
-        "data": {"lives.json": poolwright_controller::stored_lives(lives, jiff::Timestamp::UNIX_EPOCH, Vec::new())}})
+        "data": {"lives.json": poolwright_controller::stored_lives(lives, &Gaps::default(), jiff::Timestamp::UNIX_EPOCH, Vec::new())}})
 }
 
 impl Replay {

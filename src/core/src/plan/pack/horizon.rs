@@ -17,11 +17,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Usd, UsdPerHour};
 
+use crate::model::idle::START;
 use crate::model::{Ends, Life, PlanOptions, Pod, PodKey, Pool, Snapshot};
 use crate::plan::pending::PendingPod;
 
-/// The time from the purchase of a node until its pods can start: the usual time of the clouds.
-const START: SignedDuration = SignedDuration::from_secs(115);
 /// The longest time without pods that counts, for pools that keep empty nodes longer, or for ever.
 const IDLE: SignedDuration = SignedDuration::from_mins(10);
 /// The ratio between the means of groups: longer lives are another group. Finer groups keep similar pods apart, which costs more than
@@ -144,7 +143,7 @@ pub(crate) fn paid(life: &Life, pool: &Pool) -> SignedDuration {
 
 /// Returns the time that a node of the pool is paid after its last pod has ended.
 fn idle(pool: &Pool) -> SignedDuration {
-    pool.scale_to_zero_after.map_or(IDLE, |idle| idle.min(IDLE))
+    pool.scale_to_zero.usual().map_or(IDLE, |idle| idle.min(IDLE))
 }
 
 /// Returns the number of the group for a mean life.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::ConditionType;
 
-use crate::model::{Ends, Life, Pod, PodRole, Snapshot};
+use crate::model::{Ends, Life, Pod, PodRole, ScaleToZero, Snapshot};
 use crate::rules::reserved::is_reserved;
 use crate::supply::rooms::{Room, Rooms};
 
@@ -48,7 +48,7 @@ pub(crate) fn of_any_room(snapshot: &Snapshot, room: &Room<'_>, now: Timestamp) 
     let claim = snapshot.claims.get(room.claim()?)?;
     let price = claim.current_offering().price?;
     let pool = snapshot.pools.get(&claim.pool)?;
-    if !pool.disruption.retires || pool.replicas.is_some() || pool.scale_to_zero_after.is_none() {
+    if !pool.disruption.retires || pool.replicas.is_some() || pool.scale_to_zero == ScaleToZero::Never {
         return None;
     }
     let pods = room.node.and_then(|node| snapshot.pods.on_node(node));

@@ -52,7 +52,7 @@ impl Market {
             holding.sort_by_key(|at| (prices[*at], *at));
             types.push(holding);
         }
-        let after = pools.iter().filter_map(|pool| pool.scale_to_zero_after);
+        let after = pools.iter().filter_map(|pool| pool.scale_to_zero.usual());
         let idle = after.min().and_then(|after| Duration::try_from(after).ok()).unwrap_or(IDLE);
         let mut market = Self::of(prices, capacities, requests, types, idle);
         market.cpu = place(ResourceName::CPU).unwrap_or(0);
