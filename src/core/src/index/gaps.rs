@@ -3,7 +3,6 @@
 //! The claims record it: the condition `Empty` begins when a node has no work left, and ends when it gets a pod. If a node is
 //! terminated, the next purchase of such a node shows when a pod came that it could have held.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,13 +10,10 @@ use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::index::ClusterIndex;
 use crate::model::idle::LONGEST;
-use crate::model::{Claim, ClaimName, Gaps};
+use crate::model::{Claim, Gaps};
 
 /// The most terminated nodes that are remembered one by one.
 const REMEMBERED: usize = 1_024;
-
-/// Nodes that were terminated without work: the kind of each, and since when it had none.
-pub(crate) type GivenUp = BTreeMap<ClaimName, (String, Timestamp)>;
 
 impl ClusterIndex {
     /// Sets what is known about nodes without work.

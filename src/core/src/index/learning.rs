@@ -1,13 +1,16 @@
 //! The ends of pods that the index saw, each once.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::Uid;
+use crate::model::{ClaimName, Uid};
 
 /// The number of pods whose ends are remembered one by one.
 pub(super) const REMEMBERED: usize = 4_096;
+
+/// Nodes that were terminated without work: the kind of each, and since when it had none.
+pub(crate) type GivenUp = BTreeMap<ClaimName, (String, Timestamp)>;
 
 /// What learning needs besides what was learned.
 #[derive(Clone, Debug, Default)]

@@ -22,8 +22,7 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_terms::NodeClassRef;
 
-use crate::index::gaps::GivenUp;
-use crate::index::learning::Learning;
+use crate::index::learning::{GivenUp, Learning};
 use crate::model::{
     ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, PersistentMap, PodKey, Pool, PoolName,
     Quota, Reclaims, Retirements, Snapshot, Uid, Workload,

@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_type_without_gaps_of_its_own_is_judged_by_its_pool() {
         let gaps = gaps(&[(100, 300, true)]);
-        assert_eq!(gaps.keep("p5.48xlarge/gpu"), gaps.keep(KIND));
+        assert_eq!(gaps.keep("p5.48xlarge/gpu").time, gaps.keep(KIND).time);
         assert_eq!(gaps.keep("g5.xlarge/other").time, BREAK_EVEN, "another pool teaches nothing");
     }
 

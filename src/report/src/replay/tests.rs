@@ -218,14 +218,14 @@ fn the_distance_between_the_limit_and_the_best_known_plan_is_the_limits_own() {
 
 /// A world of ten hours in which pods leave the first machine, and others are bought at these minutes.
 fn idle(gone: u64, pods: Vec<Pod>, bought: &[u64]) -> Idle {
-    let mut machines = vec![machine(60 * USD, [0, 0, gone], &[0])];
-    machines.extend(bought.iter().map(|at| machine(60 * USD, [*at, at + 2, 600], &[])));
+    let mut machines = vec![machine(3600 * USD, [0, 0, gone], &[0])];
+    machines.extend(bought.iter().map(|at| machine(3600 * USD, [*at, at + 2, 600], &[])));
     Idle::new(&History { played: Duration::from_hours(10), machines, pods })
 }
 
-/// The price of the machine's minutes in micro-dollars.
+/// The price of the machine for some seconds: one dollar each.
 fn dollars(seconds: u64) -> Usd {
-    Usd(u128::from(seconds * USD / 60))
+    Usd(u128::from(seconds * USD))
 }
 
 #[test]
