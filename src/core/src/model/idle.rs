@@ -127,7 +127,7 @@ impl Gaps {
             BOUNDS.iter().zip(&hazards).take_while(|(until, _)| **until <= seconds(LONGEST))
         {
             let after = (survival * (CERTAIN - hazard.min(&CERTAIN))) >> 30;
-            idle += (survival + after) / 2 * (until - from);
+            idle += u64::midpoint(survival, after) * (until - from);
             (survival, from) = (after, *until);
             let cost = idle + survival * seconds(BREAK_EVEN);
             if *until >= seconds(SHORTEST) && best.is_none_or(|(least, _)| cost < least) {
