@@ -20,14 +20,26 @@ pub(crate) fn of(from: &k8s::Pod, requests: &ResourceList, priority: i32) -> Pod
     let annotation =
         |key: &str| meta.annotations.as_ref()?.get(key).and_then(|text| parse_duration(text).ok());
     let deadline = from.spec.as_ref().and_then(|spec| spec.active_deadline_seconds);
-    PodDuration {
+    let mut duration = PodDuration {
         started: status.and_then(|status| status.start_time.as_ref()).map(|time| time.0),
         ran_before: annotation(RAN_FOR_ANNOTATION).unwrap_or_default(),
         expected: annotation(EXPECTED_DURATION_ANNOTATION),
         deadline: deadline.map(SignedDuration::from_secs),
-        is_service: owner.is_some_and(|owner| keeps_running(&owner.kind)),
+        is_evicted: status.is_some_and(is_evicted),
+        is_service: false,
         kinds: kinds(from, requests, priority),
+    };
+    if owner.is_some_and(|owner| keeps_running(&owner.kind)) {
+        duration.make_service();
     }
+    duration
+}
+
+/// Returns whether a pod is evicted, preempted, or lost with its node:
+/// <https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions>
+fn is_evicted(status: &k8s::PodStatus) -> bool {
+    let mut conditions = status.conditions.iter().flatten();
+    conditions.any(|condition| condition.type_ == "DisruptionTarget" && condition.status == "True")
 }
 
 /// Returns whether controllers of this kind keep their pods running.

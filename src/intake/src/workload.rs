@@ -51,7 +51,9 @@ impl Expansion {
         workload.total = self.pods.len() as u64;
         for pod in &mut self.pods {
             pod.owner = Some(workload.uid.clone());
-            pod.duration.is_service = duration::keeps_running(&workload.kind);
+            if duration::keeps_running(&workload.kind) {
+                pod.duration.make_service();
+            }
         }
         self.workload = Some(workload.without_demand());
         self

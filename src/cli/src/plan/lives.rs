@@ -49,7 +49,7 @@ pub fn of(
             "ConfigMap {LIVES} cannot be read ({why}); so only what pods declare, and usual durations, count"
         )),
     };
-    let running = snapshot.pods.bound().filter(|pod| pod.runs_towards_an_end());
+    let running = snapshot.pods.bound().filter(|pod| pod.has_started_work());
     lives.refresh(running, now);
     (lives, unread)
 }

@@ -121,7 +121,7 @@ fn stretch(
     }
     if !services.is_empty() {
         notes.push(format!(
-            "{kept_running} pods are services of class {}: Poolwright does not know their end, and a moved one loses no work",
+            "{kept_running} pods are services of class {}: they run until they are scaled to zero, and a moved one loses no work",
             services.join(", ")
         ));
     }
@@ -140,12 +140,13 @@ fn labels_of(pod: &TracePod) -> BTreeMap<String, String> {
 /// Returns what a controller had learned before the section: the durations of the pods that ended before it.
 fn history(earlier: &[(&TracePod, &Times)], services: &[String]) -> Lives {
     let mut lives = Lives::prior();
-    let is_job = |pod: &TracePod| !services.iter().any(|class| pod.is_of(class));
-    for (pod, times) in earlier.iter().filter(|(pod, _)| is_job(pod)) {
-        let owner = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": pod.name, "uid": pod.name,
+    for (pod, times) in earlier {
+        let is_service = services.iter().any(|class| pod.is_of(class));
+        let (group, kind) = if is_service { ("apps/v1", "ReplicaSet") } else { ("batch/v1", "Job") };
+        let owner = json!([{"apiVersion": group, "kind": kind, "name": pod.name, "uid": pod.name,
             "controller": true}]);
         let object = json!({"metadata": {"name": pod.name, "namespace": NAMESPACE, "labels": labels_of(pod),
-            "ownerReferences": owner}, "spec": spec(pod, false)});
+            "ownerReferences": owner}, "spec": spec(pod, is_service)});
         let Ok(object) = serde_json::from_value(object) else { continue };
         let Ok(model) = poolwright_intake::pod(&object) else { continue };
         let length = SignedDuration::try_from(times.length).unwrap_or_default();

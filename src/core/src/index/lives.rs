@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::ConditionType;
 
 use crate::index::ClusterIndex;
 use crate::index::learning::End;
-use crate::model::{LifeTable, Lives, Node, ObjectKey, PodKey, PodPhase, Uid};
+use crate::model::{Claim, LifeTable, Lives, Node, ObjectKey, PodKey, PodPhase, Uid};
 
 /// The time after which expectations are worked out again.
 const REFRESH: SignedDuration = SignedDuration::from_mins(1);
@@ -55,18 +56,27 @@ impl ClusterIndex {
         recent.take(MOST_RECENT).map(|end| end.uid.clone()).collect()
     }
 
-    /// Learns from a pod that is about to be removed. `finished` says that nobody deleted it.
+    /// Learns from a pod that is about to be removed. `finished` says that nobody deleted it. A pod of a service ends when
+    /// somebody deletes it.
     pub fn learn_end(&mut self, key: &ObjectKey, finished: bool, now: Timestamp) {
         let Some(pod) = self.state.pods.get(&PodKey::Existing(key.clone())).cloned() else { return };
         let PodPhase::Bound { node } = &pod.phase else { return };
-        if self.state.lives.is_blank() || !pod.runs_towards_an_end() {
+        if self.state.lives.is_blank() || !pod.has_started_work() {
             return;
         }
-        let works =
-            |node: &Node| self.state.claims.of_node(node).is_none_or(|claim| claim.interruption.is_none());
-        // A pod that is deleted, or lost with its node, would have run longer.
-        let finished = finished
-            && pod.deleting_since.is_none()
+        let stays = |claim: &Claim| {
+            claim.interruption.is_none()
+                && (!pod.duration.is_service
+                    || claim.deleting_since.is_none() && claim.since(ConditionType::Disrupting).is_none())
+        };
+        let works = |node: &Node| {
+            let is_drained = pod.duration.is_service && node.cordoned;
+            !is_drained && self.state.claims.of_node(node).is_none_or(|claim| stays(claim))
+        };
+        // A pod that is evicted, or lost with its node, would have run longer; also a job that is deleted.
+        let is_deleted = !finished || pod.deleting_since.is_some();
+        let finished = is_deleted == pod.duration.is_service
+            && !pod.duration.is_evicted
             && self.state.nodes.get(node).is_some_and(|node| works(node.as_ref()));
         let age = pod.duration.age(now);
         let kinds = pod.duration.kinds.clone();
@@ -81,7 +91,7 @@ impl ClusterIndex {
         if self.state.lives.is_blank() || self.learning.worked_out.is_some_and(fresh) {
             return;
         }
-        let running = self.state.pods.bound().filter(|pod| pod.runs_towards_an_end());
+        let running = self.state.pods.bound().filter(|pod| pod.has_started_work());
         Arc::make_mut(&mut self.state.lives).refresh(running, now);
         self.learning.worked_out = Some(now);
     }
@@ -176,15 +186,43 @@ mod tests {
     }
 
     #[test]
-    fn services_daemons_and_pods_that_never_ran_teach_nothing() {
+    fn a_pod_of_a_service_ends_when_somebody_deletes_it_and_not_when_it_is_evicted_or_drained() {
+        let service = |name: &str| {
+            let mut pod = running(name);
+            pod.duration.make_service();
+            pod
+        };
+        let counted = |pod: Pod, finished: bool, prepare: &dyn Fn(&mut ClusterIndex)| {
+            let mut index = index();
+            let kinds = pod.duration.kinds.clone();
+            prepare(&mut index);
+            end(&mut index, pod, finished, at(600));
+            let ended = index.view().lives.ended();
+            assert!(kinds.iter().all(|kind| index.view().lives.tables().contains_key(kind)), "{kinds:?}");
+            ended
+        };
+        assert_eq!(counted(service("scaled-down"), false, &|_| {}), 1);
+        let deleting = Pod { deleting_since: Some(at(590)), ..service("rolled-out") };
+        assert_eq!(counted(deleting.clone(), true, &|_| {}), 1);
+        assert_eq!(counted(service("failed"), true, &|_| {}), 0);
+        let mut evicted = service("evicted");
+        evicted.duration.is_evicted = true;
+        assert_eq!(counted(evicted, false, &|_| {}), 0);
+        let cordon = |index: &mut ClusterIndex| {
+            let node = Node::clone(&index.view().nodes["n"]);
+            index.apply_node(Node { cordoned: true, ..node });
+        };
+        assert_eq!(counted(deleting, false, &cordon), 0, "drained by hand");
+    }
+
+    #[test]
+    fn daemons_and_pods_that_never_ran_teach_nothing() {
         let mut index = index();
-        let mut service = running("service");
-        service.duration.is_service = true;
         let mut pulling = running("pulling");
         pulling.duration.started = None;
         let daemon = Pod { role: PodRole::DaemonSet, ..running("daemon") };
         let waiting = Pod { phase: PodPhase::Waiting, ..running("waiting") };
-        for pod in [service, pulling, daemon, waiting] {
+        for pod in [pulling, daemon, waiting] {
             end(&mut index, pod, true, at(600));
         }
         assert_eq!(counted(&mut index), (0, 0));

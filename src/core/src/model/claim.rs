@@ -9,8 +9,8 @@ use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, NodeCla
 use serde::{Deserialize, Serialize};
 
 use crate::model::disruption::Cause;
+use crate::model::duration::SEPARATOR;
 use crate::model::interruption::Interruption;
-use crate::model::lives::SEPARATOR;
 use crate::model::names::PoolName;
 use crate::model::names::Uid;
 use crate::model::pod_key::PodKey;

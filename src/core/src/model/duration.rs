@@ -14,14 +14,35 @@ pub struct PodDuration {
     pub expected: Option<SignedDuration>,
     /// `activeDeadlineSeconds`: the time after its start at which the kubelet ends it.
     pub deadline: Option<SignedDuration>,
-    /// Whether a controller keeps it running without an end, such as a Deployment.
+    /// Whether a controller keeps it running, such as a Deployment ([`Self::make_service`]).
     pub is_service: bool,
+    /// Whether it is evicted, preempted or lost with its node (condition `DisruptionTarget`).
+    #[serde(default)]
+    pub is_evicted: bool,
     /// The kinds of work that it belongs to, from the narrowest to the widest. Pods of one kind are expected to run for similar
     /// times.
     pub kinds: Vec<String>,
 }
 
+/// Separates the parts of a kind's name.
+pub const SEPARATOR: char = '/';
+
+/// Begins the name of the widest kind of services.
+pub(crate) const OF_SERVICES: &str = "services with ";
+
 impl PodDuration {
+    /// Makes it the duration of a pod that a controller keeps running. Such pods have kinds of their own: they end if somebody
+    /// scales down, rolls out a new version, or deletes them, and not because their work is done.
+    pub fn make_service(&mut self) {
+        if std::mem::replace(&mut self.is_service, true) {
+            return;
+        }
+        for kind in &mut self.kinds {
+            let widest = kind.rfind(SEPARATOR).map_or(0, |at| at + SEPARATOR.len_utf8());
+            kind.insert_str(widest, OF_SERVICES);
+        }
+    }
+
     /// Returns the time that its work has run.
     pub fn age(&self, now: Timestamp) -> SignedDuration {
         // A start in the future, because a clock differs, is a start now.

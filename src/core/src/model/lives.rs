@@ -12,6 +12,7 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::model::duration::{OF_SERVICES, SEPARATOR};
 use crate::model::life::{Life, ONE};
 use crate::model::pod::Pod;
 use crate::model::retirement::about;
@@ -63,7 +64,7 @@ pub struct Known {
 /// The source of an expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LifeSource {
-    /// The pod is kept running by its controller.
+    /// The pod is kept running by its controller, and no such pod has ended yet.
     Service,
     /// The pod declares its duration.
     Declared(SignedDuration),
@@ -255,10 +256,12 @@ impl Lives {
         kinds.sort_by_key(|kind| (parts(kind), *kind));
         kinds.dedup();
         let nothing = LifeTable::default();
+        let endless = vec![0; AGES];
         for kind in kinds {
             let table = self.tables.get(kind).unwrap_or(&nothing);
+            let prior = if is_of_services(kind) { &endless } else { &self.prior };
             let parent =
-                widen(kind).and_then(|parent| curves.get(parent)).map_or(&self.prior, |curve| &curve.hazards);
+                widen(kind).and_then(|parent| curves.get(parent)).map_or(prior, |curve| &curve.hazards);
             let running = ages.get(kind).cloned().unwrap_or_default();
             let hazards = table.hazards(&running, parent);
             let median = life(&hazards, 0, None).median();
@@ -283,9 +286,6 @@ impl Lives {
     fn at_age(&self, pod: &Pod, age: u64, since_start: u64) -> Known {
         let duration = &pod.duration;
         let left = duration.deadline.map(|deadline| seconds(deadline).saturating_sub(since_start));
-        if duration.is_service {
-            return Known { life: Life::unbounded(), source: LifeSource::Service };
-        }
         if let Some(expected) = duration.expected {
             // The declaration takes the place of the wider kinds. Pods of the pod's own kind that ended correct it.
             let nothing = LifeTable::default();
@@ -296,23 +296,28 @@ impl Lives {
             let life = life(&own.hazards(running, &declared), age, left);
             return Known { life, source: LifeSource::Declared(expected) };
         }
+        let unseen = if duration.is_service { LifeSource::Service } else { LifeSource::Prior };
         let mut known = duration.kinds.iter().filter_map(|kind| Some((kind, self.curves.get(kind)?)));
         let narrowest = known.clone().next();
-        let hazards = narrowest.map_or(&self.prior, |(_, curve)| &curve.hazards);
+        let endless = [0; AGES];
+        let nothing = if duration.is_service { &endless[..] } else { &self.prior };
+        let hazards = narrowest.map_or(nothing, |(_, curve)| &curve.hazards);
         // A kind of which no pod has ended has its hazards from wider ones.
-        let source = known.find(|(_, curve)| curve.ended > 0).map_or(LifeSource::Prior, |(kind, curve)| {
+        let source = known.find(|(_, curve)| curve.ended > 0).map_or(unseen, |(kind, curve)| {
             LifeSource::Learned { kind: kind.clone(), ended: curve.ended, median: curve.median }
         });
         Known { life: life(hazards, age, left), source }
     }
 }
 
-/// Separates the parts of a kind's name.
-pub const SEPARATOR: char = '/';
-
 /// Returns the number of parts of a kind's name; wider kinds have fewer.
 fn parts(kind: &str) -> usize {
     kind.matches(SEPARATOR).count()
+}
+
+/// Returns whether a kind is one of pods that a controller keeps running.
+fn is_of_services(kind: &str) -> bool {
+    kind.rsplit(SEPARATOR).next().is_some_and(|widest| widest.starts_with(OF_SERVICES))
 }
 
 /// Returns the next wider kind by name: without the first part.
@@ -591,8 +596,26 @@ mod tests {
         pod.duration.ran_before = length(10 * HOUR);
         assert!(mean(&lives, &pod) > 4 * MINUTE);
         pod.duration.deadline = None;
-        pod.duration.is_service = true;
+        pod.duration.make_service();
         assert_eq!(lives.of(&pod, now()), Known { life: Life::unbounded(), source: LifeSource::Service });
+    }
+
+    #[test]
+    fn a_service_lives_as_long_as_services_like_it_and_not_as_jobs_do() {
+        let mut service = pod(&KIND, 0);
+        service.duration.make_service();
+        let mut lives = after(&KIND, [12; 400]);
+        let running: Vec<Pod> = vec![service.clone(); 20];
+        lives.refresh(running.iter(), now());
+        assert_eq!(lives.of(&service, now()), Known { life: Life::unbounded(), source: LifeSource::Service });
+        for _ in 0..40 {
+            lives.observe(&service.duration.kinds, length(3 * HOUR), true, now());
+        }
+        lives.refresh(running.iter(), now());
+        let known = lives.of(&service, now());
+        assert!((2 * HOUR..5 * HOUR).contains(&median(&lives, &service)), "{known:?}");
+        assert!(matches!(known.source, LifeSource::Learned { ended: 40, .. }), "{known:?}");
+        assert!(median(&lives, &pod(&KIND, 0)) < HOUR, "and jobs as jobs");
     }
 
     #[test]

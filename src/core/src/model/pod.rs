@@ -120,9 +120,9 @@ pub struct Protection {
 }
 
 impl Pod {
-    /// Returns whether it runs work that ends by itself. Such pods say how long pods of their kinds run.
-    pub fn runs_towards_an_end(&self) -> bool {
-        self.role == PodRole::Workload && !self.duration.is_service && self.duration.started.is_some()
+    /// Returns whether it has started work. Such pods say how long pods of their kinds run.
+    pub fn has_started_work(&self) -> bool {
+        self.role == PodRole::Workload && self.duration.started.is_some()
     }
 
     /// Creates a pod that waits for the default scheduler, of which only the spec is known. Its name is its UID.

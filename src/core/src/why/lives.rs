@@ -15,7 +15,7 @@ pub fn life(snapshot: &Snapshot, now: Timestamp, key: &PodKey) -> Option<String>
     let Known { life, source } = snapshot.lives.of(pod, now);
     let another = if matches!(pod.phase, PodPhase::Bound { .. }) { "another " } else { "" };
     let time = match life.median() {
-        _ if source == LifeSource::Service => "on, without an end".to_owned(),
+        _ if source == LifeSource::Service => "on".to_owned(),
         Some(median) => format!("for {another}{} (the median)", about(median)),
         None => "for weeks or longer".to_owned(),
     };

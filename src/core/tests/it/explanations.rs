@@ -237,7 +237,7 @@ fn a_pod_says_how_much_longer_it_is_expected_to_run_and_why() {
     let mut declared = pod("declared", requests(1, 1, 1));
     declared.duration.expected = Some(SignedDuration::from_hours(5));
     let mut service = pod("service", requests(1, 1, 1));
-    service.duration.is_service = true;
+    service.duration.make_service();
     let mut limited = pod("limited", requests(1, 1, 1));
     limited.duration.deadline = Some(SignedDuration::from_mins(10));
     let mut snapshot = with(retiring(), [declared, service, limited]);
@@ -249,7 +249,7 @@ fn a_pod_says_how_much_longer_it_is_expected_to_run_and_why() {
     assert!(text.ends_with(" h (the median): it declares a duration of 5.0 h."), "{text}");
     assert_eq!(
         told(&snapshot, "service").unwrap(),
-        "It is expected to run on, without an end: its controller keeps it running."
+        "It is expected to run on: its controller keeps it running."
     );
     let text = told(&snapshot, "limited").unwrap();
     assert!(

@@ -102,8 +102,12 @@ fn five_thousand_pods_after_a_week_of_silence_cost_no_more_than_with_durations_k
 
 #[test]
 fn pods_without_an_end_are_planned_by_the_price_of_the_moment() {
-    let services =
-        || mixed().map(|pod| Pod { duration: PodDuration { is_service: true, ..pod.duration }, ..pod });
+    let services = || {
+        mixed().map(|mut pod| {
+            pod.duration.make_service();
+            pod
+        })
+    };
     let moment = plan_for(services(), Lives::default(), WEEK);
     let unbounded = plan_for(services(), learned(), WEEK);
     assert_eq!((unbounded.claims, unbounded.cost), (moment.claims, moment.cost));
