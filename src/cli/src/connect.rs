@@ -159,8 +159,12 @@ mod tests {
 
     #[test]
     fn a_missing_kubeconfig_is_named_once_with_a_remedy() {
-        let missing =
-            || KubeconfigError::ReadConfig(io::Error::from(ErrorKind::NotFound), "/root/.kube/config".into());
+        let missing = || {
+            KubeconfigError::ReadConfig(
+                io::Error::from(ErrorKind::NotFound),
+                "/home/user/.kube/config".into(),
+            )
+        };
         assert_eq!(
             unreadable(missing(), false, "~/.kube/config").to_string(),
             "no cluster is configured: ~/.kube/config does not exist; set KUBECONFIG or pass --kubeconfig FILE"
