@@ -156,6 +156,31 @@ mod tests {
     }
 
     #[test]
+    fn services_have_kinds_of_their_own() {
+        let (service, job) =
+            (read(&json!({}), Some(("ReplicaSet", "web"))), read(&json!({}), Some(("Job", "web"))));
+        let widest = |duration: &PodDuration| duration.kinds.last().cloned().unwrap_or_default();
+        assert_eq!(
+            (widest(&service), widest(&job)),
+            ("services with 2 GPUs".to_owned(), "2 GPUs".to_owned())
+        );
+        for (narrow, wide) in service.kinds.iter().zip(&service.kinds[1..]) {
+            assert!(narrow.ends_with(&format!("/{wide}")), "{narrow} {wide}");
+        }
+    }
+
+    #[test]
+    fn an_evicted_pod_is_known_by_its_condition() {
+        let with = |status: &str| {
+            let mut pod = object(&json!({}), Some(("ReplicaSet", "web")));
+            let conditions = json!([{"type": "DisruptionTarget", "status": status}]);
+            pod.status = serde_json::from_value(json!({"conditions": conditions})).unwrap();
+            crate::pod(&pod).unwrap().duration.is_evicted
+        };
+        assert!(with("True") && !with("False"));
+    }
+
+    #[test]
     fn pods_of_deployments_and_statefulsets_are_services() {
         for kind in ["ReplicaSet", "StatefulSet", "ReplicationController"] {
             assert!(read(&json!({}), Some((kind, "web"))).is_service, "{kind}");

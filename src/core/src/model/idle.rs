@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::duration::SEPARATOR;
-use crate::model::lives::{BOUNDS, CERTAIN, LifeTable, hazards_of};
+use crate::model::life_table::{BOUNDS, CERTAIN, LifeTable, hazards_of};
 
 /// The time from the purchase of a node until its pods can start: the usual time of the clouds.
 pub const START: SignedDuration = SignedDuration::from_secs(115);

@@ -1,56 +1,27 @@
 //! Lives: what is known about how long pods run, learned from the pods that this cluster finished.
 //!
-//! Each kind of work has a life table: for each age, how many pods reached it, and how many of these ended there. The table gives
-//! the survival of the kind (Kaplan-Meier), also where many pods still run. A kind with few pods borrows from a wider kind: the
-//! wider kind counts like [`WEIGHT`] pods. The widest kind borrows from a prior with a heavy tail: of pods that have run for some
-//! time, half run as long again.
+//! Each kind of work has a [life table](LifeTable). A kind with few pods borrows from a wider kind: the wider kind counts like ten
+//! pods. The widest kind of jobs borrows from a prior with a heavy tail: of pods that have run for some time, half run as long
+//! again. The widest kind of services borrows from pods that never end.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 
 use crate::model::duration::{OF_SERVICES, SEPARATOR};
 use crate::model::life::{Life, ONE};
+use crate::model::life_table::{AGES, CERTAIN, LifeTable, hazards_of, seconds, step};
 use crate::model::pod::Pod;
 use crate::model::retirement::about;
 
-/// The number of ages in a life table.
-pub const AGES: usize = 150;
-/// The number of pods that a wider kind, or a declared duration, counts for.
-const WEIGHT: u64 = 10;
 /// Half of all pods have ended at this age, in seconds, if nothing is known.
 const PRIOR_MEDIAN: u64 = 3_600;
-/// The number of pods of a kind after which older pods count half.
-const MEMORY: u32 = 1_000;
+/// The hazards of pods of which none ends.
+static ENDLESS: [u64; AGES] = [0; AGES];
 /// The most kinds to remember.
 const KINDS: usize = 400;
-/// Certainty, in the unit of hazards.
-pub(crate) const CERTAIN: u64 = 1 << 30;
-
-/// The ends of the steps of ages, in seconds: from ten seconds to about four months, each a tenth later.
-pub(crate) static BOUNDS: [u64; AGES] = bounds();
-
-const fn bounds() -> [u64; AGES] {
-    let mut bounds = [10_u64; AGES];
-    let mut at = 1;
-    while at < AGES {
-        bounds[at] = bounds[at - 1] + if bounds[at - 1] / 10 > 1 { bounds[at - 1] / 10 } else { 1 };
-        at += 1;
-    }
-    bounds
-}
-
-/// Returns the step of an age.
-fn step(age: u64) -> usize {
-    BOUNDS.partition_point(|bound| *bound <= age).min(AGES - 1)
-}
-
-fn seconds(duration: SignedDuration) -> u64 {
-    u64::try_from(duration.as_secs()).unwrap_or_default()
-}
 
 /// What is known about a pod's remaining life.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,79 +68,6 @@ impl fmt::Display for LifeSource {
     }
 }
 
-/// The pods of one kind that ended or were lost, by age.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LifeTable {
-    /// How many ended at each step of ages. Later steps have none.
-    ended: Vec<u32>,
-    /// How many were lost at each step, such as evicted pods: they would have run longer.
-    lost: Vec<u32>,
-    /// When the last one was added, in seconds since 1970.
-    used: i64,
-}
-
-impl LifeTable {
-    pub(crate) fn add(&mut self, age: SignedDuration, ended: bool, now: Timestamp) {
-        let counts = if ended { &mut self.ended } else { &mut self.lost };
-        let at = step(seconds(age));
-        if counts.len() <= at {
-            counts.resize(at + 1, 0);
-        }
-        counts[at] += 1;
-        self.used = self.used.max(now.as_second());
-        if self.total() > MEMORY {
-            halve(&mut self.ended);
-            halve(&mut self.lost);
-        }
-    }
-
-    /// Returns when the last one was added, in seconds since 1970.
-    pub(crate) fn used(&self) -> i64 {
-        self.used
-    }
-
-    /// Returns whether [`Lives`] can have written it.
-    pub fn is_sound(&self) -> bool {
-        let counts = || [&self.ended, &self.lost].into_iter();
-        counts().all(|counts| counts.len() <= AGES)
-            && counts().flatten().map(|count| u64::from(*count)).sum::<u64>() <= u64::from(MEMORY)
-    }
-
-    /// Returns the number of all that it counts.
-    pub(crate) fn total(&self) -> u32 {
-        self.ended.iter().chain(&self.lost).sum()
-    }
-
-    fn count(counts: &[u32], at: usize) -> u64 {
-        counts.get(at).copied().unwrap_or_default().into()
-    }
-
-    /// Returns the hazards: for each step, the probability to end in it, of a pod that has reached it. `running` are the pods that
-    /// run now, by step of their age. `wider` are the hazards of the wider kind.
-    pub(crate) fn hazards(&self, running: &[u32], wider: &[u64]) -> Vec<u64> {
-        let mut reached = 0;
-        let mut hazards = vec![0; AGES];
-        for at in (0..AGES).rev() {
-            let ended = Self::count(&self.ended, at);
-            let leave = Self::count(&self.lost, at) + Self::count(running, at);
-            // A pod that leaves within a step was at risk in half of it.
-            let at_risk = reached + ended + leave / 2;
-            hazards[at] = (ended * CERTAIN + WEIGHT * wider[at]) / (at_risk + WEIGHT);
-            reached += ended + leave;
-        }
-        hazards
-    }
-}
-
-/// Halves counts. What is left of an odd count goes to the next, so that rare long lives are not forgotten.
-fn halve(counts: &mut [u32]) {
-    let mut left = 0;
-    for count in counts {
-        let both = *count + left;
-        (*count, left) = (both / 2, both % 2);
-    }
-}
-
 /// The hazards of a kind, ready for use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Curve {
@@ -212,7 +110,7 @@ impl Lives {
     /// Forgets the kinds that were not used for the longest time, narrow ones first.
     fn forget(&mut self) {
         let Some(more) = self.tables.len().checked_sub(KINDS).filter(|more| *more > 0) else { return };
-        let age = |(kind, table): &(&String, &LifeTable)| (table.used, Reverse(parts(kind)), table.total());
+        let age = |(kind, table): &(&String, &LifeTable)| (table.used(), Reverse(parts(kind)), table.total());
         let mut oldest: Vec<(&String, &LifeTable)> = self.tables.iter().collect();
         oldest.sort_by_key(age);
         let oldest: Vec<String> = oldest.into_iter().take(more).map(|(kind, _)| kind.clone()).collect();
@@ -256,12 +154,11 @@ impl Lives {
         kinds.sort_by_key(|kind| (parts(kind), *kind));
         kinds.dedup();
         let nothing = LifeTable::default();
-        let endless = vec![0; AGES];
         for kind in kinds {
             let table = self.tables.get(kind).unwrap_or(&nothing);
-            let prior = if is_of_services(kind) { &endless } else { &self.prior };
+            let prior = self.prior_of(is_of_services(kind));
             let parent =
-                widen(kind).and_then(|parent| curves.get(parent)).map_or(prior, |curve| &curve.hazards);
+                widen(kind).and_then(|parent| curves.get(parent)).map_or(prior, |curve| &*curve.hazards);
             let running = ages.get(kind).cloned().unwrap_or_default();
             let hazards = table.hazards(&running, parent);
             let median = life(&hazards, 0, None).median();
@@ -269,6 +166,11 @@ impl Lives {
             curves.insert(kind.to_owned(), Curve { hazards, running, ended, median });
         }
         self.curves = curves;
+    }
+
+    /// Returns the hazards of pods of no known kind. Services do not end.
+    fn prior_of(&self, is_service: bool) -> &[u64] {
+        if is_service { &ENDLESS } else { &self.prior }
     }
 
     /// Returns what is known about the remaining life of a pod.
@@ -299,9 +201,7 @@ impl Lives {
         let unseen = if duration.is_service { LifeSource::Service } else { LifeSource::Prior };
         let mut known = duration.kinds.iter().filter_map(|kind| Some((kind, self.curves.get(kind)?)));
         let narrowest = known.clone().next();
-        let endless = [0; AGES];
-        let nothing = if duration.is_service { &endless[..] } else { &self.prior };
-        let hazards = narrowest.map_or(nothing, |(_, curve)| &curve.hazards);
+        let hazards = narrowest.map_or(self.prior_of(duration.is_service), |(_, curve)| &curve.hazards);
         // A kind of which no pod has ended has its hazards from wider ones.
         let source = known.find(|(_, curve)| curve.ended > 0).map_or(unseen, |(kind, curve)| {
             LifeSource::Learned { kind: kind.clone(), ended: curve.ended, median: curve.median }
@@ -339,18 +239,6 @@ fn as_declared(expected: u64, age: u64) -> u64 {
     } else {
         (CERTAIN / 10).saturating_mul(twice) / age
     }
-}
-
-/// Returns the hazards for a survival by age.
-pub(crate) fn hazards_of(survival: impl Fn(u64) -> u64) -> Vec<u64> {
-    let mut before = CERTAIN;
-    let hazard = |bound: &u64| {
-        let after = survival(*bound).min(before);
-        let hazard = (before - after) * CERTAIN / before.max(1);
-        before = after;
-        hazard
-    };
-    BOUNDS.iter().map(hazard).collect()
 }
 
 /// Returns the remaining life at an age. It ends after `left` seconds at the latest.
@@ -415,50 +303,6 @@ mod tests {
 
     fn mean(lives: &Lives, pod: &Pod) -> u64 {
         seconds(lives.of(pod, now()).life.mean())
-    }
-
-    /// Returns the hazard of a table in hundredths, without a wider kind's.
-    fn hundredths(table: &LifeTable, running: &[u32], age: u64) -> u64 {
-        let hazards = table.hazards(running, &[0; AGES]);
-        let at_risk = (step(age)..AGES)
-            .map(|at| {
-                LifeTable::count(&table.ended, at)
-                    + LifeTable::count(&table.lost, at)
-                    + LifeTable::count(running, at)
-            })
-            .sum::<u64>();
-        // The wider kind counts as ten pods of which none ends.
-        (hazards[step(age)] * (at_risk + WEIGHT) * 100 / at_risk.max(1) + CERTAIN / 2) / CERTAIN
-    }
-
-    #[test]
-    fn the_steps_of_ages_ascend_to_four_months() {
-        assert!(BOUNDS.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(
-            (100..140).contains(&(BOUNDS[AGES - 1] / HOUR / 24)),
-            "{} days",
-            BOUNDS[AGES - 1] / HOUR / 24
-        );
-        assert_eq!((step(0), step(9), step(10), step(u64::MAX)), (0, 0, 1, AGES - 1));
-    }
-
-    #[test]
-    fn hazards_are_those_of_kaplan_and_meier() {
-        // Ten pods: two end at 100 s, three are evicted at 200 s, one ends at 400 s, four end at 900 s.
-        let mut table = LifeTable::default();
-        for (age, ended, count) in [(100, true, 2), (200, false, 3), (400, true, 1), (900, true, 4)] {
-            (0..count).for_each(|_| table.add(length(age), ended, now()));
-        }
-        assert_eq!(hundredths(&table, &[], 100), 20, "2 of 10");
-        assert_eq!(hundredths(&table, &[], 200), 0, "an eviction is no end");
-        assert_eq!(hundredths(&table, &[], 400), 20, "1 of the 5 that got there");
-        assert_eq!(hundredths(&table, &[], 900), 100, "all");
-        // Five more run, and are 500 s old: they count up to there.
-        let mut running = vec![0; AGES];
-        running[step(500)] = 5;
-        assert_eq!(hundredths(&table, &running, 100), 13, "2 of 15");
-        assert_eq!(hundredths(&table, &running, 400), 10, "1 of 10");
-        assert_eq!(hundredths(&table, &running, 900), 100, "all that got there");
     }
 
     #[test]
