@@ -15,9 +15,11 @@ use poolwright_plane::trial::{Controller, condition};
 use poolwright_plane::{ControlPlane, Options, install_crds, poolwright_binary, unique, wait_for};
 use poolwright_provider_aws::node_class::EC2NodeClass;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 static MOTO: OnceCell<Moto> = OnceCell::const_new();
+/// moto computes on one core and AWS calls time out, so commands take turns.
+static TURN: Semaphore = Semaphore::const_new(1);
 
 const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
 
@@ -41,6 +43,7 @@ async fn poolwright(front: &Front, kubeconfig: Option<PathBuf>, arguments: &[&st
         .env("AWS_SECRET_ACCESS_KEY", SECRET)
         .env("AWS_ENDPOINT_URL", front.url())
         .env("KUBECONFIG", kubeconfig.unwrap_or(nowhere));
+    let _turn = TURN.acquire().await.unwrap();
     let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     for said in [&output.stdout, &output.stderr] {
         let said = String::from_utf8_lossy(said);

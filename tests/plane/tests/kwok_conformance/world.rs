@@ -24,7 +24,7 @@ use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-pub const SOON: Duration = Duration::from_mins(1);
+pub const SOON: Duration = Duration::from_mins(3);
 
 /// The account that the provider runs as, with its documented rights and no others.
 const ACCOUNT: &str = "kwok-provider";
