@@ -90,6 +90,8 @@ pub enum Action {
         pod: ObjectKey,
         /// UID of the pod; a later pod of the same name is left alone.
         uid: Uid,
+        /// The reason in a clause, such as "its node will be terminated".
+        why: String,
     },
     /// Delete a pod regardless of budgets and annotations, because its node is about to end.
     EndPod {

@@ -75,7 +75,7 @@ reasons! {
     Empty: "The node has had no work for longer than `scaleToZero.after`.", "Nothing.";
     Ended: "Poolwright deleted a pod because its node must end soon. Budgets and protection no longer count.", "If the pod needs longer, raise `deadlines.termination`.";
     Ending: "The cloud is stopping or terminating the instance.", "Nothing: Poolwright plans its pods again. If nobody intended it, check the cloud's audit log.";
-    Evicted: "Poolwright evicted a pod because its node will be terminated.", "Nothing.";
+    Evicted: "Poolwright evicted a pod because its node will be terminated, or to make room for a waiting pod.", "Nothing.";
     EvictionRefused: "The API server refused to evict a pod.", "Read the message. Usually a PodDisruptionBudget allows no eviction now.";
     Expired: "The node is older than its pool's `expireAfter`, so Poolwright replaces it.", "Nothing.";
     GangIncomplete: "A gang does not get room for all the pods that must start together.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
@@ -134,6 +134,7 @@ reasons! {
     ReservationRefused: "The API server refused the toleration that admits a pod to its reserved node. For ten minutes, Poolwright nominates the pods of this namespace instead.", "Allow Poolwright to patch pods there: check RBAC and admission policies.";
     ResourcesDiffer: "The node does not advertise the promised resources yet.", "Wait for device plugins. If it takes long, compare the message with the node.";
     RoomIsCheap: "The node admits all pods again: recent pods would not run much cheaper elsewhere, or Poolwright no longer decides.", "Nothing.";
+    RoomMade: "The pod gets the room of pods that move to other nodes, so Poolwright need not buy a node for it.", "Nothing.";
     ScaledDown: "The node is not needed any more, so Poolwright terminates it.", "Nothing.";
     SchedulingGated: "The pod has scheduling gates.", "Nothing. The component that set the gates removes them.";
     StartupTaintsPresent: "The node still has startup taints.", "Check the component that removes them.";

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use kube::ResourceExt;
@@ -13,6 +13,7 @@ use poolwright_plane::trial::{
 };
 use poolwright_plane::{ControlPlane, Program, measurement, seed, wait_for};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 /// Returns pods that need a whole g5.xlarge each, so that one node per pod is best, however the pods are split over plans.
 fn pods(prefix: &str, count: usize) -> Vec<Value> {

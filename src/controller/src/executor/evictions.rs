@@ -19,7 +19,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 impl Executor {
     /// Evicts the pod with this UID. A PodDisruptionBudget may refuse.
-    pub(super) async fn evict(&self, key: &ObjectKey, uid: &Uid) -> Progress {
+    pub(super) async fn evict(&self, key: &ObjectKey, uid: &Uid, why: &str) -> Progress {
         let api = self.context.reader.namespaced::<Pod>(&key.namespace);
         let params = EvictParams {
             delete_options: Some(DeleteParams { preconditions: Some(this_very(uid)), ..Default::default() }),
@@ -37,12 +37,12 @@ impl Executor {
         {
             Ok(_) => {
                 count("evicted");
-                info!(pod = %key, "evicted: its node will be terminated");
+                info!(pod = %key, "evicted: {why}");
                 self.record_event(
                     &subject(key),
                     EventType::Normal,
                     Reason::Evicted,
-                    "its node will be terminated, so the pod is evicted",
+                    &format!("{why}, so the pod is evicted"),
                 );
                 Progress::Again(ASK_AGAIN)
             }
@@ -51,10 +51,8 @@ impl Executor {
             // A budget refused, or the API server is busy: the status is the same.
             Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 429 => {
                 count("refused");
-                let message = format!(
-                    "its node will be terminated, but the API server refuses to evict the pod now: {}",
-                    status.message
-                );
+                let message =
+                    format!("{why}, but the API server refuses to evict the pod now: {}", status.message);
                 self.record_event(&subject(key), EventType::Warning, Reason::EvictionRefused, &message);
                 Progress::Again(ASK_AGAIN)
             }

@@ -192,7 +192,7 @@ impl Executor {
                 }
             }
             Action::Drain { claim, uid } => self.delete_claim(claim, uid).await,
-            Action::Evict { pod, uid } => self.evict(pod, uid).await,
+            Action::Evict { pod, uid, why } => self.evict(pod, uid, why).await,
             Action::EndPod { pod, uid, grace } => self.end_pod(pod, uid, *grace).await,
             Action::Terminate { claim, forced } => match self.context.world.claim(claim) {
                 Some(claim) => self.terminate(&claim, *forced).await,

@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn evict(pod: &str) -> Vec<Action> {
-        vec![Action::Evict { pod: ObjectKey::new("default", pod), uid: Uid(pod.into()) }]
+        vec![Action::Evict { pod: ObjectKey::new("default", pod), uid: Uid(pod.into()), why: String::new() }]
     }
 
     fn taint(taints: Vec<Taint>) -> Vec<Action> {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use poolwright_core::disruption::{MoveHistory, Proposal, SearchResult, SearchSchedule, propose};
+use poolwright_core::disruption::{
+    MoveHistory, Proposal, RoomMade, SearchResult, SearchSchedule, make_room, propose,
+};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{EventType, Snapshot, Subject};
 use poolwright_solver::StopSignal;
@@ -81,6 +83,33 @@ impl Consolidation {
         let proposal = proposal?;
         self.carry_out(snapshot, &proposal).await;
         Some(now)
+    }
+
+    /// Searches for pods that give way, so that this plan need not buy a node. Returns the plan to carry out instead. Evicts the pods as
+    /// soon as their successors have open places.
+    pub async fn make_room(
+        &mut self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        options: &PlanOptions,
+    ) -> Option<Plan> {
+        if plan.claims.is_empty() {
+            return None;
+        }
+        let (seen, current, options, now) =
+            (snapshot.clone(), plan.clone(), options.clone(), self.context.clock.now());
+        let move_history = self.move_history.clone();
+        let look =
+            move |limit: &mut dyn StopSignal| make_room(&seen, &current, &move_history, now, &options, limit);
+        let Some(made) = self.compute.run(LIMIT, look).await else {
+            error!("looking for room to make panicked; this is a bug");
+            return None;
+        };
+        let RoomMade { plan, actions, evicted } = made?;
+        self.move_history.record_evictions(snapshot, &evicted, now);
+        info!(evicted = evicted.len(), "pods give way, so that no node is bought for waiting pods");
+        self.executor.submit(actions, snapshot);
+        Some(plan)
     }
 
     async fn carry_out(&mut self, snapshot: &Snapshot, proposal: &Proposal) {

@@ -37,6 +37,8 @@ use crate::observed::commitments::Committed;
 
 /// The pause after a plan that could not be carried out.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// The time until the next plan while room is made for waiting pods.
+const ROOM_AGAIN: Duration = Duration::from_secs(5);
 /// The longest wait, so that changes of the wall clock are noticed.
 const LONGEST: Duration = Duration::from_mins(1);
 
@@ -173,15 +175,23 @@ impl Planner {
         let mut plan = plan;
         let followed = follow(&snapshot, &plan, self.context.clock.now());
         followed.drop_obsolete_claims(&mut plan);
+        let with_room = self.consolidation.make_room(&snapshot, &plan, options).await;
+        let makes_room = with_room.is_some();
+        plan = with_room.unwrap_or(plan);
         let created = self.executor.create_claims(&plan.claims, self.config.create_concurrency).await;
         self.context.world.nominate(&plan);
         self.count_followed(&followed.actions, &snapshot);
         self.context.metrics.saving_realised.inc_by(followed.saved.as_f64());
         self.executor.submit(followed.actions, &snapshot);
-        let quiet = plan.claims.is_empty() && !followed.obsolete && self.context.world.plan_at().is_none();
+        let quiet = plan.claims.is_empty()
+            && !followed.obsolete
+            && !makes_room
+            && self.context.world.plan_at().is_none();
         let look_again = if quiet { self.consolidation.look(&snapshot, &plan, options).await } else { None };
         let look_again = look_again.or_else(|| self.consolidation.next_look());
-        let again = [plan.again_at, followed.again_at, look_again];
+        // Pods give way when the places of their successors are open.
+        let to_evict = self.context.clock.now().checked_add(ROOM_AGAIN).ok().filter(|_| makes_room);
+        let again = [plan.again_at, followed.again_at, look_again, to_evict];
         self.context.world.plan_again_at(again.into_iter().flatten().min());
         let outcome = match &created {
             _ if plan.claims.is_empty() => "nothing-to-buy",

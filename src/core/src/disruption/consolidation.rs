@@ -14,7 +14,7 @@ use crate::disruption::proposal::{Proposal, leave};
 use crate::disruption::search::{Search, places};
 use crate::disruption::{payback, repack};
 use crate::model::plan::{MovedTo, Plan};
-use crate::model::{Cause, Claim, ClaimName, PoolName};
+use crate::model::{Cause, Claim, ClaimName, PoolName, Snapshot};
 
 /// The most sets of nodes that one search tries.
 const TRIES: usize = 12;
@@ -99,6 +99,8 @@ impl<'a> Search<'a> {
             && self.facts.obstacle(claim, Cause::Underutilized).is_none()
             && self.facts.shut_budget(claim).is_none()
             && self.move_history.allow(&self.facts, &[claim])
+            // A node is not worth a trial if moving its pods loses more than the node costs until they end.
+            && self.loss_permille(claim) < 1000
     }
 
     /// Returns the loss of emptying a node, in thousandths of what the node will cost.
@@ -125,7 +127,7 @@ impl<'a> Search<'a> {
             return None;
         }
         let tried = self.attempt(&caused, stop)?;
-        if !tried.stuck.is_empty() || self.goes_down(&tried.plan) {
+        if !tried.stuck.is_empty() || goes_down(self.facts.snapshot, &tried.plan) {
             return None;
         }
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
@@ -154,17 +156,17 @@ impl<'a> Search<'a> {
         });
         Some(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving })
     }
+}
 
-    /// Returns whether a pod would move to a new node of a pool with a lower weight. As soon as such a pod is recreated, it would
-    /// be planned for the higher weight again.
-    fn goes_down(&self, plan: &Plan) -> bool {
-        let weight = |pool: &PoolName| self.facts.snapshot.pools.get(pool).map_or(0, |pool| pool.weight);
-        let bought: BTreeMap<&ClaimName, u32> =
-            plan.claims.iter().map(|claim| (&claim.name, weight(&claim.pool))).collect();
-        plan.moved.iter().any(|moved| {
-            let MovedTo::New(name) = &moved.to else { return false };
-            let from = self.facts.snapshot.claims.get(&moved.from).map_or(0, |claim| weight(&claim.pool));
-            bought.get(name).is_some_and(|to| *to < from)
-        })
-    }
+/// Returns whether a pod would move to a new node of a pool with a lower weight. As soon as such a pod is recreated, it would be planned
+/// for the higher weight again.
+pub(crate) fn goes_down(snapshot: &Snapshot, plan: &Plan) -> bool {
+    let weight = |pool: &PoolName| snapshot.pools.get(pool).map_or(0, |pool| pool.weight);
+    let bought: BTreeMap<&ClaimName, u32> =
+        plan.claims.iter().map(|claim| (&claim.name, weight(&claim.pool))).collect();
+    plan.moved.iter().any(|moved| {
+        let MovedTo::New(name) = &moved.to else { return false };
+        let from = snapshot.claims.get(&moved.from).map_or(0, |claim| weight(&claim.pool));
+        bought.get(name).is_some_and(|to| *to < from)
+    })
 }

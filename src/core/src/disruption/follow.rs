@@ -154,7 +154,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
 }
 
 /// Returns whether pods can be scheduled on this node or claim now.
-fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
+pub(crate) fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
     let node = match target {
         Target::Claim(name) => {
             let claim =

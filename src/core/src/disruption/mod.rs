@@ -8,10 +8,13 @@
 //!
 //! For consolidation, the solver proposes sets of nodes. A plan without these nodes then shows whether every rule of every pod
 //! can be kept, and what that costs. [`over_time`] compares the costs until the pods have ended.
+//!
+//! [`make_room()`] moves single pods off nodes that stay, so that a plan need not buy a node.
 
 pub(crate) mod consolidation;
 pub(crate) mod drift;
 pub(crate) mod follow;
+pub(crate) mod make_room;
 pub(crate) mod move_history;
 pub(crate) mod over_time;
 pub(crate) mod payback;
@@ -24,6 +27,7 @@ pub(crate) mod search_schedule;
 
 pub use crate::disruption::drift::drift;
 pub use crate::disruption::follow::{FollowUp, follow};
+pub use crate::disruption::make_room::{RoomMade, make_room};
 pub use crate::disruption::move_history::MoveHistory;
 pub use crate::disruption::proposal::{NodeToEmpty, Proposal, SearchResult};
 pub use crate::disruption::propose::propose;

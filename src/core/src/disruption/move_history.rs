@@ -8,7 +8,7 @@ use poolwright_terms::Reason;
 
 use crate::disruption::proposal::{Proposal, SearchResult};
 use crate::lifecycle::protection::Facts;
-use crate::model::{Claim, ClaimName, Snapshot, Uid};
+use crate::model::{Claim, ClaimName, Pod, PodKey, Snapshot, Uid, Workload};
 
 /// The time within which pods do not move again, even if the move pays off sooner.
 const LEAST: SignedDuration = SignedDuration::from_hours(1);
@@ -22,6 +22,8 @@ pub struct MoveHistory {
     together: BTreeSet<ClaimName>,
     /// Claims that were tried alone in this round, without success.
     alone: BTreeSet<ClaimName>,
+    /// Pods that were evicted to make room and may still exist.
+    gave_way: BTreeMap<PodKey, Uid>,
 }
 
 impl MoveHistory {
@@ -53,12 +55,7 @@ impl MoveHistory {
 
     /// Records a proposal that is carried out, and forgets moves that have paid off in every pool.
     pub fn record(&mut self, snapshot: &Snapshot, proposal: &Proposal, now: Timestamp) {
-        let longest = snapshot.pools.values().map(|pool| pool.disruption.payback).max().unwrap_or(LEAST);
-        let begin = now.checked_sub(longest.max(LEAST)).unwrap_or(Timestamp::MIN);
-        self.times.retain(|_, times| {
-            times.retain(|at| *at > begin);
-            !times.is_empty()
-        });
+        self.forget(snapshot, now);
         let facts = Facts::new(snapshot, now);
         for leave in &proposal.nodes_to_empty {
             let Some(claim) = snapshot.claims.get(&leave.claim) else { continue };
@@ -70,21 +67,51 @@ impl MoveHistory {
         }
     }
 
-    /// Returns whether these nodes may be consolidated. Within the pool's payback time, no controller may have more moves than
-    /// pods.
+    /// Records evictions that make room.
+    pub fn record_evictions(&mut self, snapshot: &Snapshot, evicted: &[(PodKey, Uid)], now: Timestamp) {
+        self.forget(snapshot, now);
+        for (key, uid) in evicted {
+            let before = self.gave_way.insert(key.clone(), uid.clone());
+            let owner = snapshot.pods.get(key).and_then(|pod| pod.owner.clone());
+            if let Some(owner) = owner.filter(|_| before.as_ref() != Some(uid)) {
+                self.times.entry(owner).or_default().push(now);
+            }
+        }
+    }
+
+    /// Returns whether a pod was evicted to make room, so that its end is only a matter of time.
+    pub(crate) fn gave_way(&self, pod: &Pod) -> bool {
+        self.gave_way.get(&pod.key) == Some(&pod.uid)
+    }
+
+    fn forget(&mut self, snapshot: &Snapshot, now: Timestamp) {
+        let longest = snapshot.pools.values().map(|pool| pool.disruption.payback).max().unwrap_or(LEAST);
+        let begin = now.checked_sub(longest.max(LEAST)).unwrap_or(Timestamp::MIN);
+        self.times.retain(|_, times| {
+            times.retain(|at| *at > begin);
+            !times.is_empty()
+        });
+        self.gave_way.retain(|key, uid| snapshot.pods.get(key).is_some_and(|pod| pod.uid == *uid));
+    }
+
+    /// Returns how many more moves a controller may have on a claim's node now. Within the pool's payback time, no controller may
+    /// have more moves than pods.
+    pub(crate) fn moves_left(&self, facts: &Facts<'_>, claim: &Claim, maker: &Workload) -> u64 {
+        let payback = facts.pool(claim).map_or(LEAST, |pool| pool.disruption.payback.max(LEAST));
+        let begin = facts.now.checked_sub(payback).unwrap_or(Timestamp::MIN);
+        let times = self.times.get(&maker.uid).into_iter().flatten();
+        maker.total.saturating_sub(times.filter(|at| **at > begin).count() as u64)
+    }
+
+    /// Returns whether these nodes may be consolidated.
     pub(crate) fn allow(&self, facts: &Facts<'_>, claims: &[&Claim]) -> bool {
-        let mut counts: BTreeMap<&Uid, u64> = BTreeMap::new();
+        let mut left: BTreeMap<&Uid, u64> = BTreeMap::new();
         claims.iter().all(|claim| {
-            let payback = facts.pool(claim).map_or(LEAST, |pool| pool.disruption.payback.max(LEAST));
-            let begin = facts.now.checked_sub(payback).unwrap_or(Timestamp::MIN);
             facts.work(claim).filter_map(|pod| facts.maker(pod)).all(|maker| {
-                let lately = || {
-                    let times = self.times.get(&maker.uid).into_iter().flatten();
-                    times.filter(|at| **at > begin).count() as u64
-                };
-                let count = counts.entry(&maker.uid).or_insert_with(lately);
-                *count += 1;
-                *count <= maker.total
+                let left = left.entry(&maker.uid).or_insert_with(|| self.moves_left(facts, claim, maker));
+                let is_allowed = *left > 0;
+                *left = left.saturating_sub(1);
+                is_allowed
             })
         })
     }

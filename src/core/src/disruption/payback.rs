@@ -23,18 +23,20 @@ pub(crate) struct OverTime {
     pub after: u64,
 }
 
-/// Returns the loss of emptying a claim's node, in micro-dollars. Each pod loses its part of the node's price during the restart.
-/// Pods that run to completion also lose their part since they were created.
+/// Returns the loss of emptying a claim's node, in micro-dollars.
 pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
+    facts.work(claim).map(|pod| lost_by(facts, claim, pod, price)).fold(0, u64::saturating_add)
+}
+
+/// Returns the loss of moving one pod of a claim's node, in micro-dollars. It loses its part of the node's price during the
+/// restart. A pod that runs to completion also loses its part since it was created.
+pub(crate) fn lost_by(facts: &Facts<'_>, claim: &Claim, pod: &Pod, price: UsdPerHour) -> u64 {
     let total = &claim.current_offering().allocatable;
-    let of = |pod: &Pod| {
-        let runs_to_an_end = facts.maker(pod).is_none_or(|maker| maker.kind == "Job");
-        let age = facts.now.duration_since(pod.created).max(SignedDuration::ZERO);
-        let time = if runs_to_an_end { RESTART + age } else { RESTART };
-        let cost = u128::from(during(price, time)) * u128::from(permille(&pod.spec.requests, total)) / 1000;
-        u64::try_from(cost).unwrap_or(u64::MAX)
-    };
-    facts.work(claim).map(of).fold(0, u64::saturating_add)
+    let runs_to_an_end = facts.maker(pod).is_none_or(|maker| maker.kind == "Job");
+    let age = facts.now.duration_since(pod.created).max(SignedDuration::ZERO);
+    let time = if runs_to_an_end { RESTART + age } else { RESTART };
+    let cost = u128::from(during(price, time)) * u128::from(permille(&pod.spec.requests, total)) / 1000;
+    u64::try_from(cost).unwrap_or(u64::MAX)
 }
 
 /// Returns the cost at a price over a time, in micro-dollars.

@@ -19,6 +19,9 @@ const CRITICAL: i32 = 2_000_000_000;
 /// The time after which a pod that should have ended is ignored. Only its finalizers or its kubelet still keep the object.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
 
+/// Why a drain evicts pods.
+pub const ENDS: &str = "its node will be terminated";
+
 /// The state of a drain.
 pub(crate) enum Drain {
     /// Pods are still running.
@@ -156,7 +159,7 @@ pub(crate) fn abandon(context: &mut LifecycleContext<'_>, claim: &Claim, node: &
 
 fn evict(context: &mut LifecycleContext<'_>, pod: &Pod) {
     if let Some(key) = pod.key.existing() {
-        context.act(Action::Evict { pod: key.clone(), uid: pod.uid.clone() });
+        context.act(Action::Evict { pod: key.clone(), uid: pod.uid.clone(), why: ENDS.to_owned() });
     }
 }
 

@@ -70,6 +70,12 @@ impl<'a> Facts<'a> {
 
     /// Describes why the claim's node may not be emptied for this cause; `None` if it may.
     pub fn obstacle(&self, claim: &Claim, cause: Cause) -> Option<String> {
+        self.node_obstacle(claim, cause)
+            .or_else(|| self.work(claim).find_map(|pod| self.pod_obstacle(pod, cause)))
+    }
+
+    /// Describes why no pod of the claim's node may be moved for this cause, whichever pod it is.
+    pub fn node_obstacle(&self, claim: &Claim, cause: Cause) -> Option<String> {
         let Some(pool) = self.pool(claim) else {
             return Some(format!("its pool `{}` no longer exists", claim.pool));
         };
@@ -82,7 +88,7 @@ impl<'a> Facts<'a> {
                 "its pool does not consolidate nodes with pods (disruption.consolidationPolicy)".to_owned(),
             );
         }
-        self.work(claim).find_map(|pod| self.pod_obstacle(pod, cause))
+        None
     }
 
     /// Describes a PodDisruptionBudget that currently allows no eviction of a pod on the claim's node, if there is one.
@@ -91,7 +97,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Describes why a pod may not be evicted; `None` if it may.
-    fn pod_obstacle(&self, pod: &Pod, cause: Cause) -> Option<String> {
+    pub fn pod_obstacle(&self, pod: &Pod, cause: Cause) -> Option<String> {
         if pod.deleting_since.is_some() {
             return None;
         }
@@ -121,7 +127,8 @@ impl<'a> Facts<'a> {
         None
     }
 
-    fn budget_of(&self, pod: &Pod) -> Option<String> {
+    /// Describes a PodDisruptionBudget that currently allows no eviction of the pod, if there is one.
+    pub fn budget_of(&self, pod: &Pod) -> Option<String> {
         let key = &pod.key;
         let selects = |budget: &&&PodDisruptionBudget| match &budget.selector {
             BudgetSelector::Pods(all) => {

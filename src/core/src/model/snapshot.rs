@@ -16,8 +16,8 @@ use crate::model::gang::Gang;
 use crate::model::idle::{Gaps, Keep, ScaleToZero};
 use crate::model::instances::Instances;
 use crate::model::lives::Lives;
-use crate::model::names::PoolName;
 use crate::model::names::Uid;
+use crate::model::names::{ClaimName, PoolName};
 use crate::model::nodes::Nodes;
 use crate::model::persistent_map::PersistentMap;
 use crate::model::plan_cache::PlanCache;
@@ -95,6 +95,9 @@ pub struct Snapshot {
     pub gaps: Arc<Gaps>,
     /// The nodes that retire, as the last plan decided.
     pub retirements: Arc<Retirements>,
+    /// Pods that give way: they leave nodes that stay, and their successors need other places. Each with the claim of its node.
+    /// Only trial plans have any.
+    pub giving_way: Arc<BTreeMap<PodKey, ClaimName>>,
     /// The plan cache. It saves time and changes no plan.
     pub plan_cache: PlanCache,
 }

@@ -5,6 +5,7 @@ mod committed;
 mod follow;
 mod over_time;
 mod required;
+mod room;
 mod search_schedule;
 
 use poolwright_catalog::RankedOffering;
@@ -237,11 +238,17 @@ fn work_that_would_have_to_be_done_again_is_moved_when_that_pays() {
         let pod = Pod { owner: Some(Uid("job".into())), created: at(began), ..replica("a") };
         let snapshot = cluster_of(moving_pool(), vec![large("big")], &[]);
         let job = Workload { kind: "Job".into(), key: object_key("job"), uid: Uid("job".into()), ..web(1) };
-        proposed(&with(with(snapshot, [bound(pod, "big")]), [job]))
+        let found = looked(&with(with(snapshot, [bound(pod, "big")]), [job]));
+        (found.proposal.is_some(), found.tried_alone.len())
     };
     // The loss is a quarter of 5.672 $/h since the pod began, plus five minutes. The saving is 4.666 $ in an hour.
-    assert!(job(NOW - 3600).is_some());
-    assert!(job(NOW - 4 * 3600).is_none());
+    assert_eq!(job(NOW - 3600), (true, 1));
+    assert_eq!(job(NOW - 7 * 1800), (false, 1));
+    assert_eq!(
+        job(NOW - 8 * 1800),
+        (false, 0),
+        "without a trial, as the node costs less in an hour than its pod would lose"
+    );
 }
 
 #[test]

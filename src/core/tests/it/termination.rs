@@ -52,7 +52,11 @@ fn close() -> Action {
 }
 
 fn evict(name: &str) -> Action {
-    Action::Evict { pod: object_key(name), uid: Uid(format!("pod-{name}")) }
+    Action::Evict {
+        pod: object_key(name),
+        uid: Uid(format!("pod-{name}")),
+        why: "its node will be terminated".to_owned(),
+    }
 }
 
 /// Returns a cluster with a closed node that is drained, with these pods on it.

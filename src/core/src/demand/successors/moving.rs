@@ -1,4 +1,4 @@
-//! Pods on disrupted nodes, and their successors.
+//! Pods on disrupted nodes and pods that give way, and their successors.
 
 use crate::model::Claim;
 use crate::model::ClaimName;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A pod on a disrupted node.
+/// A pod on a disrupted node, or a pod that gives way.
 pub(crate) struct LeavingPod<'a> {
     pub pod: &'a Pod,
     /// The claim of its node.
@@ -35,7 +35,7 @@ impl LeavingPod<'_> {
     }
 }
 
-/// A pod on a disrupted node and its successor.
+/// A leaving pod and its successor.
 #[derive(Clone, Debug)]
 pub(crate) struct Successor {
     /// The pod.
@@ -46,10 +46,10 @@ pub(crate) struct Successor {
     pub key: Option<PodKey>,
 }
 
-/// Returns all workload pods on disrupted nodes, by claim and pod.
+/// Returns all workload pods on disrupted nodes and all pods that give way, by claim and pod.
 pub(crate) fn moving(snapshot: &Snapshot) -> Vec<LeavingPod<'_>> {
     let leaving: Vec<&Claim> = snapshot.claims.leaving().map(AsRef::as_ref).collect();
-    if leaving.is_empty() {
+    if leaving.is_empty() && snapshot.giving_way.is_empty() {
         return Vec::new();
     }
     let mut there: Vec<(&ClaimName, &Pod)> = Vec::new();
@@ -58,6 +58,9 @@ pub(crate) fn moving(snapshot: &Snapshot) -> Vec<LeavingPod<'_>> {
         let pods = on_node.into_iter().flat_map(|on_node| &on_node.pods).map(AsRef::as_ref);
         there.extend(pods.filter(|pod| pod.role == PodRole::Workload).map(|pod| (&claim.name, pod)));
     }
+    let gives_way =
+        snapshot.giving_way.iter().filter_map(|(key, claim)| Some((claim, snapshot.pods.get(key)?)));
+    there.extend(gives_way.map(|(claim, pod)| (claim, pod.as_ref())));
     let owners: BTreeSet<&Uid> = there.iter().filter_map(|(_, pod)| pod.owner.as_ref()).collect();
     let workloads = snapshot.workloads.values().filter(|workload| owners.contains(&workload.uid));
     let makers: BTreeMap<&Uid, &Workload> =

@@ -1,0 +1,432 @@
+//! Makes room for waiting pods: moves pods off nodes that stay, if that costs less than the nodes that a plan would buy.
+//!
+//! Consolidation empties whole nodes, so it cannot help if the only node with the right GPUs is full, and some of its pods would run
+//! anywhere. Here such pods give way. Their successors get other places first, new nodes if needed. When these are open, the pods
+//! are evicted, and the waiting pods take their room.
+//!
+//! No state is recorded. Every plan that would buy a node repeats the search. It finds the same answer, because the places of the
+//! successors are free by then. If the answer changes, for example because a budget closes, the node is bought.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use poolwright_catalog::{ResourceList, UsdPerHour};
+use poolwright_solver::StopSignal;
+use poolwright_terms::{ConditionType, Reason};
+
+use crate::action::{Action, Event, EventType, Subject};
+use crate::disruption::consolidation::goes_down;
+use crate::disruption::follow::is_open;
+use crate::disruption::move_history::MoveHistory;
+use crate::disruption::payback::{OVERLAP, during, lost_by};
+use crate::lifecycle::allowance;
+use crate::lifecycle::protection::Facts;
+use crate::model::PlanOptions;
+use crate::model::plan::{Moved, MovedTo, Plan, PlannedClaim, Target};
+use crate::model::{Cause, Claim, ClaimName, Ends, Life, Node, Pod, PodKey, PodRole, Snapshot, Uid};
+use crate::plan::plan;
+use crate::rules;
+
+/// The most nodes to buy that one search tries to save.
+const MOST_NODES: usize = 3;
+/// The most plans for one of them.
+const TRIES: usize = 3;
+/// How long to wait for the room of a pod that should have ended.
+const STUCK: SignedDuration = SignedDuration::from_mins(1);
+
+/// A plan in which pods give way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomMade {
+    /// The plan. It buys nodes for the successors of pods that give way, and for other waiting pods.
+    pub plan: Plan,
+    /// Evictions of the pods that give way, and nominations of the pods that take their room. Without evictions until the successors
+    /// have places on open nodes.
+    pub actions: Vec<Action>,
+    /// The pods that the actions evict, with their UIDs.
+    pub evicted: Vec<(PodKey, Uid)>,
+}
+
+/// A node that stays, and its pods that may give way.
+struct Host<'a> {
+    claim: &'a Claim,
+    node: &'a Node,
+    /// Its free capacity.
+    free: ResourceList,
+    /// Its pods that may give way, with the loss of moving each; the least loss first.
+    movable: Vec<(u64, &'a Pod)>,
+    payback: SignedDuration,
+}
+
+/// Pods that give way, and their loss.
+struct Choice<'a> {
+    pods: Vec<(&'a Claim, &'a Pod)>,
+    lost: u64,
+    payback: SignedDuration,
+}
+
+/// Searches for pods that give way to waiting pods, if that costs less than a node that `current` buys for these. `current` is a plan
+/// for the same snapshot, and `move_history` holds earlier moves.
+pub fn make_room(
+    snapshot: &Snapshot,
+    current: &Plan,
+    move_history: &MoveHistory,
+    now: Timestamp,
+    options: &PlanOptions,
+    stop: &mut dyn StopSignal,
+) -> Option<RoomMade> {
+    let mut dear: Vec<&PlannedClaim> =
+        current.claims.iter().filter(|claim| is_for_waiting(snapshot, claim)).collect();
+    if dear.is_empty() || !current.refused.is_empty() {
+        return None;
+    }
+    dear.sort_by_key(|claim| (std::cmp::Reverse(claim.price()), &claim.name));
+    let facts = Facts::new(snapshot, now);
+    let hosts = hosts(&facts, current, move_history);
+    let search = Search { facts, current, move_history, options, hosts };
+    dear.into_iter().take(MOST_NODES).find_map(|claim| search.instead_of(claim, stop))
+}
+
+/// Returns whether a node is bought only for pods that wait and belong to no gang, at a known price.
+fn is_for_waiting(snapshot: &Snapshot, claim: &PlannedClaim) -> bool {
+    let waits = |key: &PodKey| {
+        key.existing().is_some() && snapshot.pods.get(key).is_some_and(|pod| pod.group_key().is_none())
+    };
+    claim.price().is_some() && !claim.planned_pods.is_empty() && claim.planned_pods.iter().all(waits)
+}
+
+/// Returns the nodes whose pods may give way.
+fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> Vec<Host<'a>> {
+    let snapshot = facts.snapshot;
+    // Disruption budgets count nodes. A node that loses a pod counts like one that is emptied.
+    let allowed = |claim: &Claim| {
+        snapshot.pools.get(&claim.pool).is_some_and(|pool| {
+            allowance::allowance(snapshot, pool, Cause::Underutilized, facts.now).left > 0
+        })
+    };
+    if allowance::allowance_over_all(snapshot, Cause::Underutilized, facts.now).left == 0 {
+        return Vec::new();
+    }
+    let mut hosts = Vec::new();
+    for claim in snapshot.claims.values() {
+        let is_settled = claim.deleting_since.is_none()
+            && claim.since(ConditionType::Initialized).is_some()
+            && claim.since(ConditionType::Disrupting).is_none();
+        let Some((node, pool)) = facts.node(claim).zip(facts.pool(claim)).filter(|_| is_settled) else {
+            continue;
+        };
+        let Some(quiet) = pool.disruption.consolidate_after.filter(|_| !pool.deleting) else { continue };
+        if !node.ready || node.cordoned || facts.node_obstacle(claim, Cause::Underutilized).is_some() {
+            continue;
+        }
+        let price = claim.current_offering().price.unwrap_or_default();
+        let loss = |pod: &Pod| lost_by(facts, claim, pod, price);
+        let is_target = current.moved.iter().any(|moved| moved.goes_to(&claim.name.0));
+        let mut movable: Vec<(u64, &Pod)> = facts
+            .work(claim)
+            .filter_map(|pod| match pod.deleting_since {
+                // It leaves in any case.
+                Some(by) => by.checked_add(STUCK).is_ok_and(|until| until > facts.now).then_some((0, pod)),
+                None if move_history.gave_way(pod) => Some((0, pod)),
+                None => {
+                    let is_quiet = pod.created.checked_add(quiet).is_ok_and(|until| until <= facts.now);
+                    let may = is_quiet
+                        && !is_target
+                        && facts.pod_obstacle(pod, Cause::Underutilized).is_none()
+                        && facts.budget_of(pod).is_none()
+                        && facts
+                            .maker(pod)
+                            .is_some_and(|maker| move_history.moves_left(facts, claim, maker) > 0);
+                    may.then(|| (loss(pod), pod))
+                }
+            })
+            .collect();
+        if movable.is_empty() || !allowed(claim) {
+            continue;
+        }
+        movable.sort_by_key(|(lost, pod)| (*lost, &pod.key));
+        let mut free = node.allocatable.clone();
+        if let Some(there) = snapshot.pods.on_node(&node.name) {
+            free.saturating_sub(&there.requests);
+        }
+        hosts.push(Host { claim, node, free, movable, payback: pool.disruption.payback });
+    }
+    hosts
+}
+
+/// One search.
+struct Search<'a> {
+    facts: Facts<'a>,
+    current: &'a Plan,
+    move_history: &'a MoveHistory,
+    options: &'a PlanOptions,
+    hosts: Vec<Host<'a>>,
+}
+
+impl<'a> Search<'a> {
+    /// Returns a plan without this new node, if it costs less.
+    fn instead_of(&self, claim: &PlannedClaim, stop: &mut dyn StopSignal) -> Option<RoomMade> {
+        let price = claim.price()?;
+        let mut not_these: BTreeSet<&PodKey> = BTreeSet::new();
+        for _ in 0..TRIES {
+            let choice = self.choose(claim, &not_these)?;
+            let time = self.time(claim, self.current, choice.payback);
+            if stop.should_stop() || during(price, time) <= choice.lost {
+                return None;
+            }
+            let giving_way =
+                choice.pods.iter().map(|(claim, pod)| (pod.key.clone(), claim.name.clone())).collect();
+            let trial = Snapshot { giving_way: Arc::new(giving_way), ..self.facts.snapshot.clone() };
+            let plan = plan(&trial, self.facts.now, self.options, stop);
+            let moved = |pod: &Pod| plan.moved.iter().find(|moved| moved.pod == pod.key);
+            // Pods whose successors need as much as the waiting pods do not help.
+            let helps = |pod: &Pod| match moved(pod).map(|moved| &moved.to) {
+                Some(MovedTo::New(name)) => {
+                    let new = plan.claims.iter().find(|new| new.name == *name);
+                    new.and_then(PlannedClaim::price).is_some_and(|new| new < price)
+                }
+                Some(MovedTo::Existing(_) | MovedTo::NoSuccessor) => true,
+                Some(MovedTo::Unplaced(_)) | None => false,
+            };
+            let useless: Vec<&PodKey> =
+                choice.pods.iter().filter(|(_, pod)| !helps(pod)).map(|(_, pod)| &pod.key).collect();
+            if !useless.is_empty() {
+                not_these.extend(useless);
+                continue;
+            }
+            if !self.is_sound(&plan, claim, &choice) || !self.pays(&plan, &choice) {
+                return None;
+            }
+            return Some(self.made(plan, claim, &choice));
+        }
+        None
+    }
+
+    /// Chooses the pods with the least loss that give way to the pods of a node to buy.
+    fn choose(&self, claim: &PlannedClaim, not_these: &BTreeSet<&PodKey>) -> Option<Choice<'a>> {
+        let mut choice = Choice { pods: Vec::new(), lost: 0, payback: SignedDuration::MAX };
+        let mut frees: Vec<ResourceList> = self.hosts.iter().map(|host| host.free.clone()).collect();
+        let mut taken: BTreeSet<&PodKey> = not_these.clone();
+        for key in &claim.planned_pods {
+            let waiting = self.facts.snapshot.pods.get(key)?;
+            let mut best: Option<(u64, usize, Vec<&'a Pod>)> = None;
+            for (at, host) in self.hosts.iter().enumerate() {
+                if rules::admits(&waiting.spec, &host.node.labels, &host.node.taints).is_err() {
+                    continue;
+                }
+                let Some((lost, pods)) = host.give_way(&frees[at], waiting, &taken) else { continue };
+                if best.as_ref().is_none_or(|(least, ..)| lost < *least) {
+                    best = Some((lost, at, pods));
+                }
+            }
+            let (lost, at, pods) = best?;
+            let host = &self.hosts[at];
+            for pod in &pods {
+                frees[at].add(&pod.spec.requests);
+            }
+            frees[at].saturating_sub(&waiting.spec.requests);
+            taken.extend(pods.iter().map(|pod| &pod.key));
+            choice.lost = choice.lost.saturating_add(lost);
+            choice.payback = choice.payback.min(host.payback);
+            choice.pods.extend(pods.into_iter().map(|pod| (host.claim, pod)));
+        }
+        (!choice.pods.is_empty() && self.are_allowed(&choice)).then_some(choice)
+    }
+
+    /// Returns whether each controller may have so many more moves.
+    fn are_allowed(&self, choice: &Choice<'_>) -> bool {
+        let mut counts: BTreeMap<&Uid, u64> = BTreeMap::new();
+        let counted = |pod: &Pod| pod.deleting_since.is_none() && !self.move_history.gave_way(pod);
+        choice.pods.iter().filter(|(_, pod)| counted(pod)).all(|(claim, pod)| {
+            self.facts.maker(pod).is_some_and(|maker| {
+                let count = counts.entry(&maker.uid).or_default();
+                *count += 1;
+                *count <= self.move_history.moves_left(&self.facts, claim, maker)
+            })
+        })
+    }
+
+    /// Returns whether a plan places the waiting pods in the room that is made, and every other pod at least as well.
+    fn is_sound(&self, plan: &Plan, claim: &PlannedClaim, choice: &Choice<'_>) -> bool {
+        let unmet =
+            |plan: &Plan| -> BTreeSet<PodKey> { plan.unplaced.iter().map(|left| left.pod.clone()).collect() };
+        let placed: BTreeSet<&PodKey> = plan.placements.iter().map(|placed| &placed.pod).collect();
+        let is_theirs = |moved: &&Moved| choice.pods.iter().any(|(_, pod)| pod.key == moved.pod);
+        let others = |plan: &Plan| -> Vec<(PodKey, bool)> {
+            let others = plan.moved.iter().filter(|moved| !is_theirs(moved));
+            others.map(|moved| (moved.pod.clone(), matches!(moved.to, MovedTo::Existing(_)))).collect()
+        };
+        plan.refused.is_empty()
+            && plan.unknown_price_claims <= self.current.unknown_price_claims
+            && claim.planned_pods.iter().all(|key| placed.contains(key))
+            && unmet(plan).is_subset(&unmet(self.current))
+            && others(plan) == others(self.current)
+            && !goes_down(self.facts.snapshot, plan)
+    }
+
+    /// Returns whether a plan saves more than the loss of the pods that give way.
+    fn pays(&self, plan: &Plan, choice: &Choice<'_>) -> bool {
+        let successors: UsdPerHour = plan
+            .claims
+            .iter()
+            .filter(|claim| claim.planned_pods.iter().any(|key| key.existing().is_none()))
+            .filter_map(PlannedClaim::price)
+            .sum();
+        let none = Choice { pods: Vec::new(), lost: 0, payback: choice.payback };
+        let (before, after) = (self.cost(self.current, &none), self.cost(plan, choice));
+        before > after.saturating_add(choice.lost).saturating_add(during(successors, OVERLAP))
+    }
+
+    /// Returns the cost of a plan until its pods have ended, at most for the payback time, in micro-dollars: of new nodes, and of nodes
+    /// that its pods keep longer.
+    fn cost(&self, plan: &Plan, choice: &Choice<'_>) -> u64 {
+        let snapshot = self.facts.snapshot;
+        let payback = choice.payback;
+        if snapshot.lives.is_blank() {
+            return during(plan.cost + plan.risk, payback);
+        }
+        let of_new = plan.claims.iter().map(|claim| {
+            let time = self.time(claim, plan, payback);
+            during(claim.price().unwrap_or_default(), time)
+        });
+        let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
+        // Commitments pay a part of the prices.
+        let paid = u128::from(of_new.sum::<u64>()) * u128::from(plan.cost.micros())
+            / u128::from(prices.micros().max(1));
+        let mut rooms: BTreeMap<&ClaimName, Vec<&PodKey>> = BTreeMap::new();
+        for placed in &plan.placements {
+            if let Target::Claim(name) = &placed.target {
+                rooms.entry(name).or_default().push(&placed.pod);
+            }
+        }
+        let of_rooms = rooms.into_iter().filter_map(|(name, more)| {
+            let claim = snapshot.claims.get(name)?;
+            let stays = |pod: &&Pod| {
+                pod.role == PodRole::Workload
+                    && pod.deleting_since.is_none()
+                    && !choice.pods.iter().any(|(_, gone)| gone.key == pod.key)
+            };
+            let there: Vec<Life> = self.facts.work(claim).filter(stays).map(|pod| self.life(pod)).collect();
+            let longer = Ends::of(&there).extension_by(&self.ends(more.into_iter(), plan)).min(payback);
+            Some(during(claim.current_offering().price.unwrap_or_default(), longer))
+        });
+        u64::try_from(paid)
+            .unwrap_or(u64::MAX)
+            .saturating_add(of_rooms.sum())
+            .saturating_add(during(plan.risk, payback))
+    }
+
+    /// Returns the time until the pods of a new node have ended, at most the payback time.
+    fn time(&self, claim: &PlannedClaim, plan: &Plan, payback: SignedDuration) -> SignedDuration {
+        if self.facts.snapshot.lives.is_blank() {
+            return payback;
+        }
+        self.ends(claim.planned_pods.iter(), plan).mean().min(payback)
+    }
+
+    /// Returns the time until these pods of a plan have ended. Successors live as long as the pods that they replace.
+    fn ends<'k>(&self, keys: impl Iterator<Item = &'k PodKey>, plan: &Plan) -> Ends {
+        let mut ends = Ends::default();
+        let replaced = |key: &PodKey| {
+            let moved = plan.moved.iter().find(|moved| moved.successor.as_ref() == Some(key))?;
+            self.facts.snapshot.pods.get(&moved.pod)
+        };
+        for pod in keys.filter_map(|key| self.facts.snapshot.pods.get(key).or_else(|| replaced(key))) {
+            ends.add(&self.life(pod));
+        }
+        ends
+    }
+
+    fn life(&self, pod: &Pod) -> Life {
+        self.facts.snapshot.lives.of(pod, self.facts.now).life
+    }
+
+    /// Returns the result for a plan that pays.
+    fn made(&self, plan: Plan, claim: &PlannedClaim, choice: &Choice<'_>) -> RoomMade {
+        let snapshot = self.facts.snapshot;
+        let to = |pod: &Pod| plan.moved.iter().find(|moved| moved.pod == pod.key).map(|moved| &moved.to);
+        let stays: Vec<&(&Claim, &Pod)> =
+            choice.pods.iter().filter(|(_, pod)| pod.deleting_since.is_none()).collect();
+        let is_ready = stays.iter().all(|(_, pod)| match to(pod) {
+            Some(MovedTo::Existing(target)) => is_open(snapshot, target),
+            Some(MovedTo::NoSuccessor) => true,
+            _ => false,
+        });
+        let (offering, price) = (claim.offering(), claim.price().unwrap_or_default());
+        let instead = format!("instead of a new {offering} at {price} $/h");
+        let waiting: Vec<String> = claim.planned_pods.iter().map(ToString::to_string).collect();
+        let waiting = rules::format::list(&waiting, 3);
+        let mut actions = Vec::new();
+        for key in &claim.planned_pods {
+            let Some((pod, object)) = snapshot.pods.get(key).zip(key.existing()) else { continue };
+            let target =
+                plan.placements.iter().find(|placed| placed.pod == *key).map(|placed| &placed.target);
+            let Some(Target::Claim(host)) = target else { continue };
+            let node = snapshot.claims.get(host).and_then(|claim| claim.node_name.clone());
+            let Some(node) = node else { continue };
+            let message = format!("it gets the room of other pods on node {node}, {instead}");
+            actions.push(Action::RecordEvent(Event {
+                subject: Subject::Pod(object.clone()),
+                kind: EventType::Normal,
+                reason: Reason::RoomMade,
+                message,
+            }));
+            if is_ready && pod.nominated_node.as_ref() != Some(&node) {
+                actions.push(Action::Nominate { pod: object.clone(), uid: pod.uid.clone(), node });
+            }
+        }
+        let mut evicted = Vec::new();
+        for (from, pod) in stays.into_iter().filter(|_| is_ready) {
+            let Some(object) = pod.key.existing() else { continue };
+            let place = match to(pod) {
+                Some(MovedTo::Existing(target)) => format!("has room on {}", target.name()),
+                _ => "needs no other place".to_owned(),
+            };
+            let node = from.node_name.as_deref().unwrap_or_default();
+            let why =
+                format!("its successor {place}, and its room on node {node} is for {waiting}, {instead}");
+            actions.push(Action::Evict { pod: object.clone(), uid: pod.uid.clone(), why });
+            evicted.push((pod.key.clone(), pod.uid.clone()));
+        }
+        RoomMade { plan, actions, evicted }
+    }
+}
+
+impl<'a> Host<'a> {
+    /// Returns the pods with the least loss that give way to a waiting pod, and their loss; no pods if it fits without.
+    fn give_way(
+        &self,
+        free: &ResourceList,
+        waiting: &Pod,
+        not_these: &BTreeSet<&PodKey>,
+    ) -> Option<(u64, Vec<&'a Pod>)> {
+        let asked = &waiting.spec.requests;
+        let mut free = free.clone();
+        let mut chosen: Vec<(u64, &Pod)> = Vec::new();
+        let others = self.movable.iter().filter(|(_, pod)| !not_these.contains(&pod.key));
+        for (lost, pod) in others {
+            if asked.fits(&free) {
+                break;
+            }
+            let is_short = |name: &str| asked.get(name) > free.get(name);
+            if pod.spec.requests.iter().any(|(name, amount)| amount > 0 && is_short(name.as_str())) {
+                free.add(&pod.spec.requests);
+                chosen.push((*lost, pod));
+            }
+        }
+        if !asked.fits(&free) {
+            return None;
+        }
+        // Some may be superfluous.
+        for at in (0..chosen.len()).rev() {
+            let mut without = free.clone();
+            without.saturating_sub(&chosen[at].1.spec.requests);
+            if asked.fits(&without) {
+                free = without;
+                chosen.remove(at);
+            }
+        }
+        let lost = chosen.iter().map(|(lost, _)| *lost).fold(0, u64::saturating_add);
+        Some((lost, chosen.into_iter().map(|(_, pod)| pod).collect()))
+    }
+}

@@ -1,0 +1,136 @@
+//! Tests of pods that give way, so that a waiting pod needs no new node.
+
+use poolwright_core::disruption::{RoomMade, make_room};
+use poolwright_terms::labels::INSTANCE_TYPE;
+
+use super::*;
+
+/// Returns a pod that only nodes of the large type can run.
+fn picky(name: &str) -> Pod {
+    let mut pod = pod(name, requests(2, 4, 1));
+    pod.spec.node_selector = [(INSTANCE_TYPE.to_owned(), "g5.12xlarge".to_owned())].into();
+    pod
+}
+
+/// Returns a cluster in which such a pod waits, and the only large node is full of replicas.
+fn full(change: impl Fn(Pod) -> Pod) -> Snapshot {
+    let (claim, node) = large("big");
+    let labels = [(INSTANCE_TYPE.to_owned(), "g5.12xlarge".to_owned())].into();
+    let snapshot = cluster_of(moving_pool(), vec![(claim, Node { labels, ..node })], &[]);
+    let there = ["a", "b", "c", "d"].map(|name| bound(change(replica(name)), "big"));
+    with(with(with(snapshot, there), [web(4)]), [picky("v")])
+}
+
+fn made_at(snapshot: &Snapshot, history: &MoveHistory, seconds: i64) -> Option<RoomMade> {
+    let current = planned_at(snapshot, seconds);
+    make_room(snapshot, &current, history, at(seconds), &PlanOptions::default(), &mut NeverStop)
+}
+
+fn made(snapshot: &Snapshot) -> Option<RoomMade> {
+    made_at(snapshot, &MoveHistory::default(), NOW)
+}
+
+fn evicted(made: &RoomMade) -> Vec<String> {
+    let evictions = made.actions.iter().filter_map(|action| match action {
+        Action::Evict { pod, .. } => Some(pod.name.clone()),
+        _ => None,
+    });
+    evictions.collect()
+}
+
+#[test]
+fn a_service_that_runs_anywhere_gives_way_to_a_pod_that_only_its_node_can_run() {
+    let snapshot = full(|pod| pod);
+    assert_eq!(bought(&planned_at(&snapshot, NOW)), ["g5.12xlarge: v"], "without a move");
+    let first = made(&snapshot).unwrap();
+    assert_eq!(bought(&first.plan), ["g5.xlarge: ReplicaSet:web#0"]);
+    assert_eq!(evicted(&first), Vec::<String>::new(), "its successor has no open place yet");
+
+    // While the small node starts, nothing else is bought.
+    let begun = carried_out(&snapshot, &first.plan, NOW);
+    let second = made_at(&begun, &MoveHistory::default(), NOW + 10).unwrap();
+    assert_eq!((bought(&second.plan), evicted(&second)), (vec![], vec![]));
+
+    let ready = opened(&begun, &first.plan.claims[0].name);
+    let mut history = MoveHistory::default();
+    let third = made_at(&ready, &history, NOW + 61).unwrap();
+    assert_eq!((bought(&third.plan), evicted(&third)), (vec![], vec!["a".to_owned()]));
+    let nominates = |action: &Action| matches!(action, Action::Nominate { pod, node, .. } if pod.name == "v" && node == "big");
+    assert!(third.actions.iter().any(nominates), "{:?}", third.actions);
+    let why = third.actions.iter().find_map(|action| match action {
+        Action::Evict { why, .. } => Some(why.clone()),
+        _ => None,
+    });
+    let new = &first.plan.claims[0].name;
+    let said = format!(
+        "its successor has room on {new}, and its room on node big is for default/v, instead of a new \
+         g5.12xlarge/a/on-demand at 5.672 $/h"
+    );
+    assert_eq!(why.as_deref(), Some(said.as_str()));
+
+    // The eviction is not seen yet, and then the pod is terminating. In both cases, the same pod gives way and nothing is bought.
+    history.record_evictions(&ready, &third.evicted, at(NOW + 61));
+    let again = made_at(&ready, &history, NOW + 62).unwrap();
+    assert_eq!((bought(&again.plan), evicted(&again)), (vec![], vec!["a".to_owned()]));
+    let ending = Pod { deleting_since: Some(at(NOW + 92)), ..bound(replica("a"), "big") };
+    let ending = with(with(ready, [ending]), [replica("e")]);
+    let last = made_at(&ending, &history, NOW + 63).unwrap();
+    assert_eq!((bought(&last.plan), evicted(&last)), (vec![], vec![]));
+    assert_eq!(
+        made_at(&ending, &history, NOW + 92 + 61).map(|made| evicted(&made)),
+        None,
+        "the pod never ends"
+    );
+}
+
+#[test]
+fn pods_that_need_the_node_too_do_not_give_way() {
+    assert_eq!(made(&full(|pod| Pod { spec: picky("x").spec, ..pod })), None);
+    // The others do.
+    let some = |pod: Pod| if pod.key.name() == "a" { Pod { spec: picky("x").spec, ..pod } } else { pod };
+    assert_eq!(bought(&made(&full(some)).unwrap().plan), ["g5.xlarge: ReplicaSet:web#0"]);
+}
+
+#[test]
+fn nobody_gives_way_for_a_node_that_costs_little_more() {
+    let mut snapshot = full(|pod| pod);
+    snapshot.pods.change(&key("v"), |pod| pod.spec.node_selector.clear());
+    assert_eq!(bought(&planned_at(&snapshot, NOW)), ["g5.xlarge: v"]);
+    assert_eq!(made(&snapshot), None);
+}
+
+#[test]
+fn pods_give_way_only_where_their_pool_and_their_protection_allow_it() {
+    let kept = |change: &dyn Fn(&mut Pool)| {
+        let mut pool = moving_pool();
+        change(&mut pool);
+        let mut snapshot = full(|pod| pod);
+        snapshot.pools.insert(pool.name.clone(), pool.into());
+        made(&snapshot)
+    };
+    assert!(kept(&|_| {}).is_some());
+    assert_eq!(kept(&|pool| pool.disruption.consolidates = false), None);
+    assert_eq!(kept(&|pool| pool.disruption.consolidate_after = None), None);
+    assert_eq!(kept(&|pool| pool.disruption.consolidate_after = Some(SignedDuration::from_hours(2))), None);
+    assert_eq!(kept(&|pool| pool.disruption.do_not_disrupt = true), None);
+    assert_eq!(kept(&|pool| pool.disruption.budgets = vec![budget(CountOrPercent::Count(0))]), None);
+    let protected = |mut pod: Pod| {
+        let annotation = "poolwright.dev/do-not-disrupt=true".to_owned();
+        pod.ending.protection = Some(Protection { annotation, until: None });
+        pod
+    };
+    assert_eq!(made(&full(protected)), None);
+    assert_eq!(made(&full(|pod| Pod { owner: None, ..pod })), None, "nobody would recreate them");
+}
+
+#[test]
+fn no_controller_has_more_moves_than_pods() {
+    let snapshot = full(|pod| pod);
+    let mut history = MoveHistory::default();
+    let all: Vec<(PodKey, Uid)> =
+        ["p", "q", "r", "s"].map(|name| (key(name), Uid(name.into()))).into_iter().collect();
+    let there = ["p", "q", "r", "s"].map(|name| Pod { uid: Uid(name.into()), ..replica(name) });
+    history.record_evictions(&with(snapshot.clone(), there), &all, at(NOW - 600));
+    assert_eq!(made_at(&snapshot, &history, NOW), None);
+    assert!(made_at(&snapshot, &history, NOW + 3600).is_some());
+}
