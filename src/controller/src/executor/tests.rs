@@ -293,7 +293,7 @@ async fn an_eviction_that_a_budget_rejects_is_repeated_soon() {
     let scene = Scene::with_node().await;
     scene.api.fault(Method::POST, "/pods/train/eviction", Fault::Fails(429));
     let pod = (ObjectKey::new("default", "train"), Uid("p".into()));
-    let outcome = scene.executor.evict(&pod.0, &pod.1).await;
+    let outcome = scene.executor.evict(&pod.0, &pod.1, "its node will be terminated").await;
     assert!(matches!(outcome, Progress::Again(_)), "{outcome:?}");
     assert_eq!(scene.executor.context.metrics.evictions.with_label_values(&["refused", "Deleted"]).get(), 1);
 }

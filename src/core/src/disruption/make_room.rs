@@ -13,7 +13,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{ResourceList, UsdPerHour};
 use poolwright_solver::StopSignal;
-use poolwright_terms::{ConditionType, Reason};
+use poolwright_terms::{ConditionType, Reason, Taint};
 
 use crate::action::{Action, Event, EventType, Subject};
 use crate::disruption::consolidation::goes_down;
@@ -27,11 +27,15 @@ use crate::model::plan::{Moved, MovedTo, Plan, PlannedClaim, Target};
 use crate::model::{Cause, Claim, ClaimName, Ends, Life, Node, Pod, PodKey, PodRole, Snapshot, Uid};
 use crate::plan::plan;
 use crate::rules;
+use crate::supply::rooms::lasting_taints;
 
 /// The most nodes to buy that one search tries to save.
 const MOST_NODES: usize = 3;
 /// The most plans for one of them.
 const TRIES: usize = 3;
+/// The least saving for each dollar that the restarts of pods cost. Consolidation moves a pod once and for good, but a pod that gave
+/// way may soon move again.
+const LEAST_TIMES: u64 = 10;
 /// How long to wait for the room of a pod that should have ended.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
 
@@ -51,6 +55,8 @@ pub struct RoomMade {
 struct Host<'a> {
     claim: &'a Claim,
     node: &'a Node,
+    /// Its taints, without those that do not keep out pods that are planned for it.
+    taints: Vec<Taint>,
     /// Its free capacity.
     free: ResourceList,
     /// Its pods that may give way, with the loss of moving each; the least loss first.
@@ -149,7 +155,14 @@ fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> V
         if let Some(there) = snapshot.pods.on_node(&node.name) {
             free.saturating_sub(&there.requests);
         }
-        hosts.push(Host { claim, node, free, movable, payback: pool.disruption.payback });
+        hosts.push(Host {
+            claim,
+            node,
+            taints: lasting_taints(node),
+            free,
+            movable,
+            payback: pool.disruption.payback,
+        });
     }
     hosts
 }
@@ -171,7 +184,7 @@ impl<'a> Search<'a> {
         for _ in 0..TRIES {
             let choice = self.choose(claim, &not_these)?;
             let time = self.time(claim, self.current, choice.payback);
-            if stop.should_stop() || during(price, time) <= choice.lost {
+            if stop.should_stop() || during(price, time) <= choice.lost.saturating_mul(LEAST_TIMES) {
                 return None;
             }
             let giving_way =
@@ -211,7 +224,7 @@ impl<'a> Search<'a> {
             let waiting = self.facts.snapshot.pods.get(key)?;
             let mut best: Option<(u64, usize, Vec<&'a Pod>)> = None;
             for (at, host) in self.hosts.iter().enumerate() {
-                if rules::admits(&waiting.spec, &host.node.labels, &host.node.taints).is_err() {
+                if rules::admits(&waiting.spec, &host.node.labels, &host.taints).is_err() {
                     continue;
                 }
                 let Some((lost, pods)) = host.give_way(&frees[at], waiting, &taken) else { continue };
@@ -274,7 +287,8 @@ impl<'a> Search<'a> {
             .sum();
         let none = Choice { pods: Vec::new(), lost: 0, payback: choice.payback };
         let (before, after) = (self.cost(self.current, &none), self.cost(plan, choice));
-        before > after.saturating_add(choice.lost).saturating_add(during(successors, OVERLAP))
+        let loss = choice.lost.saturating_mul(LEAST_TIMES);
+        before > after.saturating_add(loss).saturating_add(during(successors, OVERLAP))
     }
 
     /// Returns the cost of a plan until its pods have ended, at most for the payback time, in micro-dollars: of new nodes, and of nodes

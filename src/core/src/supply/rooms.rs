@@ -326,7 +326,7 @@ fn is_open(node: &Node) -> bool {
 /// Returns the node's taints without short-lived ones. The node controller updates not-ready and cordon taints with a delay, so a
 /// node that has just opened still has them. Treating it as closed would buy a second node for its pods. Reservation taints are
 /// left out too, because planned pods get a toleration.
-fn lasting_taints(node: &Node) -> Vec<Taint> {
+pub(crate) fn lasting_taints(node: &Node) -> Vec<Taint> {
     let passing = [NOT_READY_TAINT, UNREACHABLE_TAINT, CORDON_TAINT, RESERVED_TAINT];
     node.taints.iter().filter(|taint| !passing.contains(&taint.key.as_str())).cloned().collect()
 }

@@ -1,6 +1,7 @@
 //! Tests of pods that give way, so that a waiting pod needs no new node.
 
 use poolwright_core::disruption::{RoomMade, make_room};
+use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::labels::INSTANCE_TYPE;
 
 use super::*;
@@ -81,6 +82,16 @@ fn a_service_that_runs_anywhere_gives_way_to_a_pod_that_only_its_node_can_run() 
         None,
         "the pod never ends"
     );
+}
+
+#[test]
+fn a_retiring_node_makes_room_for_pods_that_are_planned_for_it() {
+    let mut snapshot = full(|pod| pod);
+    let node = Node { taints: vec![taint(RESERVED_TAINT, "big")], ..(*snapshot.nodes["big"]).clone() };
+    snapshot = with(snapshot, [node]);
+    assert_eq!(bought(&made(&snapshot).unwrap().plan), ["g5.xlarge: ReplicaSet:web#0"]);
+    let node = Node { taints: vec![taint("team", "web")], ..(*snapshot.nodes["big"]).clone() };
+    assert_eq!(made(&with(snapshot, [node])), None, "the pod does not tolerate the taint");
 }
 
 #[test]
