@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{ResourceList, UsdPerHour};
+use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::StopSignal;
 use poolwright_terms::{ConditionType, Reason, Taint};
 
@@ -126,7 +126,7 @@ fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> V
             continue;
         }
         let price = claim.current_offering().price.unwrap_or_default();
-        let loss = |pod: &Pod| lost_by(facts, claim, pod, price);
+        let loss = |pod: &Pod| lost_by(facts, pod, price, &claim.current_offering().allocatable);
         let is_target = current.moved.iter().any(|moved| moved.goes_to(&claim.name.0));
         let mut movable: Vec<(u64, &Pod)> = facts
             .work(claim)
@@ -150,7 +150,9 @@ fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> V
         if movable.is_empty() || !allowed(claim) {
             continue;
         }
-        movable.sort_by_key(|(lost, pod)| (*lost, &pod.key));
+        // Small pods need the cheapest places.
+        let cpu = |pod: &Pod| pod.spec.requests.get(ResourceName::CPU);
+        movable.sort_by_key(|(lost, pod)| (*lost, cpu(pod), &pod.key));
         let mut free = node.allocatable.clone();
         if let Some(there) = snapshot.pods.on_node(&node.name) {
             free.saturating_sub(&there.requests);
@@ -184,7 +186,7 @@ impl<'a> Search<'a> {
         for _ in 0..TRIES {
             let choice = self.choose(claim, &not_these)?;
             let time = self.time(claim, self.current, choice.payback);
-            if stop.should_stop() || during(price, time) <= choice.lost.saturating_mul(LEAST_TIMES) {
+            if stop.should_stop() || during(price, time) <= choice.lost {
                 return None;
             }
             let giving_way =
@@ -287,8 +289,30 @@ impl<'a> Search<'a> {
             .sum();
         let none = Choice { pods: Vec::new(), lost: 0, payback: choice.payback };
         let (before, after) = (self.cost(self.current, &none), self.cost(plan, choice));
-        let loss = choice.lost.saturating_mul(LEAST_TIMES);
+        let loss =
+            choice.pods.iter().map(|(from, pod)| self.loss(plan, from, pod)).fold(0, u64::saturating_add);
+        let loss = loss.saturating_mul(LEAST_TIMES);
         before > after.saturating_add(loss).saturating_add(during(successors, OVERLAP))
+    }
+
+    /// Returns the loss of a pod that gives way. Its work is worth a part of the place that it gets, not of the place that it leaves,
+    /// which may be much dearer than it needs.
+    fn loss(&self, plan: &Plan, from: &Claim, pod: &Pod) -> u64 {
+        if pod.deleting_since.is_some() || self.move_history.gave_way(pod) {
+            return 0;
+        }
+        let moved = plan.moved.iter().find(|moved| moved.pod == pod.key);
+        let place = match moved.map(|moved| &moved.to) {
+            Some(MovedTo::New(name)) => {
+                plan.claims.iter().find(|claim| claim.name == *name).map(|claim| &claim.offerings[0])
+            }
+            Some(MovedTo::Existing(Target::Claim(name))) => {
+                self.facts.snapshot.claims.get(name).map(|claim| claim.current_offering())
+            }
+            _ => None,
+        };
+        let place = place.unwrap_or_else(|| from.current_offering());
+        lost_by(&self.facts, pod, place.price.unwrap_or_default(), &place.allocatable)
     }
 
     /// Returns the cost of a plan until its pods have ended, at most for the payback time, in micro-dollars: of new nodes, and of nodes

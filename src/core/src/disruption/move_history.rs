@@ -13,6 +13,9 @@ use crate::model::{Claim, ClaimName, Pod, PodKey, Snapshot, Uid, Workload};
 /// The time within which pods do not move again, even if the move pays off sooner.
 const LEAST: SignedDuration = SignedDuration::from_hours(1);
 
+/// The time within which a pod that made room is not consolidated. Otherwise it would take the room again that the next pod needs.
+const AFTER_ROOM: SignedDuration = SignedDuration::from_hours(6);
+
 /// The times at which consolidation moved pods of each controller, and the claims that it tried without success. Poolwright keeps
 /// the history in memory, so pods may move once more after a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct MoveHistory {
     alone: BTreeSet<ClaimName>,
     /// Pods that were evicted to make room and may still exist.
     gave_way: BTreeMap<PodKey, Uid>,
+    /// The controllers of such pods, with the time of the last eviction.
+    made_room: BTreeMap<Uid, Timestamp>,
 }
 
 impl MoveHistory {
@@ -74,6 +79,7 @@ impl MoveHistory {
             let before = self.gave_way.insert(key.clone(), uid.clone());
             let owner = snapshot.pods.get(key).and_then(|pod| pod.owner.clone());
             if let Some(owner) = owner.filter(|_| before.as_ref() != Some(uid)) {
+                self.made_room.insert(owner.clone(), now);
                 self.times.entry(owner).or_default().push(now);
             }
         }
@@ -91,6 +97,7 @@ impl MoveHistory {
             times.retain(|at| *at > begin);
             !times.is_empty()
         });
+        self.made_room.retain(|_, at| at.checked_add(AFTER_ROOM).is_ok_and(|until| until > now));
         self.gave_way.retain(|key, uid| snapshot.pods.get(key).is_some_and(|pod| pod.uid == *uid));
     }
 
@@ -109,7 +116,10 @@ impl MoveHistory {
         claims.iter().all(|claim| {
             facts.work(claim).filter_map(|pod| facts.maker(pod)).all(|maker| {
                 let left = left.entry(&maker.uid).or_insert_with(|| self.moves_left(facts, claim, maker));
-                let is_allowed = *left > 0;
+                let made_room = self.made_room.get(&maker.uid);
+                let is_free =
+                    |at: &Timestamp| at.checked_add(AFTER_ROOM).is_ok_and(|until| until <= facts.now);
+                let is_allowed = *left > 0 && made_room.is_none_or(is_free);
                 *left = left.saturating_sub(1);
                 is_allowed
             })

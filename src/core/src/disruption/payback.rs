@@ -25,13 +25,13 @@ pub(crate) struct OverTime {
 
 /// Returns the loss of emptying a claim's node, in micro-dollars.
 pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
-    facts.work(claim).map(|pod| lost_by(facts, claim, pod, price)).fold(0, u64::saturating_add)
+    let total = &claim.current_offering().allocatable;
+    facts.work(claim).map(|pod| lost_by(facts, pod, price, total)).fold(0, u64::saturating_add)
 }
 
-/// Returns the loss of moving one pod of a claim's node, in micro-dollars. It loses its part of the node's price during the
-/// restart. A pod that runs to completion also loses its part since it was created.
-pub(crate) fn lost_by(facts: &Facts<'_>, claim: &Claim, pod: &Pod, price: UsdPerHour) -> u64 {
-    let total = &claim.current_offering().allocatable;
+/// Returns the loss of moving one pod, in micro-dollars, if it runs on a node with this price and these resources. It loses its part of
+/// the node's price during the restart. A pod that runs to completion also loses its part since it was created.
+pub(crate) fn lost_by(facts: &Facts<'_>, pod: &Pod, price: UsdPerHour, total: &ResourceList) -> u64 {
     let runs_to_an_end = facts.maker(pod).is_none_or(|maker| maker.kind == "Job");
     let age = facts.now.duration_since(pod.created).max(SignedDuration::ZERO);
     let time = if runs_to_an_end { RESTART + age } else { RESTART };
