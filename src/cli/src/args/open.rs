@@ -5,6 +5,7 @@ use std::path::PathBuf;
 /// Flags of `open`.
 #[derive(Debug, clap::Args)]
 #[command(
+    group = clap::ArgGroup::new("which").args(["nodes", "all"]).required(true),
     after_help = "Exit codes: 0 opened, or open already; 1 failed; 2 bad usage, or there is no such node.",
     after_long_help = "Examples:\n  \
         # Which nodes are closed?\n  poolwright open --all --dry-run\n\n  \
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 )]
 pub struct OpenFlags {
     /// Open these nodes
-    #[arg(value_name = "NODE", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "NODE")]
     pub nodes: Vec<String>,
 
     /// Open all nodes that Poolwright has closed to newcomers

@@ -119,7 +119,10 @@ fn one_node_opens_by_name_and_a_name_that_does_not_exist_changes_nothing() {
         text(&output.stdout),
         "Node a is open now.\nNode b is open: it does not have the taint poolwright.dev/reserved.\n"
     );
-    assert_eq!(open("none", address, &[]).status.code(), Some(2), "it wants nodes or --all");
+    let output = open("none", address, &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("<NODE|--all>"), "{}", text(&output.stderr));
+    assert_eq!(open("both", address, &["a", "--all"]).status.code(), Some(2));
 }
 
 #[test]
