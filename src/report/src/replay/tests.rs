@@ -196,7 +196,7 @@ fn a_wrong_type_costs_nothing_while_later_pods_fill_it() {
 
 #[test]
 fn a_pod_shorter_than_a_time_step_is_missing_from_the_limit() {
-    let parts = parts(vec![machine(SMALL, [0, 0, 30], &[0])], vec![pod(0, 30)], 1_000);
+    let parts = parts(vec![machine(SMALL, [0, 0, 30], &[0])], vec![pod(0, 30)], 3_000);
     assert_eq!(parts, [0, 0, 0, 0, u128::from(SMALL / 2)]);
 }
 
