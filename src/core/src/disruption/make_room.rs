@@ -4,8 +4,9 @@
 //! anywhere. Here such pods give way. Their successors get other places first, new nodes if needed. When these are open, the pods
 //! are evicted, and the waiting pods take their room.
 //!
-//! No state is recorded. Every plan that would buy a node repeats the search. It finds the same answer, because the places of the
-//! successors are free by then. If the answer changes, for example because a budget closes, the node is bought.
+//! Nothing is stored in the cluster. Every plan that would buy a node repeats the search. It finds the same answer, because the places
+//! of the successors are free by then. If the answer changes, for example because a budget closes, the node is bought. Evictions are
+//! recorded in the [`MoveHistory`], in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -13,7 +13,8 @@ use crate::model::{Claim, ClaimName, Pod, PodKey, Snapshot, Uid, Workload};
 /// The time within which pods do not move again, even if the move pays off sooner.
 const LEAST: SignedDuration = SignedDuration::from_hours(1);
 
-/// The time within which a pod that made room is not consolidated. Otherwise it would take the room again that the next pod needs.
+/// The time for which consolidation leaves the pods of a controller alone after one of them made room. Otherwise it would move them
+/// back to the room that the next pod needs.
 const AFTER_ROOM: SignedDuration = SignedDuration::from_hours(6);
 
 /// The times at which consolidation moved pods of each controller, and the claims that it tried without success. Poolwright keeps
@@ -97,7 +98,7 @@ impl MoveHistory {
             times.retain(|at| *at > begin);
             !times.is_empty()
         });
-        self.made_room.retain(|_, at| at.checked_add(AFTER_ROOM).is_ok_and(|until| until > now));
+        self.made_room.retain(|_, at| is_recent(*at, now));
         self.gave_way.retain(|key, uid| snapshot.pods.get(key).is_some_and(|pod| pod.uid == *uid));
     }
 
@@ -116,13 +117,16 @@ impl MoveHistory {
         claims.iter().all(|claim| {
             facts.work(claim).filter_map(|pod| facts.maker(pod)).all(|maker| {
                 let left = left.entry(&maker.uid).or_insert_with(|| self.moves_left(facts, claim, maker));
-                let made_room = self.made_room.get(&maker.uid);
-                let is_free =
-                    |at: &Timestamp| at.checked_add(AFTER_ROOM).is_ok_and(|until| until <= facts.now);
-                let is_allowed = *left > 0 && made_room.is_none_or(is_free);
+                let made_room = self.made_room.get(&maker.uid).is_some_and(|at| is_recent(*at, facts.now));
+                let is_allowed = *left > 0 && !made_room;
                 *left = left.saturating_sub(1);
                 is_allowed
             })
         })
     }
+}
+
+/// Returns whether room was made less than [`AFTER_ROOM`] ago.
+fn is_recent(made: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(made) < AFTER_ROOM
 }
