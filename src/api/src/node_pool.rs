@@ -334,20 +334,20 @@ pub struct Requirement {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleToZero {
-    /// How long a node stays empty before it is terminated: a duration such as `5m`, `Never`, or `auto` for the time that costs
-    /// least.
-    #[serde(default = "five_minutes")]
+    /// How long a node stays empty before it is terminated: `auto` for the time that costs least, a duration such as `5m`, or
+    /// `Never`.
+    #[serde(default = "auto")]
     pub after: IdleText,
 }
 
 impl Default for ScaleToZero {
     fn default() -> Self {
-        Self { after: five_minutes() }
+        Self { after: auto() }
     }
 }
 
-fn five_minutes() -> IdleText {
-    "5m".into()
+fn auto() -> IdleText {
+    IdleText::AUTO.into()
 }
 
 /// The nodes of a pool, and its health.

@@ -49,7 +49,7 @@ fn a_pool_is_read_with_its_defaults() {
         [("cpu", 1_000_000), ("nvidia.com/gpu", 16)]
     );
     assert_eq!(pool.requirements[0].operator, Operator::Lte(4));
-    assert_eq!(pool.scale_to_zero, ScaleToZero::After(SignedDuration::from_mins(5)));
+    assert_eq!(pool.scale_to_zero, ScaleToZero::Auto);
     assert_eq!(pool.deadlines, Deadlines::default());
     assert_eq!(pool.labels["team"], "vision");
     assert!(pool.allow_unknown_price.contains(&InstanceTypeName::from("p6-b200.48xlarge")));

@@ -211,7 +211,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
                 "requirements": [{"key": poolwright_terms::labels::CAPACITY_TYPE, "operator": "In", "values": types}],
                 "deadlines": {"launch": "5m", "registration": "5m", "initialization": "5m"},
             }},
-            "scaleToZero": {"after": *dice.pick(&["30s", "1m", "3m"]).unwrap_or(&"1m")},
+            "scaleToZero": {"after": *dice.pick(&["30s", "1m", "3m", "auto"]).unwrap_or(&"auto")},
             "weight": dice.below(3),
         });
         if of_money.per_mille(250) {

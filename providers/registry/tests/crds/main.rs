@@ -173,7 +173,7 @@ fn an_absent_optional_field_is_left_out_and_never_null() {
 fn defaults_of_the_schema_are_the_defaults_of_the_types() {
     let cases = Cases::load();
     let pool: poolwright_api::NodePool = serde_json::from_value(cases.bases["NodePool"].clone()).unwrap();
-    assert_eq!((pool.spec.weight, pool.spec.scale_to_zero.after.0.as_str()), (0, "5m"));
+    assert_eq!((pool.spec.weight, pool.spec.scale_to_zero.after.0.as_str()), (0, "auto"));
     let defaulted = kube::core::cel::apply_defaults(&schema("NodePool"), &cases.bases["NodePool"]);
     assert_eq!(serde_json::from_value::<poolwright_api::NodePool>(defaulted.clone()).unwrap(), pool);
     assert_eq!(defaulted["spec"]["template"]["spec"]["deadlines"]["registration"], "15m");

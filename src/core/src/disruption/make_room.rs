@@ -25,7 +25,9 @@ use crate::lifecycle::allowance;
 use crate::lifecycle::protection::Facts;
 use crate::model::PlanOptions;
 use crate::model::plan::{Moved, MovedTo, Plan, PlannedClaim, Target};
+use crate::model::idle::START;
 use crate::model::{Cause, Claim, ClaimName, Ends, Life, Node, Pod, PodKey, PodRole, Snapshot, Uid};
+use crate::plan::pack::horizon;
 use crate::plan::plan;
 use crate::rules;
 use crate::supply::rooms::lasting_taints;
@@ -355,12 +357,16 @@ impl<'a> Search<'a> {
             .saturating_add(during(plan.risk, payback))
     }
 
-    /// Returns the time until the pods of a new node have ended, at most the payback time.
+    /// Returns the time for which a new node is paid: its start, the time until its pods have ended, at most the payback time, and the
+    /// time that it stays without work.
     fn time(&self, claim: &PlannedClaim, plan: &Plan, payback: SignedDuration) -> SignedDuration {
-        if self.facts.snapshot.lives.is_blank() {
+        let snapshot = self.facts.snapshot;
+        if snapshot.lives.is_blank() {
             return payback;
         }
-        self.ends(claim.planned_pods.iter(), plan).mean().min(payback)
+        let until_empty = self.ends(claim.planned_pods.iter(), plan).mean().min(payback);
+        let idle = snapshot.pools.get(&claim.pool).map_or(SignedDuration::ZERO, |pool| horizon::idle(pool));
+        START + until_empty + idle
     }
 
     /// Returns the time until these pods of a plan have ended. Successors live as long as the pods that they replace.

@@ -11,7 +11,7 @@ use crate::scenario::BUFFER_UNTIL;
 
 pub(super) const RULE: &str = "an empty node is terminated within 30 minutes without trouble, unless a pod waits for which a node could be bought";
 
-/// Allows three minutes of `scaleToZero.after`, clocks that are wrong by ten minutes for five, room kept by buffers, and failing
+/// Allows eight minutes of `scaleToZero.after`, clocks that are wrong by ten minutes for five, room kept by buffers, and failing
 /// calls. A node that never became usable has three deadlines of five minutes.
 const GONE_WITHIN: Duration = Duration::from_mins(30);
 

@@ -142,7 +142,7 @@ pub(crate) fn paid(life: &Life, pool: &Pool) -> SignedDuration {
 }
 
 /// Returns the time that a node of the pool is paid after its last pod has ended.
-fn idle(pool: &Pool) -> SignedDuration {
+pub(crate) fn idle(pool: &Pool) -> SignedDuration {
     pool.scale_to_zero.usual().map_or(IDLE, |idle| idle.min(IDLE))
 }
 
