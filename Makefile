@@ -103,9 +103,9 @@ bench-aws: control-plane ## measure launches of NODES=500 instances in moto, and
 	@$(WITH_TOOLS) cargo build --locked --workspace --bins --example interruptions
 	@NODES="$(NODES)" BURST="$(BURST)" MESSAGES="$(MESSAGES)" QUEUE="$(QUEUE)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/examples/interruptions"
 
-bench-week: ## replay eight weeks of GPU traces: cost now and before, lower limit, other methods; WEEKS="gpuspec33:142" chooses
+bench-week: ## replay eight weeks of GPU traces: cost now and before, lower limit, other methods; WEEKS="gpuspec33:142" chooses, MOVES=1 moves services
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli
-	@python3 tests/week.py "$(CARGO_TARGET_DIR)/release/poolwright" $(WEEKS)
+	@python3 tests/week.py "$(CARGO_TARGET_DIR)/release/poolwright" $(if $(MOVES),--moves) $(WEEKS)
 
 crds: ## write crds/*.yaml from the Rust types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds

@@ -104,7 +104,10 @@ async fn objects_round_trip_through_the_api_server_with_defaults() {
     let pool: NodePool = serde_json::from_value(stored("NodePool").await).unwrap();
     let claim: NodeClaim = serde_json::from_value(stored("NodeClaim").await).unwrap();
     let class: KwokNodeClass = serde_json::from_value(stored("KwokNodeClass").await).unwrap();
-    assert_eq!((pool.meta().name.as_deref(), pool.spec.scale_to_zero.after.0.as_str()), (Some("gpu"), "auto"));
+    assert_eq!(
+        (pool.meta().name.as_deref(), pool.spec.scale_to_zero.after.0.as_str()),
+        (Some("gpu"), "auto")
+    );
     assert_eq!(pool.spec.template.spec.deadlines, claim.spec.deadlines);
     assert_eq!(claim.spec.offerings[0].allocatable["pods"].0, "58");
     assert_eq!(class.spec.registration_delay.0, "1s");

@@ -20,19 +20,45 @@ use poolwright_provider_contract::conformance::{Failure, JoinConfig, NodeView, W
 use poolwright_provider_contract::{CloudProvider, Instance, LaunchRequest, ProviderError, instance_of};
 use poolwright_terms::{CapacityType, GROUP, NodeClassRef, Taint, TaintEffect};
 use serde_json::json;
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 use crate::persistent::Persistent;
 
-/// One moto serves all worlds. Each has a cluster of its own in it.
-static MOTO: OnceCell<Moto> = OnceCell::const_new();
-static ACCOUNT: OnceCell<Account> = OnceCell::const_new();
+/// The number of worlds that share a moto. For each listing, moto compares every instance that it ever had with every tag. With too
+/// many of them, it answers so late that calls time out, and their retries slow it down further.
+const SHARING: usize = 8;
+
+/// A moto with its account. Each world has a cluster of its own in it.
+struct Cloud {
+    moto: Moto,
+    account: Account,
+}
+
+/// The moto of the last world, and the number of worlds that it has served.
+static LAST: Mutex<Option<(Arc<Cloud>, usize)>> = Mutex::const_new(None);
+
+impl Cloud {
+    /// Returns the moto of the next world. The moto ends with its last world.
+    async fn next() -> anyhow::Result<Arc<Self>> {
+        let mut last = LAST.lock().await;
+        if let Some((cloud, served)) = last.as_mut().filter(|(_, served)| *served < SHARING) {
+            *served += 1;
+            return Ok(Arc::clone(cloud));
+        }
+        let moto = Moto::start().await?;
+        let account = Account::prepare(&Front::before(moto.url()).await?).await?;
+        let cloud = Arc::new(Self { moto, account });
+        *last = Some((Arc::clone(&cloud), 1));
+        Ok(cloud)
+    }
+}
 
 /// The secret key that signs calls.
 pub const SECRET: &str = "the-secret-of-a-stand-in";
 
 pub struct AwsWorld {
     pub front: Front,
+    _cloud: Arc<Cloud>,
     pub account: Account,
     pub cluster: String,
     class: Arc<OneClass>,
@@ -86,9 +112,9 @@ impl Tokens for Counted {
 
 impl AwsWorld {
     pub async fn new() -> anyhow::Result<Self> {
-        let moto = MOTO.get_or_try_init(Moto::start).await?;
-        let front = Front::before(moto.url()).await?;
-        let account = ACCOUNT.get_or_try_init(|| Account::prepare(&front)).await?.clone();
+        let cloud = Cloud::next().await?;
+        let front = Front::before(cloud.moto.url()).await?;
+        let account = cloud.account.clone();
         front.know_subnets(account.subnets.clone());
         let subnets = ["us-east-1a", "us-east-1b"].map(|zone| json!({"id": account.subnet_in(zone)}));
         let spec = json!({
@@ -102,6 +128,7 @@ impl AwsWorld {
         let class = Arc::new(OneClass(EC2NodeClass::new("gpu", spec.clone()).into()));
         Ok(Self {
             front,
+            _cloud: cloud,
             account,
             cluster: unique("cluster"),
             class,
