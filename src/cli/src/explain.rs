@@ -3,12 +3,11 @@
 use std::io::Write;
 
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_core::plan::plan;
 use poolwright_core::{ClaimName, PoolName, why};
 
 use crate::args::{ExplainFlags, Explainable};
 use crate::exit::{ExitStatus, Failure};
-use crate::plan::prepare;
+use crate::plan::{PlanWithRoom, plan_with_room, prepare};
 use crate::solve_timer::SolveTimer;
 
 /// Explains one object.
@@ -17,12 +16,14 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let now = clock.now();
-    let plan = plan(&input.snapshot, now, &options, &mut timer);
+    let PlanWithRoom { plan, explanations } =
+        plan_with_room(&input.snapshot, &clock, &flags.search, &options, &mut timer);
     let (snapshot, name) = (&input.snapshot, flags.name.as_str());
     let lines = match flags.kind {
         Explainable::Pod => {
             let key = input.pod_key(name);
             why::pod(snapshot, now, &options, &plan, &key).map(|mut lines| {
+                lines.extend(explanations.get(&key).cloned());
                 lines.extend(why::life(snapshot, now, &key));
                 lines.extend(why::closed_room(snapshot, now, &options, &plan, &key));
                 lines

@@ -52,7 +52,7 @@ pub use leader::LeaseSettings;
 #[doc(hidden)]
 pub use leader::writer::Permit;
 pub use loops::compute::{Spawner, blocking_threads};
-pub use loops::lives::{NAME as LIVES, learned as learned_lives, stored as stored_lives};
+pub use loops::lives::{Learned, NAME as LIVES, stored as stored_lives};
 #[doc(hidden)]
 pub use observed::reader::Objects;
 pub use poolwright_core::lifecycle::PlacementMode;

@@ -133,8 +133,8 @@ reasons! {
     ReservationReclaim: "The owner of the capacity reservation takes it back from the instance.", "Nothing: Poolwright plans its pods again.";
     ReservationRefused: "The API server refused the toleration that admits a pod to its reserved node. For ten minutes, Poolwright nominates the pods of this namespace instead.", "Allow Poolwright to patch pods there: check RBAC and admission policies.";
     ResourcesDiffer: "The node does not advertise the promised resources yet.", "Wait for device plugins. If it takes long, compare the message with the node.";
-    RoomIsCheap: "The node admits all pods again: recent pods would not run much cheaper elsewhere, or Poolwright no longer decides.", "Nothing.";
-    RoomMade: "The pod gets the room of pods that move to other nodes, so Poolwright need not buy a node for it.", "Nothing.";
+    RoomIsCheap: "The node admits all pods again: recent pods would not run cheaper elsewhere, a pod may need its room, its pool no longer lets nodes retire, or Poolwright no longer decides.", "Nothing.";
+    RoomMade: "The pod gets the room of other pods, which move or end. That costs less than a new node for it.", "Nothing.";
     ScaledDown: "The node is not needed any more, so Poolwright terminates it.", "Nothing.";
     SchedulingGated: "The pod has scheduling gates.", "Nothing. The component that set the gates removes them.";
     StartupTaintsPresent: "The node still has startup taints.", "Check the component that removes them.";

@@ -1,6 +1,5 @@
 //! Reads the current cluster once through its API.
 
-use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
@@ -13,8 +12,9 @@ use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
+use poolwright_controller::Learned;
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_core::{LifeTable, Namespace, Profile, Profiles, Snapshot, Workload};
+use poolwright_core::{Namespace, Profile, Profiles, Snapshot, Workload};
 use poolwright_report::plan::CatalogueSummary;
 use serde::de::DeserializeOwned;
 
@@ -39,8 +39,9 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         .map_err(|error| error.context("cannot read the cluster (to plan for manifests instead, use -f)"))?;
     let mut notes = objects.notes.clone();
     let mut snapshot = objects.snapshot(&mut notes);
-    let (known, lives_unread) = lives::of(&snapshot, objects.learned, SystemClock::new().now());
+    let (known, gaps, lives_unread) = lives::of(&snapshot, objects.learned, SystemClock::new().now());
     snapshot.lives = Arc::new(known);
+    snapshot.gaps = Arc::new(gaps);
     notes.extend(lives_unread.clone());
     let implicit_pool = snapshot.pools.is_empty();
     let catalogue = if implicit_pool {
@@ -65,8 +66,8 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
 }
 
 struct Objects {
-    /// What the controller has learned about the durations of pods, or why it cannot be read.
-    learned: Result<BTreeMap<String, LifeTable>, String>,
+    /// What the controller has learned, or why it cannot be read.
+    learned: Result<Learned, String>,
     /// Notes on the objects that were left out.
     notes: Vec<String>,
     pods: Vec<Pod>,

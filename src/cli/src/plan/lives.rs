@@ -1,23 +1,21 @@
-//! Reads what the controller of the current cluster has learned about the durations of pods.
-
-use std::collections::BTreeMap;
+//! Reads what the controller of the current cluster has learned about the durations of pods and about nodes without work.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::{Api, Client, Error};
-use poolwright_controller::{LIVES, causes, learned_lives};
-use poolwright_core::{LifeTable, Lives, Snapshot};
+use poolwright_controller::{LIVES, Learned, causes};
+use poolwright_core::{Gaps, Lives, Snapshot};
 
 /// The namespace that the manifests of the controller use. It is tried if you may not look into all namespaces.
 const NAMESPACE: &str = "poolwright";
 
-/// Reads the life tables; none if the controller has not written any.
+/// Reads what was learned; nothing if the controller has not written any.
 ///
 /// # Errors
 ///
 /// A sentence that says why they cannot be read. A plan is possible without them.
-pub async fn learned(client: &Client) -> Result<BTreeMap<String, LifeTable>, String> {
+pub async fn learned(client: &Client) -> Result<Learned, String> {
     let by_name = ListParams::default().fields(&format!("metadata.name={LIVES}"));
     let object = match Api::<ConfigMap>::all(client.clone()).list(&by_name).await {
         Ok(listed) => Ok(listed.items.into_iter().next()),
@@ -27,22 +25,23 @@ pub async fn learned(client: &Client) -> Result<BTreeMap<String, LifeTable>, Str
         Err(error) => Err(error),
     };
     match object {
-        Ok(object) => object.as_ref().map_or_else(|| Ok(BTreeMap::new()), learned_lives),
+        Ok(object) => object.as_ref().map_or_else(|| Ok(Learned::default()), Learned::read),
         Err(error) => Err(causes(&error)),
     }
 }
 
-/// Returns what is known about the durations of pods. If what the controller has learned cannot be read, also returns a sentence
-/// that says so.
+/// Returns what is known about the durations of pods and about nodes without work. If what the controller has learned cannot be read,
+/// also returns a sentence that says so.
 pub fn of(
     snapshot: &Snapshot,
-    learned: Result<BTreeMap<String, LifeTable>, String>,
+    learned: Result<Learned, String>,
     now: Timestamp,
-) -> (Lives, Option<String>) {
-    let mut lives = Lives::prior();
+) -> (Lives, Gaps, Option<String>) {
+    let (mut lives, mut gaps) = (Lives::prior(), Gaps::default());
     let unread = match learned {
-        Ok(tables) => {
-            lives.set_tables(tables);
+        Ok(learned) => {
+            lives.set_tables(learned.lives);
+            gaps = learned.gaps;
             None
         }
         Err(why) => Some(format!(
@@ -51,5 +50,5 @@ pub fn of(
     };
     let running = snapshot.pods.bound().filter(|pod| pod.has_started_work());
     lives.refresh(running, now);
-    (lives, unread)
+    (lives, gaps, unread)
 }

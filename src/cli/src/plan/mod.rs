@@ -13,12 +13,13 @@ mod pool;
 mod tests;
 mod traced;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_core::plan::{PlanOptions, Sharing, SpotRisk, plan};
+use poolwright_core::disruption::{MoveHistory, RoomMade, make_room};
+use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{PodKey, Snapshot};
 use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, document};
 use poolwright_terms::CapacityType;
@@ -61,13 +62,39 @@ impl Input {
     }
 }
 
+/// A plan, and a sentence about each pod that gives way or takes the room of another.
+pub struct PlanWithRoom {
+    pub plan: Plan,
+    pub explanations: BTreeMap<PodKey, String>,
+}
+
+/// Plans as the controller does: pods give way where that costs less than a new node. Of the moves that the controller remembers,
+/// nothing is known here.
+pub fn plan_with_room(
+    snapshot: &Snapshot,
+    clock: &dyn Clock,
+    search: &SearchFlags,
+    options: &PlanOptions,
+    timer: &mut SolveTimer<'_>,
+) -> PlanWithRoom {
+    let now = clock.now();
+    let plan = plan(snapshot, now, options, timer);
+    let mut timer = SolveTimer::new(clock, search.time_limit());
+    match make_room(snapshot, &plan, &MoveHistory::default(), now, options, &mut timer) {
+        Some(RoomMade { plan, explanations, .. }) => PlanWithRoom { plan, explanations },
+        None => PlanWithRoom { plan, explanations: BTreeMap::new() },
+    }
+}
+
 /// Plans and prints the plan.
 pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    let (input, mut options) = prepare(&flags.input, &flags.search)?;
+    let (mut input, mut options) = prepare(&flags.input, &flags.search)?;
     options.keep_solves = flags.save_problem.is_some() || flags.explain.is_some();
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
-    let plan = plan(&input.snapshot, clock.now(), &options, &mut timer);
+    let PlanWithRoom { plan, explanations } =
+        plan_with_room(&input.snapshot, &clock, &flags.search, &options, &mut timer);
+    input.notes.extend(explanations.iter().map(|(pod, text)| format!("Pod {pod}: {text}")));
     // The problems are saved first, because they are most useful for a plan that is refused.
     if let Some(path) = &flags.save_problem {
         solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;

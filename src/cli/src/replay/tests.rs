@@ -4,16 +4,20 @@ use std::time::Duration;
 
 use clap::Parser;
 use poolwright_report::money::Usd;
-use poolwright_report::replay::{Cause, End, History, Report, bounds_over_time};
+use poolwright_report::replay::{Cause, End, History, Machine, Report, bounds_over_time};
 
 use super::{Prepared, prepare};
 use crate::args::{Cli, Command};
 
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
 fn prepared(more: &[&str]) -> Prepared {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let (trace, pools) =
-        (format!("{root}/fixtures/traces/two-hours.csv"), format!("{root}/fixtures/manifests/pool.yaml"));
-    let fixed = ["poolwright", "simulate", "--trace", &trace, "--pools", &pools, "--for", "3h"];
+    prepared_for(&format!("{ROOT}/fixtures/traces/two-hours.csv"), more)
+}
+
+fn prepared_for(trace: &str, more: &[&str]) -> Prepared {
+    let pools = format!("{ROOT}/fixtures/manifests/pool.yaml");
+    let fixed = ["poolwright", "simulate", "--trace", trace, "--pools", &pools, "--for", "3h"];
     let cli = Cli::try_parse_from(fixed.iter().chain(more)).expect("flags");
     let Command::Simulate(flags) = cli.command else { panic!("it is simulate") };
     prepare(&flags.replay).unwrap_or_else(|failure| panic!("{failure:?}"))
@@ -83,4 +87,23 @@ fn an_interrupted_replay_reports_and_charges_only_the_played_time() {
 fn a_policy_changes_what_it_costs() {
     let cost = |policy: &str| played(&prepared(&["--policy", policy])).1.cost();
     assert!(cost("scaleToZero.after=30m") > cost("scaleToZero.after=1m"));
+}
+
+#[test]
+fn a_service_moves_to_another_node_so_that_a_pod_gets_the_gpu_that_only_its_node_has() {
+    // A pod that needs a V100 buys a node with eight. Services fill it, and then another pod needs a V100.
+    let path = format!("{ROOT}/fixtures/traces/full-node.csv");
+    let with_policy = |policy: &str| {
+        let policy = format!("disruption.consolidationPolicy={policy}");
+        let flags = ["--services", "LS", "--policy", "disruption.retire=Never", "--policy", &policy];
+        let (history, report) = played(&prepared_for(&path, &flags));
+        let with_v100 = |machine: &&Machine| machine.offering.instance_type.to_string().starts_with("p3");
+        (history.machines.iter().filter(with_v100).count(), report)
+    };
+    let (nodes, without) = with_policy("WhenEmpty");
+    assert_eq!((nodes, without.pods.evicted), (2, 0));
+    let (nodes, with) = with_policy("WhenEmptyOrUnderutilized");
+    assert_eq!((nodes, with.pods.evicted), (1, 1), "{:?}", with.pods);
+    assert!(with.cost() < without.cost(), "{} and {}", with.cost(), without.cost());
+    assert_eq!(with.pods.finished, without.pods.finished);
 }

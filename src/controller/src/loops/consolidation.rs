@@ -105,7 +105,7 @@ impl Consolidation {
             error!("looking for room to make panicked; this is a bug");
             return None;
         };
-        let RoomMade { plan, actions, evicted } = made?;
+        let RoomMade { plan, actions, evicted, .. } = made?;
         self.move_history.record_evictions(snapshot, &evicted, now);
         info!(evicted = evicted.len(), "pods give way, so that no node is bought for waiting pods");
         self.executor.submit(actions, snapshot);

@@ -60,13 +60,26 @@ pub fn stored(lives: &Lives, gaps: &Gaps, until: Timestamp, recent: Vec<Uid>) ->
     serde_json::to_string(&stored).unwrap_or_default()
 }
 
-/// Returns the life tables in the ConfigMap, for programs that only read it.
-///
-/// # Errors
-///
-/// The content was written by another version or by somebody else.
-pub fn learned(object: &ConfigMap) -> Result<BTreeMap<String, LifeTable>, String> {
-    Ok(read(object)?.map(|stored| stored.kinds).unwrap_or_default())
+/// What the controller has learned, for programs that only read it.
+#[derive(Clone, Debug, Default)]
+pub struct Learned {
+    /// Durations of pods, by kind.
+    pub lives: BTreeMap<String, LifeTable>,
+    /// Times until nodes without work got the next pod.
+    pub gaps: Gaps,
+}
+
+impl Learned {
+    /// Reads the ConfigMap.
+    ///
+    /// # Errors
+    ///
+    /// The content was written by another version or by somebody else.
+    pub fn read(object: &ConfigMap) -> Result<Self, String> {
+        let stored = read(object)?;
+        let learned = stored.map(|stored| Self { lives: stored.kinds, gaps: Gaps::of_tables(stored.gaps) });
+        Ok(learned.unwrap_or_default())
+    }
 }
 
 /// Reads the ConfigMap's data; `None` if it has none yet.

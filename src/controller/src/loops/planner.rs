@@ -175,7 +175,12 @@ impl Planner {
         let mut plan = plan;
         let followed = follow(&snapshot, &plan, self.context.clock.now());
         followed.drop_obsolete_claims(&mut plan);
-        let with_room = self.consolidation.make_room(&snapshot, &plan, options).await;
+        // An obsolete plan is repeated soon. Room for its claims would bring back those that were dropped.
+        let with_room = if followed.obsolete {
+            None
+        } else {
+            self.consolidation.make_room(&snapshot, &plan, options).await
+        };
         let makes_room = with_room.is_some();
         plan = with_room.unwrap_or(plan);
         let created = self.executor.create_claims(&plan.claims, self.config.create_concurrency).await;

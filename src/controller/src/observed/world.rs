@@ -363,14 +363,15 @@ impl World {
         self.change(|state| state.index.set_retirements(Arc::new(retirements)));
     }
 
-    /// Returns why the node of a pod is removed, as a label for metrics.
+    /// Returns why a pod is evicted, as a label for metrics: the reason why its node is removed, or `MakesRoom` if the node stays.
     pub fn why_it_leaves(&self, pod: &ObjectKey) -> &'static str {
         self.view(|all| {
             let phase = all.pods.existing(pod).map(|pod| &pod.phase);
             let Some(PodPhase::Bound { node }) = phase else { return "Deleted" };
             let Some(claim) = all.claims.named_node(node) else { return "Deleted" };
             let unhealthy = || claim.since(ConditionType::Unhealthy).map(|_| "Unhealthy");
-            claim.leaving().map(Cause::as_str).or_else(unhealthy).unwrap_or("Deleted")
+            let stays = || claim.deleting_since.is_none().then_some("MakesRoom");
+            claim.leaving().map(Cause::as_str).or_else(unhealthy).or_else(stays).unwrap_or("Deleted")
         })
     }
 

@@ -26,7 +26,9 @@ use crate::lifecycle::protection::Facts;
 use crate::model::PlanOptions;
 use crate::model::idle::START;
 use crate::model::plan::{Moved, MovedTo, Plan, PlannedClaim, Target};
-use crate::model::{Cause, Claim, ClaimName, Ends, Life, Node, Pod, PodKey, PodRole, Snapshot, Uid};
+use crate::model::{
+    Cause, Claim, ClaimName, Ends, Life, Node, ObjectKey, Pod, PodKey, PodRole, PoolName, Snapshot, Uid,
+};
 use crate::plan::pack::horizon;
 use crate::plan::plan;
 use crate::rules;
@@ -41,6 +43,8 @@ const TRIES: usize = 3;
 const LEAST_TIMES: u64 = 10;
 /// How long to wait for the room of a pod that should have ended.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
+/// The longest time that a pod may need to end. The waiting pod would wait longer for it than for a new node.
+const LONGEST_END: SignedDuration = START;
 
 /// A plan in which pods give way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +56,8 @@ pub struct RoomMade {
     pub actions: Vec<Action>,
     /// The pods that the actions evict, with their UIDs.
     pub evicted: Vec<(PodKey, Uid)>,
+    /// A sentence about each pod that gives way, and about each pod that takes its room.
+    pub explanations: BTreeMap<PodKey, String>,
 }
 
 /// A node that stays, and its pods that may give way.
@@ -107,15 +113,7 @@ fn is_for_waiting(snapshot: &Snapshot, claim: &PlannedClaim) -> bool {
 /// Returns the nodes whose pods may give way.
 fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> Vec<Host<'a>> {
     let snapshot = facts.snapshot;
-    // Disruption budgets count nodes. A node that loses a pod counts like one that is emptied.
-    let allowed = |claim: &Claim| {
-        snapshot.pools.get(&claim.pool).is_some_and(|pool| {
-            allowance::allowance(snapshot, pool, Cause::Underutilized, facts.now).left > 0
-        })
-    };
-    if allowance::allowance_over_all(snapshot, Cause::Underutilized, facts.now).left == 0 {
-        return Vec::new();
-    }
+    let allowed_over_all = allowance::allowance_over_all(snapshot, Cause::Underutilized, facts.now).left > 0;
     let mut hosts = Vec::new();
     for claim in snapshot.claims.values() {
         let is_settled = claim.deleting_since.is_none()
@@ -130,27 +128,41 @@ fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> V
         }
         let price = claim.current_offering().price.unwrap_or_default();
         let loss = |pod: &Pod| lost_by(facts, pod, price, &claim.current_offering().allocatable);
+        let is_allowed = allowed_over_all
+            && allowance::allowance(snapshot, pool, Cause::Underutilized, facts.now).left > 0;
         let is_target = current.moved.iter().any(|moved| moved.goes_to(&claim.name.0));
         let mut movable: Vec<(u64, &Pod)> = facts
             .work(claim)
             .filter_map(|pod| match pod.deleting_since {
                 // It leaves in any case.
-                Some(by) => by.checked_add(STUCK).is_ok_and(|until| until > facts.now).then_some((0, pod)),
-                None if move_history.gave_way(pod) => Some((0, pod)),
+                Some(by) => {
+                    let left = by.duration_since(facts.now);
+                    (left > -STUCK && left <= LONGEST_END).then_some((0, pod))
+                }
+                // Its budgets may allow no further eviction because of its own.
+                None if move_history.gave_way(pod, facts.now) => {
+                    facts.pod_obstacle(pod, Cause::Underutilized).is_none().then_some((0, pod))
+                }
                 None => {
                     let is_quiet = pod.created.checked_add(quiet).is_ok_and(|until| until <= facts.now);
                     let may = is_quiet
+                        && is_allowed
                         && !is_target
+                        && pod.ending.grace <= LONGEST_END
                         && facts.pod_obstacle(pod, Cause::Underutilized).is_none()
                         && facts.budget_of(pod).is_none()
                         && facts
                             .maker(pod)
-                            .is_some_and(|maker| move_history.moves_left(facts, claim, maker) > 0);
+                            .is_some_and(|maker| move_history.moves_left(facts, claim, maker) > 0)
+                        && !pod
+                            .owner
+                            .as_ref()
+                            .is_some_and(|owner| move_history.is_refused(snapshot, owner, facts.now));
                     may.then(|| (loss(pod), pod))
                 }
             })
             .collect();
-        if movable.is_empty() || !allowed(claim) {
+        if movable.is_empty() {
             continue;
         }
         // Small pods need the cheapest places.
@@ -251,17 +263,53 @@ impl<'a> Search<'a> {
         (!choice.pods.is_empty() && self.are_allowed(&choice)).then_some(choice)
     }
 
-    /// Returns whether each controller may have so many more moves.
+    /// Returns whether each controller may have so many more moves, each PodDisruptionBudget allows so many evictions, and disruption
+    /// budgets allow so many nodes. A node whose pods give way counts like one that is emptied.
     fn are_allowed(&self, choice: &Choice<'_>) -> bool {
-        let mut counts: BTreeMap<&Uid, u64> = BTreeMap::new();
-        let counted = |pod: &Pod| pod.deleting_since.is_none() && !self.move_history.gave_way(pod);
-        choice.pods.iter().filter(|(_, pod)| counted(pod)).all(|(claim, pod)| {
-            self.facts.maker(pod).is_some_and(|maker| {
-                let count = counts.entry(&maker.uid).or_default();
+        let (facts, snapshot) = (&self.facts, self.facts.snapshot);
+        let mut moves: BTreeMap<&Uid, u64> = BTreeMap::new();
+        let mut evictions: BTreeMap<&ObjectKey, u64> = BTreeMap::new();
+        let mut nodes: BTreeSet<&ClaimName> = BTreeSet::new();
+        for (claim, pod) in choice.pods.iter().filter(|(_, pod)| !self.leaves_already(pod)) {
+            let Some(maker) = facts.maker(pod) else { return false };
+            let count = moves.entry(&maker.uid).or_default();
+            *count += 1;
+            if *count > self.move_history.moves_left(facts, claim, maker) {
+                return false;
+            }
+            for budget in facts.budgets_of(pod) {
+                let count = evictions.entry(&budget.key).or_default();
                 *count += 1;
-                *count <= self.move_history.moves_left(&self.facts, claim, maker)
+                if *count > u64::from(budget.allowed.unwrap_or(0)) {
+                    return false;
+                }
+            }
+            nodes.insert(&claim.name);
+        }
+        if nodes.is_empty() {
+            return true;
+        }
+        let begun = self
+            .hosts
+            .iter()
+            .filter(|host| host.movable.iter().any(|(_, pod)| self.move_history.gave_way(pod, facts.now)));
+        nodes.extend(begun.map(|host| &host.claim.name));
+        let mut by_pool: BTreeMap<&PoolName, u64> = BTreeMap::new();
+        for claim in nodes.iter().filter_map(|name| snapshot.claims.get(name)) {
+            *by_pool.entry(&claim.pool).or_default() += 1;
+        }
+        let left_over_all = allowance::allowance_over_all(snapshot, Cause::Underutilized, facts.now).left;
+        nodes.len() as u64 <= left_over_all
+            && by_pool.into_iter().all(|(name, count)| {
+                snapshot.pools.get(name).is_some_and(|pool| {
+                    count <= allowance::allowance(snapshot, pool, Cause::Underutilized, facts.now).left
+                })
             })
-        })
+    }
+
+    /// Returns whether a pod ends in any case, or was asked to give way before.
+    fn leaves_already(&self, pod: &Pod) -> bool {
+        pod.deleting_since.is_some() || self.move_history.gave_way(pod, self.facts.now)
     }
 
     /// Returns whether a plan places the waiting pods in the room that is made, and every other pod at least as well.
@@ -301,7 +349,7 @@ impl<'a> Search<'a> {
     /// Returns the loss of a pod that gives way. Its work is worth a part of the place that it gets, not of the place that it leaves,
     /// which may be much dearer than it needs.
     fn loss(&self, plan: &Plan, from: &Claim, pod: &Pod) -> u64 {
-        if pod.deleting_since.is_some() || self.move_history.gave_way(pod) {
+        if self.leaves_already(pod) {
             return 0;
         }
         let moved = plan.moved.iter().find(|moved| moved.pod == pod.key);
@@ -340,6 +388,12 @@ impl<'a> Search<'a> {
                 rooms.entry(name).or_default().push(&placed.pod);
             }
         }
+        // Placements do not mention successors.
+        for moved in &plan.moved {
+            if let (MovedTo::Existing(Target::Claim(name)), Some(successor)) = (&moved.to, &moved.successor) {
+                rooms.entry(name).or_default().push(successor);
+            }
+        }
         let of_rooms = rooms.into_iter().filter_map(|(name, more)| {
             let claim = snapshot.claims.get(name)?;
             let stays = |pod: &&Pod| {
@@ -348,7 +402,8 @@ impl<'a> Search<'a> {
                     && !choice.pods.iter().any(|(_, gone)| gone.key == pod.key)
             };
             let there: Vec<Life> = self.facts.work(claim).filter(stays).map(|pod| self.life(pod)).collect();
-            let longer = Ends::of(&there).extension_by(&self.ends(more.into_iter(), plan)).min(payback);
+            let more = self.ends(more.into_iter(), plan);
+            let longer = Ends::of(&there).extension_within(&more, payback);
             Some(during(claim.current_offering().price.unwrap_or_default(), longer))
         });
         u64::try_from(paid)
@@ -387,7 +442,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the result for a plan that pays.
-    fn made(&self, plan: Plan, claim: &PlannedClaim, choice: &Choice<'_>) -> RoomMade {
+    fn made(&self, mut plan: Plan, claim: &PlannedClaim, choice: &Choice<'_>) -> RoomMade {
         let snapshot = self.facts.snapshot;
         let to = |pod: &Pod| plan.moved.iter().find(|moved| moved.pod == pod.key).map(|moved| &moved.to);
         let stays: Vec<&(&Claim, &Pod)> =
@@ -401,6 +456,10 @@ impl<'a> Search<'a> {
         let instead = format!("instead of a new {offering} at {price} $/h");
         let waiting: Vec<String> = claim.planned_pods.iter().map(ToString::to_string).collect();
         let waiting = rules::format::list(&waiting, 3);
+        let mut explanations = BTreeMap::new();
+        let leaving: Vec<String> = choice.pods.iter().map(|(_, pod)| pod.key.to_string()).collect();
+        let leaving = rules::format::list(&leaving, 3);
+        let until = if is_ready { "" } else { " It waits until the successors have places on open nodes." };
         let mut actions = Vec::new();
         for key in &claim.planned_pods {
             let Some((pod, object)) = snapshot.pods.get(key).zip(key.existing()) else { continue };
@@ -409,6 +468,14 @@ impl<'a> Search<'a> {
             let Some(Target::Claim(host)) = target else { continue };
             let node = snapshot.claims.get(host).and_then(|claim| claim.node_name.clone());
             let Some(node) = node else { continue };
+            if choice.pods.iter().any(|(from, _)| from.name == *host) {
+                // The room is not free yet. The next plan places it there.
+                plan.nominations.remove(key);
+            }
+            explanations.insert(
+                key.clone(),
+                format!("It gets the room of {leaving} on node {node}, {instead}.{until}"),
+            );
             let message = format!("it gets the room of other pods on node {node}, {instead}");
             actions.push(Action::RecordEvent(Event {
                 subject: Subject::Pod(object.clone()),
@@ -419,6 +486,16 @@ impl<'a> Search<'a> {
             if is_ready && pod.nominated_node.as_ref() != Some(&node) {
                 actions.push(Action::Nominate { pod: object.clone(), uid: pod.uid.clone(), node });
             }
+        }
+        for (from, pod) in &stays {
+            let node = from.node_name.as_deref().unwrap_or_default();
+            let place = match to(pod) {
+                Some(MovedTo::Existing(target)) => format!("Its successor has room on {}", target.name()),
+                Some(MovedTo::New(_)) => "Its successor gets a new node".to_owned(),
+                _ => "It has no successor".to_owned(),
+            };
+            let text = format!("{place}. Its room on node {node} is for {waiting}, {instead}.");
+            explanations.insert(pod.key.clone(), text);
         }
         let mut evicted = Vec::new();
         for (from, pod) in stays.into_iter().filter(|_| is_ready) {
@@ -433,7 +510,7 @@ impl<'a> Search<'a> {
             actions.push(Action::Evict { pod: object.clone(), uid: pod.uid.clone(), why });
             evicted.push((pod.key.clone(), pod.uid.clone()));
         }
-        RoomMade { plan, actions, evicted }
+        RoomMade { plan, actions, evicted, explanations }
     }
 }
 
@@ -448,7 +525,9 @@ impl<'a> Host<'a> {
         let asked = &waiting.spec.requests;
         let mut free = free.clone();
         let mut chosen: Vec<(u64, &Pod)> = Vec::new();
-        let others = self.movable.iter().filter(|(_, pod)| !not_these.contains(&pod.key));
+        // The scheduler keeps no room for a waiting pod from the successors of pods with higher priorities.
+        let may = |pod: &Pod| pod.deleting_since.is_some() || pod.priority <= waiting.priority;
+        let others = self.movable.iter().filter(|(_, pod)| !not_these.contains(&pod.key) && may(pod));
         for (lost, pod) in others {
             if asked.fits(&free) {
                 break;

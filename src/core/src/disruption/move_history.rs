@@ -17,6 +17,12 @@ const LEAST: SignedDuration = SignedDuration::from_hours(1);
 /// back to the room that the next pod needs.
 const AFTER_ROOM: SignedDuration = SignedDuration::from_hours(6);
 
+/// The time within which an evicted pod should be seen to end. After that, its eviction counts as refused.
+const ANSWER: SignedDuration = SignedDuration::from_mins(2);
+
+/// The time for which the pods of a controller do not give way after the API server refused to evict one of them.
+const AFTER_REFUSAL: SignedDuration = SignedDuration::from_mins(15);
+
 /// The times at which consolidation moved pods of each controller, and the claims that it tried without success. Poolwright keeps
 /// the history in memory, so pods may move once more after a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,9 +33,18 @@ pub struct MoveHistory {
     /// Claims that were tried alone in this round, without success.
     alone: BTreeSet<ClaimName>,
     /// Pods that were evicted to make room and may still exist.
-    gave_way: BTreeMap<PodKey, Uid>,
+    gave_way: BTreeMap<PodKey, GaveWay>,
     /// The controllers of such pods, with the time of the last eviction.
     made_room: BTreeMap<Uid, Timestamp>,
+}
+
+/// A pod that was evicted to make room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct GaveWay {
+    uid: Uid,
+    owner: Option<Uid>,
+    /// The time of the first eviction.
+    since: Timestamp,
 }
 
 impl MoveHistory {
@@ -77,29 +92,49 @@ impl MoveHistory {
     pub fn record_evictions(&mut self, snapshot: &Snapshot, evicted: &[(PodKey, Uid)], now: Timestamp) {
         self.forget(snapshot, now);
         for (key, uid) in evicted {
-            let before = self.gave_way.insert(key.clone(), uid.clone());
-            let owner = snapshot.pods.get(key).and_then(|pod| pod.owner.clone());
-            if let Some(owner) = owner.filter(|_| before.as_ref() != Some(uid)) {
-                self.made_room.insert(owner.clone(), now);
-                self.times.entry(owner).or_default().push(now);
+            if self.gave_way.get(key).is_some_and(|before| before.uid == *uid) {
+                continue;
             }
+            let owner = snapshot.pods.get(key).and_then(|pod| pod.owner.clone());
+            if let Some(owner) = &owner {
+                self.made_room.insert(owner.clone(), now);
+                self.times.entry(owner.clone()).or_default().push(now);
+            }
+            self.gave_way.insert(key.clone(), GaveWay { uid: uid.clone(), owner, since: now });
         }
     }
 
-    /// Returns whether a pod was evicted to make room, so that its end is only a matter of time.
-    pub(crate) fn gave_way(&self, pod: &Pod) -> bool {
-        self.gave_way.get(&pod.key) == Some(&pod.uid)
+    /// Returns whether a pod was evicted to make room a short time ago, so that its end should be seen soon.
+    pub(crate) fn gave_way(&self, pod: &Pod, now: Timestamp) -> bool {
+        let given = self.gave_way.get(&pod.key).filter(|given| given.uid == pod.uid);
+        given.is_some_and(|given| is_within(given.since, now, ANSWER))
+    }
+
+    /// Returns whether evictions of a controller's pods were refused a short time ago.
+    pub(crate) fn is_refused(&self, snapshot: &Snapshot, owner: &Uid, now: Timestamp) -> bool {
+        self.gave_way.iter().any(|(key, given)| {
+            given.owner.as_ref() == Some(owner)
+                && !is_within(given.since, now, ANSWER)
+                && snapshot
+                    .pods
+                    .get(key)
+                    .is_some_and(|pod| pod.uid == given.uid && pod.deleting_since.is_none())
+        })
     }
 
     fn forget(&mut self, snapshot: &Snapshot, now: Timestamp) {
         let longest = snapshot.pools.values().map(|pool| pool.disruption.payback).max().unwrap_or(LEAST);
         let begin = now.checked_sub(longest.max(LEAST)).unwrap_or(Timestamp::MIN);
         self.times.retain(|_, times| {
-            times.retain(|at| *at > begin);
+            // A clock that was set back leaves times in the future.
+            times.retain(|at| *at > begin && *at <= now);
             !times.is_empty()
         });
-        self.made_room.retain(|_, at| is_recent(*at, now));
-        self.gave_way.retain(|key, uid| snapshot.pods.get(key).is_some_and(|pod| pod.uid == *uid));
+        self.made_room.retain(|_, at| is_within(*at, now, AFTER_ROOM));
+        self.gave_way.retain(|key, given| {
+            let exists = snapshot.pods.get(key).is_some_and(|pod| pod.uid == given.uid);
+            exists && is_within(given.since, now, AFTER_REFUSAL)
+        });
     }
 
     /// Returns how many more moves a controller may have on a claim's node now. Within the pool's payback time, no controller may
@@ -108,7 +143,7 @@ impl MoveHistory {
         let payback = facts.pool(claim).map_or(LEAST, |pool| pool.disruption.payback.max(LEAST));
         let begin = facts.now.checked_sub(payback).unwrap_or(Timestamp::MIN);
         let times = self.times.get(&maker.uid).into_iter().flatten();
-        maker.total.saturating_sub(times.filter(|at| **at > begin).count() as u64)
+        maker.total.saturating_sub(times.filter(|at| **at > begin && **at <= facts.now).count() as u64)
     }
 
     /// Returns whether these nodes may be consolidated.
@@ -117,7 +152,8 @@ impl MoveHistory {
         claims.iter().all(|claim| {
             facts.work(claim).filter_map(|pod| facts.maker(pod)).all(|maker| {
                 let left = left.entry(&maker.uid).or_insert_with(|| self.moves_left(facts, claim, maker));
-                let made_room = self.made_room.get(&maker.uid).is_some_and(|at| is_recent(*at, facts.now));
+                let made_room =
+                    self.made_room.get(&maker.uid).is_some_and(|at| is_within(*at, facts.now, AFTER_ROOM));
                 let is_allowed = *left > 0 && !made_room;
                 *left = left.saturating_sub(1);
                 is_allowed
@@ -126,7 +162,7 @@ impl MoveHistory {
     }
 }
 
-/// Returns whether room was made less than [`AFTER_ROOM`] ago.
-fn is_recent(made: Timestamp, now: Timestamp) -> bool {
-    now.duration_since(made) < AFTER_ROOM
+/// Returns whether a time is less than `within` away. A clock that was set back leaves times in the future.
+fn is_within(at: Timestamp, now: Timestamp, within: SignedDuration) -> bool {
+    now.duration_since(at).abs() < within
 }

@@ -40,7 +40,9 @@ impl Search<'_> {
         // Commitments pay a part of the prices.
         let before = part(spent, *before, set.iter().map(|claim| price(claim)).sum());
         let (mut bought, mut rooms): (BTreeMap<&ClaimName, Ends>, BTreeMap<&str, Ends>) = Default::default();
-        for moved in &plan.moved {
+        // The moves of other disruptions cost the same in any case.
+        let of_set = plan.moved.iter().filter(|moved| set.iter().any(|claim| claim.name == moved.from));
+        for moved in of_set {
             let ends = match &moved.to {
                 MovedTo::New(name) => bought.entry(name).or_default(),
                 MovedTo::Existing(target) => rooms.entry(target.name()).or_default(),
@@ -60,7 +62,8 @@ impl Search<'_> {
             let claim = snapshot.claims.get(&ClaimName((*name).to_owned()))?;
             let stays = |pod: &&Pod| pod.role == PodRole::Workload && pod.deleting_since.is_none();
             let there: Vec<Life> = self.facts.work(claim).filter(stays).map(|pod| self.life(pod)).collect();
-            Some(during(price(claim), Ends::of(&there).extension_by(more).min(payback)))
+            let longer = Ends::of(&there).extension_by(more).min(payback);
+            Some(during(price(claim), longer))
         });
         let longest = set.iter().map(|claim| lasts(claim)).max().unwrap_or_default();
         OverTime { before, after: of_new + of_rooms.sum::<u64>() + during(plan.risk, longest) }

@@ -34,8 +34,15 @@ pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
 pub(crate) fn lost_by(facts: &Facts<'_>, pod: &Pod, price: UsdPerHour, total: &ResourceList) -> u64 {
     let runs_to_an_end = facts.maker(pod).is_none_or(|maker| maker.kind == "Job");
     let age = facts.now.duration_since(pod.created).max(SignedDuration::ZERO);
-    let time = if runs_to_an_end { RESTART + age } else { RESTART };
-    let cost = u128::from(during(price, time)) * u128::from(permille(&pod.spec.requests, total)) / 1000;
+    let requests = &pod.spec.requests;
+    let (time, part) = if runs_to_an_end {
+        // Work that needs no GPU is worth something on a node with GPUs too.
+        let part = Some(permille(requests, total)).filter(|part| *part > 0);
+        (RESTART + age, part.unwrap_or_else(|| permille_of_cpu_or_memory(requests, total)))
+    } else {
+        (RESTART, permille(requests, total))
+    };
+    let cost = u128::from(during(price, time)) * u128::from(part) / 1000;
     u64::try_from(cost).unwrap_or(u64::MAX)
 }
 
@@ -48,13 +55,19 @@ pub(crate) fn during(price: UsdPerHour, time: SignedDuration) -> u64 {
 /// Returns a pod's part of a node in thousandths: of its GPUs or, if the node has none, of CPU or memory, whichever part is
 /// larger.
 fn permille(requests: &ResourceList, total: &ResourceList) -> u64 {
-    let of = |name: &str| {
-        let (part, all) = (requests.get(name), total.get(name));
-        (all > 0).then(|| u64::try_from(u128::from(part) * 1000 / u128::from(all)).unwrap_or(1000).min(1000))
-    };
-    of(ResourceName::NVIDIA_GPU).unwrap_or_else(|| {
-        [ResourceName::CPU, ResourceName::MEMORY].into_iter().filter_map(of).max().unwrap_or(0)
-    })
+    permille_of(ResourceName::NVIDIA_GPU, requests, total)
+        .unwrap_or_else(|| permille_of_cpu_or_memory(requests, total))
+}
+
+fn permille_of_cpu_or_memory(requests: &ResourceList, total: &ResourceList) -> u64 {
+    let parts = [ResourceName::CPU, ResourceName::MEMORY];
+    parts.into_iter().filter_map(|name| permille_of(name, requests, total)).max().unwrap_or(0)
+}
+
+/// Returns a pod's part of one resource of a node in thousandths; `None` if the node has none.
+fn permille_of(name: &str, requests: &ResourceList, total: &ResourceList) -> Option<u64> {
+    let (part, all) = (requests.get(name), total.get(name));
+    (all > 0).then(|| u64::try_from(u128::from(part) * 1000 / u128::from(all)).unwrap_or(1000).min(1000))
 }
 
 /// Returns whether a move from nodes at one price to nodes at another saves more over time than it loses.

@@ -35,23 +35,30 @@ impl ClusterIndex {
             self.given_up.remove(&claim.name);
             self.observe_gap(&claim.kind_of_node(), since, ended, true);
         } else if is_given_up(claim) && !is_given_up(old) {
+            let now = claim.since(ConditionType::Disrupting).unwrap_or(since);
+            self.learn_absence(now);
             self.given_up.insert(claim.name.clone(), (claim.kind_of_node(), since));
             if self.given_up.len() > REMEMBERED {
                 let oldest = self.given_up.iter().min_by_key(|(_, (_, since))| *since);
-                if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
-                    self.given_up.remove(&oldest);
+                let oldest = oldest.map(|(name, _)| name.clone());
+                if let Some((kind, since)) = oldest.and_then(|name| self.given_up.remove(&name)) {
+                    self.observe_gap(&kind, since, now, false);
                 }
             }
         }
     }
 
-    /// Finds the terminated node that could have held the pods of a new claim.
-    fn learn_purchase(&mut self, claim: &Claim) {
-        let over =
-            self.given_up.extract_if(.., |_, (_, since)| claim.created.duration_since(*since) > LONGEST);
+    /// Counts the terminated nodes for which no pod came for long.
+    fn learn_absence(&mut self, now: Timestamp) {
+        let over = self.given_up.extract_if(.., |_, (_, since)| now.duration_since(*since) > LONGEST);
         for (kind, since) in over.map(|(_, node)| node).collect::<Vec<_>>() {
             self.observe_gap(&kind, since, since + LONGEST, false);
         }
+    }
+
+    /// Finds the terminated node that could have held the pods of a new claim.
+    fn learn_purchase(&mut self, claim: &Claim) {
+        self.learn_absence(claim.created);
         let wanted = claim.kind_of_node();
         let like =
             self.given_up.iter().filter(|(_, (kind, since))| *kind == wanted && *since <= claim.created);

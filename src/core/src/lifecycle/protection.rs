@@ -129,15 +129,18 @@ impl<'a> Facts<'a> {
 
     /// Describes a PodDisruptionBudget that currently allows no eviction of the pod, if there is one.
     pub fn budget_of(&self, pod: &Pod) -> Option<String> {
-        let key = &pod.key;
-        let selects = |budget: &&&PodDisruptionBudget| match &budget.selector {
+        let shut = self.budgets_of(pod).find(|budget| budget.allowed.unwrap_or(0) == 0)?;
+        Some(format!("PodDisruptionBudget {} allows no eviction of pod {} now", shut.key, pod.key))
+    }
+
+    /// Returns the PodDisruptionBudgets that select the pod.
+    pub fn budgets_of(&self, pod: &Pod) -> impl Iterator<Item = &'a PodDisruptionBudget> {
+        let selects = |budget: &&PodDisruptionBudget| match &budget.selector {
             BudgetSelector::Pods(all) => {
                 all.iter().all(|requirement| rules::matches(requirement, &pod.labels))
             }
             BudgetSelector::Nothing | BudgetSelector::Invalid(_) => false,
         };
-        let mut budgets = self.budgets.get(key.namespace()).into_iter().flatten().filter(selects);
-        let shut = budgets.find(|budget| budget.allowed.unwrap_or(0) == 0)?;
-        Some(format!("PodDisruptionBudget {} allows no eviction of pod {key} now", shut.key))
+        self.budgets.get(pod.key.namespace()).into_iter().flatten().copied().filter(selects)
     }
 }

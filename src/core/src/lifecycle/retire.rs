@@ -38,8 +38,8 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
             turn(context, claim, node, is(ConditionType::Retiring, Reason::CheaperElsewhere, message));
         }
     } else if claim.since(ConditionType::Retiring).is_some() {
-        let message =
-            "admits all pods again: no recent pod would run much cheaper elsewhere, or nobody decides";
+        let message = "admits all pods again: recent pods would not run cheaper elsewhere, a pod may need its room, its pool no \
+                       longer lets nodes retire, or nobody decides";
         turn(context, claim, node, is_not(ConditionType::Retiring, Reason::RoomIsCheap, message));
     }
 }

@@ -23,7 +23,7 @@ pub const BREAK_EVEN: SignedDuration = SignedDuration::from_secs(2 * START.as_se
 /// The longest time for which a node is kept, by what was learned. Longer gaps are all alike.
 pub const LONGEST: SignedDuration = SignedDuration::from_secs(2 * BREAK_EVEN.as_secs());
 /// The shortest time for which a node is kept, by what was learned.
-const SHORTEST: SignedDuration = START;
+pub const SHORTEST: SignedDuration = START;
 /// The most kinds to remember.
 const KINDS: usize = 200;
 
@@ -115,11 +115,10 @@ impl Gaps {
     /// Returns the time of the least expected cost for a kind of node.
     pub fn keep(&self, kind: &str) -> Keep {
         let known: Vec<&LifeTable> = with_wider(kind).filter_map(|kind| self.tables.get(kind)).collect();
-        let Some(widest) = known.last() else {
+        if known.is_empty() {
             return Keep { time: BREAK_EVEN, why: Some(Why { seen: 0, percent: 0 }) };
-        };
+        }
         let seen = known.iter().map(|table| table.total()).find(|total| *total > 0).unwrap_or_default();
-        debug_assert!(widest.total() >= seen);
         let hazards = known.iter().rev().fold(prior(), |wider, table| table.hazards(&[], &wider));
         let seconds = |time: SignedDuration| u64::try_from(time.as_secs()).unwrap_or_default();
         let (mut survival, mut idle, mut from) = (CERTAIN, 0, 0);

@@ -80,6 +80,12 @@ impl Life {
         Self(sums.iter().map(|sum| u32::try_from(sum / count.max(1)).unwrap_or(ONE)).collect())
     }
 
+    /// The life of a pod that leaves at this time at the latest.
+    pub fn cut(&self, at: SignedDuration) -> Self {
+        let longest = Self::exactly(at);
+        Self(self.0.iter().zip(longest.0.iter()).map(|(one, other)| product(*one, *other)).collect())
+    }
+
     /// The probability that the pod still runs in the middle of a step, in units of 1 / [`ONE`].
     pub fn survival(&self, step: usize) -> u32 {
         self.0[step]
@@ -150,6 +156,11 @@ impl Ends {
     pub fn extension_by(&self, more: &Self) -> SignedDuration {
         integral(|step| product(self.0[step], ONE - more.0[step]))
     }
+
+    /// The mean part of the time until `within` by which the pods of `more` postpone the end of all.
+    pub fn extension_within(&self, more: &Self, within: SignedDuration) -> SignedDuration {
+        integral_within(within, |step| product(self.0[step], ONE - more.0[step]))
+    }
 }
 
 /// Returns `part` of `whole` as a probability.
@@ -166,7 +177,14 @@ fn product(one: u32, other: u32) -> u32 {
 
 /// Returns the integral of a probability over time.
 fn integral(probability: impl Fn(usize) -> u32) -> SignedDuration {
-    let sum: u64 = (0..STEPS).map(|step| u64::from(probability(step)) * length(step)).sum();
+    integral_within(SignedDuration::MAX, probability)
+}
+
+/// Returns the integral of a probability over the time until `within`.
+fn integral_within(within: SignedDuration, probability: impl Fn(usize) -> u32) -> SignedDuration {
+    let within = u64::try_from(within.as_secs()).unwrap_or_default();
+    let part = |step: usize| within.saturating_sub(TIMES[step] - length(step)).min(length(step));
+    let sum: u64 = (0..STEPS).map(|step| u64::from(probability(step)) * part(step)).sum();
     SignedDuration::from_millis(i64::try_from((u128::from(sum) * 1000) >> 20).unwrap_or(i64::MAX))
 }
 
@@ -194,6 +212,17 @@ mod tests {
             let off = life.mean().as_secs() - minutes * 60;
             assert!(off.abs() <= 1, "{minutes} min: {off} s off");
         }
+    }
+
+    #[test]
+    fn an_extension_counts_only_as_far_as_it_lies_within_the_time() {
+        let ends = Ends::of(&[Life::exactly(hours(2))]);
+        let more = Ends::of(&[Life::unbounded()]);
+        assert_eq!(ends.extension_within(&more, hours(1)), SignedDuration::ZERO);
+        assert!(near(ends.extension_within(&more, hours(5)), hours(3)));
+        assert_eq!(ends.extension_within(&more, SignedDuration::MAX), ends.extension_by(&more));
+        assert!(near(Life::unbounded().cut(hours(1)).mean(), hours(1)));
+        assert!(near(Life::exactly(hours(1)).cut(hours(9)).mean(), hours(1)));
     }
 
     #[test]

@@ -38,14 +38,19 @@ pub enum LifeSource {
     /// The pod is kept running by its controller, and no such pod has ended yet.
     Service,
     /// The pod declares its duration.
-    Declared(SignedDuration),
+    Declared {
+        /// The duration.
+        duration: SignedDuration,
+        /// The kind whose ended pods correct the declaration, and how many ended; `None` if none has ended yet.
+        corrected_by: Option<(String, u32)>,
+    },
     /// Pods of this kind ended before.
     Learned {
         /// The kind.
         kind: String,
         /// How many ended.
         ended: u32,
-        /// Their median duration; `None` if most of them still run.
+        /// Their median duration; `None` if it is weeks or longer.
         median: Option<SignedDuration>,
     },
     /// Nothing is known about such pods.
@@ -56,12 +61,17 @@ impl fmt::Display for LifeSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Service => f.write_str("its controller keeps it running"),
-            Self::Declared(duration) => write!(f, "it declares a duration of {}", about(*duration)),
+            Self::Declared { duration, corrected_by } => {
+                write!(f, "it declares a duration of {}", about(*duration))?;
+                corrected_by.as_ref().map_or(Ok(()), |(kind, ended)| {
+                    write!(f, ", corrected by how long pods of kind {kind} ran ({ended} ended)")
+                })
+            }
             Self::Learned { kind, ended, median: Some(median) } => {
                 write!(f, "pods of kind {kind} run for {} in the median ({ended} ended)", about(*median))
             }
             Self::Learned { kind, ended, median: None } => {
-                write!(f, "most pods of kind {kind} still run ({ended} ended)")
+                write!(f, "most pods of kind {kind} are expected to run for weeks or longer ({ended} ended)")
             }
             Self::Prior => f.write_str("no such pod has ended yet"),
         }
@@ -192,11 +202,13 @@ impl Lives {
             // The declaration takes the place of the wider kinds. Pods of the pod's own kind that ended correct it.
             let nothing = LifeTable::default();
             let own = duration.kinds.first().and_then(|kind| self.tables.get(kind)).unwrap_or(&nothing);
-            let running = duration.kinds.first().and_then(|kind| self.curves.get(kind));
-            let running = running.map_or(&[][..], |curve| &curve.running);
+            let curve = duration.kinds.first().and_then(|kind| Some((kind, self.curves.get(kind)?)));
+            let running = curve.map_or(&[][..], |(_, curve)| &curve.running);
+            let ended = curve.map(|(kind, curve)| (kind.clone(), curve.ended));
+            let corrected_by = ended.filter(|(_, ended)| *ended > 0);
             let declared = hazards_of(|age| as_declared(seconds(expected).max(1), age));
             let life = life(&own.hazards(running, &declared), age, left);
-            return Known { life, source: LifeSource::Declared(expected) };
+            return Known { life, source: LifeSource::Declared { duration: expected, corrected_by } };
         }
         let unseen = if duration.is_service { LifeSource::Service } else { LifeSource::Prior };
         let mut known = duration.kinds.iter().filter_map(|kind| Some((kind, self.curves.get(kind)?)));

@@ -2,6 +2,7 @@
 
 use poolwright_catalog::UsdPerHour;
 
+use crate::model::idle::{LONGEST, SHORTEST};
 use crate::model::plan::Plan;
 use crate::model::{BREAK_EVEN, PoolName, ScaleToZero, Snapshot};
 use crate::why::claim::price;
@@ -36,7 +37,7 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     lines.push(match pool.scale_to_zero {
         ScaleToZero::After(after) => format!("Poolwright terminates its empty nodes after {after:#}."),
         ScaleToZero::Auto => format!(
-            "Poolwright terminates its empty nodes when keeping them costs more than starts: usually after {BREAK_EVEN:#}."
+            "Poolwright terminates its empty nodes after the time that costs least: {BREAK_EVEN:#} at first, later between {SHORTEST:#} and {LONGEST:#}, by how soon such nodes got pods again."
         ),
         ScaleToZero::Never => "Poolwright never terminates its empty nodes (scaleToZero.after).".to_owned(),
     });

@@ -52,7 +52,7 @@ pub fn closed_room(
     }
     let why = reason(plan, now, claim)?;
     let is_bought = plan.claims.iter().any(|claim| claim.planned_pods.contains(key));
-    let instead = if is_bought { "This pod costs less on a node of its own." } else { "" };
+    let instead = if is_bought { "The plan buys a new node for it instead." } else { "" };
     Some(
         format!(
             "Node {node} has room for it, but retires. {why} {instead} To open nodes of pool {pool} to all pods, set `spec.disruption.retire: Never` there; if no controller runs: `poolwright open {node}`.",

@@ -279,7 +279,7 @@ fn a_pod_that_waits_although_a_retiring_node_has_room_learns_that_and_what_to_do
     let text = told(&snapshot, "long").unwrap();
     assert!(text.starts_with("Node n has room for it, but retires. Retiring for "), "{text}");
     assert!(
-        text.ends_with("This pod costs less on a node of its own. To open nodes of pool gpu to all pods, set `spec.disruption.retire: Never` there; if no controller runs: `poolwright open n`."),
+        text.ends_with("The plan buys a new node for it instead. To open nodes of pool gpu to all pods, set `spec.disruption.retire: Never` there; if no controller runs: `poolwright open n`."),
         "{text}"
     );
     let large = with(retiring(), [lasting("large", 400, 4)]);

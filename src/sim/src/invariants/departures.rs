@@ -6,7 +6,7 @@ use axum::http::Method;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_api::parse_duration;
 use poolwright_terms::InterruptionKind;
-use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
+use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, NODEPOOL_LABEL};
 use serde_json::Value;
 
 use super::Violation;
@@ -14,7 +14,7 @@ use crate::api::ApiServer;
 use crate::time::Time;
 use crate::wire::{Process, Witness};
 
-pub(super) const RULE: &str = "no pod is evicted if its node stays or the pod is protected, and none is deleted before the deadline of its node";
+pub(super) const RULE: &str = "no pod is evicted if it is protected, or if its node stays and the pod does not give way to a waiting one, and none is deleted before the deadline of its node";
 
 /// The largest clock error of a controller, plus the time of a request.
 const SLACK: SignedDuration = SignedDuration::from_mins(11);
@@ -58,7 +58,8 @@ fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: 
     };
     let claim = get(&format!("/apis/poolwright.dev/v1alpha1/nodeclaims/{node}"))?;
     let Some(deleted) = time(&claim["metadata"]["deletionTimestamp"]) else {
-        return Some(format!("{name} is evicted, and its node {node} stays"));
+        let why = stays(get, asked.is_some(), &pod, &claim, now)?;
+        return Some(format!("{name} is evicted, its node {node} stays, and {why}"));
     };
     let protection = &pod["metadata"]["annotations"][DO_NOT_DISRUPT_ANNOTATION];
     if asked.is_some() {
@@ -76,6 +77,41 @@ fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: 
     let end = [own, cloud].into_iter().flatten().min();
     let due = end.map(|end| end - SignedDuration::from_secs(grace) - SLACK);
     due.is_none_or(|due| now < due).then(|| format!("{name} is deleted before its node {node} is due"))
+}
+
+/// Returns why a pod may not give way to a waiting one; `None` if it may.
+fn stays(
+    get: &dyn Fn(&str) -> Option<Value>,
+    is_eviction: bool,
+    pod: &Value,
+    claim: &Value,
+    now: Timestamp,
+) -> Option<&'static str> {
+    let metadata = &pod["metadata"];
+    let pool = claim["metadata"]["labels"][NODEPOOL_LABEL].as_str().unwrap_or_default();
+    let pool = get(&format!("/apis/poolwright.dev/v1alpha1/nodepools/{pool}")).unwrap_or_default();
+    let is_recent = |condition: &Value| {
+        let scheduled = condition["type"] == "PodScheduled" && condition["status"] == "True";
+        scheduled && time(&condition["lastTransitionTime"]).is_some_and(|at| now.duration_since(at) < SLACK)
+    };
+    let waits = |pod: &Value| {
+        pod["spec"]["nodeName"].is_null()
+            || pod["status"]["conditions"].as_array().into_iter().flatten().any(is_recent)
+    };
+    let all = get("/api/v1/pods").unwrap_or_default();
+    if !is_eviction {
+        Some("it is deleted, not evicted")
+    } else if metadata["annotations"][DO_NOT_DISRUPT_ANNOTATION] == "true" {
+        Some("it is protected")
+    } else if metadata["ownerReferences"].as_array().is_none_or(Vec::is_empty) {
+        Some("it has no controller")
+    } else if pool["spec"]["disruption"]["consolidationPolicy"] != "WhenEmptyOrUnderutilized" {
+        Some("its pool moves no pods")
+    } else if !all["items"].as_array().into_iter().flatten().any(waits) {
+        Some("no pod waits")
+    } else {
+        None
+    }
 }
 
 /// Returns whether the termination deadline of a deleted claim may have passed.
@@ -126,9 +162,38 @@ mod tests {
     #[test]
     fn a_pod_is_asked_to_go_when_its_node_goes_unless_it_is_protected() {
         let eviction = format!("{POD}/eviction");
-        assert!(seen(false, false, &Method::POST, &eviction, 0).unwrap().ends_with("its node n stays"));
+        let stays = "its node n stays, and it has no controller";
+        assert!(seen(false, false, &Method::POST, &eviction, 0).unwrap().ends_with(stays));
         assert_eq!(seen(true, false, &Method::POST, &eviction, 0), None);
         assert!(seen(true, true, &Method::POST, &eviction, 0).unwrap().ends_with("is protected"));
+    }
+
+    #[test]
+    fn a_pod_of_a_node_that_stays_is_asked_to_go_only_if_its_pool_moves_pods_and_a_pod_waits() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let seen = |policy: &str, protection: &str, node: Value| {
+            let controller = json!([{"kind": "ReplicaSet", "name": "r"}]);
+            let annotations = json!({DO_NOT_DISRUPT_ANNOTATION: protection});
+            let pod = json!({"metadata": {"name": "p", "annotations": annotations, "ownerReferences": controller},
+                "spec": {"nodeName": "n"}});
+            let get = |path: &str| match path {
+                POD => Some(pod.clone()),
+                "/apis/poolwright.dev/v1alpha1/nodeclaims/n" => {
+                    Some(json!({"metadata": {"labels": {NODEPOOL_LABEL: "gpu"}}}))
+                }
+                "/apis/poolwright.dev/v1alpha1/nodepools/gpu" => {
+                    Some(json!({"spec": {"disruption": {"consolidationPolicy": policy}}}))
+                }
+                "/api/v1/pods" => Some(json!({"items": [pod, {"spec": {"nodeName": node}}]})),
+                _ => None,
+            };
+            wrong(&get, &Method::POST, &format!("{POD}/eviction"), now)
+        };
+        let moves = "WhenEmptyOrUnderutilized";
+        assert_eq!(seen(moves, "false", Value::Null), None);
+        assert!(seen(moves, "true", Value::Null).unwrap().ends_with("it is protected"));
+        assert!(seen("WhenEmpty", "false", Value::Null).unwrap().ends_with("its pool moves no pods"));
+        assert!(seen(moves, "false", json!("m")).unwrap().ends_with("no pod waits"));
     }
 
     #[test]

@@ -21,6 +21,8 @@ use crate::model::idle::START;
 use crate::model::{Ends, Life, PlanOptions, Pod, PodKey, Pool, Snapshot};
 use crate::plan::pending::PendingPod;
 
+/// The longest life that counts for the successor of a pod that gives way. If it runs longer, it may move again.
+const MOVES_AGAIN: SignedDuration = SignedDuration::from_hours(1);
 /// The longest time without pods that counts, for pools that keep empty nodes longer, or for ever.
 const IDLE: SignedDuration = SignedDuration::from_mins(10);
 /// The ratio between the means of groups: longer lives are another group. Finer groups keep similar pods apart, which costs more than
@@ -63,8 +65,14 @@ impl Horizons {
             return Self::default();
         }
         let mut groups: BTreeMap<u32, Vec<(&Pod, Life)>> = BTreeMap::new();
+        let gave_way = |pod: &Pod| {
+            pod.replaces.as_ref().is_some_and(|replaced| snapshot.giving_way.contains_key(replaced.as_ref()))
+        };
         for want in pending {
-            let life = lives.of(want.pod, now).life;
+            let mut life = lives.of(want.pod, now).life;
+            if gave_way(want.pod) {
+                life = life.cut(MOVES_AGAIN);
+            }
             let number = if options.commitments.is_empty() { number(life.mean()) } else { 0 };
             groups.entry(number).or_default().push((want.pod, life));
         }
