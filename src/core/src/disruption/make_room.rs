@@ -280,7 +280,7 @@ impl<'a> Search<'a> {
             for budget in facts.budgets_of(pod) {
                 let count = evictions.entry(&budget.key).or_default();
                 *count += 1;
-                if *count > u64::from(budget.allowed.unwrap_or(0)) {
+                if *count > budget.allowed.unwrap_or(0) {
                     return false;
                 }
             }
