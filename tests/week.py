@@ -3,8 +3,8 @@
 
   week.py POOLWRIGHT [--moves] [WEEK...]     WEEK is a list and its first day, such as gpuspec33:142
 
-With `--moves`, pods of class LS are services, and Poolwright may move them to cheaper nodes. The methods above `+ consol.` evict no
-pod. `fixtures/replays/before.csv` has the figures that were measured earlier, each with its commit.
+With `--moves`, pods of class LS are services, and Poolwright may move them to cheaper nodes. The methods left of `+ consol.`
+evict no pod. `fixtures/replays/before.csv` has the figures that were measured earlier, each with its commit.
 """
 import concurrent.futures, csv, json, os, pathlib, subprocess, sys, time
 

@@ -16,8 +16,7 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let now = clock.now();
-    let PlanWithRoom { plan, explanations } =
-        plan_with_room(&input.snapshot, &clock, &flags.search, &options, &mut timer);
+    let PlanWithRoom { plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
     let (snapshot, name) = (&input.snapshot, flags.name.as_str());
     let lines = match flags.kind {
         Explainable::Pod => {

@@ -16,6 +16,7 @@ mod traced;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
+use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{MoveHistory, RoomMade, make_room};
@@ -62,25 +63,24 @@ impl Input {
     }
 }
 
-/// A plan, and a sentence about each pod that gives way or takes the room of another.
+/// A plan in which pods may give way.
 pub struct PlanWithRoom {
+    /// The plan.
     pub plan: Plan,
+    /// A sentence about each pod that gives way, and about each pod that takes its room.
     pub explanations: BTreeMap<PodKey, String>,
 }
 
-/// Plans as the controller does: pods give way where that costs less than a new node. Of the moves that the controller remembers,
-/// nothing is known here.
+/// Plans as the controller does: pods give way where that costs less than a new node. The moves that the controller remembers are
+/// not known here.
 pub fn plan_with_room(
     snapshot: &Snapshot,
-    clock: &dyn Clock,
-    search: &SearchFlags,
+    now: Timestamp,
     options: &PlanOptions,
     timer: &mut SolveTimer<'_>,
 ) -> PlanWithRoom {
-    let now = clock.now();
     let plan = plan(snapshot, now, options, timer);
-    let mut timer = SolveTimer::new(clock, search.time_limit());
-    match make_room(snapshot, &plan, &MoveHistory::default(), now, options, &mut timer) {
+    match make_room(snapshot, &plan, &MoveHistory::default(), now, options, timer) {
         Some(RoomMade { plan, explanations, .. }) => PlanWithRoom { plan, explanations },
         None => PlanWithRoom { plan, explanations: BTreeMap::new() },
     }
@@ -93,7 +93,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let PlanWithRoom { plan, explanations } =
-        plan_with_room(&input.snapshot, &clock, &flags.search, &options, &mut timer);
+        plan_with_room(&input.snapshot, clock.now(), &options, &mut timer);
     input.notes.extend(explanations.iter().map(|(pod, text)| format!("Pod {pod}: {text}")));
     // The problems are saved first, because they are most useful for a plan that is refused.
     if let Some(path) = &flags.save_problem {

@@ -114,6 +114,14 @@ fn is_for_waiting(snapshot: &Snapshot, claim: &PlannedClaim) -> bool {
 fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> Vec<Host<'a>> {
     let snapshot = facts.snapshot;
     let allowed_over_all = allowance::allowance_over_all(snapshot, Cause::Underutilized, facts.now).left > 0;
+    let allowed: BTreeMap<&PoolName, bool> = snapshot
+        .pools
+        .iter()
+        .map(|(name, pool)| {
+            let left = allowance::allowance(snapshot, pool, Cause::Underutilized, facts.now).left;
+            (name, allowed_over_all && left > 0)
+        })
+        .collect();
     let mut hosts = Vec::new();
     for claim in snapshot.claims.values() {
         let is_settled = claim.deleting_since.is_none()
@@ -128,8 +136,7 @@ fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> V
         }
         let price = claim.current_offering().price.unwrap_or_default();
         let loss = |pod: &Pod| lost_by(facts, pod, price, &claim.current_offering().allocatable);
-        let is_allowed = allowed_over_all
-            && allowance::allowance(snapshot, pool, Cause::Underutilized, facts.now).left > 0;
+        let is_allowed = allowed.get(&claim.pool).is_some_and(|allowed| *allowed);
         let is_target = current.moved.iter().any(|moved| moved.goes_to(&claim.name.0));
         let mut movable: Vec<(u64, &Pod)> = facts
             .work(claim)

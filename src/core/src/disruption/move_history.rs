@@ -110,11 +110,12 @@ impl MoveHistory {
         given.is_some_and(|given| is_within(given.since, now, ANSWER))
     }
 
-    /// Returns whether evictions of a controller's pods were refused a short time ago.
+    /// Returns whether an eviction of one of a controller's pods was refused a short time ago.
     pub(crate) fn is_refused(&self, snapshot: &Snapshot, owner: &Uid, now: Timestamp) -> bool {
         self.gave_way.iter().any(|(key, given)| {
             given.owner.as_ref() == Some(owner)
                 && !is_within(given.since, now, ANSWER)
+                && is_within(given.since, now, AFTER_REFUSAL)
                 && snapshot
                     .pods
                     .get(key)

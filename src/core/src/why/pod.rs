@@ -224,6 +224,12 @@ fn outcome(plan: &Plan, key: &PodKey) -> String {
         return format!("Planned on a new node of pool {} {others}: {reason}.", claim.pool);
     }
     if let Some(placement) = plan.placements.iter().find(|placement| placement.pod == *key) {
+        // No pod is placed on a node that is emptied, so these pods give way.
+        if let Target::Claim(name) = &placement.target
+            && plan.moved.iter().any(|moved| moved.from == *name)
+        {
+            return format!("Planned on {}, in the room of pods that leave this node.", placement.target);
+        }
         let what = match placement.target {
             Target::Claim(_) => "which is bought already",
             Target::Node(_) => "which exists",

@@ -26,7 +26,8 @@ use super::steps::Steps;
 const WORK: u64 = 20_000;
 /// So many bounds in a row start from the node contents and prices of the one before.
 const IN_A_ROW: usize = 32;
-/// The largest number of equal time steps. A pod that runs only for part of a step does not count in it.
+/// The largest number of time steps: changes within this part of the time are taken together. A pod that runs only for part of a step
+/// does not count in it.
 pub(super) const SPANS: u32 = 3_000;
 
 /// The number of pods of each class.

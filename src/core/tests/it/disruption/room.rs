@@ -64,6 +64,10 @@ fn a_service_that_runs_anywhere_gives_way_to_a_pod_that_only_its_node_can_run() 
         format!("Its successor gets a new node. Its room on node big is for default/v, {instead}.")
     );
 
+    let lines = why::pod(&snapshot, at(NOW), &PlanOptions::default(), &first.plan, &key("v")).unwrap();
+    let planned = "Planned on claim `big`, in the room of pods that leave this node.";
+    assert_eq!(lines.last().unwrap(), planned, "another node is bought, so it costs something");
+
     // While the small node starts, nothing else is bought.
     let begun = carried_out(&snapshot, &first.plan, NOW);
     let second = made_at(&begun, &MoveHistory::default(), NOW + 10).unwrap();
@@ -237,6 +241,7 @@ fn the_node_is_bought_after_all_if_the_eviction_is_refused() {
     // Other pods of the controller would be refused too.
     assert_eq!(bought_after_eviction(&snapshot, &history, NOW + 120), ["g5.12xlarge: v"]);
     assert_eq!(bought_after_eviction(&snapshot, &history, NOW + 899), ["g5.12xlarge: v"]);
+    assert_eq!(bought_after_eviction(&snapshot, &history, NOW + 900), Vec::<String>::new());
     // With a clock that was set back, the answer may still come.
     assert_eq!(bought_after_eviction(&snapshot, &history, NOW - 60), Vec::<String>::new());
 
