@@ -85,14 +85,13 @@ impl Consolidation {
         Some(now)
     }
 
-    /// Searches for pods that give way, so that this plan need not buy a node. Returns the plan to carry out instead. Evicts the pods as
-    /// soon as their successors have open places.
-    pub async fn make_room(
-        &mut self,
+    /// Searches for pods that give way, so that this plan need not buy a node.
+    pub async fn find_room(
+        &self,
         snapshot: &Snapshot,
         plan: &Plan,
         options: &PlanOptions,
-    ) -> Option<Plan> {
+    ) -> Option<RoomMade> {
         if plan.claims.is_empty() {
             return None;
         }
@@ -101,15 +100,20 @@ impl Consolidation {
         let move_history = self.move_history.clone();
         let look =
             move |limit: &mut dyn StopSignal| make_room(&seen, &current, &move_history, now, &options, limit);
-        let Some(made) = self.compute.run(LIMIT, look).await else {
+        let made = self.compute.run(LIMIT, look).await;
+        if made.is_none() {
             error!("looking for room to make panicked; this is a bug");
-            return None;
-        };
-        let RoomMade { plan, actions, evicted, .. } = made?;
-        self.move_history.record_evictions(snapshot, &evicted, now);
+        }
+        made?
+    }
+
+    /// Evicts the pods that give way if their successors have open places. Returns the plan to carry out.
+    pub fn make_room(&mut self, snapshot: &Snapshot, room: RoomMade) -> Plan {
+        let RoomMade { plan, actions, evicted, .. } = room;
+        self.move_history.record_evictions(snapshot, &evicted, self.context.clock.now());
         info!(evicted = evicted.len(), "pods give way, so that no node is bought for waiting pods");
         self.executor.submit(actions, snapshot);
-        Some(plan)
+        plan
     }
 
     async fn carry_out(&mut self, snapshot: &Snapshot, proposal: &Proposal) {

@@ -172,24 +172,21 @@ impl Planner {
             }
             return false;
         }
-        let mut plan = plan;
-        let followed = follow(&snapshot, &plan, self.context.clock.now());
+        let room = self.consolidation.find_room(&snapshot, &plan, options).await;
+        let with_room = room.as_ref().map_or(&plan, |room| &room.plan);
+        let followed = follow(&snapshot, with_room, self.context.clock.now());
+        // Pods give way to the pods of a node only while it is emptied.
+        let room = room.filter(|room| room.emptied.is_disjoint(&followed.obsolete));
+        let makes_room = room.is_some();
+        let mut plan = room.map_or(plan, |room| self.consolidation.make_room(&snapshot, room));
         followed.drop_obsolete_claims(&mut plan);
-        // An obsolete plan is repeated soon. Room for its claims would bring back those that were dropped.
-        let with_room = if followed.obsolete {
-            None
-        } else {
-            self.consolidation.make_room(&snapshot, &plan, options).await
-        };
-        let makes_room = with_room.is_some();
-        plan = with_room.unwrap_or(plan);
         let created = self.executor.create_claims(&plan.claims, self.config.create_concurrency).await;
         self.context.world.nominate(&plan);
         self.count_followed(&followed.actions, &snapshot);
         self.context.metrics.saving_realised.inc_by(followed.saved.as_f64());
         self.executor.submit(followed.actions, &snapshot);
         let quiet = plan.claims.is_empty()
-            && !followed.obsolete
+            && followed.obsolete.is_empty()
             && !makes_room
             && self.context.world.plan_at().is_none();
         let look_again = if quiet { self.consolidation.look(&snapshot, &plan, options).await } else { None };

@@ -140,7 +140,10 @@ impl<'a> Search<'a> {
         let counted = tried.plan.cost + tried.plan.risk;
         let over_time = self.over_time(set, &tried, payback);
         if !payback::pays(tried.before, counted, over_time, lost) {
-            return None;
+            return match set {
+                [only] => self.saves_with_room(only, &tried, stop),
+                _ => None,
+            };
         }
         let saving = tried.before.saturating_sub(tried.plan.cost);
         let leave = set.iter().map(|claim| {
@@ -154,7 +157,7 @@ impl<'a> Search<'a> {
             );
             leave(claim, Cause::Underutilized, what)
         });
-        Some(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving })
+        Some(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving, makes_room: false })
     }
 }
 

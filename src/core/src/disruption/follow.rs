@@ -1,5 +1,7 @@
 //! Follows disrupted nodes after the decision: deletes their claims when all replacements are ready, or calls the disruption off.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
@@ -7,7 +9,7 @@ use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::lifecycle::protection::Facts;
 use crate::model::plan::{Moved, MovedTo, Plan, Target};
-use crate::model::{Cause, Claim, ClaimName, Snapshot};
+use crate::model::{Cause, Claim, ClaimName, PodKey, Snapshot};
 
 /// The time until the next check while nodes are disrupted.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
@@ -20,8 +22,9 @@ const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 pub struct FollowUp {
     /// The actions.
     pub actions: Vec<Action>,
-    /// Whether the plan contains claims for a disruption that was just called off. If so, it must be made again.
-    pub obsolete: bool,
+    /// The claims whose disruption was just called off, and for whose pods the plan buys nodes. If there are any, the plan must be made
+    /// again.
+    pub obsolete: BTreeSet<ClaimName>,
     /// The time to check again; `None` if no node is disrupted.
     pub again_at: Option<Timestamp>,
     /// The saving of consolidated nodes that start to drain now: their prices, minus the part of the prices of new nodes that
@@ -30,14 +33,14 @@ pub struct FollowUp {
 }
 
 impl FollowUp {
-    /// Removes the claims that the plan makes only for successors, if the plan is obsolete. The nodes of their predecessors may
-    /// stay.
+    /// Removes the claims that the plan makes only for pods of nodes whose disruption was called off.
     pub fn drop_obsolete_claims(&self, plan: &mut Plan) {
-        if self.obsolete {
-            plan.claims.retain(|claim| {
-                claim.planned_pods.is_empty() || claim.planned_pods.iter().any(|pod| pod.existing().is_some())
-            });
-        }
+        let Plan { claims, moved, .. } = plan;
+        let is_obsolete = |key: &PodKey| {
+            let moved = moved.iter().find(|moved| moved.successor.as_ref() == Some(key));
+            moved.is_some_and(|moved| self.obsolete.contains(&moved.from))
+        };
+        claims.retain(|claim| claim.planned_pods.is_empty() || !claim.planned_pods.iter().all(is_obsolete));
     }
 }
 
@@ -69,7 +72,9 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> FollowUp {
             }
             Progress::Waits => {}
             Progress::Off { why, bought } => {
-                followed.obsolete |= bought;
+                if bought {
+                    followed.obsolete.insert(claim.name.clone());
+                }
                 let message = format!("the node stays: {why}");
                 followed.actions.push(event(
                     &claim.name,
@@ -148,9 +153,16 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
     }
     let ready = |moved: &&Moved| match &moved.to {
         MovedTo::Existing(target) => is_open(facts.snapshot, target),
-        _ => true,
+        MovedTo::New(_) => false,
+        MovedTo::Unplaced(_) | MovedTo::NoSuccessor => true,
     };
-    if moved.iter().all(ready) { Progress::Ready } else { Progress::Waits }
+    // Pods of other nodes that give way to them need places too.
+    let gives_way = |other: &&Moved| {
+        let leaves = facts.snapshot.claims.get(&other.from).is_none_or(|claim| claim.leaving().is_some());
+        !leaves && moved.iter().any(|moved| moved.goes_to(&other.from.0))
+    };
+    let others: Vec<&Moved> = plan.moved.iter().filter(gives_way).collect();
+    if moved.iter().chain(&others).all(|moved| ready(moved)) { Progress::Ready } else { Progress::Waits }
 }
 
 /// Returns whether pods can be scheduled on this node or claim now.

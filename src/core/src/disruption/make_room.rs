@@ -4,6 +4,9 @@
 //! anywhere. Here such pods give way. Their successors get other places first, new nodes if needed. When these are open, the pods
 //! are evicted, and the waiting pods take their room.
 //!
+//! The waiting pods may also be the successors of pods on a node that consolidation empties (`exchange`). That node is drained
+//! when the pods that give way have open places.
+//!
 //! Nothing is stored in the cluster. Every plan that would buy a node repeats the search. It finds the same answer, because the places
 //! of the successors are free by then. If the answer changes, for example because a budget closes, the node is bought. Evictions are
 //! recorded in the [`MoveHistory`], in memory.
@@ -58,6 +61,8 @@ pub struct RoomMade {
     pub evicted: Vec<(PodKey, Uid)>,
     /// A sentence about each pod that gives way, and about each pod that takes its room.
     pub explanations: BTreeMap<PodKey, String>,
+    /// The claims of nodes that are emptied and whose pods take the room.
+    pub emptied: BTreeSet<ClaimName>,
 }
 
 /// A node that stays, and its pods that may give way.
@@ -74,10 +79,17 @@ struct Host<'a> {
 }
 
 /// Pods that give way, and their loss.
-struct Choice<'a> {
-    pods: Vec<(&'a Claim, &'a Pod)>,
+pub(crate) struct Choice<'a> {
+    pub pods: Vec<(&'a Claim, &'a Pod)>,
     lost: u64,
-    payback: SignedDuration,
+    pub payback: SignedDuration,
+}
+
+impl Choice<'_> {
+    /// Returns the choice that no pod gives way.
+    pub(crate) fn nobody(payback: SignedDuration) -> Self {
+        Self { pods: Vec::new(), lost: 0, payback }
+    }
 }
 
 /// Searches for pods that give way to waiting pods, if that costs less than a node that `current` buys for these. `current` is a plan
@@ -90,24 +102,18 @@ pub fn make_room(
     options: &PlanOptions,
     stop: &mut dyn StopSignal,
 ) -> Option<RoomMade> {
-    let mut dear: Vec<&PlannedClaim> =
-        current.claims.iter().filter(|claim| is_for_waiting(snapshot, claim)).collect();
-    if dear.is_empty() || !current.refused.is_empty() {
+    if current.claims.is_empty() || !current.refused.is_empty() {
         return None;
     }
+    let search = RoomSearch::new(Facts::new(snapshot, now), current, move_history, options);
+    let is_prepared = |from: &ClaimName| move_history.makes_room_for(from);
+    let mut dear: Vec<&PlannedClaim> =
+        current.claims.iter().filter(|claim| search.is_for_waiting(claim, is_prepared)).collect();
     dear.sort_by_key(|claim| (std::cmp::Reverse(claim.price()), &claim.name));
-    let facts = Facts::new(snapshot, now);
-    let hosts = hosts(&facts, current, move_history);
-    let search = Search { facts, current, move_history, options, hosts };
-    dear.into_iter().take(MOST_NODES).find_map(|claim| search.instead_of(claim, stop))
-}
-
-/// Returns whether a node is bought only for pods that wait and belong to no gang, at a known price.
-fn is_for_waiting(snapshot: &Snapshot, claim: &PlannedClaim) -> bool {
-    let waits = |key: &PodKey| {
-        key.existing().is_some() && snapshot.pods.get(key).is_some_and(|pod| pod.group_key().is_none())
-    };
-    claim.price().is_some() && !claim.planned_pods.is_empty() && claim.planned_pods.iter().all(waits)
+    dear.into_iter().take(MOST_NODES).find_map(|claim| {
+        let (plan, choice) = search.instead_of(claim, |plan, choice| search.pays(plan, choice), stop)?;
+        Some(search.made(plan, claim, &choice))
+    })
 }
 
 /// Returns the nodes whose pods may give way.
@@ -137,7 +143,10 @@ fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> V
         let price = claim.current_offering().price.unwrap_or_default();
         let loss = |pod: &Pod| lost_by(facts, pod, price, &claim.current_offering().allocatable);
         let is_allowed = allowed.get(&claim.pool).is_some_and(|allowed| *allowed);
-        let is_target = current.moved.iter().any(|moved| moved.goes_to(&claim.name.0));
+        let is_target = current.moved.iter().any(|moved| {
+            let from = snapshot.claims.get(&moved.from).and_then(|from| from.leaving());
+            moved.goes_to(&claim.name.0) && from != Some(Cause::Underutilized)
+        });
         let mut movable: Vec<(u64, &Pod)> = facts
             .work(claim)
             .filter_map(|pod| match pod.deleting_since {
@@ -192,17 +201,55 @@ fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> V
 }
 
 /// One search.
-struct Search<'a> {
-    facts: Facts<'a>,
+pub(crate) struct RoomSearch<'a> {
+    pub facts: Facts<'a>,
     current: &'a Plan,
     move_history: &'a MoveHistory,
     options: &'a PlanOptions,
     hosts: Vec<Host<'a>>,
 }
 
-impl<'a> Search<'a> {
-    /// Returns a plan without this new node, if it costs less.
-    fn instead_of(&self, claim: &PlannedClaim, stop: &mut dyn StopSignal) -> Option<RoomMade> {
+impl<'a> RoomSearch<'a> {
+    /// Creates a search for room that makes nodes of `current` needless.
+    pub fn new(
+        facts: Facts<'a>,
+        current: &'a Plan,
+        move_history: &'a MoveHistory,
+        options: &'a PlanOptions,
+    ) -> Self {
+        let hosts = hosts(&facts, current, move_history);
+        Self { facts, current, move_history, options, hosts }
+    }
+
+    /// Returns whether a node is bought at a known price, and only for pods that belong to no gang and that wait or leave one of these
+    /// nodes for consolidation.
+    pub fn is_for_waiting(&self, claim: &PlannedClaim, is_emptied: impl Fn(&ClaimName) -> bool) -> bool {
+        let waits = |key: &PodKey| {
+            self.asks(key).is_some_and(|pod| pod.group_key().is_none())
+                && self.moved(key).is_none_or(|moved| is_emptied(&moved.from))
+        };
+        claim.price().is_some() && !claim.planned_pods.is_empty() && claim.planned_pods.iter().all(waits)
+    }
+
+    /// Returns the move whose successor a planned pod is.
+    fn moved(&self, key: &PodKey) -> Option<&'a Moved> {
+        self.current.moved.iter().find(|moved| moved.successor.as_ref() == Some(key))
+    }
+
+    /// Returns the waiting pod with this key, or the pod whose successor it is.
+    fn asks(&self, key: &PodKey) -> Option<&'a Pod> {
+        let pods = &self.facts.snapshot.pods;
+        let pod = pods.get(key).or_else(|| pods.get(&self.moved(key)?.pod))?;
+        Some(pod.as_ref())
+    }
+
+    /// Returns a plan without this new node, and the pods that give way, if the plan pays.
+    pub fn instead_of(
+        &self,
+        claim: &PlannedClaim,
+        pays: impl Fn(&Plan, &Choice<'a>) -> bool,
+        stop: &mut dyn StopSignal,
+    ) -> Option<(Plan, Choice<'a>)> {
         let price = claim.price()?;
         let mut not_these: BTreeSet<&PodKey> = BTreeSet::new();
         for _ in 0..TRIES {
@@ -231,10 +278,8 @@ impl<'a> Search<'a> {
                 not_these.extend(useless);
                 continue;
             }
-            if !self.is_sound(&plan, claim, &choice) || !self.pays(&plan, &choice) {
-                return None;
-            }
-            return Some(self.made(plan, claim, &choice));
+            let is_better = self.is_sound(&plan, claim, &choice) && pays(&plan, &choice);
+            return is_better.then_some((plan, choice));
         }
         None
     }
@@ -245,7 +290,7 @@ impl<'a> Search<'a> {
         let mut frees: Vec<ResourceList> = self.hosts.iter().map(|host| host.free.clone()).collect();
         let mut taken: BTreeSet<&PodKey> = not_these.clone();
         for key in &claim.planned_pods {
-            let waiting = self.facts.snapshot.pods.get(key)?;
+            let waiting = self.asks(key)?;
             let mut best: Option<(u64, usize, Vec<&'a Pod>)> = None;
             for (at, host) in self.hosts.iter().enumerate() {
                 if rules::admits(&waiting.spec, &host.node.labels, &host.taints).is_err() {
@@ -324,14 +369,25 @@ impl<'a> Search<'a> {
         let unmet =
             |plan: &Plan| -> BTreeSet<PodKey> { plan.unplaced.iter().map(|left| left.pod.clone()).collect() };
         let placed: BTreeSet<&PodKey> = plan.placements.iter().map(|placed| &placed.pod).collect();
-        let is_theirs = |moved: &&Moved| choice.pods.iter().any(|(_, pod)| pod.key == moved.pod);
+        let waiting: BTreeSet<&PodKey> =
+            claim.planned_pods.iter().filter_map(|key| Some(&self.moved(key)?.pod)).collect();
+        // Successors may have other keys in the other plan.
+        let has_room = |key: &PodKey| match self.moved(key) {
+            Some(Moved { pod, .. }) => {
+                plan.moved.iter().any(|moved| moved.pod == *pod && matches!(moved.to, MovedTo::Existing(_)))
+            }
+            None => placed.contains(key),
+        };
+        let is_theirs = |moved: &&Moved| {
+            waiting.contains(&moved.pod) || choice.pods.iter().any(|(_, pod)| pod.key == moved.pod)
+        };
         let others = |plan: &Plan| -> Vec<(PodKey, bool)> {
             let others = plan.moved.iter().filter(|moved| !is_theirs(moved));
             others.map(|moved| (moved.pod.clone(), matches!(moved.to, MovedTo::Existing(_)))).collect()
         };
         plan.refused.is_empty()
             && plan.unknown_price_claims <= self.current.unknown_price_claims
-            && claim.planned_pods.iter().all(|key| placed.contains(key))
+            && claim.planned_pods.iter().all(has_room)
             && unmet(plan).is_subset(&unmet(self.current))
             && others(plan) == others(self.current)
             && !goes_down(self.facts.snapshot, plan)
@@ -345,12 +401,16 @@ impl<'a> Search<'a> {
             .filter(|claim| claim.planned_pods.iter().any(|key| key.existing().is_none()))
             .filter_map(PlannedClaim::price)
             .sum();
-        let none = Choice { pods: Vec::new(), lost: 0, payback: choice.payback };
+        let none = Choice::nobody(choice.payback);
         let (before, after) = (self.cost(self.current, &none), self.cost(plan, choice));
-        let loss =
-            choice.pods.iter().map(|(from, pod)| self.loss(plan, from, pod)).fold(0, u64::saturating_add);
-        let loss = loss.saturating_mul(LEAST_TIMES);
+        let loss = self.least_saving(plan, choice);
         before > after.saturating_add(loss).saturating_add(during(successors, OVERLAP))
+    }
+
+    /// Returns the saving that the loss of the pods that give way asks for.
+    pub fn least_saving(&self, plan: &Plan, choice: &Choice<'_>) -> u64 {
+        let losses = choice.pods.iter().map(|(from, pod)| self.loss(plan, from, pod));
+        losses.fold(0, u64::saturating_add).saturating_mul(LEAST_TIMES)
     }
 
     /// Returns the loss of a pod that gives way. Its work is worth a part of the place that it gets, not of the place that it leaves,
@@ -375,7 +435,7 @@ impl<'a> Search<'a> {
 
     /// Returns the cost of a plan until its pods have ended, at most for the payback time, in micro-dollars: of new nodes, and of nodes
     /// that its pods keep longer.
-    fn cost(&self, plan: &Plan, choice: &Choice<'_>) -> u64 {
+    pub fn cost(&self, plan: &Plan, choice: &Choice<'_>) -> u64 {
         let snapshot = self.facts.snapshot;
         let payback = choice.payback;
         if snapshot.lives.is_blank() {
@@ -461,7 +521,8 @@ impl<'a> Search<'a> {
         });
         let (offering, price) = (claim.offering(), claim.price().unwrap_or_default());
         let instead = format!("instead of a new {offering} at {price} $/h");
-        let waiting: Vec<String> = claim.planned_pods.iter().map(ToString::to_string).collect();
+        let waiting = claim.planned_pods.iter().filter_map(|key| Some(self.asks(key)?.key.to_string()));
+        let waiting: Vec<String> = waiting.collect();
         let waiting = rules::format::list(&waiting, 3);
         let mut explanations = BTreeMap::new();
         let leaving: Vec<String> = choice.pods.iter().map(|(_, pod)| pod.key.to_string()).collect();
@@ -504,8 +565,10 @@ impl<'a> Search<'a> {
             let text = format!("{place}. Its room on node {node} is for {waiting}, {instead}.");
             explanations.insert(pod.key.clone(), text);
         }
+        // Pods on a node that is emptied wait only after it drains. Until then, other pods would take the room.
+        let someone_waits = claim.planned_pods.iter().any(|key| key.existing().is_some());
         let mut evicted = Vec::new();
-        for (from, pod) in stays.into_iter().filter(|_| is_ready) {
+        for (from, pod) in stays.into_iter().filter(|_| is_ready && someone_waits) {
             let Some(object) = pod.key.existing() else { continue };
             let place = match to(pod) {
                 Some(MovedTo::Existing(target)) => format!("has room on {}", target.name()),
@@ -517,7 +580,8 @@ impl<'a> Search<'a> {
             actions.push(Action::Evict { pod: object.clone(), uid: pod.uid.clone(), why });
             evicted.push((pod.key.clone(), pod.uid.clone()));
         }
-        RoomMade { plan, actions, evicted, explanations }
+        let emptied = claim.planned_pods.iter().filter_map(|key| Some(self.moved(key)?.from.clone()));
+        RoomMade { plan, actions, evicted, explanations, emptied: emptied.collect() }
     }
 }
 

@@ -9,10 +9,12 @@
 //! For consolidation, the solver proposes sets of nodes. A plan without these nodes then shows whether every rule of every pod
 //! can be kept, and what that costs. [`over_time`] compares the costs until the pods have ended.
 //!
-//! [`make_room()`] moves single pods off nodes that stay, so that a plan need not buy a node.
+//! [`make_room()`] moves single pods off nodes that stay, so that a plan need not buy a node, or so that another node can be
+//! emptied (`exchange`).
 
 pub(crate) mod consolidation;
 pub(crate) mod drift;
+pub(crate) mod exchange;
 pub(crate) mod follow;
 pub(crate) mod make_room;
 pub(crate) mod move_history;

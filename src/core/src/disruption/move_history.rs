@@ -34,7 +34,9 @@ pub struct MoveHistory {
     alone: BTreeSet<ClaimName>,
     /// Pods that were evicted to make room and may still exist.
     gave_way: BTreeMap<PodKey, GaveWay>,
-    /// The controllers of such pods, with the time of the last eviction.
+    /// The claims of nodes that are emptied, whose pods get the room of pods that give way.
+    room_for: BTreeSet<ClaimName>,
+    /// The controllers of pods that gave way, with the time of the last eviction.
     made_room: BTreeMap<Uid, Timestamp>,
 }
 
@@ -80,6 +82,9 @@ impl MoveHistory {
         let facts = Facts::new(snapshot, now);
         for leave in &proposal.nodes_to_empty {
             let Some(claim) = snapshot.claims.get(&leave.claim) else { continue };
+            if proposal.makes_room {
+                self.room_for.insert(claim.name.clone());
+            }
             if leave.condition.reason == Reason::Underutilized {
                 for owner in facts.work(claim).filter_map(|pod| pod.owner.clone()) {
                     self.times.entry(owner).or_default().push(now);
@@ -110,6 +115,11 @@ impl MoveHistory {
         given.is_some_and(|given| is_within(given.since, now, ANSWER))
     }
 
+    /// Returns whether pods give way to the pods of this node, which is emptied.
+    pub(crate) fn makes_room_for(&self, claim: &ClaimName) -> bool {
+        self.room_for.contains(claim)
+    }
+
     /// Returns whether an eviction of one of a controller's pods was refused a short time ago.
     pub(crate) fn is_refused(&self, snapshot: &Snapshot, owner: &Uid, now: Timestamp) -> bool {
         self.gave_way.iter().any(|(key, given)| {
@@ -131,6 +141,7 @@ impl MoveHistory {
             times.retain(|at| *at > begin && *at <= now);
             !times.is_empty()
         });
+        self.room_for.retain(|name| snapshot.claims.get(name).is_some_and(|claim| claim.leaving().is_some()));
         self.made_room.retain(|_, at| is_within(*at, now, AFTER_ROOM));
         self.gave_way.retain(|key, given| {
             let exists = snapshot.pods.get(key).is_some_and(|pod| pod.uid == given.uid);

@@ -35,10 +35,7 @@ impl Search<'_> {
             };
         }
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
-        let lasts = |claim: &Claim| self.lasts(claim).min(payback);
-        let spent: u64 = set.iter().map(|claim| during(price(claim), lasts(claim))).sum();
-        // Commitments pay a part of the prices.
-        let before = part(spent, *before, set.iter().map(|claim| price(claim)).sum());
+        let before = self.spent(set, *before, payback);
         let (mut bought, mut rooms): (BTreeMap<&ClaimName, Ends>, BTreeMap<&str, Ends>) = Default::default();
         // The moves of other disruptions cost the same in any case.
         let of_set = plan.moved.iter().filter(|moved| set.iter().any(|claim| claim.name == moved.from));
@@ -65,8 +62,16 @@ impl Search<'_> {
             let longer = Ends::of(&there).extension_by(more).min(payback);
             Some(during(price(claim), longer))
         });
-        let longest = set.iter().map(|claim| lasts(claim)).max().unwrap_or_default();
+        let longest = set.iter().map(|claim| self.lasts(claim).min(payback)).max().unwrap_or_default();
         OverTime { before, after: of_new + of_rooms.sum::<u64>() + during(plan.risk, longest) }
+    }
+
+    /// Returns the cost of these nodes until their pods have ended, if they cost `before` per hour together.
+    pub(crate) fn spent(&self, set: &[&Claim], before: UsdPerHour, payback: SignedDuration) -> u64 {
+        let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
+        let spent = set.iter().map(|claim| during(price(claim), self.lasts(claim).min(payback)));
+        // Commitments pay a part of the prices.
+        part(spent.sum(), before, set.iter().map(|claim| price(claim)).sum())
     }
 
     fn life(&self, pod: &Pod) -> Life {

@@ -31,6 +31,8 @@ pub struct Proposal {
     pub plan: Plan,
     /// The saving per hour.
     pub saving: UsdPerHour,
+    /// Whether pods of nodes that stay give way to the pods of these nodes.
+    pub makes_room: bool,
 }
 
 /// A claim whose node will be emptied.

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod committed;
+mod exchange;
 mod follow;
 mod over_time;
 mod required;

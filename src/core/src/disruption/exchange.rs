@@ -1,0 +1,73 @@
+//! Empties a node whose pods have room nowhere else, because pods of another node give way to them.
+//!
+//! An example: only nodes of one dear type can run a pod. The first such node is full of pods that would run anywhere, so a second one
+//! was bought. The others move to a cheap node, and the pods of the second node take their room.
+
+use std::collections::BTreeSet;
+
+use poolwright_catalog::UsdPerHour;
+use poolwright_solver::StopSignal;
+
+use crate::disruption::make_room::{Choice, RoomSearch};
+use crate::disruption::payback::{self, OverTime};
+use crate::disruption::proposal::{Proposal, leave};
+use crate::disruption::search::{Search, TrialPlan, places};
+use crate::lifecycle::protection::Facts;
+use crate::model::{Cause, Claim, ClaimName};
+use crate::rules;
+
+impl Search<'_> {
+    /// Returns a proposal to empty a node while pods of other nodes give way to its pods, if that saves enough. `tried` is a plan
+    /// without the node.
+    pub(crate) fn saves_with_room(
+        &self,
+        claim: &Claim,
+        tried: &TrialPlan,
+        stop: &mut dyn StopSignal,
+    ) -> Option<Proposal> {
+        let dearest = tried.plan.claims.iter().max_by_key(|new| (new.price(), &new.name))?;
+        // If its pods need only cheap nodes, others who give way gain little.
+        if dearest.price()? < UsdPerHour::from_micros(tried.before.micros() / 2) {
+            return None;
+        }
+        let without = self.without(&[(claim, Cause::Underutilized)]);
+        let facts = Facts::new(&without, self.facts.now);
+        let room = RoomSearch::new(facts, &tried.plan, self.move_history, self.options);
+        if !room.is_for_waiting(dearest, |from| *from == claim.name) {
+            return None;
+        }
+        let price = claim.current_offering().price.unwrap_or_default();
+        let lost = payback::lost(&self.facts, claim, price);
+        let (plan, choice) = room.instead_of(
+            dearest,
+            |plan, choice| {
+                let payback = self
+                    .facts
+                    .pool(claim)
+                    .map_or(choice.payback, |pool| pool.disruption.payback.min(choice.payback));
+                let common = room.cost(self.current, &Choice::nobody(choice.payback));
+                let over_time = OverTime {
+                    before: self.spent(&[claim], tried.before, payback),
+                    after: room.cost(plan, choice).saturating_sub(common),
+                };
+                let lost = lost.saturating_add(room.least_saving(plan, choice));
+                payback::pays(tried.before, plan.cost + plan.risk, over_time, lost)
+            },
+            stop,
+        )?;
+        let leaving: Vec<String> = choice.pods.iter().map(|(_, pod)| pod.key.to_string()).collect();
+        let from: BTreeSet<&ClaimName> = choice.pods.iter().map(|(from, _)| &from.name).collect();
+        let theirs: Vec<String> = from.into_iter().map(|from| places(&plan, from)).collect();
+        let what = format!(
+            "the work of its node costs {} $/h now and {} $/h elsewhere; its pods go to {}, where {} give way and go to {}",
+            tried.before,
+            plan.cost,
+            places(&plan, &claim.name),
+            rules::format::list(&leaving, 3),
+            theirs.join(", ")
+        );
+        let saving = tried.before.saturating_sub(plan.cost);
+        let nodes_to_empty = vec![leave(claim, Cause::Underutilized, what)];
+        Some(Proposal { nodes_to_empty, plan, saving, makes_room: true })
+    }
+}

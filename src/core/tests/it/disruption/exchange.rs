@@ -1,0 +1,143 @@
+//! Tests of nodes that are emptied because pods of another node give way to their pods.
+
+use poolwright_core::disruption::{RoomMade, make_room};
+use poolwright_terms::labels::INSTANCE_TYPE;
+
+use super::*;
+
+/// Returns a pod that only nodes of the large type can run, of a ReplicaSet `vip`.
+fn picky(name: &str) -> Pod {
+    let mut pod = Pod { owner: Some(Uid("vip".into())), ..replica(name) };
+    pod.spec.node_selector = [(INSTANCE_TYPE.to_owned(), "g5.12xlarge".to_owned())].into();
+    pod
+}
+
+fn vip() -> Workload {
+    Workload { key: object_key("vip"), uid: Uid("vip".into()), ..web(1) }
+}
+
+fn protected(mut pod: Pod) -> Pod {
+    let annotation = "poolwright.dev/do-not-disrupt=true".to_owned();
+    pod.ending.protection = Some(Protection { annotation, until: None });
+    pod
+}
+
+/// Returns a cluster with two large nodes. The first is full. It cannot be emptied, because one of its pods is protected, and the others
+/// run anywhere, or are changed in this way. The second has one pod that needs a large node.
+fn two_large(change: impl Fn(Pod) -> Pod) -> Snapshot {
+    let labelled = |name| {
+        let (claim, node) = large(name);
+        let labels = [(INSTANCE_TYPE.to_owned(), "g5.12xlarge".to_owned())].into();
+        (claim, Node { labels, ..node })
+    };
+    let snapshot = cluster_of(moving_pool(), vec![labelled("first"), labelled("second")], &[]);
+    let there = ["a", "b", "c"].map(|name| bound(change(replica(name)), "first"));
+    let stays = bound(protected(replica("d")), "first");
+    let snapshot = with(snapshot, [stays]);
+    with(with(with(snapshot, there), [web(4), vip()]), [bound(picky("v"), "second")])
+}
+
+/// Returns the search's proposal to empty the second node.
+fn exchange(snapshot: &Snapshot) -> Option<Proposal> {
+    proposed(snapshot).filter(|proposal| leaving(proposal) == [("second", "Underutilized")])
+}
+
+fn room(snapshot: &Snapshot, history: &MoveHistory, seconds: i64) -> Option<RoomMade> {
+    let current = planned_at(snapshot, seconds);
+    make_room(snapshot, &current, history, at(seconds), &PlanOptions::default(), &mut NeverStop)
+}
+
+fn evicted(made: &RoomMade) -> Vec<String> {
+    made.evicted.iter().map(|(pod, _)| pod.name().to_string()).collect()
+}
+
+#[test]
+fn a_dear_node_is_emptied_when_pods_of_another_one_give_way_to_its_pods() {
+    let snapshot = two_large(|pod| pod);
+    let proposal = exchange(&snapshot).unwrap();
+    assert_eq!(bought(&proposal.plan), ["g5.xlarge: ReplicaSet:web#0"]);
+    assert_eq!(proposal.saving, usd("4.666"));
+    let new = proposal.plan.claims[0].name.clone();
+    let why = format!(
+        "the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere; its pods go to first, where default/a give way and go to \
+         new {new} (g5.xlarge/a/on-demand at 1.006 $/h)"
+    );
+    assert_eq!(proposal.nodes_to_empty[0].condition.message, why);
+
+    // While the small node starts, nobody is evicted and nothing is bought.
+    let mut history = MoveHistory::default();
+    history.record(&snapshot, &proposal, at(NOW));
+    let begun = begun(&snapshot, &proposal);
+    let made = room(&begun, &history, NOW + 10).unwrap();
+    assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec![]));
+    let after = follow(&begun, &made.plan, at(NOW + 10));
+    assert_eq!((retires(&after.actions), called_off(&after.actions)), (vec![], None));
+
+    // Then the second node drains. The pods of the first one stay until its pod waits. Otherwise, they could take the room again.
+    let ready = opened(&begun, &new);
+    let made = room(&ready, &history, NOW + 61).unwrap();
+    assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec![]));
+    let after = follow(&ready, &made.plan, at(NOW + 61));
+    assert_eq!((retires(&after.actions), called_off(&after.actions)), (vec!["second"], None));
+
+    let claim = Claim {
+        deleting_since: Some(at(NOW + 62)),
+        ..(*ready.claims[&ClaimName("second".into())]).clone()
+    };
+    let ending = Pod { deleting_since: Some(at(NOW + 92)), ..bound(picky("v"), "second") };
+    let waits = Pod { created: at(NOW + 62), ..picky("w") };
+    let drained = with(with(with(ready, [claim]), [ending, waits]), [Workload { total: 1, ..vip() }]);
+    let made = room(&drained, &history, NOW + 63).unwrap();
+    assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec!["a".to_owned()]));
+}
+
+#[test]
+fn the_node_stays_when_the_pods_can_give_way_no_longer() {
+    let snapshot = two_large(|pod| pod);
+    let proposal = exchange(&snapshot).unwrap();
+    let mut history = MoveHistory::default();
+    history.record(&snapshot, &proposal, at(NOW));
+    let mut begun = begun(&snapshot, &proposal);
+    for name in ["a", "b", "c"] {
+        begun.pods.change(&key(name), |pod| *pod = protected(pod.clone()));
+    }
+    assert_eq!(room(&begun, &history, NOW + 10), None);
+    let mut plan = planned_at(&begun, NOW + 10);
+    let after = follow(&begun, &plan, at(NOW + 10));
+    let why = "the node stays: the room for its pods on other nodes is gone";
+    assert_eq!(called_off(&after.actions).as_deref(), Some(why));
+    assert_eq!(bought(&plan).len(), 1);
+    after.drop_obsolete_claims(&mut plan);
+    assert_eq!(bought(&plan), Vec::<String>::new(), "no node is bought for a pod that stays");
+}
+
+#[test]
+fn a_new_leader_calls_the_exchange_off() {
+    let snapshot = two_large(|pod| pod);
+    let begun = begun(&snapshot, &exchange(&snapshot).unwrap());
+    assert_eq!(room(&begun, &MoveHistory::default(), NOW + 10), None);
+    assert!(called_off(&followed(&begun).1).is_some());
+}
+
+#[test]
+fn nodes_are_not_emptied_if_the_pods_that_would_give_way_may_not_or_lose_too_much() {
+    assert_eq!(exchange(&two_large(|pod| Pod { spec: picky("x").spec, ..pod })), None, "they need the node too");
+    assert_eq!(exchange(&two_large(protected)), None);
+    let job = |minutes: i64| {
+        let snapshot = two_large(|pod| match &*pod.key.name() {
+            "a" => Pod { owner: Some(Uid("job".into())), created: at(NOW - minutes * 60), ..pod },
+            _ => protected(pod),
+        });
+        let job = Workload { kind: "Job".into(), key: object_key("job"), uid: Uid("job".into()), ..web(1) };
+        exchange(&with(snapshot, [job])).is_some()
+    };
+    assert_eq!((job(6), job(120)), (true, false));
+    let with_budget = |nodes| {
+        let mut snapshot = two_large(|pod| pod);
+        let mut pool = moving_pool();
+        pool.disruption.budgets = vec![budget(CountOrPercent::Count(nodes))];
+        snapshot.pools.insert(pool.name.clone(), pool.into());
+        exchange(&snapshot).is_some()
+    };
+    assert_eq!((with_budget(2), with_budget(1)), (true, false), "both nodes count");
+}
