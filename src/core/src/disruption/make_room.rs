@@ -30,8 +30,9 @@ use crate::model::PlanOptions;
 use crate::model::idle::START;
 use crate::model::plan::{Moved, MovedTo, Plan, PlannedClaim, Target};
 use crate::model::{
-    Cause, Claim, ClaimName, Ends, Life, Node, ObjectKey, Pod, PodKey, PodRole, PoolName, Snapshot, Uid,
+    Cause, Claim, ClaimName, Ends, Life, Node, ObjectKey, Pod, PodKey, PodRole, PodSpec, PoolName, Snapshot, Uid,
 };
+use crate::plan::own_nodes;
 use crate::plan::pack::horizon;
 use crate::plan::plan;
 use crate::rules;
@@ -73,13 +74,15 @@ struct Host<'a> {
     taints: Vec<Taint>,
     /// Its free capacity.
     free: ResourceList,
-    /// Its pods that may give way, with the loss of moving each; the least loss first.
+    /// Its pods that may give way, with the loss of moving each.
     movable: Vec<(u64, &'a Pod)>,
     payback: SignedDuration,
 }
 
 /// Pods that give way, and their loss.
 pub(crate) struct Choice<'a> {
+    /// The pods that take the room.
+    takers: Vec<PodKey>,
     pub pods: Vec<(&'a Claim, &'a Pod)>,
     lost: u64,
     pub payback: SignedDuration,
@@ -88,7 +91,7 @@ pub(crate) struct Choice<'a> {
 impl Choice<'_> {
     /// Returns the choice that no pod gives way.
     pub(crate) fn nobody(payback: SignedDuration) -> Self {
-        Self { pods: Vec::new(), lost: 0, payback }
+        Self { takers: Vec::new(), pods: Vec::new(), lost: 0, payback }
     }
 }
 
@@ -147,7 +150,7 @@ fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> V
             let from = snapshot.claims.get(&moved.from).and_then(|from| from.leaving());
             moved.goes_to(&claim.name.0) && from != Some(Cause::Underutilized)
         });
-        let mut movable: Vec<(u64, &Pod)> = facts
+        let movable: Vec<(u64, &Pod)> = facts
             .work(claim)
             .filter_map(|pod| match pod.deleting_since {
                 // It leaves in any case.
@@ -181,9 +184,6 @@ fn hosts<'a>(facts: &Facts<'a>, current: &Plan, move_history: &MoveHistory) -> V
         if movable.is_empty() {
             continue;
         }
-        // Small pods need the cheapest places.
-        let cpu = |pod: &Pod| pod.spec.requests.get(ResourceName::CPU);
-        movable.sort_by_key(|(lost, pod)| (*lost, cpu(pod), &pod.key));
         let mut free = node.allocatable.clone();
         if let Some(there) = snapshot.pods.on_node(&node.name) {
             free.saturating_sub(&there.requests);
@@ -207,6 +207,8 @@ pub(crate) struct RoomSearch<'a> {
     move_history: &'a MoveHistory,
     options: &'a PlanOptions,
     hosts: Vec<Host<'a>>,
+    /// The lowest price of a node for one pod with each of these specs.
+    own: BTreeMap<&'a PodSpec, UsdPerHour>,
 }
 
 impl<'a> RoomSearch<'a> {
@@ -218,7 +220,23 @@ impl<'a> RoomSearch<'a> {
         options: &'a PlanOptions,
     ) -> Self {
         let hosts = hosts(&facts, current, move_history);
-        Self { facts, current, move_history, options, hosts }
+        let mut search = Self { facts, current, move_history, options, hosts, own: BTreeMap::new() };
+        if search.hosts.is_empty() {
+            return search;
+        }
+        let waiting = current.claims.iter().flat_map(|claim| &claim.planned_pods);
+        let waiting = waiting.filter_map(|key| search.asks(key));
+        let movable = search.hosts.iter().flat_map(|host| &host.movable).map(|(_, pod)| *pod);
+        let specs: BTreeSet<&PodSpec> = waiting.chain(movable).map(|pod| &pod.spec).collect();
+        let specs: Vec<&PodSpec> = specs.into_iter().collect();
+        let prices = own_nodes::cheapest(search.facts.snapshot, search.facts.now, options, &specs);
+        search.own = specs.into_iter().zip(prices).filter_map(|(spec, price)| Some((spec, price?))).collect();
+        // Small pods need the cheapest places.
+        let (own, cpu) = (&search.own, |pod: &Pod| pod.spec.requests.get(ResourceName::CPU));
+        for host in &mut search.hosts {
+            host.movable.sort_by_key(|(lost, pod)| (*lost, own.get(&pod.spec), cpu(pod), &pod.key));
+        }
+        search
     }
 
     /// Returns whether a node is bought at a known price, and only for pods that belong to no gang and that wait or leave one of these
@@ -251,7 +269,11 @@ impl<'a> RoomSearch<'a> {
         stop: &mut dyn StopSignal,
     ) -> Option<(Plan, Choice<'a>)> {
         let price = claim.price()?;
-        let mut not_these: BTreeSet<&PodKey> = BTreeSet::new();
+        // Pods that need such a dear node too do not help.
+        let is_dear = |pod: &Pod| self.own.get(&pod.spec).is_none_or(|own| *own >= price);
+        let movable = self.hosts.iter().flat_map(|host| &host.movable);
+        let mut not_these: BTreeSet<&PodKey> =
+            movable.filter(|(_, pod)| is_dear(pod)).map(|(_, pod)| &pod.key).collect();
         for _ in 0..TRIES {
             let choice = self.choose(claim, &not_these)?;
             let time = self.time(claim, self.current, choice.payback);
@@ -264,16 +286,17 @@ impl<'a> RoomSearch<'a> {
             let plan = plan(&trial, self.facts.now, self.options, stop);
             let moved = |pod: &Pod| plan.moved.iter().find(|moved| moved.pod == pod.key);
             // Pods whose successors need as much as the waiting pods do not help.
-            let helps = |pod: &Pod| match moved(pod).map(|moved| &moved.to) {
+            let helps = |from: &Claim, pod: &Pod| match moved(pod).map(|moved| &moved.to) {
                 Some(MovedTo::New(name)) => {
                     let new = plan.claims.iter().find(|new| new.name == *name);
                     new.and_then(PlannedClaim::price).is_some_and(|new| new < price)
                 }
-                Some(MovedTo::Existing(_) | MovedTo::NoSuccessor) => true,
+                Some(MovedTo::Existing(target)) => target.name() != from.name.0,
+                Some(MovedTo::NoSuccessor) => true,
                 Some(MovedTo::Unplaced(_)) | None => false,
             };
             let useless: Vec<&PodKey> =
-                choice.pods.iter().filter(|(_, pod)| !helps(pod)).map(|(_, pod)| &pod.key).collect();
+                choice.pods.iter().filter(|(from, pod)| !helps(from, pod)).map(|(_, pod)| &pod.key).collect();
             if !useless.is_empty() {
                 not_these.extend(useless);
                 continue;
@@ -284,12 +307,25 @@ impl<'a> RoomSearch<'a> {
         None
     }
 
+    /// Returns the pods of a node to buy that need it. The others share it, and would run on a node for at most half its price. If all
+    /// would, all need it.
+    fn takers(&self, claim: &PlannedClaim) -> Vec<PodKey> {
+        let half = claim.price().unwrap_or_default().micros() / 2;
+        let needs = |key: &&PodKey| {
+            let own = self.asks(key).and_then(|pod| self.own.get(&pod.spec));
+            own.is_none_or(|own| own.micros() > half)
+        };
+        let takers: Vec<PodKey> = claim.planned_pods.iter().filter(needs).cloned().collect();
+        if takers.is_empty() { claim.planned_pods.clone() } else { takers }
+    }
+
     /// Chooses the pods with the least loss that give way to the pods of a node to buy.
     fn choose(&self, claim: &PlannedClaim, not_these: &BTreeSet<&PodKey>) -> Option<Choice<'a>> {
-        let mut choice = Choice { pods: Vec::new(), lost: 0, payback: SignedDuration::MAX };
+        let takers = self.takers(claim);
+        let mut choice = Choice { takers, ..Choice::nobody(SignedDuration::MAX) };
         let mut frees: Vec<ResourceList> = self.hosts.iter().map(|host| host.free.clone()).collect();
         let mut taken: BTreeSet<&PodKey> = not_these.clone();
-        for key in &claim.planned_pods {
+        for key in &choice.takers {
             let waiting = self.asks(key)?;
             let mut best: Option<(u64, usize, Vec<&'a Pod>)> = None;
             for (at, host) in self.hosts.iter().enumerate() {
@@ -364,7 +400,7 @@ impl<'a> RoomSearch<'a> {
         pod.deleting_since.is_some() || self.move_history.gave_way(pod, self.facts.now)
     }
 
-    /// Returns whether a plan places the waiting pods in the room that is made, and every other pod at least as well.
+    /// Returns whether a plan places the pods that need the node on nodes that exist, and every other pod at least as well.
     fn is_sound(&self, plan: &Plan, claim: &PlannedClaim, choice: &Choice<'_>) -> bool {
         let unmet =
             |plan: &Plan| -> BTreeSet<PodKey> { plan.unplaced.iter().map(|left| left.pod.clone()).collect() };
@@ -387,7 +423,7 @@ impl<'a> RoomSearch<'a> {
         };
         plan.refused.is_empty()
             && plan.unknown_price_claims <= self.current.unknown_price_claims
-            && claim.planned_pods.iter().all(has_room)
+            && choice.takers.iter().all(has_room)
             && unmet(plan).is_subset(&unmet(self.current))
             && others(plan) == others(self.current)
             && !goes_down(self.facts.snapshot, plan)
@@ -521,7 +557,7 @@ impl<'a> RoomSearch<'a> {
         });
         let (offering, price) = (claim.offering(), claim.price().unwrap_or_default());
         let instead = format!("instead of a new {offering} at {price} $/h");
-        let waiting = claim.planned_pods.iter().filter_map(|key| Some(self.asks(key)?.key.to_string()));
+        let waiting = choice.takers.iter().filter_map(|key| Some(self.asks(key)?.key.to_string()));
         let waiting: Vec<String> = waiting.collect();
         let waiting = rules::format::list(&waiting, 3);
         let mut explanations = BTreeMap::new();
@@ -529,7 +565,7 @@ impl<'a> RoomSearch<'a> {
         let leaving = rules::format::list(&leaving, 3);
         let until = if is_ready { "" } else { " It waits until the successors have places on open nodes." };
         let mut actions = Vec::new();
-        for key in &claim.planned_pods {
+        for key in &choice.takers {
             let Some((pod, object)) = snapshot.pods.get(key).zip(key.existing()) else { continue };
             let target =
                 plan.placements.iter().find(|placed| placed.pod == *key).map(|placed| &placed.target);
@@ -566,7 +602,7 @@ impl<'a> RoomSearch<'a> {
             explanations.insert(pod.key.clone(), text);
         }
         // Pods on a node that is emptied wait only after it drains. Until then, other pods would take the room.
-        let someone_waits = claim.planned_pods.iter().any(|key| key.existing().is_some());
+        let someone_waits = choice.takers.iter().any(|key| key.existing().is_some());
         let mut evicted = Vec::new();
         for (from, pod) in stays.into_iter().filter(|_| is_ready && someone_waits) {
             let Some(object) = pod.key.existing() else { continue };

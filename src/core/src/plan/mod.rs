@@ -12,6 +12,7 @@ pub(crate) mod context;
 pub(crate) mod groups;
 pub(crate) mod moved;
 pub(crate) mod order_replicas;
+pub(crate) mod own_nodes;
 pub(crate) mod pack;
 pub(crate) mod pending;
 pub(crate) mod place;

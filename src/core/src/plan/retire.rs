@@ -21,15 +21,15 @@ use poolwright_terms::{Taint, TaintEffect};
 
 use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{
-    ClaimName, DaemonSet, Life, Pod, PodRole, PodSpec, PoolName, PricesElsewhere, Retirement, Retirements,
+    ClaimName, DaemonSet, Life, Pod, PodRole, PodSpec, PricesElsewhere, Retirement, Retirements,
 };
 use crate::plan::context::PlanContext;
+use crate::plan::own_nodes;
 use crate::plan::pack::horizon;
 use crate::plan::pack::room_lives::{self, RoomLife};
 use crate::rules;
-use crate::rules::pin::Pin;
 use crate::supply::limits::Limits;
-use crate::supply::offerings::{Admissions, Supply};
+use crate::supply::offerings::Supply;
 use crate::supply::rooms::Room;
 
 /// The number of recent pods that stand for the pods to come.
@@ -188,7 +188,7 @@ impl PlanContext<'_> {
         if !unknown.is_empty() {
             let prices = Arc::make_mut(prices);
             prices.since.get_or_insert(self.now);
-            for (spec, found) in unknown.iter().zip(prices_of(supply, limits, &unknown)) {
+            for (spec, found) in unknown.iter().zip(own_nodes::by_pool(supply, limits, &unknown)) {
                 prices.by_spec.insert((*spec).clone(), found);
             }
         }
@@ -230,27 +230,6 @@ fn may_be_bound(reason: UnplacedReason) -> bool {
         | UnplacedReason::SchedulingGated
         | UnplacedReason::NotYetTried => false,
     }
-}
-
-/// Returns the lowest price of a node that can be bought now for one pod with each of these specs, by pool.
-fn prices_of(supply: &Supply<'_>, limits: &Limits, specs: &[&PodSpec]) -> Vec<Vec<(PoolName, UsdPerHour)>> {
-    let pin = Pin::default();
-    let signatures: Vec<(&PodSpec, &Pin)> = specs.iter().map(|spec| (*spec, &pin)).collect();
-    let admissions = Admissions::new(supply, &signatures);
-    let of = |(signature, spec): (usize, &&PodSpec)| {
-        let lowest = supply.pools.iter().enumerate().filter_map(|(pool, offered)| {
-            let prices = offered.offers.iter().filter_map(|offer| {
-                let price = offer.availability.weighed()?;
-                let fits = admissions.admits(pool, signature, offer.offering)
-                    && spec.requests.fits(&supply.capacities[offer.capacity])
-                    && limits.allow(&limits.uses(supply, pool, offer.offering, offer.availability.price()));
-                fits.then_some(price)
-            });
-            Some((offered.pool.name.clone(), prices.min()?))
-        });
-        lowest.collect()
-    };
-    specs.iter().enumerate().map(of).collect()
 }
 
 fn cost(price: UsdPerHour, time: SignedDuration) -> Usd {

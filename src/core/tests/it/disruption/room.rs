@@ -336,10 +336,15 @@ fn a_job_that_needs_no_gpu_does_not_lose_its_work() {
             pod
         });
         // Only memory is short.
-        snapshot.pods.change(&key("a"), |pod| pod.spec.requests = requests(2, 100, 0));
-        snapshot.pods.change(&key("v"), |pod| pod.spec.requests = requests(2, 100, 0));
-        let web = Workload { kind: kind.into(), total: 1, ..web(1) };
-        made(&with(snapshot, [web])).is_some()
+        snapshot.pods.change(&key("a"), |pod| {
+            pod.spec.requests = requests(2, 4, 0);
+            pod.owner = Some(Uid("maker".into()));
+        });
+        snapshot.pods.change(&key("v"), |pod| pod.spec.requests = requests(2, 180, 0));
+        let (key, uid) = (object_key("maker"), Uid("maker".into()));
+        snapshot = with(snapshot, [Workload { kind: kind.into(), key, uid, ..web(1) }]);
+        let evicted = made(&snapshot).map(|mut made| made.plan.moved.remove(0).pod.name().to_string());
+        evicted.as_deref() == Some("a")
     };
     assert!(gives_way("ReplicaSet", 20));
     assert!(!gives_way("Job", 20));
@@ -374,4 +379,29 @@ fn a_waiting_pod_is_planned_for_room_only_when_the_room_is_free() {
     let made = made(&full(|pod| pod)).unwrap();
     assert!(made.plan.placements.iter().any(|placed| placed.pod == key("v")));
     assert!(!made.plan.nominations.contains_key(&key("v")), "{:?}", made.plan.nominations);
+}
+
+#[test]
+fn a_pod_that_shares_the_new_node_and_runs_on_a_cheap_one_does_not_need_the_room() {
+    // Both waiting pods would get one large node. The second one gets a small node of its own instead, and nobody gives way to it.
+    let snapshot = with(full(|pod| pod), [pod("w", requests(2, 4, 1))]);
+    assert_eq!(bought(&planned_at(&snapshot, NOW)), ["g5.12xlarge: v w"]);
+    let made = made(&snapshot).unwrap();
+    let moved: Vec<String> = made.plan.moved.iter().map(|moved| moved.pod.name().to_string()).collect();
+    assert_eq!(moved, ["a"]);
+    assert!(!made.explanations.contains_key(&key("w")));
+}
+
+#[test]
+fn a_pod_that_needs_the_node_itself_is_not_chosen_although_it_is_the_smallest() {
+    let snapshot = full(|pod| {
+        let mut pod = pod;
+        if pod.key.name() == "a" {
+            pod.spec = PodSpec { requests: requests(1, 1, 1), ..picky("x").spec };
+        }
+        pod
+    });
+    let made = made(&snapshot).unwrap();
+    let moved: Vec<String> = made.plan.moved.iter().map(|moved| moved.pod.name().to_string()).collect();
+    assert_eq!(moved, ["b"]);
 }
