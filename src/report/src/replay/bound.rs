@@ -26,9 +26,9 @@ use super::steps::Steps;
 const WORK: u64 = 20_000;
 /// So many bounds in a row start from the node contents and prices of the one before.
 const IN_A_ROW: usize = 32;
-/// The largest number of time steps: changes within this part of the time are taken together. A pod that runs only for part of a step
-/// does not count in it.
-pub(super) const SPANS: u32 = 3_000;
+/// The largest number of moments at which pods came or left. If there are more, the time is divided into so many steps, and changes
+/// within a step are taken together. A pod that runs only for part of a step does not count in it.
+const MOMENTS: u32 = 6_000;
 
 /// The number of pods of each class.
 type Present = Vec<u32>;
@@ -73,7 +73,8 @@ pub(super) fn of(history: &History, problem: &Problem, classes: &BTreeMap<usize,
         changes.entry(until).or_default().push((*class, false));
     }
     let none = vec![0; problem.classes.len()];
-    let moments = least_of_spans(changes.clone(), none.clone(), history.played / SPANS);
+    let span = if changes.len() <= MOMENTS as usize { Duration::ZERO } else { history.played / MOMENTS };
+    let moments = least_of_spans(changes.clone(), none.clone(), span);
     let bought_for = |pods: &[usize]| {
         let mut present = none.clone();
         pods.iter().filter_map(|pod| classes.get(pod)).for_each(|class| present[*class] += 1);
@@ -318,6 +319,12 @@ mod tests {
         }
         let moments = least_of_spans(by_time, vec![0], Duration::from_secs(span));
         moments.into_iter().map(|(at, present)| (at.as_secs(), present[0])).collect()
+    }
+
+    #[test]
+    fn without_time_steps_every_change_counts() {
+        let comes_and_goes = [(0, true), (4, true), (6, false), (6, true), (7, false), (7, false)];
+        assert_eq!(of(&comes_and_goes, 0), [(0, 1), (4, 2), (6, 2), (7, 0)]);
     }
 
     #[test]

@@ -47,3 +47,34 @@ fn a_move_that_keeps_another_node_longer_pays_for_that_time() {
     let emptied = proposal.as_ref().map(leaving).unwrap_or_default();
     assert!(!emptied.contains(&("big", "Underutilized")), "its room is not free: {proposal:?}");
 }
+
+#[test]
+fn pods_that_move_for_another_reason_do_not_count_as_a_cost_of_this_move() {
+    // A drifted node's service is about to keep a third node, whose own pod ends soon. It does so in any case.
+    let mut snapshot = scene(None);
+    let of = |name| running(name, "g5.48xlarge", "16.288", capacity(192, 768, 8));
+    let (drifted, its_node) = of("drifted");
+    let condition = Condition {
+        status: ConditionStatus::True,
+        since: at(NOW - 30),
+        reason: Some(Reason::Drifted),
+        message: String::new(),
+    };
+    let mut drifted = drifted;
+    drifted.conditions.insert(ConditionType::Disrupting, condition);
+    let (spare, spare_node) = of("spare");
+    let service = PodDuration { started: Some(at(NOW - 60)), is_service: true, ..PodDuration::default() };
+    let db = Workload { key: object_key("db"), uid: Uid("db".into()), ..web(1) };
+    let large = Pod { duration: service, owner: Some(Uid("db".into())), ..pod("db-1", requests(8, 32, 7)) };
+    let soon = PodDuration {
+        started: Some(at(NOW - 60)),
+        deadline: Some(SignedDuration::from_mins(3)),
+        ..PodDuration::default()
+    };
+    let last = Pod { duration: soon, ..pod("last", requests(2, 4, 1)) };
+    snapshot = with(with(snapshot, [drifted, spare]), [its_node, spare_node]);
+    snapshot = with(with(snapshot, [bound(large, "drifted"), bound(last, "spare")]), [db]);
+    let moved = planned_at(&snapshot, NOW).moved;
+    assert!(moved.iter().any(|moved| moved.from.0 == "drifted" && moved.goes_to("spare")), "{moved:?}");
+    assert_eq!(leaving(&proposed(&snapshot).unwrap()), [("big", "Underutilized")]);
+}

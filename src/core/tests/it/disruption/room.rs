@@ -153,6 +153,12 @@ fn consolidation_leaves_the_pods_of_a_controller_alone_for_six_hours_after_one_o
     assert!(moves(&MoveHistory::default(), NOW), "a large node for one small pod");
     assert!(!moves(&history, NOW + 6 * 3600 - 1));
     assert!(moves(&history, NOW + 6 * 3600));
+    // The clock was set back by a day after the eviction. That keeps nobody where it is.
+    let mut later = MoveHistory::default();
+    let gone = Pod { uid: Uid("gone".into()), ..replica("gone") };
+    let evicted = [(key("gone"), Uid("gone".into()))];
+    later.record_evictions(&with(snapshot.clone(), [gone]), &evicted, at(NOW + 24 * 3600));
+    assert!(moves(&later, NOW));
 }
 
 #[test]
