@@ -92,9 +92,6 @@ impl Consolidation {
         plan: &Plan,
         options: &PlanOptions,
     ) -> Option<RoomMade> {
-        if plan.claims.is_empty() {
-            return None;
-        }
         let (seen, current, options, now) =
             (snapshot.clone(), plan.clone(), options.clone(), self.context.clock.now());
         let move_history = self.move_history.clone();
@@ -109,8 +106,10 @@ impl Consolidation {
 
     /// Evicts the pods that give way if their successors have open places. Returns the plan to carry out.
     pub fn make_room(&mut self, snapshot: &Snapshot, room: RoomMade) -> Plan {
-        let RoomMade { plan, actions, evicted, .. } = room;
-        self.move_history.record_evictions(snapshot, &evicted, self.context.clock.now());
+        let RoomMade { plan, actions, evicted, takers, .. } = room;
+        let now = self.context.clock.now();
+        self.move_history.record_evictions(snapshot, &evicted, now);
+        self.move_history.record_takers(takers, now);
         info!(evicted = evicted.len(), "pods give way, so that no node is bought for waiting pods");
         self.executor.submit(actions, snapshot);
         plan

@@ -352,6 +352,7 @@ impl World {
     pub fn nominate(&self, plan: &Plan) {
         self.change(|state| {
             let retired = state.index.set_retirements(plan.retirements.clone());
+            let retired = retired.max(state.index.set_making_way(plan));
             retired.max(state.index.set_nominations(plan.nominations.clone(), plan.is_short_of_capacity()))
         });
     }

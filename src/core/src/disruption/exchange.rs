@@ -1,4 +1,4 @@
-//! Empties a node whose pods have room nowhere else, because pods of another node give way to them.
+//! Empties a node whose pods would need a node as dear, because pods of another node give way to them.
 //!
 //! An example: only nodes of one dear type can run a pod. The first such node is full of pods that would run anywhere, so a second one
 //! was bought. The others move to a cheap node, and the pods of the second node take their room.
@@ -8,13 +8,16 @@ use std::collections::BTreeSet;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
 
-use crate::disruption::make_room::{Choice, RoomSearch};
+use crate::disruption::make_room::{Choice, LONGEST_END, RoomSearch};
 use crate::disruption::payback::{self, OverTime};
 use crate::disruption::proposal::{Proposal, leave};
 use crate::disruption::search::{Search, TrialPlan, places};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Cause, Claim, ClaimName};
 use crate::rules;
+
+/// The most such searches, beside trials of other nodes. Each makes several plans.
+const MOST: usize = 3;
 
 impl Search<'_> {
     /// Returns a proposal to empty a node while pods of other nodes give way to its pods, if that saves enough. `tried` is a plan
@@ -32,22 +35,25 @@ impl Search<'_> {
         }
         let without = self.without(&[(claim, Cause::Underutilized)]);
         let facts = Facts::new(&without, self.facts.now);
-        let room = RoomSearch::new(facts, &tried.plan, self.move_history, self.options);
-        if !room.is_for_waiting(dearest, |from| *from == claim.name) {
+        let mut room = RoomSearch::new(facts, &tried.plan, self.move_history, self.options);
+        let wanted = room.wanted(dearest, |from| *from == claim.name)?;
+        if self.exchanges.get() >= MOST || stop.should_stop() || !room.find_hosts() {
             return None;
         }
+        self.exchanges.set(self.exchanges.get() + 1);
+        let room = room;
         let price = claim.current_offering().price.unwrap_or_default();
-        let lost = payback::lost(&self.facts, claim, price);
+        // Its pods also wait until the others have ended.
+        let waiting = payback::during(price, LONGEST_END);
+        let lost = payback::lost(&self.facts, claim, price).saturating_add(waiting);
         let (plan, choice) = room.instead_of(
-            dearest,
+            &wanted,
             |plan, choice| {
-                let payback = self
-                    .facts
-                    .pool(claim)
-                    .map_or(choice.payback, |pool| pool.disruption.payback.min(choice.payback));
+                let own = self.facts.pool(claim).map_or(choice.payback, |pool| pool.disruption.payback);
+                let choice = &choice.within(own);
                 let common = room.cost(self.current, &Choice::nobody(choice.payback));
                 let over_time = OverTime {
-                    before: self.spent(&[claim], tried.before, payback),
+                    before: self.spent(&[claim], tried.before, choice.payback),
                     after: room.cost(plan, choice).saturating_sub(common),
                 };
                 let lost = lost.saturating_add(room.least_saving(plan, choice));
@@ -55,11 +61,12 @@ impl Search<'_> {
             },
             stop,
         )?;
-        let leaving: Vec<String> = choice.pods.iter().map(|(_, pod)| pod.key.to_string()).collect();
-        let from: BTreeSet<&ClaimName> = choice.pods.iter().map(|(from, _)| &from.name).collect();
+        let leaving: Vec<String> = choice.pods.iter().map(|gives| gives.pod.key.to_string()).collect();
+        let from: BTreeSet<&ClaimName> = choice.pods.iter().map(|gives| &gives.from.name).collect();
         let theirs: Vec<String> = from.into_iter().map(|from| places(&plan, from)).collect();
         let what = format!(
-            "the work of its node costs {} $/h now and {} $/h elsewhere; its pods go to {}, where {} give way and go to {}",
+            "the work of its node costs {} $/h now and {} $/h elsewhere; its pods go to {}, in the room of {}, whose \
+             successors go to {}",
             tried.before,
             plan.cost,
             places(&plan, &claim.name),

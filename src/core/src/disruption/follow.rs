@@ -22,8 +22,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 pub struct FollowUp {
     /// The actions.
     pub actions: Vec<Action>,
-    /// The claims whose disruption was just called off, and for whose pods the plan buys nodes. If there are any, the plan must be made
-    /// again.
+    /// The claims whose disruption was just called off. If there are any, the plan must be made again.
     pub obsolete: BTreeSet<ClaimName>,
     /// The time to check again; `None` if no node is disrupted.
     pub again_at: Option<Timestamp>,
@@ -33,14 +32,17 @@ pub struct FollowUp {
 }
 
 impl FollowUp {
-    /// Removes the claims that the plan makes only for pods of nodes whose disruption was called off.
+    /// Removes the claims that the plan makes for pods of nodes whose disruption was called off, unless waiting pods share them.
     pub fn drop_obsolete_claims(&self, plan: &mut Plan) {
         let Plan { claims, moved, .. } = plan;
         let is_obsolete = |key: &PodKey| {
             let moved = moved.iter().find(|moved| moved.successor.as_ref() == Some(key));
             moved.is_some_and(|moved| self.obsolete.contains(&moved.from))
         };
-        claims.retain(|claim| claim.planned_pods.is_empty() || !claim.planned_pods.iter().all(is_obsolete));
+        claims.retain(|claim| {
+            !claim.planned_pods.iter().any(is_obsolete)
+                || claim.planned_pods.iter().any(|pod| pod.existing().is_some())
+        });
     }
 }
 
@@ -71,10 +73,8 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> FollowUp {
                 }
             }
             Progress::Waits => {}
-            Progress::Off { why, bought } => {
-                if bought {
-                    followed.obsolete.insert(claim.name.clone());
-                }
+            Progress::Off(why) => {
+                followed.obsolete.insert(claim.name.clone());
                 let message = format!("the node stays: {why}");
                 followed.actions.push(event(
                     &claim.name,
@@ -100,6 +100,8 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> FollowUp {
 /// Returns the price of a claim's node, minus the part of the prices of new nodes that falls to its pods.
 fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
+    let own: Vec<&Moved> = plan.moved.iter().filter(|moved| moved.from == claim.name).collect();
+    let others = plan.moved.iter().filter(|other| gives_way(snapshot, other, &own));
     let part = |moved: &Moved| {
         let MovedTo::Existing(Target::Claim(name)) = &moved.to else { return 0 };
         let Some(new) = snapshot.claims.get(name) else { return 0 };
@@ -107,7 +109,7 @@ fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
         let pods = new.planned_pods.len() as u64;
         if expected && pods > 0 { price(new).micros() / pods } else { 0 }
     };
-    let paid = plan.moved.iter().filter(|moved| moved.from == claim.name).map(part).sum();
+    let paid = own.iter().copied().chain(others).map(part).sum();
     price(claim).saturating_sub(UsdPerHour::from_micros(paid))
 }
 
@@ -117,8 +119,8 @@ enum Progress {
     Ready,
     /// New nodes are still starting.
     Waits,
-    /// The disruption is called off. `bought` says whether the plan buys nodes for it.
-    Off { why: String, bought: bool },
+    /// The disruption is called off, for this reason.
+    Off(String),
 }
 
 fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Progress {
@@ -129,27 +131,23 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
     let moved: Vec<&Moved> = plan.moved.iter().filter(|moved| moved.from == claim.name).collect();
     let buys = moved.iter().any(|moved| matches!(moved.to, MovedTo::New(_)));
     if let Some(why) = facts.obstacle(claim, cause) {
-        return Progress::Off { why, bought: buys };
+        return Progress::Off(why);
     }
     if let Some((pod, why)) = moved.iter().find_map(|moved| match &moved.to {
         MovedTo::Unplaced(why) => Some((&moved.pod, why)),
         _ => None,
     }) {
-        return Progress::Off { why: format!("pod {pod} has no other place: {why}"), bought: buys };
+        return Progress::Off(format!("pod {pod} has no other place: {why}"));
     }
     if buys {
         let why = "the room for its pods on other nodes is gone".to_owned();
-        return if cause == Cause::Underutilized {
-            Progress::Off { why, bought: true }
-        } else {
-            Progress::Waits
-        };
+        return if cause == Cause::Underutilized { Progress::Off(why) } else { Progress::Waits };
     }
+    let since = claim.since(ConditionType::Disrupting).unwrap_or(facts.now);
+    let patient = since.checked_add(PATIENCE).is_ok_and(|until| facts.now < until);
     if let Some(why) = facts.shut_budget(claim) {
         // Other evictions may be in progress, so it is worth some wait. Waiting longer means paying for two nodes.
-        let since = claim.since(ConditionType::Disrupting).unwrap_or(facts.now);
-        let patient = since.checked_add(PATIENCE).is_ok_and(|until| facts.now < until);
-        return if patient { Progress::Waits } else { Progress::Off { why, bought: false } };
+        return if patient { Progress::Waits } else { Progress::Off(why) };
     }
     let ready = |moved: &&Moved| match &moved.to {
         MovedTo::Existing(target) => is_open(facts.snapshot, target),
@@ -157,12 +155,21 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
         MovedTo::Unplaced(_) | MovedTo::NoSuccessor => true,
     };
     // Pods of other nodes that give way to them need places too.
-    let gives_way = |other: &&Moved| {
-        let leaves = facts.snapshot.claims.get(&other.from).is_none_or(|claim| claim.leaving().is_some());
-        !leaves && moved.iter().any(|moved| moved.goes_to(&other.from.0))
-    };
-    let others: Vec<&Moved> = plan.moved.iter().filter(gives_way).collect();
-    if moved.iter().chain(&others).all(|moved| ready(moved)) { Progress::Ready } else { Progress::Waits }
+    let others: Vec<&Moved> =
+        plan.moved.iter().filter(|other| gives_way(facts.snapshot, other, &moved)).collect();
+    if moved.iter().chain(&others).all(|moved| ready(moved)) {
+        return Progress::Ready;
+    }
+    if !patient && others.iter().any(|moved| matches!(moved.to, MovedTo::New(_))) {
+        return Progress::Off("the room for pods that give way to its pods is gone".to_owned());
+    }
+    Progress::Waits
+}
+
+/// Returns whether a pod leaves a node that stays, and one of these pods goes there.
+fn gives_way(snapshot: &Snapshot, other: &Moved, moved: &[&Moved]) -> bool {
+    let stays = snapshot.claims.get(&other.from).is_some_and(|claim| claim.leaving().is_none());
+    stays && moved.iter().any(|moved| moved.goes_to(&other.from.0))
 }
 
 /// Returns whether pods can be scheduled on this node or claim now.

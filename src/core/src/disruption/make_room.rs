@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
+use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::StopSignal;
 use poolwright_terms::{ConditionType, Reason, Taint};
 
@@ -28,7 +28,7 @@ use crate::lifecycle::allowance;
 use crate::lifecycle::protection::Facts;
 use crate::model::PlanOptions;
 use crate::model::idle::START;
-use crate::model::plan::{Moved, MovedTo, Plan, PlannedClaim, Target};
+use crate::model::plan::{Moved, MovedTo, Plan, PlannedClaim, Target, UnplacedReason};
 use crate::model::{
     Cause, Claim, ClaimName, Ends, Life, Node, ObjectKey, Pod, PodKey, PodRole, PodSpec, PoolName, Snapshot, Uid,
 };
@@ -48,7 +48,7 @@ const LEAST_TIMES: u64 = 10;
 /// How long to wait for the room of a pod that should have ended.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
 /// The longest time that a pod may need to end. The waiting pod would wait longer for it than for a new node.
-const LONGEST_END: SignedDuration = START;
+pub(crate) const LONGEST_END: SignedDuration = START;
 
 /// A plan in which pods give way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ pub struct RoomMade {
     pub explanations: BTreeMap<PodKey, String>,
     /// The claims of nodes that are emptied and whose pods take the room.
     pub emptied: BTreeSet<ClaimName>,
+    /// The controllers of the pods that take the room, or these pods.
+    pub takers: Vec<Uid>,
 }
 
 /// A node that stays, and its pods that may give way.
@@ -79,16 +81,43 @@ struct Host<'a> {
     payback: SignedDuration,
 }
 
+/// A node that is not bought if pods give way.
+pub(crate) struct Wanted {
+    /// The pods that it would be for.
+    pods: Vec<PodKey>,
+    pub price: UsdPerHour,
+    pool: PoolName,
+    offering: OfferingId,
+    /// Whether the plan buys it. If not, its cost is not part of the plan's.
+    is_bought: bool,
+}
+
 /// Pods that give way, and their loss.
+#[derive(Clone)]
 pub(crate) struct Choice<'a> {
     /// The pods that take the room.
     takers: Vec<PodKey>,
-    pub pods: Vec<(&'a Claim, &'a Pod)>,
+    pub pods: Vec<GivesWay<'a>>,
     lost: u64,
     pub payback: SignedDuration,
 }
 
+/// A pod that gives way.
+#[derive(Clone)]
+pub(crate) struct GivesWay<'a> {
+    /// The claim of its node.
+    pub from: &'a Claim,
+    pub pod: &'a Pod,
+    /// The pod that takes its room.
+    to: PodKey,
+}
+
 impl Choice<'_> {
+    /// Returns the choice with at most this payback time.
+    pub(crate) fn within(&self, payback: SignedDuration) -> Self {
+        Self { payback: payback.min(self.payback), ..self.clone() }
+    }
+
     /// Returns the choice that no pod gives way.
     pub(crate) fn nobody(payback: SignedDuration) -> Self {
         Self { takers: Vec::new(), pods: Vec::new(), lost: 0, payback }
@@ -105,17 +134,26 @@ pub fn make_room(
     options: &PlanOptions,
     stop: &mut dyn StopSignal,
 ) -> Option<RoomMade> {
-    if current.claims.is_empty() || !current.refused.is_empty() {
+    if !current.refused.is_empty() {
         return None;
     }
-    let search = RoomSearch::new(Facts::new(snapshot, now), current, move_history, options);
-    let is_prepared = |from: &ClaimName| move_history.makes_room_for(from);
-    let mut dear: Vec<&PlannedClaim> =
-        current.claims.iter().filter(|claim| search.is_for_waiting(claim, is_prepared)).collect();
-    dear.sort_by_key(|claim| (std::cmp::Reverse(claim.price()), &claim.name));
-    dear.into_iter().take(MOST_NODES).find_map(|claim| {
-        let (plan, choice) = search.instead_of(claim, |plan, choice| search.pays(plan, choice), stop)?;
-        Some(search.made(plan, claim, &choice))
+    let mut search = RoomSearch::new(Facts::new(snapshot, now), current, move_history, options);
+    let is_emptied = |from: &ClaimName| {
+        let leaves = |claim: &Arc<Claim>| claim.leaving() == Some(Cause::Underutilized) && !claim.ends_soon(now);
+        move_history.makes_room_for(from) && snapshot.claims.get(from).is_some_and(leaves)
+    };
+    let mut wanted: Vec<Wanted> =
+        current.claims.iter().filter_map(|claim| search.wanted(claim, is_emptied)).collect();
+    let prepared = search.prepared(is_emptied);
+    if (wanted.is_empty() && prepared.is_empty()) || !search.find_hosts() {
+        return None;
+    }
+    wanted.extend(prepared.into_iter().filter_map(|key| search.wanted_again(key)));
+    wanted.sort_by(|a, b| (b.price, &a.pods).cmp(&(a.price, &b.pods)));
+    wanted.into_iter().take(MOST_NODES).find_map(|wanted| {
+        let pays = |plan: &Plan, choice: &Choice<'_>| search.pays(plan, choice, &wanted);
+        let (plan, choice) = search.instead_of(&wanted, pays, stop)?;
+        Some(search.made(plan, &wanted, &choice))
     })
 }
 
@@ -212,41 +250,80 @@ pub(crate) struct RoomSearch<'a> {
 }
 
 impl<'a> RoomSearch<'a> {
-    /// Creates a search for room that makes nodes of `current` needless.
+    /// Creates a search for room that makes nodes of `current` needless. Without hosts, it finds none.
     pub fn new(
         facts: Facts<'a>,
         current: &'a Plan,
         move_history: &'a MoveHistory,
         options: &'a PlanOptions,
     ) -> Self {
-        let hosts = hosts(&facts, current, move_history);
-        let mut search = Self { facts, current, move_history, options, hosts, own: BTreeMap::new() };
+        Self { facts, current, move_history, options, hosts: Vec::new(), own: BTreeMap::new() }
+    }
+
+    /// Finds the nodes whose pods may give way. Returns whether there are any.
+    pub fn find_hosts(&mut self) -> bool {
+        let search = self;
+        search.hosts = hosts(&search.facts, search.current, search.move_history);
         if search.hosts.is_empty() {
-            return search;
+            return false;
         }
-        let waiting = current.claims.iter().flat_map(|claim| &claim.planned_pods);
+        let waiting = search.current.claims.iter().flat_map(|claim| &claim.planned_pods);
         let waiting = waiting.filter_map(|key| search.asks(key));
         let movable = search.hosts.iter().flat_map(|host| &host.movable).map(|(_, pod)| *pod);
         let specs: BTreeSet<&PodSpec> = waiting.chain(movable).map(|pod| &pod.spec).collect();
         let specs: Vec<&PodSpec> = specs.into_iter().collect();
-        let prices = own_nodes::cheapest(search.facts.snapshot, search.facts.now, options, &specs);
+        let prices = own_nodes::cheapest(search.facts.snapshot, search.facts.now, search.options, &specs);
         search.own = specs.into_iter().zip(prices).filter_map(|(spec, price)| Some((spec, price?))).collect();
         // Small pods need the cheapest places.
         let (own, cpu) = (&search.own, |pod: &Pod| pod.spec.requests.get(ResourceName::CPU));
         for host in &mut search.hosts {
             host.movable.sort_by_key(|(lost, pod)| (*lost, own.get(&pod.spec), cpu(pod), &pod.key));
         }
-        search
+        true
     }
 
-    /// Returns whether a node is bought at a known price, and only for pods that belong to no gang and that wait or leave one of these
+    /// Returns a node that is bought at a known price, and only for pods that belong to no gang and that wait or leave one of these
     /// nodes for consolidation.
-    pub fn is_for_waiting(&self, claim: &PlannedClaim, is_emptied: impl Fn(&ClaimName) -> bool) -> bool {
+    pub fn wanted(&self, claim: &PlannedClaim, is_emptied: impl Fn(&ClaimName) -> bool) -> Option<Wanted> {
         let waits = |key: &PodKey| {
             self.asks(key).is_some_and(|pod| pod.group_key().is_none())
                 && self.moved(key).is_none_or(|moved| is_emptied(&moved.from))
         };
-        claim.price().is_some() && !claim.planned_pods.is_empty() && claim.planned_pods.iter().all(waits)
+        let pods = Some(&claim.planned_pods).filter(|pods| !pods.is_empty() && pods.iter().all(waits))?;
+        Some(Wanted {
+            pods: pods.clone(),
+            price: claim.price()?,
+            pool: claim.pool.clone(),
+            offering: claim.offering().clone(),
+            is_bought: true,
+        })
+    }
+
+    /// Returns the pods for which room is being made, and for which no node can be bought now.
+    fn prepared(&self, is_emptied: impl Fn(&ClaimName) -> bool) -> Vec<&'a PodKey> {
+        let is_short =
+            |reason| matches!(reason, UnplacedReason::LimitReached | UnplacedReason::OfferingsHeldBack);
+        let waiting = self.current.unplaced.iter().filter(|left| is_short(left.reason));
+        let waiting = waiting.map(|left| &left.pod).filter(|key| {
+            let pod = self.facts.snapshot.pods.get(key).filter(|pod| pod.group_key().is_none());
+            pod.is_some_and(|pod| self.move_history.makes_room_for_pod(pod, self.facts.now))
+        });
+        let emptied = self.current.moved.iter().filter_map(|moved| {
+            let is_unplaced = matches!(moved.to, MovedTo::Unplaced(_)) && is_emptied(&moved.from);
+            moved.successor.as_ref().filter(|_| is_unplaced)
+        });
+        waiting.chain(emptied).collect()
+    }
+
+    /// Returns a node like the dearest one that such a pod could run on.
+    fn wanted_again(&self, key: &PodKey) -> Option<Wanted> {
+        let pod = self.asks(key)?;
+        let admits = |host: &&Host<'_>| rules::admits(&pod.spec, &host.node.labels, &host.taints).is_ok();
+        let hosts = self.hosts.iter().filter(admits).map(|host| host.claim);
+        let like = hosts.max_by_key(|claim| (claim.current_offering().price, &claim.name))?;
+        let RankedOffering { offering, price, .. } = like.current_offering();
+        let (pool, offering) = (like.pool.clone(), offering.clone());
+        Some(Wanted { pods: vec![key.clone()], price: (*price)?, pool, offering, is_bought: false })
     }
 
     /// Returns the move whose successor a planned pod is.
@@ -264,24 +341,26 @@ impl<'a> RoomSearch<'a> {
     /// Returns a plan without this new node, and the pods that give way, if the plan pays.
     pub fn instead_of(
         &self,
-        claim: &PlannedClaim,
+        wanted: &Wanted,
         pays: impl Fn(&Plan, &Choice<'a>) -> bool,
         stop: &mut dyn StopSignal,
     ) -> Option<(Plan, Choice<'a>)> {
-        let price = claim.price()?;
-        // Pods that need such a dear node too do not help.
-        let is_dear = |pod: &Pod| self.own.get(&pod.spec).is_none_or(|own| *own >= price);
+        let price = wanted.price;
+        // Pods that need such a dear node too do not help, unless they end anyway.
+        let is_dear = |pod: &Pod| {
+            !self.leaves_already(pod) && self.own.get(&pod.spec).is_some_and(|own| *own >= price)
+        };
         let movable = self.hosts.iter().flat_map(|host| &host.movable);
         let mut not_these: BTreeSet<&PodKey> =
             movable.filter(|(_, pod)| is_dear(pod)).map(|(_, pod)| &pod.key).collect();
         for _ in 0..TRIES {
-            let choice = self.choose(claim, &not_these)?;
-            let time = self.time(claim, self.current, choice.payback);
+            let choice = self.choose(wanted, &not_these)?;
+            let time = self.time(wanted, self.current, choice.payback);
             if stop.should_stop() || during(price, time) <= choice.lost {
                 return None;
             }
             let giving_way =
-                choice.pods.iter().map(|(claim, pod)| (pod.key.clone(), claim.name.clone())).collect();
+                choice.pods.iter().map(|gives| (gives.pod.key.clone(), gives.from.name.clone())).collect();
             let trial = Snapshot { giving_way: Arc::new(giving_way), ..self.facts.snapshot.clone() };
             let plan = plan(&trial, self.facts.now, self.options, stop);
             let moved = |pod: &Pod| plan.moved.iter().find(|moved| moved.pod == pod.key);
@@ -296,12 +375,12 @@ impl<'a> RoomSearch<'a> {
                 Some(MovedTo::Unplaced(_)) | None => false,
             };
             let useless: Vec<&PodKey> =
-                choice.pods.iter().filter(|(from, pod)| !helps(from, pod)).map(|(_, pod)| &pod.key).collect();
+                choice.pods.iter().filter(|gives| !helps(gives.from, gives.pod)).map(|gives| &gives.pod.key).collect();
             if !useless.is_empty() {
                 not_these.extend(useless);
                 continue;
             }
-            let is_better = self.is_sound(&plan, claim, &choice) && pays(&plan, &choice);
+            let is_better = self.is_sound(&plan, wanted, &choice) && pays(&plan, &choice);
             return is_better.then_some((plan, choice));
         }
         None
@@ -309,19 +388,19 @@ impl<'a> RoomSearch<'a> {
 
     /// Returns the pods of a node to buy that need it. The others share it, and would run on a node for at most half its price. If all
     /// would, all need it.
-    fn takers(&self, claim: &PlannedClaim) -> Vec<PodKey> {
-        let half = claim.price().unwrap_or_default().micros() / 2;
+    fn takers(&self, wanted: &Wanted) -> Vec<PodKey> {
+        let half = wanted.price.micros() / 2;
         let needs = |key: &&PodKey| {
             let own = self.asks(key).and_then(|pod| self.own.get(&pod.spec));
             own.is_none_or(|own| own.micros() > half)
         };
-        let takers: Vec<PodKey> = claim.planned_pods.iter().filter(needs).cloned().collect();
-        if takers.is_empty() { claim.planned_pods.clone() } else { takers }
+        let takers: Vec<PodKey> = wanted.pods.iter().filter(needs).cloned().collect();
+        if takers.is_empty() { wanted.pods.clone() } else { takers }
     }
 
     /// Chooses the pods with the least loss that give way to the pods of a node to buy.
-    fn choose(&self, claim: &PlannedClaim, not_these: &BTreeSet<&PodKey>) -> Option<Choice<'a>> {
-        let takers = self.takers(claim);
+    fn choose(&self, wanted: &Wanted, not_these: &BTreeSet<&PodKey>) -> Option<Choice<'a>> {
+        let takers = self.takers(wanted);
         let mut choice = Choice { takers, ..Choice::nobody(SignedDuration::MAX) };
         let mut frees: Vec<ResourceList> = self.hosts.iter().map(|host| host.free.clone()).collect();
         let mut taken: BTreeSet<&PodKey> = not_these.clone();
@@ -346,7 +425,8 @@ impl<'a> RoomSearch<'a> {
             taken.extend(pods.iter().map(|pod| &pod.key));
             choice.lost = choice.lost.saturating_add(lost);
             choice.payback = choice.payback.min(host.payback);
-            choice.pods.extend(pods.into_iter().map(|pod| (host.claim, pod)));
+            let gives = pods.into_iter().map(|pod| GivesWay { from: host.claim, pod, to: key.clone() });
+            choice.pods.extend(gives);
         }
         (!choice.pods.is_empty() && self.are_allowed(&choice)).then_some(choice)
     }
@@ -358,7 +438,8 @@ impl<'a> RoomSearch<'a> {
         let mut moves: BTreeMap<&Uid, u64> = BTreeMap::new();
         let mut evictions: BTreeMap<&ObjectKey, u64> = BTreeMap::new();
         let mut nodes: BTreeSet<&ClaimName> = BTreeSet::new();
-        for (claim, pod) in choice.pods.iter().filter(|(_, pod)| !self.leaves_already(pod)) {
+        let stay = choice.pods.iter().filter(|gives| !self.leaves_already(gives.pod));
+        for GivesWay { from: claim, pod, .. } in stay {
             let Some(maker) = facts.maker(pod) else { return false };
             let count = moves.entry(&maker.uid).or_default();
             *count += 1;
@@ -401,12 +482,16 @@ impl<'a> RoomSearch<'a> {
     }
 
     /// Returns whether a plan places the pods that need the node on nodes that exist, and every other pod at least as well.
-    fn is_sound(&self, plan: &Plan, claim: &PlannedClaim, choice: &Choice<'_>) -> bool {
+    fn is_sound(&self, plan: &Plan, wanted: &Wanted, choice: &Choice<'_>) -> bool {
         let unmet =
             |plan: &Plan| -> BTreeSet<PodKey> { plan.unplaced.iter().map(|left| left.pod.clone()).collect() };
         let placed: BTreeSet<&PodKey> = plan.placements.iter().map(|placed| &placed.pod).collect();
         let waiting: BTreeSet<&PodKey> =
-            claim.planned_pods.iter().filter_map(|key| Some(&self.moved(key)?.pod)).collect();
+            wanted.pods.iter().filter_map(|key| Some(&self.moved(key)?.pod)).collect();
+        let stranded = |plan: &Plan| -> BTreeSet<PodKey> {
+            let moved = plan.moved.iter().filter(|moved| matches!(moved.to, MovedTo::Unplaced(_)));
+            moved.map(|moved| moved.pod.clone()).collect()
+        };
         // Successors may have other keys in the other plan.
         let has_room = |key: &PodKey| match self.moved(key) {
             Some(Moved { pod, .. }) => {
@@ -415,7 +500,7 @@ impl<'a> RoomSearch<'a> {
             None => placed.contains(key),
         };
         let is_theirs = |moved: &&Moved| {
-            waiting.contains(&moved.pod) || choice.pods.iter().any(|(_, pod)| pod.key == moved.pod)
+            waiting.contains(&moved.pod) || choice.pods.iter().any(|gives| gives.pod.key == moved.pod)
         };
         let others = |plan: &Plan| -> Vec<(PodKey, bool)> {
             let others = plan.moved.iter().filter(|moved| !is_theirs(moved));
@@ -425,12 +510,13 @@ impl<'a> RoomSearch<'a> {
             && plan.unknown_price_claims <= self.current.unknown_price_claims
             && choice.takers.iter().all(has_room)
             && unmet(plan).is_subset(&unmet(self.current))
+            && stranded(plan).is_subset(&stranded(self.current))
             && others(plan) == others(self.current)
             && !goes_down(self.facts.snapshot, plan)
     }
 
     /// Returns whether a plan saves more than the loss of the pods that give way.
-    fn pays(&self, plan: &Plan, choice: &Choice<'_>) -> bool {
+    fn pays(&self, plan: &Plan, choice: &Choice<'_>, wanted: &Wanted) -> bool {
         let successors: UsdPerHour = plan
             .claims
             .iter()
@@ -438,14 +524,18 @@ impl<'a> RoomSearch<'a> {
             .filter_map(PlannedClaim::price)
             .sum();
         let none = Choice::nobody(choice.payback);
-        let (before, after) = (self.cost(self.current, &none), self.cost(plan, choice));
+        let (mut before, after) = (self.cost(self.current, &none), self.cost(plan, choice));
+        if !wanted.is_bought {
+            let time = self.time(wanted, self.current, choice.payback);
+            before = before.saturating_add(during(wanted.price, time));
+        }
         let loss = self.least_saving(plan, choice);
         before > after.saturating_add(loss).saturating_add(during(successors, OVERLAP))
     }
 
     /// Returns the saving that the loss of the pods that give way asks for.
     pub fn least_saving(&self, plan: &Plan, choice: &Choice<'_>) -> u64 {
-        let losses = choice.pods.iter().map(|(from, pod)| self.loss(plan, from, pod));
+        let losses = choice.pods.iter().map(|gives| self.loss(plan, gives.from, gives.pod));
         losses.fold(0, u64::saturating_add).saturating_mul(LEAST_TIMES)
     }
 
@@ -478,7 +568,7 @@ impl<'a> RoomSearch<'a> {
             return during(plan.cost + plan.risk, payback);
         }
         let of_new = plan.claims.iter().map(|claim| {
-            let time = self.time(claim, plan, payback);
+            let time = self.paid(&claim.planned_pods, &claim.pool, plan, payback);
             during(claim.price().unwrap_or_default(), time)
         });
         let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
@@ -502,7 +592,7 @@ impl<'a> RoomSearch<'a> {
             let stays = |pod: &&Pod| {
                 pod.role == PodRole::Workload
                     && pod.deleting_since.is_none()
-                    && !choice.pods.iter().any(|(_, gone)| gone.key == pod.key)
+                    && !choice.pods.iter().any(|gone| gone.pod.key == pod.key)
             };
             let there: Vec<Life> = self.facts.work(claim).filter(stays).map(|pod| self.life(pod)).collect();
             let more = self.ends(more.into_iter(), plan);
@@ -517,13 +607,17 @@ impl<'a> RoomSearch<'a> {
 
     /// Returns the time for which a new node is paid: its start, the time until its pods have ended, at most the payback time, and the
     /// time that it stays without work.
-    fn time(&self, claim: &PlannedClaim, plan: &Plan, payback: SignedDuration) -> SignedDuration {
+    fn time(&self, wanted: &Wanted, plan: &Plan, payback: SignedDuration) -> SignedDuration {
+        self.paid(&wanted.pods, &wanted.pool, plan, payback)
+    }
+
+    fn paid(&self, pods: &[PodKey], pool: &PoolName, plan: &Plan, payback: SignedDuration) -> SignedDuration {
         let snapshot = self.facts.snapshot;
         if snapshot.lives.is_blank() {
             return payback;
         }
-        let until_empty = self.ends(claim.planned_pods.iter(), plan).mean().min(payback);
-        let idle = snapshot.pools.get(&claim.pool).map_or(SignedDuration::ZERO, |pool| horizon::idle(pool));
+        let until_empty = self.ends(pods.iter(), plan).mean().min(payback);
+        let idle = snapshot.pools.get(pool).map_or(SignedDuration::ZERO, |pool| horizon::idle(pool));
         START + until_empty + idle
     }
 
@@ -545,23 +639,23 @@ impl<'a> RoomSearch<'a> {
     }
 
     /// Returns the result for a plan that pays.
-    fn made(&self, mut plan: Plan, claim: &PlannedClaim, choice: &Choice<'_>) -> RoomMade {
+    fn made(&self, mut plan: Plan, wanted: &Wanted, choice: &Choice<'_>) -> RoomMade {
         let snapshot = self.facts.snapshot;
         let to = |pod: &Pod| plan.moved.iter().find(|moved| moved.pod == pod.key).map(|moved| &moved.to);
-        let stays: Vec<&(&Claim, &Pod)> =
-            choice.pods.iter().filter(|(_, pod)| pod.deleting_since.is_none()).collect();
-        let is_ready = stays.iter().all(|(_, pod)| match to(pod) {
+        let stays: Vec<&GivesWay<'_>> =
+            choice.pods.iter().filter(|gives| gives.pod.deleting_since.is_none()).collect();
+        let is_ready = stays.iter().all(|gives| match to(gives.pod) {
             Some(MovedTo::Existing(target)) => is_open(snapshot, target),
             Some(MovedTo::NoSuccessor) => true,
             _ => false,
         });
-        let (offering, price) = (claim.offering(), claim.price().unwrap_or_default());
+        let Wanted { offering, price, .. } = wanted;
         let instead = format!("instead of a new {offering} at {price} $/h");
         let waiting = choice.takers.iter().filter_map(|key| Some(self.asks(key)?.key.to_string()));
         let waiting: Vec<String> = waiting.collect();
         let waiting = rules::format::list(&waiting, 3);
         let mut explanations = BTreeMap::new();
-        let leaving: Vec<String> = choice.pods.iter().map(|(_, pod)| pod.key.to_string()).collect();
+        let leaving: Vec<String> = choice.pods.iter().map(|gives| gives.pod.key.to_string()).collect();
         let leaving = rules::format::list(&leaving, 3);
         let until = if is_ready { "" } else { " It waits until the successors have places on open nodes." };
         let mut actions = Vec::new();
@@ -572,7 +666,7 @@ impl<'a> RoomSearch<'a> {
             let Some(Target::Claim(host)) = target else { continue };
             let node = snapshot.claims.get(host).and_then(|claim| claim.node_name.clone());
             let Some(node) = node else { continue };
-            if choice.pods.iter().any(|(from, _)| from.name == *host) {
+            if choice.pods.iter().any(|gives| gives.from.name == *host) {
                 // The room is not free yet. The next plan places it there.
                 plan.nominations.remove(key);
             }
@@ -591,7 +685,7 @@ impl<'a> RoomSearch<'a> {
                 actions.push(Action::Nominate { pod: object.clone(), uid: pod.uid.clone(), node });
             }
         }
-        for (from, pod) in &stays {
+        for GivesWay { from, pod, .. } in stays.iter().copied() {
             let node = from.node_name.as_deref().unwrap_or_default();
             let place = match to(pod) {
                 Some(MovedTo::Existing(target)) => format!("Its successor has room on {}", target.name()),
@@ -601,10 +695,11 @@ impl<'a> RoomSearch<'a> {
             let text = format!("{place}. Its room on node {node} is for {waiting}, {instead}.");
             explanations.insert(pod.key.clone(), text);
         }
-        // Pods on a node that is emptied wait only after it drains. Until then, other pods would take the room.
-        let someone_waits = choice.takers.iter().any(|key| key.existing().is_some());
         let mut evicted = Vec::new();
-        for (from, pod) in stays.into_iter().filter(|_| is_ready && someone_waits) {
+        // Pods on a node that is emptied wait only after it drains. Until then, other pods would take the room.
+        for GivesWay { from, pod, .. } in
+            stays.into_iter().filter(|gives| is_ready && gives.to.existing().is_some())
+        {
             let Some(object) = pod.key.existing() else { continue };
             let place = match to(pod) {
                 Some(MovedTo::Existing(target)) => format!("has room on {}", target.name()),
@@ -616,8 +711,9 @@ impl<'a> RoomSearch<'a> {
             actions.push(Action::Evict { pod: object.clone(), uid: pod.uid.clone(), why });
             evicted.push((pod.key.clone(), pod.uid.clone()));
         }
-        let emptied = claim.planned_pods.iter().filter_map(|key| Some(self.moved(key)?.from.clone()));
-        RoomMade { plan, actions, evicted, explanations, emptied: emptied.collect() }
+        let emptied = wanted.pods.iter().filter_map(|key| Some(self.moved(key)?.from.clone())).collect();
+        let takers = choice.takers.iter().filter_map(|key| self.asks(key)).map(MoveHistory::identity).collect();
+        RoomMade { plan, actions, evicted, explanations, emptied, takers }
     }
 }
 

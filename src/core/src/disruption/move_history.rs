@@ -36,6 +36,8 @@ pub struct MoveHistory {
     gave_way: BTreeMap<PodKey, GaveWay>,
     /// The claims of nodes that are emptied, whose pods get the room of pods that give way.
     room_for: BTreeSet<ClaimName>,
+    /// The controllers of the pods that get room, or these pods, with the time when room for them was last found.
+    takers: BTreeMap<Uid, Timestamp>,
     /// The controllers of pods that gave way, with the time of the last eviction.
     made_room: BTreeMap<Uid, Timestamp>,
 }
@@ -84,6 +86,7 @@ impl MoveHistory {
             let Some(claim) = snapshot.claims.get(&leave.claim) else { continue };
             if proposal.makes_room {
                 self.room_for.insert(claim.name.clone());
+                self.takers.extend(facts.work(claim).map(|pod| (Self::identity(pod), now)));
             }
             if leave.condition.reason == Reason::Underutilized {
                 for owner in facts.work(claim).filter_map(|pod| pod.owner.clone()) {
@@ -120,6 +123,21 @@ impl MoveHistory {
         self.room_for.contains(claim)
     }
 
+    /// Returns the controller of a pod, or the pod if it has none.
+    pub(crate) fn identity(pod: &Pod) -> Uid {
+        pod.owner.clone().unwrap_or_else(|| pod.uid.clone())
+    }
+
+    /// Records that room was found for the pods of these controllers.
+    pub fn record_takers(&mut self, takers: Vec<Uid>, now: Timestamp) {
+        self.takers.extend(takers.into_iter().map(|taker| (taker, now)));
+    }
+
+    /// Returns whether room for such a pod was found a short time ago.
+    pub(crate) fn makes_room_for_pod(&self, pod: &Pod, now: Timestamp) -> bool {
+        self.takers.get(&Self::identity(pod)).is_some_and(|at| is_within(*at, now, AFTER_REFUSAL))
+    }
+
     /// Returns whether an eviction of one of a controller's pods was refused a short time ago.
     pub(crate) fn is_refused(&self, snapshot: &Snapshot, owner: &Uid, now: Timestamp) -> bool {
         self.gave_way.iter().any(|(key, given)| {
@@ -142,6 +160,7 @@ impl MoveHistory {
             !times.is_empty()
         });
         self.room_for.retain(|name| snapshot.claims.get(name).is_some_and(|claim| claim.leaving().is_some()));
+        self.takers.retain(|_, at| is_within(*at, now, AFTER_REFUSAL));
         self.made_room.retain(|_, at| is_within(*at, now, AFTER_ROOM));
         self.gave_way.retain(|key, given| {
             let exists = snapshot.pods.get(key).is_some_and(|pod| pod.uid == given.uid);

@@ -1,5 +1,6 @@
 //! Proposes nodes to empty: required disruptions first, then consolidation.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -38,6 +39,7 @@ pub fn propose(
         together: Vec::new(),
         alone: Vec::new(),
         more: false,
+        exchanges: Cell::new(0),
     };
     let mut proposal = search.required(stop);
     if proposal.is_none() && !stop.should_stop() {

@@ -1,5 +1,6 @@
 //! One search for nodes to empty. It keeps track of budgets and makes plans without a set of nodes.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ pub(crate) struct Search<'a> {
     pub together: Vec<ClaimName>,
     pub(crate) alone: Vec<ClaimName>,
     pub(crate) more: bool,
+    /// How often this search looked for room that other pods would make.
+    pub(crate) exchanges: Cell<usize>,
 }
 
 /// The result of trying to empty a set of nodes.

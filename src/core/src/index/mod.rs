@@ -23,7 +23,9 @@ use poolwright_catalog::{Catalogue, OfferingId};
 use poolwright_terms::NodeClassRef;
 
 use crate::index::learning::{GivenUp, Learning};
+use crate::model::plan::{Moved, Plan};
 use crate::model::{
+    OwnerKey,
     ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, PersistentMap, PodKey, Pool, PoolName,
     Quota, Reclaims, Retirements, Snapshot, Uid, Workload,
 };
@@ -245,6 +247,20 @@ impl ClusterIndex {
             && self.state.retirements.inherited == retirements.inherited;
         self.state.retirements = retirements;
         if same { Change::None } else { Change::Life }
+    }
+
+    /// Sets the controllers of pods that give way on nodes that stay, from a plan.
+    pub fn set_making_way(&mut self, plan: &Plan) -> Change {
+        let stays = |moved: &&Moved| {
+            self.state.claims.get(&moved.from).is_some_and(|claim| claim.leaving().is_none())
+        };
+        let owners = plan.moved.iter().filter(stays).filter_map(|moved| moved.successor.as_ref()?.owner());
+        let owners: BTreeSet<Arc<OwnerKey>> = owners.cloned().collect();
+        if *self.state.making_way == owners {
+            return Change::None;
+        }
+        self.state.making_way = Arc::new(owners);
+        Change::Life
     }
 
     /// Sets the places of pending pods in the last plan ([`crate::model::plan::Plan::nominations`]), and whether it left pods

@@ -92,7 +92,9 @@ impl<'a> LifecycleContext<'a> {
         }
         let gangs = open_since(snapshot, &expected);
         let coming = demand::expected(snapshot, now);
-        let successors = demand::moving(snapshot).iter().filter_map(LeavingPod::owner).collect();
+        let leaving = demand::moving(snapshot);
+        let successors = leaving.iter().filter_map(LeavingPod::owner);
+        let successors = successors.chain(snapshot.making_way.iter().cloned()).collect();
         let decision = Decision::default();
         Self {
             snapshot,

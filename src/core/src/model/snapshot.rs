@@ -24,7 +24,7 @@ use crate::model::plan_cache::PlanCache;
 use crate::model::pod::DaemonSet;
 use crate::model::pod_affinity::NamespaceLabels;
 use crate::model::pod_group::PodGroup;
-use crate::model::pod_key::{ObjectKey, PodKey};
+use crate::model::pod_key::{ObjectKey, OwnerKey, PodKey};
 use crate::model::pods::Pods;
 use crate::model::pool::Pool;
 use crate::model::profile::Service;
@@ -95,6 +95,8 @@ pub struct Snapshot {
     pub gaps: Arc<Gaps>,
     /// The nodes that retire, as the last plan decided.
     pub retirements: Arc<Retirements>,
+    /// The controllers of pods that give way on nodes that stay, by the last plan. Nodes for their successors are kept for them.
+    pub making_way: Arc<BTreeSet<Arc<OwnerKey>>>,
     /// Pods that give way: they leave nodes that stay, and their successors need other places. Each with the claim of its node.
     /// Only trial plans have any.
     pub giving_way: Arc<BTreeMap<PodKey, ClaimName>>,

@@ -59,8 +59,8 @@ fn a_dear_node_is_emptied_when_pods_of_another_one_give_way_to_its_pods() {
     assert_eq!(proposal.saving, usd("4.666"));
     let new = proposal.plan.claims[0].name.clone();
     let why = format!(
-        "the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere; its pods go to first, where default/a give way and go to \
-         new {new} (g5.xlarge/a/on-demand at 1.006 $/h)"
+        "the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere; its pods go to first, in the room of default/a, whose \
+         successors go to new {new} (g5.xlarge/a/on-demand at 1.006 $/h)"
     );
     assert_eq!(proposal.nodes_to_empty[0].condition.message, why);
 
@@ -89,6 +89,65 @@ fn a_dear_node_is_emptied_when_pods_of_another_one_give_way_to_its_pods() {
     let drained = with(with(with(ready, [claim]), [ending, waits]), [Workload { total: 1, ..vip() }]);
     let made = room(&drained, &history, NOW + 63).unwrap();
     assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec!["a".to_owned()]));
+
+    // The last large node is sold out meanwhile. The room is made all the same.
+    let mut sold_out = drained;
+    sold_out.held_back.insert((node_class(), id("g5.12xlarge", "a")), at(NOW + 3600));
+    history.record_takers(vec![Uid("vip".into())], at(NOW + 62));
+    assert_eq!(planned_at(&sold_out, NOW + 63).unplaced.len(), 1);
+    let made = room(&sold_out, &history, NOW + 63).unwrap();
+    assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec!["a".to_owned()]));
+    assert_eq!(room(&sold_out, &MoveHistory::default(), NOW + 63), None, "nobody prepared it");
+}
+
+#[test]
+fn the_realised_saving_counts_the_nodes_of_pods_that_gave_way() {
+    let snapshot = two_large(|pod| pod);
+    let proposal = exchange(&snapshot).unwrap();
+    let mut history = MoveHistory::default();
+    history.record(&snapshot, &proposal, at(NOW));
+    let ready = opened(&begun(&snapshot, &proposal), &proposal.plan.claims[0].name);
+    let made = room(&ready, &history, NOW + 61).unwrap();
+    assert_eq!(follow(&ready, &made.plan, at(NOW + 61)).saved, usd("4.666"));
+}
+
+#[test]
+fn the_new_node_of_a_pod_that_gives_way_is_kept_until_its_successor_comes() {
+    let snapshot = two_large(|pod| pod);
+    let proposal = exchange(&snapshot).unwrap();
+    let mut history = MoveHistory::default();
+    history.record(&snapshot, &proposal, at(NOW));
+    let new = proposal.plan.claims[0].name.clone();
+    let mut ready = opened(&begun(&snapshot, &proposal), &new);
+    let empty = true_since((*ready.claims[&new]).clone(), ConditionType::Empty, NOW + 60);
+    ready = with(ready, [empty]);
+    let made = room(&ready, &history, NOW + 61).unwrap();
+    let closes = |snapshot: &Snapshot| {
+        let closes = |action: &Action| matches!(action, Action::SetTaints { node, .. } if *node == new.0);
+        decide(snapshot, at(NOW + 7200)).actions.iter().any(closes)
+    };
+    assert!(closes(&ready), "nobody is planned for it");
+    let mut index = index::ClusterIndex::new();
+    for claim in ready.claims.values() {
+        index.apply_claim((**claim).clone());
+    }
+    assert_eq!(index.set_making_way(&made.plan), index::Change::Life);
+    ready.making_way = index.view().making_way.clone();
+    assert!(!closes(&ready));
+    assert_eq!(index.set_making_way(&planned_at(&snapshot, NOW)), index::Change::Life, "until room is made no longer");
+}
+
+#[test]
+fn an_interrupted_node_does_not_wait_for_pods_that_give_way() {
+    let snapshot = two_large(|pod| pod);
+    let proposal = exchange(&snapshot).unwrap();
+    let mut history = MoveHistory::default();
+    history.record(&snapshot, &proposal, at(NOW));
+    let begun = begun(&snapshot, &proposal);
+    let second = ClaimName("second".into());
+    let mut claim = (*begun.claims[&second]).clone();
+    claim.conditions.get_mut(&ConditionType::Disrupting).unwrap().reason = Some(Reason::Interrupted);
+    assert_eq!(room(&with(begun, [claim]), &history, NOW + 10), None, "a node is bought for its pods");
 }
 
 #[test]

@@ -411,3 +411,18 @@ fn a_pod_that_needs_the_node_itself_is_not_chosen_although_it_is_the_smallest() 
     let moved: Vec<String> = made.plan.moved.iter().map(|moved| moved.pod.name().to_string()).collect();
     assert_eq!(moved, ["b"]);
 }
+
+#[test]
+fn a_pod_that_ends_anyway_gives_way_although_its_like_needs_a_dear_node() {
+    // Somebody deleted the pod. The waiting pod takes its place in a moment.
+    let snapshot = full(|pod| {
+        if pod.key.name() == "a" {
+            let ending = Pod { spec: picky("a").spec, deleting_since: Some(at(NOW + 30)), ..pod };
+            return Pod { owner: None, ..ending };
+        }
+        Pod { spec: picky("x").spec, ..pod }
+    });
+    assert_eq!(bought(&planned_at(&snapshot, NOW)), ["g5.12xlarge: v"]);
+    let made = made(&snapshot).unwrap();
+    assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec![]));
+}
