@@ -30,7 +30,8 @@ use crate::model::PlanOptions;
 use crate::model::idle::START;
 use crate::model::plan::{Moved, MovedTo, Plan, PlannedClaim, Target, UnplacedReason};
 use crate::model::{
-    Cause, Claim, ClaimName, Ends, Life, Node, ObjectKey, Pod, PodKey, PodRole, PodSpec, PoolName, Snapshot, Uid,
+    Cause, Claim, ClaimName, Ends, Life, Node, ObjectKey, Pod, PodKey, PodRole, PodSpec, PoolName, Snapshot,
+    Uid,
 };
 use crate::plan::own_nodes;
 use crate::plan::pack::horizon;
@@ -134,12 +135,14 @@ pub fn make_room(
     options: &PlanOptions,
     stop: &mut dyn StopSignal,
 ) -> Option<RoomMade> {
-    if !current.refused.is_empty() {
+    let is_idle = current.claims.is_empty() && current.unplaced.is_empty() && current.moved.is_empty();
+    if is_idle || !current.refused.is_empty() {
         return None;
     }
     let mut search = RoomSearch::new(Facts::new(snapshot, now), current, move_history, options);
     let is_emptied = |from: &ClaimName| {
-        let leaves = |claim: &Arc<Claim>| claim.leaving() == Some(Cause::Underutilized) && !claim.ends_soon(now);
+        let leaves =
+            |claim: &Arc<Claim>| claim.leaving() == Some(Cause::Underutilized) && !claim.ends_soon(now);
         move_history.makes_room_for(from) && snapshot.claims.get(from).is_some_and(leaves)
     };
     let mut wanted: Vec<Wanted> =
@@ -347,9 +350,8 @@ impl<'a> RoomSearch<'a> {
     ) -> Option<(Plan, Choice<'a>)> {
         let price = wanted.price;
         // Pods that need such a dear node too do not help, unless they end anyway.
-        let is_dear = |pod: &Pod| {
-            !self.leaves_already(pod) && self.own.get(&pod.spec).is_some_and(|own| *own >= price)
-        };
+        let is_dear =
+            |pod: &Pod| !self.leaves_already(pod) && self.own.get(&pod.spec).is_some_and(|own| *own >= price);
         let movable = self.hosts.iter().flat_map(|host| &host.movable);
         let mut not_these: BTreeSet<&PodKey> =
             movable.filter(|(_, pod)| is_dear(pod)).map(|(_, pod)| &pod.key).collect();
@@ -374,8 +376,12 @@ impl<'a> RoomSearch<'a> {
                 Some(MovedTo::NoSuccessor) => true,
                 Some(MovedTo::Unplaced(_)) | None => false,
             };
-            let useless: Vec<&PodKey> =
-                choice.pods.iter().filter(|gives| !helps(gives.from, gives.pod)).map(|gives| &gives.pod.key).collect();
+            let useless: Vec<&PodKey> = choice
+                .pods
+                .iter()
+                .filter(|gives| !helps(gives.from, gives.pod))
+                .map(|gives| &gives.pod.key)
+                .collect();
             if !useless.is_empty() {
                 not_these.extend(useless);
                 continue;
@@ -712,7 +718,8 @@ impl<'a> RoomSearch<'a> {
             evicted.push((pod.key.clone(), pod.uid.clone()));
         }
         let emptied = wanted.pods.iter().filter_map(|key| Some(self.moved(key)?.from.clone())).collect();
-        let takers = choice.takers.iter().filter_map(|key| self.asks(key)).map(MoveHistory::identity).collect();
+        let takers =
+            choice.takers.iter().filter_map(|key| self.asks(key)).map(MoveHistory::identity).collect();
         RoomMade { plan, actions, evicted, explanations, emptied, takers }
     }
 }

@@ -72,7 +72,12 @@ impl Search<'_> {
                         format!("{what}; its pods go to {}", places(&tried.plan, &claim.name)),
                     )
                 });
-                return Some(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving, makes_room: false });
+                return Some(Proposal {
+                    nodes_to_empty: leave.collect(),
+                    plan: tried.plan,
+                    saving,
+                    makes_room: false,
+                });
             }
             for (cause, claim, _) in &chosen {
                 if let Some(why) = tried.stuck.get(&claim.name) {

@@ -25,9 +25,8 @@ use poolwright_terms::NodeClassRef;
 use crate::index::learning::{GivenUp, Learning};
 use crate::model::plan::{Moved, Plan};
 use crate::model::{
-    OwnerKey,
-    ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, PersistentMap, PodKey, Pool, PoolName,
-    Quota, Reclaims, Retirements, Snapshot, Uid, Workload,
+    ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, OwnerKey, PersistentMap, PodKey, Pool,
+    PoolName, Quota, Reclaims, Retirements, Snapshot, Uid, Workload,
 };
 
 /// The effect of a change on decisions. The values are ordered, and a larger value wakes more loops.

@@ -25,7 +25,11 @@ pub(crate) fn cheapest(
 }
 
 /// Returns the lowest price of a node that can be bought now for one pod with each of these specs, by pool.
-pub(crate) fn by_pool(supply: &Supply<'_>, limits: &Limits, specs: &[&PodSpec]) -> Vec<Vec<(PoolName, UsdPerHour)>> {
+pub(crate) fn by_pool(
+    supply: &Supply<'_>,
+    limits: &Limits,
+    specs: &[&PodSpec],
+) -> Vec<Vec<(PoolName, UsdPerHour)>> {
     let pin = Pin::default();
     let signatures: Vec<(&PodSpec, &Pin)> = specs.iter().map(|spec| (*spec, &pin)).collect();
     let admissions = Admissions::new(supply, &signatures);

@@ -80,10 +80,8 @@ fn a_dear_node_is_emptied_when_pods_of_another_one_give_way_to_its_pods() {
     let after = follow(&ready, &made.plan, at(NOW + 61));
     assert_eq!((retires(&after.actions), called_off(&after.actions)), (vec!["second"], None));
 
-    let claim = Claim {
-        deleting_since: Some(at(NOW + 62)),
-        ..(*ready.claims[&ClaimName("second".into())]).clone()
-    };
+    let claim =
+        Claim { deleting_since: Some(at(NOW + 62)), ..(*ready.claims[&ClaimName("second".into())]).clone() };
     let ending = Pod { deleting_since: Some(at(NOW + 92)), ..bound(picky("v"), "second") };
     let waits = Pod { created: at(NOW + 62), ..picky("w") };
     let drained = with(with(with(ready, [claim]), [ending, waits]), [Workload { total: 1, ..vip() }]);
@@ -134,7 +132,11 @@ fn the_new_node_of_a_pod_that_gives_way_is_kept_until_its_successor_comes() {
     assert_eq!(index.set_making_way(&made.plan), index::Change::Life);
     ready.making_way = index.view().making_way.clone();
     assert!(!closes(&ready));
-    assert_eq!(index.set_making_way(&planned_at(&snapshot, NOW)), index::Change::Life, "until room is made no longer");
+    assert_eq!(
+        index.set_making_way(&planned_at(&snapshot, NOW)),
+        index::Change::Life,
+        "until room is made no longer"
+    );
 }
 
 #[test]
@@ -180,7 +182,11 @@ fn a_new_leader_calls_the_exchange_off() {
 
 #[test]
 fn nodes_are_not_emptied_if_the_pods_that_would_give_way_may_not_or_lose_too_much() {
-    assert_eq!(exchange(&two_large(|pod| Pod { spec: picky("x").spec, ..pod })), None, "they need the node too");
+    assert_eq!(
+        exchange(&two_large(|pod| Pod { spec: picky("x").spec, ..pod })),
+        None,
+        "they need the node too"
+    );
     assert_eq!(exchange(&two_large(protected)), None);
     let job = |minutes: i64| {
         let snapshot = two_large(|pod| match &*pod.key.name() {
