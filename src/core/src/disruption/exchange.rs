@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
 
-use crate::disruption::make_room::{Choice, LONGEST_END, RoomSearch};
 use crate::disruption::payback::{self, OverTime};
 use crate::disruption::proposal::{Proposal, leave};
+use crate::disruption::room_hosts::LONGEST_END;
+use crate::disruption::room_search::{Choice, RoomSearch};
 use crate::disruption::search::{Search, TrialPlan, places};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Cause, Claim, ClaimName};

@@ -24,6 +24,9 @@ pub(crate) mod proposal;
 pub(crate) mod propose;
 pub(crate) mod repack;
 pub(crate) mod required;
+pub(crate) mod room_cost;
+pub(crate) mod room_hosts;
+pub(crate) mod room_search;
 pub(crate) mod search;
 pub(crate) mod search_schedule;
 
