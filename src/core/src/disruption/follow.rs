@@ -157,7 +157,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
     // Pods of other nodes that give way to them need places too.
     let others: Vec<&Moved> =
         plan.moved.iter().filter(|other| gives_way(facts.snapshot, other, &moved)).collect();
-    if moved.iter().chain(&others).all(|moved| ready(moved)) {
+    if moved.iter().chain(&others).all(ready) {
         return Progress::Ready;
     }
     if !patient && others.iter().any(|moved| matches!(moved.to, MovedTo::New(_))) {
