@@ -62,6 +62,8 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> FollowUp {
                 let (name, uid) = (claim.name.clone(), claim.uid.clone());
                 let message = if claim.ends_soon(now) {
                     "the available room for its pods is on its way; its node is drained and terminated"
+                } else if !giving_way(snapshot, plan, &of(plan, claim)).is_empty() {
+                    "its pods get the room of others, which have places on other nodes; its node is drained and terminated"
                 } else {
                     "its pods have room on other nodes; its node is drained and terminated"
                 };
@@ -100,8 +102,8 @@ pub fn follow(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> FollowUp {
 /// Returns the price of a claim's node, minus the part of the prices of new nodes that falls to its pods.
 fn saved(snapshot: &Snapshot, plan: &Plan, claim: &Claim) -> UsdPerHour {
     let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
-    let own: Vec<&Moved> = plan.moved.iter().filter(|moved| moved.from == claim.name).collect();
-    let others = plan.moved.iter().filter(|other| gives_way(snapshot, other, &own));
+    let own = of(plan, claim);
+    let others = giving_way(snapshot, plan, &own);
     let part = |moved: &Moved| {
         let MovedTo::Existing(Target::Claim(name)) = &moved.to else { return 0 };
         let Some(new) = snapshot.claims.get(name) else { return 0 };
@@ -128,7 +130,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
     if claim.ends_soon(facts.now) {
         return Progress::Ready;
     }
-    let moved: Vec<&Moved> = plan.moved.iter().filter(|moved| moved.from == claim.name).collect();
+    let moved = of(plan, claim);
     let buys = moved.iter().any(|moved| matches!(moved.to, MovedTo::New(_)));
     if let Some(why) = facts.obstacle(claim, cause) {
         return Progress::Off(why);
@@ -155,8 +157,7 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
         MovedTo::Unplaced(_) | MovedTo::NoSuccessor => true,
     };
     // Pods of other nodes that give way to them need places too.
-    let others: Vec<&Moved> =
-        plan.moved.iter().filter(|other| gives_way(facts.snapshot, other, &moved)).collect();
+    let others = giving_way(facts.snapshot, plan, &moved);
     if moved.iter().chain(&others).all(ready) {
         return Progress::Ready;
     }
@@ -166,10 +167,18 @@ fn progress(facts: &Facts<'_>, plan: &Plan, claim: &Claim, cause: Cause) -> Prog
     Progress::Waits
 }
 
-/// Returns whether a pod leaves a node that stays, and one of these pods goes there.
-fn gives_way(snapshot: &Snapshot, other: &Moved, moved: &[&Moved]) -> bool {
-    let stays = snapshot.claims.get(&other.from).is_some_and(|claim| claim.leaving().is_none());
-    stays && moved.iter().any(|moved| moved.goes_to(&other.from.0))
+/// Returns the moves of the pods of a claim's node.
+fn of<'a>(plan: &'a Plan, claim: &Claim) -> Vec<&'a Moved> {
+    plan.moved.iter().filter(|moved| moved.from == claim.name).collect()
+}
+
+/// Returns the moves of pods that leave nodes that stay, where some of these pods go.
+fn giving_way<'a>(snapshot: &Snapshot, plan: &'a Plan, moved: &[&Moved]) -> Vec<&'a Moved> {
+    let gives_way = |other: &&Moved| {
+        let stays = snapshot.claims.get(&other.from).is_some_and(|claim| claim.leaving().is_none());
+        stays && moved.iter().any(|moved| moved.goes_to(&other.from.0))
+    };
+    plan.moved.iter().filter(gives_way).collect()
 }
 
 /// Returns whether pods can be scheduled on this node or claim now.

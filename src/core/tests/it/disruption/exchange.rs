@@ -42,6 +42,15 @@ fn exchange(snapshot: &Snapshot) -> Option<Proposal> {
     proposed(snapshot).filter(|proposal| leaving(proposal) == [("second", "Underutilized")])
 }
 
+/// Returns the cluster, the decision to empty its second node, and the record of it.
+fn decided() -> (Snapshot, Proposal, MoveHistory) {
+    let snapshot = two_large(|pod| pod);
+    let proposal = exchange(&snapshot).unwrap();
+    let mut history = MoveHistory::default();
+    history.record(&snapshot, &proposal, at(NOW));
+    (snapshot, proposal, history)
+}
+
 fn room(snapshot: &Snapshot, history: &MoveHistory, seconds: i64) -> Option<RoomMade> {
     let current = planned_at(snapshot, seconds);
     make_room(snapshot, &current, history, at(seconds), &PlanOptions::default(), &mut NeverStop)
@@ -79,6 +88,8 @@ fn a_dear_node_is_emptied_when_pods_of_another_one_give_way_to_its_pods() {
     assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec![]));
     let after = follow(&ready, &made.plan, at(NOW + 61));
     assert_eq!((retires(&after.actions), called_off(&after.actions)), (vec!["second"], None));
+    let said = |action: &Action| matches!(action, Action::RecordEvent(event) if event.message.starts_with("its pods get the room of others"));
+    assert!(after.actions.iter().any(said), "{:?}", after.actions);
 
     let claim =
         Claim { deleting_since: Some(at(NOW + 62)), ..(*ready.claims[&ClaimName("second".into())]).clone() };
@@ -100,10 +111,7 @@ fn a_dear_node_is_emptied_when_pods_of_another_one_give_way_to_its_pods() {
 
 #[test]
 fn the_realised_saving_counts_the_nodes_of_pods_that_gave_way() {
-    let snapshot = two_large(|pod| pod);
-    let proposal = exchange(&snapshot).unwrap();
-    let mut history = MoveHistory::default();
-    history.record(&snapshot, &proposal, at(NOW));
+    let (snapshot, proposal, history) = decided();
     let ready = opened(&begun(&snapshot, &proposal), &proposal.plan.claims[0].name);
     let made = room(&ready, &history, NOW + 61).unwrap();
     assert_eq!(follow(&ready, &made.plan, at(NOW + 61)).saved, usd("4.666"));
@@ -111,10 +119,7 @@ fn the_realised_saving_counts_the_nodes_of_pods_that_gave_way() {
 
 #[test]
 fn the_new_node_of_a_pod_that_gives_way_is_kept_until_its_successor_comes() {
-    let snapshot = two_large(|pod| pod);
-    let proposal = exchange(&snapshot).unwrap();
-    let mut history = MoveHistory::default();
-    history.record(&snapshot, &proposal, at(NOW));
+    let (snapshot, proposal, history) = decided();
     let new = proposal.plan.claims[0].name.clone();
     let mut ready = opened(&begun(&snapshot, &proposal), &new);
     let empty = true_since((*ready.claims[&new]).clone(), ConditionType::Empty, NOW + 60);
@@ -141,10 +146,7 @@ fn the_new_node_of_a_pod_that_gives_way_is_kept_until_its_successor_comes() {
 
 #[test]
 fn an_interrupted_node_does_not_wait_for_pods_that_give_way() {
-    let snapshot = two_large(|pod| pod);
-    let proposal = exchange(&snapshot).unwrap();
-    let mut history = MoveHistory::default();
-    history.record(&snapshot, &proposal, at(NOW));
+    let (snapshot, proposal, history) = decided();
     let begun = begun(&snapshot, &proposal);
     let second = ClaimName("second".into());
     let mut claim = (*begun.claims[&second]).clone();
@@ -154,10 +156,7 @@ fn an_interrupted_node_does_not_wait_for_pods_that_give_way() {
 
 #[test]
 fn the_node_stays_when_the_pods_can_give_way_no_longer() {
-    let snapshot = two_large(|pod| pod);
-    let proposal = exchange(&snapshot).unwrap();
-    let mut history = MoveHistory::default();
-    history.record(&snapshot, &proposal, at(NOW));
+    let (snapshot, proposal, history) = decided();
     let mut begun = begun(&snapshot, &proposal);
     for name in ["a", "b", "c"] {
         begun.pods.change(&key(name), |pod| *pod = protected(pod.clone()));
