@@ -17,7 +17,7 @@ use crate::lifecycle::protection::Facts;
 use crate::model::{Cause, Claim, ClaimName};
 use crate::rules;
 
-/// The most such searches, beside trials of other nodes. Each makes several plans.
+/// The most nodes for which one search tries this. Each takes several plans. The next search tries other nodes.
 const MOST: usize = 3;
 
 impl Search<'_> {
@@ -38,10 +38,11 @@ impl Search<'_> {
         let facts = Facts::new(&without, self.facts.now);
         let mut room = RoomSearch::new(facts, &tried.plan, self.move_history, self.options);
         let wanted = room.wanted(dearest, |from| *from == claim.name)?;
-        if self.exchanges.get() >= MOST || stop.should_stop() || !room.find_hosts() {
+        let is_due = self.with_room.borrow().len() < MOST && !self.move_history.tried_with_room(&claim.name);
+        if !is_due || stop.should_stop() || !room.find_hosts() {
             return None;
         }
-        self.exchanges.set(self.exchanges.get() + 1);
+        self.with_room.borrow_mut().push(claim.name.clone());
         let room = room;
         let price = claim.current_offering().price.unwrap_or_default();
         // Its pods also wait until the others have ended.

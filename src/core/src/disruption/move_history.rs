@@ -32,6 +32,8 @@ pub struct MoveHistory {
     together: BTreeSet<ClaimName>,
     /// Claims that were tried alone in this round, without success.
     alone: BTreeSet<ClaimName>,
+    /// Claims for whose pods others were asked to make room in this round, without success.
+    with_room: BTreeSet<ClaimName>,
     /// Pods that were evicted to make room and may still exist.
     gave_way: BTreeMap<PodKey, GaveWay>,
     /// The claims of nodes that are emptied, whose pods get the room of pods that give way.
@@ -66,6 +68,10 @@ impl MoveHistory {
         if outlook.tried_alone.is_empty() {
             self.alone.clear();
         }
+        self.with_room.extend(outlook.tried_with_room.iter().cloned());
+        if outlook.tried_with_room.is_empty() {
+            self.with_room.clear();
+        }
     }
 
     /// Returns whether a claim was considered together with others in this round.
@@ -76,6 +82,11 @@ impl MoveHistory {
     /// Returns whether a claim was tried alone in this round.
     pub(crate) fn tried_alone(&self, claim: &ClaimName) -> bool {
         self.alone.contains(claim)
+    }
+
+    /// Returns whether this round has looked for room that other pods would make for a claim's pods.
+    pub(crate) fn tried_with_room(&self, claim: &ClaimName) -> bool {
+        self.with_room.contains(claim)
     }
 
     /// Records a proposal that is carried out, and forgets moves that have paid off in every pool.

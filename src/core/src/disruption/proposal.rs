@@ -18,6 +18,8 @@ pub struct SearchResult {
     pub tried_together: Vec<ClaimName>,
     /// Claims that were tried alone.
     pub tried_alone: Vec<ClaimName>,
+    /// Claims for whose pods it looked for room that other pods would make.
+    pub tried_with_room: Vec<ClaimName>,
     /// Whether this round has not tried all claims yet.
     pub has_untried: bool,
 }

@@ -1,6 +1,6 @@
 //! Proposes nodes to empty: required disruptions first, then consolidation.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -39,14 +39,15 @@ pub fn propose(
         together: Vec::new(),
         alone: Vec::new(),
         more: false,
-        exchanges: Cell::new(0),
+        with_room: RefCell::default(),
     };
     let mut proposal = search.required(stop);
     if proposal.is_none() && !stop.should_stop() {
         proposal = search.consolidation(stop);
     }
     let Search { actions, together: tried_together, alone: tried_alone, more: has_untried, .. } = search;
-    SearchResult { proposal, actions, tried_together, tried_alone, has_untried }
+    let tried_with_room = search.with_room.into_inner();
+    SearchResult { proposal, actions, tried_together, tried_alone, tried_with_room, has_untried }
 }
 
 /// Returns the claims that pods are planned for. Their nodes stay.

@@ -1,6 +1,6 @@
 //! One search for nodes to empty. It keeps track of budgets and makes plans without a set of nodes.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ pub(crate) struct Search<'a> {
     pub together: Vec<ClaimName>,
     pub(crate) alone: Vec<ClaimName>,
     pub(crate) more: bool,
-    /// How often this search looked for room that other pods would make.
-    pub(crate) exchanges: Cell<usize>,
+    /// The claims for whose pods this search looked for room that other pods would make.
+    pub(crate) with_room: RefCell<Vec<ClaimName>>,
 }
 
 /// The result of trying to empty a set of nodes.

@@ -172,6 +172,74 @@ fn the_node_stays_when_the_pods_can_give_way_no_longer() {
 }
 
 #[test]
+fn the_node_stays_if_the_new_place_of_a_pod_that_gives_way_is_lost_for_fifteen_minutes() {
+    let (snapshot, proposal, history) = decided();
+    let lost = begun(&snapshot, &Proposal { plan: Plan::default(), ..proposal });
+    let after = |seconds| {
+        let made = room(&lost, &history, seconds).unwrap();
+        assert_eq!(bought(&made.plan), ["g5.xlarge: ReplicaSet:web#0"]);
+        let after = follow(&lost, &made.plan, at(seconds));
+        assert_eq!(retires(&after.actions), Vec::<&str>::new());
+        called_off(&after.actions)
+    };
+    assert_eq!(after(NOW + 15 * 60 - 1), None, "it is bought again");
+    let why = "the node stays: the room for pods that give way to its pods is gone";
+    assert_eq!(after(NOW + 15 * 60).as_deref(), Some(why));
+}
+
+#[test]
+fn only_pods_whose_room_a_waiting_pod_gets_are_evicted() {
+    let two = Workload { total: 2, ..vip() };
+    let snapshot = with(with(two_large(|pod| pod), [two.clone()]), [bound(picky("u"), "second")]);
+    let proposal = exchange(&snapshot).unwrap();
+    let mut history = MoveHistory::default();
+    history.record(&snapshot, &proposal, at(NOW));
+    let mut ready = begun(&snapshot, &proposal);
+    for new in &proposal.plan.claims {
+        ready = opened(&ready, &new.name);
+    }
+    let claim =
+        Claim { deleting_since: Some(at(NOW + 62)), ..(*ready.claims[&ClaimName("second".into())]).clone() };
+    let ending = |name| Pod { deleting_since: Some(at(NOW + 92)), ..bound(picky(name), "second") };
+    let waits = |name| Pod { created: at(NOW + 62), ..picky(name) };
+    // One of its two pods has a successor that waits, the other does not yet.
+    let first = with(with(ready, [claim]), [ending("u"), ending("v"), waits("w")]);
+    let made = room(&first, &history, NOW + 63).unwrap();
+    assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec!["b".to_owned()]));
+    let both = with(first, [waits("x")]);
+    let made = room(&both, &history, NOW + 63).unwrap();
+    assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec!["a".to_owned(), "b".to_owned()]));
+}
+
+#[test]
+fn a_search_without_time_for_another_node_leaves_it_to_the_next_search() {
+    // The pods of three more nodes fit nowhere else, whoever gives way.
+    let others = ["n1", "n2", "n3"];
+    let nodes = others.map(large);
+    let pods = others.map(|name| {
+        let pod = picky(&format!("of-{name}"));
+        let spec = PodSpec { requests: requests(2, 190, 1), ..pod.spec.clone() };
+        bound(Pod { spec: spec.into(), ..pod }, name)
+    });
+    let (claims, nodes): (Vec<Claim>, Vec<Node>) = nodes.into_iter().unzip();
+    let snapshot = with(with(with(two_large(|pod| pod), claims), nodes), pods);
+    let snapshot = with(snapshot, [Workload { total: 4, ..vip() }]);
+    let mut history = MoveHistory::default();
+    let mut search = || {
+        let current = planned_at(&snapshot, NOW);
+        let found = propose(&snapshot, &current, &history, at(NOW), &PlanOptions::default(), &mut NeverStop);
+        history.record_search(&found);
+        found
+    };
+    let first = search();
+    assert_eq!(
+        (first.proposal, first.tried_with_room),
+        (None, others.map(|name| ClaimName(name.into())).to_vec())
+    );
+    assert_eq!(leaving(&search().proposal.unwrap()), [("second", "Underutilized")]);
+}
+
+#[test]
 fn a_new_leader_calls_the_exchange_off() {
     let snapshot = two_large(|pod| pod);
     let begun = begun(&snapshot, &exchange(&snapshot).unwrap());
