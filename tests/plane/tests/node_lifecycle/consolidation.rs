@@ -99,6 +99,84 @@ async fn consolidation_moves_pods_to_an_open_smaller_node() {
     cluster.wait_nothing_left(&name).await.unwrap();
 }
 
+/// Returns a Deployment of pods with one GPU that only the large type can run.
+fn only_large(name: &str, pool: &str) -> Value {
+    let mut deployment = deployment(name, pool, 1, 1);
+    deployment["spec"]["template"]["spec"]["nodeSelector"]["node.kubernetes.io/instance-type"] =
+        json!("g5.12xlarge");
+    deployment
+}
+
+/// Waits until this many pods run on open nodes of these types, and nothing else is there. Returns the claims.
+async fn wait_for_nodes(
+    cluster: &Cluster,
+    (pool, namespace): (&str, &str),
+    pods: usize,
+    types: &[&str],
+) -> Vec<NodeClaim> {
+    wait_for("the pods to run on nodes of these types", WITHIN * 2, async || {
+        let claims = cluster.claims(pool).await?;
+        let mut found: Vec<String> = cluster
+            .nodes(pool)
+            .await?
+            .iter()
+            .filter_map(|node| node.labels().get("node.kubernetes.io/instance-type").cloned())
+            .collect();
+        found.sort();
+        ensure!(found == types && claims.len() == types.len(), "{found:?}");
+        ensure!(claims.iter().all(|claim| is_true(claim, "Initialized")), "not all are open");
+        let there = cluster.pods(namespace).await?;
+        ensure!(there.len() == pods && there.iter().all(is_running), "not all pods run");
+        Ok(claims)
+    })
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn pods_that_run_anywhere_give_way_to_pods_that_need_their_node() {
+    let cluster = cluster().await;
+    let (name, namespace) = (unique("room"), cluster.namespace("room").await.unwrap());
+    let at = (name.as_str(), namespace.as_str());
+    let pool = |after: &str| {
+        node_pool(&name, json!({"disruption": {"consolidateAfter": after, "budgets": [{"nodes": "100%"}]}}))
+    };
+    cluster.apply("", &[node_class(&name, json!({})), pool("1h")]).await.unwrap();
+    let mut first = only_large("first", &name);
+    first["spec"]["template"]["metadata"]["annotations"] = json!({"poolwright.dev/do-not-disrupt": "true"});
+    cluster.apply(&namespace, &[first]).await.unwrap();
+    let before = wait_for_nodes(&cluster, at, 1, &["g5.12xlarge"]).await;
+    let bystander = pod("bystander", &name, json!({"cpu": "1"}));
+    cluster.apply(&namespace, &[deployment("anywhere", &name, 3, 1), bystander]).await.unwrap();
+    wait_for_nodes(&cluster, at, 5, &["g5.12xlarge"]).await;
+    // The others are too young to give way, so another large node is bought.
+    cluster.apply(&namespace, &[only_large("second", &name)]).await.unwrap();
+    let claims = wait_for_nodes(&cluster, at, 6, &["g5.12xlarge", "g5.12xlarge"]).await;
+    let dear = claims.iter().find(|claim| claim.name_any() != before[0].name_any()).unwrap();
+
+    // Consolidation empties it, because one of the others gives way.
+    cluster.apply("", &[pool("1s")]).await.unwrap();
+    // After a change of the pods, the search is soon repeated.
+    cluster.delete_pod(&namespace, "bystander").await.unwrap();
+    let said = cluster.wait_said("NodeClaim", &dear.name_any(), "Underutilized").await.unwrap();
+    assert!(said.contains(", in the room of ") && said.contains("(g5.xlarge/"), "{said}");
+    let claims = wait_for_nodes(&cluster, at, 5, &["g5.12xlarge", "g5.xlarge"]).await;
+    let large = claims.iter().find(|claim| claim.name_any() == before[0].name_any()).unwrap();
+    let moved: Vec<Pod> = cluster.pods(&namespace).await.unwrap();
+    let second = moved.iter().find(|pod| pod.name_any().starts_with("second")).unwrap();
+    assert_eq!(node_of(second), large.status.as_ref().and_then(|status| status.node_name.clone()));
+    let said = cluster.wait_said("Pod", &second.name_any(), "RoomMade").await.unwrap();
+    assert!(said.starts_with("it gets the room of other pods on node "), "{said}");
+
+    // Another pod that needs the large type gets the room of another one.
+    cluster.apply(&namespace, &[only_large("third", &name)]).await.unwrap();
+    wait_for_nodes(&cluster, at, 6, &["g5.12xlarge", "g5.xlarge", "g5.xlarge"]).await;
+    for name in ["first", "anywhere", "second", "third"] {
+        remove(&cluster, &namespace, name).await;
+    }
+    cluster.wait_nothing_left(&name).await.unwrap();
+}
+
 #[tokio::test]
 async fn drifted_nodes_are_replaced_one_by_one_while_pods_keep_running() {
     let cluster = cluster().await;
