@@ -3,7 +3,7 @@
 
   week.py POOLWRIGHT [--moves] [WEEK...]     WEEK is a list and its first day, such as gpuspec33:142
 
-With `--moves`, pods of class LS are services, and Poolwright may move them to cheaper nodes. The methods left of `+ consol.`
+With `--moves`, pods of class LS are services, and Poolwright moves pods if that saves enough. The methods left of `+ consol.`
 evict no pod. `fixtures/replays/before.csv` has the figures that were measured earlier, each with its commit.
 """
 import concurrent.futures, csv, json, os, pathlib, subprocess, sys, time
@@ -17,7 +17,8 @@ METHODS = {"onePodPerNode": "one per node", "firstFit": "first fit", "extension"
 
 # Methods that evict no pod. No week may cost more than with the best of them.
 WITHOUT_MOVES = ("onePodPerNode", "firstFit", "extension", "karpenterLike")
-MOVES = ["--services", "LS", "--policy", "disruption.consolidationPolicy=WhenEmptyOrUnderutilized"]
+MOVES = ["--services", "LS"]
+NO_MOVES = ["--policy", "disruption.consolidationPolicy=WhenEmpty"]
 
 def play(binary, week, flags):
     trace, day = week.split(":")
@@ -46,7 +47,7 @@ def row(week, report, before):
 
 def main():
     binary, *rest = sys.argv[1:]
-    flags = MOVES if "--moves" in rest else []
+    flags = MOVES if "--moves" in rest else NO_MOVES
     weeks = [one for one in rest if one != "--moves"] or WEEKS
     with open(ROOT / "fixtures/replays/before.csv") as file:
         before = {one["week"]: one for one in csv.DictReader(file)}

@@ -92,9 +92,9 @@ fn one_hour() -> DurationText {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ConsolidationPolicy {
     /// Only empty nodes are terminated; pods are not moved.
-    #[default]
     WhenEmpty,
     /// Pods are moved if that saves enough.
+    #[default]
     WhenEmptyOrUnderutilized,
 }
 

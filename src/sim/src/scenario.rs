@@ -201,6 +201,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
     let mut of_money = Dice::new(seed, "money");
     let mut of_time = Dice::new(seed, "termination");
     let mut of_disruption = Dice::new(seed, "disruption");
+    let mut of_policy = Dice::new(seed, "policy");
     let mut of_buffer = Dice::new(seed, "buffer");
     let mut pool = |name: &str, dice: &mut Dice| {
         let spot = dice.per_mille(500);
@@ -228,6 +229,8 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
                 "paybackWithin": of_disruption.pick(&["1h", "10h"]),
                 "budgets": [{"nodes": of_disruption.pick(&["1", "2", "6"]), "reasons": ["Underutilized", "Drifted", "Expired"]}],
             });
+        } else if of_policy.per_mille(500) {
+            spec["disruption"] = json!({"consolidationPolicy": "WhenEmpty"});
         }
         if of_buffer.per_mille(150) {
             let requests = match of_buffer.below(3) {

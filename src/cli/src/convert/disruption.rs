@@ -42,10 +42,7 @@ pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
 fn policy(of: Option<&mut Fields<'_>>, report: &mut Report) -> ConsolidationPolicy {
     let path = format!("{PATH}.consolidationPolicy");
     let Some(text) = of.and_then(|fields| fields.text("consolidationPolicy", report)) else {
-        report.changed(
-            path,
-            "Absent: Karpenter's default is WhenEmptyOrUnderutilized, Poolwright's is WhenEmpty. Writes WhenEmptyOrUnderutilized.",
-        );
+        report.kept(path, "Absent: WhenEmptyOrUnderutilized is the default of both. Writes it.");
         return ConsolidationPolicy::WhenEmptyOrUnderutilized;
     };
     match text.as_str() {

@@ -308,11 +308,10 @@ fn absent_fields_get_the_defaults_of_karpenter() {
     );
     assert_eq!(spec.disruption.budgets[0].nodes, "10%");
     assert!(!spec.disruption.budgets[0].reasons.contains(&DisruptionReason::Expired));
-    for field in
-        ["spec.template.spec.expireAfter", "spec.disruption.consolidationPolicy", "spec.disruption.budgets"]
-    {
+    for field in ["spec.template.spec.expireAfter", "spec.disruption.budgets"] {
         assert_eq!(note(&converted, field).outcome, Outcome::Changed);
     }
+    assert_eq!(note(&converted, "spec.disruption.consolidationPolicy").outcome, Outcome::Kept);
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn stays(
         Some("it is protected")
     } else if metadata["ownerReferences"].as_array().is_none_or(Vec::is_empty) {
         Some("it has no controller")
-    } else if pool["spec"]["disruption"]["consolidationPolicy"] != "WhenEmptyOrUnderutilized" {
+    } else if pool["spec"]["disruption"]["consolidationPolicy"] == "WhenEmpty" {
         Some("its pool moves no pods")
     } else if !all["items"].as_array().into_iter().flatten().any(waits) {
         Some("no pod waits")
