@@ -10,7 +10,6 @@ use poolwright_solver::StopSignal;
 
 use crate::disruption::payback::{self, OverTime};
 use crate::disruption::proposal::{Proposal, leave};
-use crate::disruption::room_hosts::LONGEST_END;
 use crate::disruption::room_search::{Choice, RoomSearch};
 use crate::disruption::search::{Search, TrialPlan, places};
 use crate::lifecycle::protection::Facts;
@@ -45,9 +44,7 @@ impl Search<'_> {
         self.with_room.borrow_mut().push(claim.name.clone());
         let room = room;
         let price = claim.current_offering().price.unwrap_or_default();
-        // Its pods also wait until the others have ended.
-        let waiting = payback::during(price, LONGEST_END);
-        let lost = payback::lost(&self.facts, claim, price).saturating_add(waiting);
+        let lost = payback::lost(&self.facts, claim, price);
         let (plan, choice) = room.instead_of(
             &wanted,
             |plan, choice| {
@@ -58,7 +55,10 @@ impl Search<'_> {
                     before: self.spent(&[claim], tried.before, choice.payback),
                     after: room.cost(plan, choice).saturating_sub(common),
                 };
-                let lost = lost.saturating_add(room.least_saving(plan, choice));
+                // Its pods also wait until the others have ended.
+                let grace = choice.pods.iter().map(|gives| gives.pod.ending.grace).max();
+                let waiting = payback::during(price, grace.unwrap_or_default());
+                let lost = lost.saturating_add(waiting).saturating_add(room.least_saving(plan, choice));
                 payback::pays(tried.before, plan.cost + plan.risk, over_time, lost)
             },
             stop,

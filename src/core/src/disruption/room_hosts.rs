@@ -18,7 +18,7 @@ use crate::supply::rooms::lasting_taints;
 /// How long to wait for the room of a pod that should have ended.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
 /// The longest time that a pod may need to end. The waiting pod would wait longer for it than for a new node.
-pub(crate) const LONGEST_END: SignedDuration = START;
+const LONGEST_END: SignedDuration = START;
 
 /// A node that stays, and its pods that may give way.
 pub(crate) struct Host<'a> {
