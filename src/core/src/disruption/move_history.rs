@@ -15,7 +15,7 @@ const LEAST: SignedDuration = SignedDuration::from_hours(1);
 
 /// The time for which consolidation leaves the pods of a controller alone after one of them made room. Otherwise it would move them
 /// back to the room that the next pod needs.
-const AFTER_ROOM: SignedDuration = SignedDuration::from_hours(6);
+const AFTER_ROOM: SignedDuration = SignedDuration::from_hours(2);
 
 /// The time within which an evicted pod should be seen to end. After that, its eviction counts as refused.
 const ANSWER: SignedDuration = SignedDuration::from_mins(2);

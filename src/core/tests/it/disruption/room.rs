@@ -139,7 +139,7 @@ fn a_node_for_a_short_pod_also_costs_its_start_and_the_time_without_work() {
 }
 
 #[test]
-fn consolidation_leaves_the_pods_of_a_controller_alone_for_six_hours_after_one_of_them_made_room() {
+fn consolidation_leaves_the_pods_of_a_controller_alone_for_two_hours_after_one_of_them_made_room() {
     let snapshot = with(cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]), [web(2)]);
     let mut history = MoveHistory::default();
     let gone = Pod { uid: Uid("gone".into()), ..replica("gone") };
@@ -151,8 +151,8 @@ fn consolidation_leaves_the_pods_of_a_controller_alone_for_six_hours_after_one_o
         found.proposal.is_some()
     };
     assert!(moves(&MoveHistory::default(), NOW), "a large node for one small pod");
-    assert!(!moves(&history, NOW + 6 * 3600 - 1));
-    assert!(moves(&history, NOW + 6 * 3600));
+    assert!(!moves(&history, NOW + 2 * 3600 - 1));
+    assert!(moves(&history, NOW + 2 * 3600));
     // The clock was set back by a day after the eviction. That keeps nobody where it is.
     let mut later = MoveHistory::default();
     let gone = Pod { uid: Uid("gone".into()), ..replica("gone") };
