@@ -94,8 +94,10 @@ fn an_idle_node_that_never_goes_has_no_time_to_go() {
 #[test]
 fn disruption_settings_are_read_and_an_invalid_budget_allows_nothing() {
     let repair = vec![lasts("Ready", "False", 30), lasts("Ready", "Unknown", 30)];
-    assert_eq!(pool(json!({})).disruption, Disruption { repair, ..Disruption::default() });
+    let default = Disruption { consolidates: true, repair, ..Disruption::default() };
+    assert_eq!(pool(json!({})).disruption, default);
     let read = |disruption: serde_json::Value| pool(json!({ "disruption": disruption })).disruption;
+    assert!(!read(json!({"consolidationPolicy": "WhenEmpty"})).consolidates);
     let all = read(json!({"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "Never",
         "paybackWithin": "3h", "budgets": [{"nodes": "20%", "reasons": ["Drifted"]}]}));
     assert_eq!((all.consolidates, all.consolidate_after), (true, None));
