@@ -379,6 +379,8 @@ fn controller_manager_flags(kubeconfig: &Path) -> Vec<String> {
         "--secure-port=0".to_owned(),
         "--kube-api-qps=200".to_owned(),
         "--kube-api-burst=400".to_owned(),
+        // The simulated nodes renew no lease and send no heartbeat.
+        "--node-monitor-grace-period=24h".to_owned(),
     ]
 }
 
@@ -401,8 +403,9 @@ fn kwok_flags(stages: &Path, kubeconfig: &Path) -> Vec<String> {
         format!("--config={}", stages.display()),
         "--manage-all-nodes=false".to_owned(),
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
-        // With leases, the node controller needs no heartbeat in each node's status.
-        "--node-lease-duration-seconds=40".to_owned(),
+        // With leases, KWOK 0.8 never runs a pod that is bound before KWOK's cache has the lease of the pod's node: it skips the pod
+        // as read-only and never looks at it again. Pods of a DaemonSet are bound that early.
+        "--node-lease-duration-seconds=0".to_owned(),
     ]
 }
 
