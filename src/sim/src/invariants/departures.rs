@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_pod_of_a_node_that_stays_is_asked_to_go_only_if_its_pool_moves_pods_and_a_pod_waits() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let seen = |policy: &str, protection: &str, node: Value| {
+        let seen = |policy: Value, protection: &str, node: Value| {
             let controller = json!([{"kind": "ReplicaSet", "name": "r"}]);
             let annotations = json!({DO_NOT_DISRUPT_ANNOTATION: protection});
             let pod = json!({"metadata": {"name": "p", "annotations": annotations, "ownerReferences": controller},
@@ -189,11 +189,14 @@ mod tests {
             };
             wrong(&get, &Method::POST, &format!("{POD}/eviction"), now)
         };
-        let moves = "WhenEmptyOrUnderutilized";
-        assert_eq!(seen(moves, "false", Value::Null), None);
-        assert!(seen(moves, "true", Value::Null).unwrap().ends_with("it is protected"));
-        assert!(seen("WhenEmpty", "false", Value::Null).unwrap().ends_with("its pool moves no pods"));
-        assert!(seen(moves, "false", json!("m")).unwrap().ends_with("no pod waits"));
+        // A pool without a policy has the default.
+        for moves in [json!("WhenEmptyOrUnderutilized"), Value::Null] {
+            assert_eq!(seen(moves.clone(), "false", Value::Null), None);
+            assert!(seen(moves.clone(), "true", Value::Null).unwrap().ends_with("it is protected"));
+            assert!(seen(moves, "false", json!("m")).unwrap().ends_with("no pod waits"));
+        }
+        let no_moves = json!("WhenEmpty");
+        assert!(seen(no_moves, "false", Value::Null).unwrap().ends_with("its pool moves no pods"));
     }
 
     #[test]
