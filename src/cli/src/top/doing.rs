@@ -55,7 +55,9 @@ fn at_work(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> String {
     if let Some(empty) = said(claim, ConditionType::Empty, ConditionStatus::True) {
         return empty;
     }
-    if let Some(retiring) = said(claim, ConditionType::Retiring, ConditionStatus::True) {
+    // A node that was opened by hand, or by a controller that stopped, keeps the condition until a controller decides.
+    let retiring = said(claim, ConditionType::Retiring, ConditionStatus::True);
+    if let Some(retiring) = retiring.filter(|_| node.is_some_and(Node::is_reserved)) {
         return format!("retiring: {retiring}");
     }
     match pods {

@@ -1,5 +1,6 @@
 //! Tests of the view of several clusters, as data, as text and on a screen.
 
+use poolwright_terms::keys::RESERVED_TAINT;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -88,6 +89,25 @@ fn top_shows_unready_and_manually_cordoned_nodes() {
     let view = view("prod", &reading);
     assert_eq!(row(&view, "a").doing, "node a is not ready");
     assert_eq!(row(&view, "b").doing, "node b is cordoned, but not by Poolwright");
+}
+
+#[test]
+fn top_shows_a_node_as_retiring_only_while_it_is_closed() {
+    let retiring =
+        up(&[("Retiring", "True", "admits only planned pods, because a pod like ml/x costs less elsewhere")]);
+    let mut closed = node("a");
+    closed["spec"]["taints"] = json!([{"key": RESERVED_TAINT, "value": "a", "effect": "NoSchedule"}]);
+    // Somebody opened it by hand. The condition stays until a controller decides.
+    let opened = node("b");
+    let reading = Reading {
+        claims: Ok(objects(vec![claim("a", "gpu", &retiring), claim("b", "gpu", &retiring)])),
+        nodes: Ok(objects(vec![closed, opened])),
+        ..nothing()
+    };
+    let view = view("prod", &reading);
+    let why = "retiring: admits only planned pods, because a pod like ml/x costs less elsewhere";
+    assert_eq!(row(&view, "a").doing, why);
+    assert_eq!(row(&view, "b").doing, "ready; runs no pods yet");
 }
 
 #[test]

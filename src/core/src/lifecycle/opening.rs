@@ -18,8 +18,7 @@ use crate::lifecycle::advertised::missing;
 use crate::lifecycle::context::{LifecycleContext, after};
 use crate::lifecycle::nominate::to_nominate;
 use crate::lifecycle::reserve;
-use crate::model::{Claim, ClaimName};
-use crate::rules::reserved::is_reserved;
+use crate::model::{Claim, ClaimName, Node};
 
 /// The time to wait for the pods of one group before the next group opens anyway.
 const SETTLE: SignedDuration = SignedDuration::from_secs(3);
@@ -60,7 +59,7 @@ pub(crate) fn choose<'a>(context: &mut LifecycleContext<'a>) -> Opening<'a> {
     }
     let opened = || claims().filter_map(|claim| Some((claim, claim.since(ConditionType::Initialized)?)));
     let last_opened = opened().map(|(_, since)| since).max();
-    let is_held = |claim: &Claim| context.node(claim).is_some_and(is_reserved);
+    let is_held = |claim: &Claim| context.node(claim).is_some_and(Node::is_reserved);
     let unsettled = opened().filter(|(claim, _)| !context.expected(claim).is_empty() && !is_held(claim));
     let settled_at = unsettled.map(|(_, since)| after(since, SETTLE)).max();
     if waited_for.is_empty() || settled_at.is_some_and(|at| !context.ended(at)) {

@@ -10,7 +10,6 @@ use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::lifecycle::context::{LifecycleContext, is, is_not};
 use crate::lifecycle::reserve::{reservation, unreserved};
 use crate::model::{Claim, Node, Snapshot};
-use crate::rules::reserved::is_reserved;
 
 /// Returns the actions that open all retiring nodes. A controller that stops carries them out, so that no node stays closed
 /// without anybody who could let pods in.
@@ -18,7 +17,7 @@ pub fn open_all(snapshot: &Snapshot) -> Vec<Action> {
     let retiring = snapshot.claims.values().filter(|claim| claim.since(ConditionType::Retiring).is_some());
     let reserved = retiring.filter_map(|claim| {
         let node = snapshot.nodes.get(claim.node_name.as_ref()?)?;
-        is_reserved(node).then(|| Action::SetTaints { node: node.name.clone(), taints: unreserved(node) })
+        node.is_reserved().then(|| Action::SetTaints { node: node.name.clone(), taints: unreserved(node) })
     });
     reserved.collect()
 }
@@ -27,7 +26,7 @@ pub fn open_all(snapshot: &Snapshot) -> Vec<Action> {
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &Node, reserve: bool) {
     let reason = context.snapshot.retirements.of(&claim.name, context.now).cloned();
     if reserve && context.retires(claim) {
-        if !is_reserved(node) {
+        if !node.is_reserved() {
             let mut taints = node.taints.clone();
             taints.push(reservation(&claim.name));
             context.act(Action::SetTaints { node: node.name.clone(), taints });

@@ -17,7 +17,6 @@ use crate::lifecycle::context::{LifecycleContext, REPEAT, after, is, is_not, wor
 use crate::lifecycle::opening::Opening;
 use crate::lifecycle::{empty, interruption, repair, reserve, retire};
 use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
-use crate::rules::reserved::is_reserved;
 
 /// The time that the scheduler may take to bind a pod to the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
@@ -181,7 +180,7 @@ fn initialized(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &st
         return;
     }
     let reserve = reserve::holds(context, claim);
-    if reserve && (node.cordoned_until_initialized || is_reserved(node)) {
+    if reserve && (node.cordoned_until_initialized || node.is_reserved()) {
         reserve::let_in(context, claim);
         reserve::lead_in(context, claim, node_name);
     } else {
@@ -191,7 +190,7 @@ fn initialized(context: &mut LifecycleContext<'_>, claim: &Claim, node_name: &st
         let reserve_for = reserve.then(|| claim.name.clone());
         context.act(Action::Open { node: node.name.clone(), reserve_for });
     } else {
-        if is_reserved(node) && !reserve {
+        if node.is_reserved() && !reserve {
             context.act(Action::SetTaints { node: node.name.clone(), taints: reserve::unreserved(node) });
         }
         retire::decide(context, claim, node, reserve);

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 use poolwright_terms::Taint;
+use poolwright_terms::keys::RESERVED_TAINT;
 use serde::{Deserialize, Serialize};
 
 /// A node.
@@ -42,6 +43,11 @@ impl Node {
     /// Returns the condition of this type, if it is in [`Self::unhealthy_conditions`].
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
         self.unhealthy_conditions.iter().find(|one| one.kind == kind)
+    }
+
+    /// Returns whether the node is reserved: open only to the pods that are planned for it.
+    pub fn is_reserved(&self) -> bool {
+        self.taints.iter().any(|taint| taint.key == RESERVED_TAINT)
     }
 }
 

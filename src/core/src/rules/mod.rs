@@ -20,7 +20,6 @@ pub(crate) mod ports;
 pub(crate) mod rejection;
 pub mod requests;
 pub(crate) mod requirement;
-pub(crate) mod reserved;
 pub(crate) mod resources;
 pub(crate) mod selector;
 pub(crate) mod spread;

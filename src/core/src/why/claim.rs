@@ -40,7 +40,7 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName)
             claim.offerings.len() - 1
         ));
     }
-    lines.push(retiring::reason(plan, now, claim).unwrap_or_else(|| stands(claim)));
+    lines.push(retiring::reason(snapshot, plan, now, claim).unwrap_or_else(|| stands(claim)));
     lines.push(kept(snapshot, now, claim));
     Some(lines)
 }

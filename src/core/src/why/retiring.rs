@@ -16,14 +16,21 @@ use crate::supply::rooms;
 
 /// Returns why the claim's node retires; `None` if it does not. The reason is that of this plan. If the plan has none, because it
 /// does not know how long pods run, the reason is the recorded one.
-pub(crate) fn reason(plan: &Plan, now: Timestamp, claim: &Claim) -> Option<String> {
-    let since = claim.retires_since()?;
+pub(crate) fn reason(snapshot: &Snapshot, plan: &Plan, now: Timestamp, claim: &Claim) -> Option<String> {
+    let since = closed_since(snapshot, claim)?;
     let retiring = format!("Retiring for {}", age(since, now));
     if let Some(reason) = plan.retirements.of(&claim.name, now) {
         return Some(format!("{retiring}: admits only planned pods, because {reason}."));
     }
     let message = &claim.conditions.get(&ConditionType::Retiring)?.message;
     Some(format!("{retiring}. When that began: {}.", message.trim_end_matches('.')))
+}
+
+/// Returns the time since which the claim's node retires and is closed. A node that was opened by hand, or by a controller that
+/// stopped, retires again only when a controller closes it.
+fn closed_since(snapshot: &Snapshot, claim: &Claim) -> Option<Timestamp> {
+    let is_closed = |name: &String| snapshot.nodes.get(name).is_some_and(|node| node.is_reserved());
+    claim.retires_since().filter(|_| claim.node_name.as_ref().is_some_and(is_closed))
 }
 
 /// Returns what a retiring node with room for a waiting pod means for the pod; `None` if there is no such node.
@@ -43,14 +50,14 @@ pub fn closed_room(
         Some(Target::Node(_)) => return None,
         None => with_room(snapshot, options, key)?,
     };
-    let claim = snapshot.claims.get(&name).filter(|claim| claim.retires_since().is_some())?;
+    let claim = snapshot.claims.get(&name).filter(|claim| closed_since(snapshot, claim).is_some())?;
     let node = claim.node_name.as_deref()?;
     if planned.is_some() {
         return Some(format!(
             "Node {node} retires and admits only planned pods. The controller lets this one in; if no controller runs, open the node: `poolwright open {node}`."
         ));
     }
-    let why = reason(plan, now, claim)?;
+    let why = reason(snapshot, plan, now, claim)?;
     let is_bought = plan.claims.iter().any(|claim| claim.planned_pods.contains(key));
     let instead = if is_bought { "The plan buys a new node for it instead." } else { "" };
     Some(
@@ -77,7 +84,8 @@ fn with_room(snapshot: &Snapshot, options: &PlanOptions, key: &PodKey) -> Option
             && rules::admits(spec, &room.labels, &room.taints).is_ok()
             && colocation.admits_one(profile, &room.present)
     });
-    let retires =
-        |name: &&ClaimName| snapshot.claims.get(*name).is_some_and(|claim| claim.retires_since().is_some());
+    let retires = |name: &&ClaimName| {
+        snapshot.claims.get(*name).is_some_and(|claim| closed_since(snapshot, claim).is_some())
+    };
     holding.find_map(|room| room.claim().filter(retires)).cloned()
 }

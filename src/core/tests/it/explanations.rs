@@ -233,6 +233,15 @@ fn a_retiring_node_says_why_with_money_and_its_expected_end() {
 }
 
 #[test]
+fn a_node_that_was_opened_by_hand_is_not_said_to_admit_only_planned_pods() {
+    let node = poolwright_core::Node { allocatable: capacity(48, 192, 4), ..claimed_node() };
+    let snapshot = with(retiring(), [node]);
+    let lines = why::node(&snapshot, at(600), &Plan::default(), "n").unwrap();
+    assert!(!lines.iter().any(|line| line.contains("Retiring")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("open to pods")), "{lines:#?}");
+}
+
+#[test]
 fn a_pod_says_how_much_longer_it_is_expected_to_run_and_why() {
     let mut declared = pod("declared", requests(1, 1, 1));
     declared.duration.expected = Some(SignedDuration::from_hours(5));

@@ -5,7 +5,6 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_terms::ConditionType;
 
 use crate::model::{Ends, Life, Pod, PodRole, ScaleToZero, Snapshot};
-use crate::rules::reserved::is_reserved;
 use crate::supply::rooms::{Room, Rooms};
 
 /// The end of an existing node.
@@ -38,7 +37,7 @@ fn of_room(snapshot: &Snapshot, room: &Room<'_>, now: Timestamp) -> Option<RoomL
     let claim = snapshot.claims.get(room.claim()?)?;
     let there = room.node.and_then(|node| snapshot.nodes.get(node));
     let opened = claim.since(ConditionType::Initialized).is_some();
-    let closed = !opened || there.is_some_and(|node| is_reserved(node));
+    let closed = !opened || there.is_some_and(|node| node.is_reserved());
     of_any_room(snapshot, room, now).filter(|_| closed)
 }
 
