@@ -403,8 +403,8 @@ fn kwok_flags(stages: &Path, kubeconfig: &Path) -> Vec<String> {
         format!("--config={}", stages.display()),
         "--manage-all-nodes=false".to_owned(),
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
-        // With leases, KWOK 0.8 never runs a pod that is bound before KWOK's cache has the lease of the pod's node: it skips the pod
-        // as read-only and never looks at it again. Pods of a DaemonSet are bound that early.
+        // With leases, KWOK 0.8 skips a pod as read-only while its cache lacks the lease of the pod's node, and looks again only when
+        // the pod changes. A pod of a DaemonSet is bound that early, and then never runs.
         "--node-lease-duration-seconds=0".to_owned(),
     ]
 }
