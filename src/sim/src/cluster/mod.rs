@@ -332,12 +332,12 @@ pub(crate) fn pod_path(key: &PodKey) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", key.namespace(), key.name())
 }
 
-/// Makes a condition of a pod.
 /// Writes a time as Kubernetes does, to the second.
 pub(crate) fn at_second(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// Makes a condition of a pod or a node whose status changes now.
 pub(crate) fn condition(
     kind: &str,
     status: &str,

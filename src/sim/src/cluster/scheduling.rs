@@ -57,12 +57,21 @@ impl Cluster {
         bound
     }
 
-    /// Sets a pod's condition with the scheduler's message, and carries out its preemption.
+    /// Sets a pod's condition with the scheduler's message, and carries out its preemption. The condition keeps its time as long
+    /// as its status stays `False`, as in Kubernetes (`UpdatePodCondition`): it says since when the pod waits, whatever the
+    /// message says now.
     fn refuse(&self, pod: &Pod, message: &str, preemption: &Preemption) {
         let told = matches!(&pod.phase, PodPhase::Unschedulable { message: told, .. } if told == message);
         let mut status = json!({});
         if !told {
-            let condition = condition("PodScheduled", "False", "Unschedulable", message, self.time.now());
+            let mut condition = condition("PodScheduled", "False", "Unschedulable", message, self.time.now());
+            let before = self.ask(&Method::GET, &pod_path(&pod.key), &Value::Null).unwrap_or_default();
+            let scheduled = before["status"]["conditions"]
+                .as_array()
+                .and_then(|all| all.iter().find(|one| one["type"] == "PodScheduled"));
+            if let Some(before) = scheduled.filter(|one| one["status"] == "False") {
+                condition["lastTransitionTime"] = before["lastTransitionTime"].clone();
+            }
             status["conditions"] = json!([condition]);
         }
         match preemption {

@@ -5,12 +5,14 @@ mod world;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use axum::http::Method;
 use poolwright_catalog::OfferingId;
 use poolwright_provider_contract::LaunchError;
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::cloud::{Notice, Quotas};
 use poolwright_terms::CapacityType;
+use serde_json::{Value, json};
 use world::SimWorld;
 
 struct Sim;
@@ -108,4 +110,47 @@ async fn a_machine_that_is_taken_back_with_notice_is_closed_two_minutes_before()
     assert!(!world.cloud.is_running(&machine.instance.provider_id));
     world.live_until(dies + Duration::from_mins(2)).await;
     assert_eq!(world.taints("a"), None, "its node is gone");
+}
+
+/// The path of the pods of a namespace.
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// Returns the condition `PodScheduled` of a pod.
+fn scheduled(world: &SimWorld, name: &str) -> Value {
+    let pod = world.ask(&Method::GET, &format!("{PODS}/{name}"), "", &Value::Null).expect("the pod is there");
+    let conditions = pod["status"]["conditions"].as_array().expect("it has conditions");
+    conditions.iter().find(|one| one["type"] == "PodScheduled").expect("the scheduler has tried it").clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_waits_since_the_scheduler_refused_it_first_or_since_it_was_gated() {
+    let world = SimWorld::new(1, Rates::NONE, Quotas::new());
+    let pod = |name: &str, gates: Value| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"schedulingGates": gates, "containers": [{"name": "work", "image": "work",
+                "resources": {"requests": {"cpu": "1000"}}}]}})
+    };
+    let create =
+        |body: &Value| world.ask(&Method::POST, PODS, "application/json", body).expect("it is accepted");
+    create(&pod("large", json!([])));
+    create(&pod("held", json!([{"name": "example.com/held"}])));
+    world.live_until(Duration::from_mins(2)).await;
+    let (large, held) = (scheduled(&world, "large"), scheduled(&world, "held"));
+    assert_eq!((&large["reason"], &held["reason"]), (&json!("Unschedulable"), &json!("SchedulingGated")));
+
+    let free = json!({"spec": {"schedulingGates": null}});
+    let path = format!("{PODS}/held");
+    world.ask(&Method::PATCH, &path, "application/merge-patch+json", &free).expect("the gate may go");
+    world
+        .caller()
+        .launch(&world.request("a", "g4dn.xlarge", CapacityType::OnDemand))
+        .await
+        .expect("an instance");
+    world.live_until(Duration::from_mins(10)).await;
+    for (name, before) in [("large", large), ("held", held)] {
+        let after = scheduled(&world, name);
+        assert_eq!(after["reason"], "Unschedulable", "{name}");
+        assert_ne!(after["message"], before["message"], "the node that joined is in the message of {name}");
+        assert_eq!(after["lastTransitionTime"], before["lastTransitionTime"], "{name}");
+    }
 }

@@ -97,8 +97,13 @@ impl SimWorld {
     }
 
     fn object(&self, name: &str) -> Option<Value> {
-        let (code, node) = self.server.ask(&Method::GET, &format!("/api/v1/nodes/{name}"), "", &Value::Null);
-        (code == 200).then_some(node)
+        self.ask(&Method::GET, &format!("/api/v1/nodes/{name}"), "", &Value::Null)
+    }
+
+    /// Sends a request to the API server. Returns the object of the answer, or nothing if the request is refused.
+    pub fn ask(&self, method: &Method, path: &str, content_type: &str, body: &Value) -> Option<Value> {
+        let (code, object) = self.server.ask(method, path, content_type, body);
+        (200..300).contains(&code).then_some(object)
     }
 
     /// Returns the keys of a node's taints, if the node exists.
