@@ -16,6 +16,9 @@ use crate::problem::{FieldProblem, key_segment};
 /// The similarity above which a known name is suggested, from 0 (nothing in common) to 1 (equal).
 const SIMILAR: f64 = 0.75;
 
+/// The cause of the problem of an unknown field.
+pub const UNKNOWN_FIELD: &str = "unknown field";
+
 /// Reads a `T`, or returns all problems: every unknown field, and the first value of a wrong type.
 pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Vec<FieldProblem>> {
     let sink = RefCell::new(Vec::new());
@@ -209,7 +212,7 @@ impl<'de> MapAccess<'de> for Entries<'de, '_> {
             let hint = nearest(key, self.fields.unwrap_or_default());
             self.parent.sink.borrow_mut().push(FieldProblem::new(
                 join(&self.parent.path, key),
-                "unknown field",
+                UNKNOWN_FIELD,
                 hint.map_or_else(
                     || "remove it, or check its spelling and place".to_owned(),
                     |known| format!("did you mean `{known}`?"),
@@ -239,6 +242,35 @@ impl<'de> SeqAccess<'de> for Items<'de, '_> {
         let Some((at, value)) = self.items.next() else { return Ok(None) };
         let path = format!("{}[{at}]", self.parent.path);
         seed.deserialize(Tracked { value, path, sink: self.parent.sink }).map(Some)
+    }
+}
+
+/// Removes the field at the path of a problem.
+pub fn remove(value: &mut Value, path: &str) {
+    match value {
+        Value::Object(map) => {
+            let keys: Vec<String> = map.keys().cloned().collect();
+            for key in keys {
+                let segment = key_segment(&key);
+                let tails = [segment.as_str(), segment.trim_start_matches('.')];
+                let Some(rest) = tails.iter().find_map(|tail| path.strip_prefix(tail)) else { continue };
+                if rest.is_empty() {
+                    map.remove(&key);
+                } else if rest.starts_with(['.', '['])
+                    && let Some(inner) = map.get_mut(&key)
+                {
+                    remove(inner, rest);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter_mut().enumerate() {
+                if let Some(rest) = path.strip_prefix(&format!("[{at}]")) {
+                    remove(item, rest);
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -312,6 +344,15 @@ mod tests {
         let missing = read::<crate::NodePool>(&json!({"metadata": {"name": "a"}, "spec": {}}));
         let [missing] = missing.unwrap_err().try_into().unwrap();
         assert_eq!((missing.path.as_str(), missing.next_step.as_str()), ("spec", "add it"));
+    }
+
+    #[test]
+    fn an_unknown_field_can_be_removed_by_its_path() {
+        let mut pod = json!({"spec": {"future.io/field": {"a": 1}, "containers": [{"name": "a"}, {"name": "b", "more": [1]}]}});
+        for problem in read::<Pod>(&pod).unwrap_err() {
+            remove(&mut pod, &problem.path);
+        }
+        assert_eq!(pod, json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}]}}));
     }
 
     #[test]

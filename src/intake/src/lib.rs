@@ -6,6 +6,7 @@
 //!
 //! It must not decide anything, or use clients, files or clocks. Every function is a pure function of its arguments.
 
+mod admission;
 mod budget;
 mod claim;
 mod commitments;
@@ -26,7 +27,6 @@ mod preferences;
 mod quota;
 mod requests;
 mod rules;
-mod runtime_class;
 mod scheduler;
 mod services;
 mod unmodelled;

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::{apps, core::v1 as k8s};
 use poolwright_api as api;
-use poolwright_api::strict::read;
+use poolwright_api::strict::{self, read};
 use poolwright_api::{FieldProblem, meant};
 use poolwright_core::{
     Claim, DaemonSet, DisruptionBudget, Namespace, Node, NodeDrivers, Pod, PodDisruptionBudget, PodGroup,
@@ -15,8 +14,8 @@ use poolwright_core::{
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
 use serde_json::Value;
 
+use crate::admission::Admission;
 use crate::error::{IntakeError, OfObject, object_name};
-use crate::runtime_class::{RuntimeClasses, admit};
 use crate::workload::{self, Expansion};
 use crate::{budget, claim, daemonset, duration, node, others, pod_groups, pool, services, volumes};
 
@@ -83,29 +82,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Adds the content of another manifest.
-    pub fn extend(&mut self, other: Self) {
-        self.pods.extend(other.pods);
-        self.pools.extend(other.pools);
-        self.node_classes.extend(other.node_classes);
-        self.nodes.extend(other.nodes);
-        self.namespaces.extend(other.namespaces);
-        self.daemonsets.extend(other.daemonsets);
-        self.claims.extend(other.claims);
-        self.volume_claims.extend(other.volume_claims);
-        self.made_claims.extend(other.made_claims);
-        self.volumes.extend(other.volumes);
-        self.storage_classes.extend(other.storage_classes);
-        self.node_drivers.extend(other.node_drivers);
-        self.services.extend(other.services);
-        self.workloads.extend(other.workloads);
-        self.budgets.extend(other.budgets);
-        self.pod_groups.extend(other.pod_groups);
-        self.notes.extend(other.notes);
-    }
-
     /// A problem for each two objects of one kind with the same name: the second would replace the first.
-    pub fn duplicates(&self) -> Vec<IntakeError> {
+    fn duplicates(&self) -> Vec<IntakeError> {
         let pods = self.pods.iter().map(|pod| format!("Pod {}", pod.key));
         let pools = self.pools.iter().map(|pool| format!("NodePool {}", pool.name));
         let classes = self.node_classes.iter().map(NodeClassObject::name);
@@ -161,34 +139,56 @@ pub fn objects(source: &str, text: &str) -> Result<Vec<Value>, Vec<IntakeError>>
     if errors.is_empty() { Ok(objects.into_iter().map(|object| object.value).collect()) } else { Err(errors) }
 }
 
-/// Reads a manifest. `source` is the name of the file, for messages.
+/// Reads one manifest. `source` is the name of the file, for messages.
+///
+/// # Errors
+/// As [`parse_files`].
 pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
+    parse_files([(source, text)])
+}
+
+/// Reads manifests: name and text of each file. Objects of one file may depend on objects of another.
+///
+/// # Errors
+/// All problems of all files. An object that an API server has stored is never one: if it cannot be read, a note says so, and it
+/// is left out.
+pub fn parse_files<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<Manifest, Vec<IntakeError>> {
     let mut manifest = Manifest::default();
     let mut errors = Vec::new();
-    match documents(text) {
-        Ok(documents) => {
-            let mut objects = Vec::new();
-            for (at, document) in documents.into_iter().enumerate() {
-                flatten(document, &format!("document {}", at + 1), None, &mut objects, &mut errors);
+    let mut objects = Vec::new();
+    for (file, text) in files {
+        let mut found = Vec::new();
+        match documents(text) {
+            Ok(documents) => {
+                let first = objects.len();
+                for (at, document) in documents.into_iter().enumerate() {
+                    flatten(document, &format!("document {}", at + 1), None, &mut objects, &mut found);
+                }
+                objects[first..].iter_mut().for_each(|object: &mut Object| file.clone_into(&mut object.file));
             }
-            let owners: BTreeSet<String> =
-                objects.iter().filter_map(|object| owner_uid(&object.value)).collect();
-            let mut shared = Shared { owners, runtime_classes: RuntimeClasses::new() };
-            // RuntimeClasses first, because the admission of other objects depends on them.
-            let (classes, others): (Vec<_>, Vec<_>) =
-                objects.iter().partition(|object| object.kind == "RuntimeClass");
-            for object in classes.into_iter().chain(others) {
-                errors.extend(object.read_into(&mut manifest, &mut shared).err().into_iter().flatten());
-            }
-            errors.extend(manifest.duplicates());
+            Err(problem) => found.push(problem.of(String::new())),
         }
-        Err(problem) => errors.push(problem.of(String::new())),
+        errors.extend(found.into_iter().map(|error| IntakeError { file: Some(file.to_owned()), ..error }));
     }
-    for error in &mut errors {
-        error.file = Some(source.to_owned());
+    let owners: BTreeSet<String> = objects.iter().filter_map(|object| owner_uid(&object.value)).collect();
+    let mut shared = Shared { owners, admission: Admission::default() };
+    // The admission of other objects depends on these.
+    let (rules, others): (Vec<_>, Vec<_>) =
+        objects.iter().partition(|object| Admission::KINDS.contains(&object.kind.as_str()));
+    for object in rules.into_iter().chain(others) {
+        if let Err(found) = object.read_into(&mut manifest, &mut shared) {
+            errors.extend(
+                found.into_iter().map(|error| IntakeError { file: Some(object.file.clone()), ..error }),
+            );
+        }
     }
-    for class in &mut manifest.node_classes {
-        source.clone_into(&mut class.file);
+    for twice in manifest.duplicates() {
+        let named = objects.iter().filter(|object| object.name() == twice.object);
+        let files: BTreeSet<&str> = named.map(|object| object.file.as_str()).collect();
+        let file = files.into_iter().collect::<Vec<_>>().join(" and ");
+        errors.push(IntakeError { file: Some(file), ..twice });
     }
     if errors.is_empty() { Ok(manifest) } else { Err(errors) }
 }
@@ -221,11 +221,13 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
 struct Shared {
     /// UIDs of the objects in the manifest that control others.
     owners: BTreeSet<String>,
-    runtime_classes: RuntimeClasses,
+    admission: Admission,
 }
 
 /// One object of a manifest.
+#[derive(Clone)]
 struct Object {
+    file: String,
     /// Its place in the file, for messages about objects without a name.
     place: String,
     kind: String,
@@ -264,7 +266,7 @@ fn flatten(
     };
     let item_kind = kind.strip_suffix("List").filter(|_| fields.get("items").is_some_and(Value::is_array));
     let Some(item_kind) = item_kind else {
-        into.push(Object { place: place.to_owned(), kind, api_version, value });
+        into.push(Object { file: String::new(), place: place.to_owned(), kind, api_version, value });
         return;
     };
     let items = fields.get_mut("items").map(Value::take);
@@ -286,7 +288,7 @@ fn owner_uid(value: &Value) -> Option<String> {
 }
 
 /// The supported kinds with their version, and whether they are namespaced.
-const KINDS: [(&str, &str, bool); 20] = [
+const KINDS: [(&str, &str, bool); 22] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
     ("Namespace", "v1", false),
@@ -299,6 +301,8 @@ const KINDS: [(&str, &str, bool); 20] = [
     ("Job", "batch/v1", true),
     ("JobSet", "jobset.x-k8s.io/v1alpha2", true),
     ("RuntimeClass", "node.k8s.io/v1", false),
+    ("PriorityClass", "scheduling.k8s.io/v1", false),
+    ("LimitRange", "v1", true),
     ("PersistentVolumeClaim", "v1", true),
     ("PersistentVolume", "v1", false),
     ("StorageClass", "storage.k8s.io/v1", false),
@@ -328,13 +332,12 @@ const QUIET_GROUPS: [&str; 14] = [
 ];
 
 /// Kinds of the core group that are skipped without a note.
-const QUIET_KINDS: [&str; 9] = [
+const QUIET_KINDS: [&str; 8] = [
     "Binding",
     "ComponentStatus",
     "ConfigMap",
     "Endpoints",
     "Event",
-    "LimitRange",
     "ResourceQuota",
     "Secret",
     "ServiceAccount",
@@ -364,7 +367,45 @@ impl Object {
         }
     }
 
+    /// Returns whether an API server has stored the object: it then has a UID and a version.
+    fn is_stored(&self) -> bool {
+        meta(&self.value, "uid").or(meta(&self.value, "resourceVersion")).is_some()
+    }
+
+    /// Reads the object. Of an object that an API server has stored, the API server knows best: unknown fields become notes, and an
+    /// object that cannot be read is left out with a note.
     fn read_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<IntakeError>> {
+        let Err(mut errors) = self.read_strictly_into(manifest, shared) else { return Ok(()) };
+        if !self.is_stored() {
+            return Err(errors);
+        }
+        let mut known = self.clone();
+        let unknown = errors.iter().filter(|error| error.cause == strict::UNKNOWN_FIELD);
+        let unknown: Vec<String> = unknown.map(|error| error.path.clone()).collect();
+        if !unknown.is_empty() {
+            for path in &unknown {
+                strict::remove(&mut known.value, path);
+            }
+            errors = known.read_strictly_into(manifest, shared).err().unwrap_or_default();
+        }
+        let named = |note: &str| format!("{}: {note}", self.name());
+        for path in &unknown {
+            manifest
+                .notes
+                .push(named(&format!("{path}: this version does not know the field, and ignores it")));
+        }
+        for error in &errors {
+            let place = if error.path.is_empty() { String::new() } else { format!("{}: ", error.path) };
+            manifest.notes.push(named(&format!("{place}{}; the object is left out", error.cause)));
+        }
+        Ok(())
+    }
+
+    fn read_strictly_into(
+        &self,
+        manifest: &mut Manifest,
+        shared: &mut Shared,
+    ) -> Result<(), Vec<IntakeError>> {
         let name = |problems: Vec<FieldProblem>| {
             problems.into_iter().map(|problem| problem.of(self.name())).collect()
         };
@@ -391,15 +432,15 @@ impl Object {
 
     fn convert_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<FieldProblem>> {
         let value = &self.value;
-        let classes = &shared.runtime_classes;
+        let admission = &shared.admission;
         let expansion = match self.kind.as_str() {
-            "Pod" => workload::single(value, classes)?,
-            "Deployment" => workload::deployment(value, classes)?,
-            "ReplicaSet" => workload::replica_set(value, classes)?,
-            "StatefulSet" => workload::stateful_set(value, classes)?,
-            "ReplicationController" => workload::replication_controller(value, classes)?,
-            "Job" => workload::job(value, classes)?,
-            "JobSet" => workload::job_set(value, classes)?,
+            "Pod" => workload::single(value, admission)?,
+            "Deployment" => workload::deployment(value, admission)?,
+            "ReplicaSet" => workload::replica_set(value, admission)?,
+            "StatefulSet" => workload::stateful_set(value, admission)?,
+            "ReplicationController" => workload::replication_controller(value, admission)?,
+            "Job" => workload::job(value, admission)?,
+            "JobSet" => workload::job_set(value, admission)?,
             "Node" => {
                 manifest
                     .nodes
@@ -412,15 +453,20 @@ impl Object {
             }
             "DaemonSet" => {
                 let mut set: apps::v1::DaemonSet = read(value)?;
+                let namespace = set.metadata.namespace.clone();
                 if let Some(spec) = set.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
-                    let note = admit("spec.template.spec", spec, classes).map_err(|problem| vec![problem])?;
-                    manifest.notes.extend(note.map(|note| format!("{}: {note}", self.name())));
+                    let notes = admission.admit("spec.template.spec", namespace.as_deref(), spec)?;
+                    manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
                 }
                 manifest.daemonsets.push(daemonset::convert(&set).map_err(|problem| vec![problem])?);
                 return Ok(());
             }
             "PersistentVolumeClaim" => {
-                let claim = volumes::convert_claim(&read(value)?).map_err(|problem| vec![problem])?;
+                let from = read(value)?;
+                if !self.is_stored() {
+                    admission.check_claim("spec", meta(value, "namespace"), &from)?;
+                }
+                let claim = volumes::convert_claim(&from).map_err(|problem| vec![problem])?;
                 manifest.volume_claims.push(claim);
                 return Ok(());
             }
@@ -452,9 +498,15 @@ impl Object {
                 return Ok(());
             }
             "RuntimeClass" => {
-                let class: RuntimeClass = read(value)?;
-                let name = class.metadata.name.clone().unwrap_or_default();
-                shared.runtime_classes.insert(name, class);
+                shared.admission.add_runtime_class(read(value)?);
+                return Ok(());
+            }
+            "PriorityClass" => {
+                shared.admission.add_priority_class(read(value)?);
+                return Ok(());
+            }
+            "LimitRange" => {
+                shared.admission.add_limit_range(&read(value)?).map_err(|problem| vec![problem])?;
                 return Ok(());
             }
             "NodePool" => {
@@ -467,7 +519,7 @@ impl Object {
             }
             _ => {
                 manifest.node_classes.push(NodeClassObject {
-                    file: String::new(),
+                    file: self.file.clone(),
                     reference: NodeClassRef {
                         group: GROUP.to_owned(),
                         kind: self.kind.clone(),
@@ -483,9 +535,7 @@ impl Object {
     }
 
     fn add_pods(&self, expansion: Expansion, manifest: &mut Manifest, owners: &BTreeSet<String>) {
-        if let Some(note) = expansion.note {
-            manifest.notes.push(format!("{}: {note}", self.name()));
-        }
+        manifest.notes.extend(expansion.notes.iter().map(|note| format!("{}: {note}", self.name())));
         if let Some(ignored) = duration::ignored_in(&self.value) {
             manifest.notes.push(format!("{}: ignored {ignored}", self.name()));
         }

@@ -8,7 +8,7 @@ use poolwright_core::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::{self, Owner};
-use crate::{duration, ending, pod_groups, preferences, requests, rules, unmodelled, volumes};
+use crate::{admission, duration, ending, pod_groups, preferences, requests, rules, unmodelled, volumes};
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -102,11 +102,8 @@ pub(crate) fn uid_of(meta: &ObjectMeta) -> Uid {
 
 /// Returns the priority from admission. For a pod without admission, that of Kubernetes' two built-in classes.
 fn priority(spec: &k8s::PodSpec) -> i32 {
-    spec.priority.unwrap_or(match spec.priority_class_name.as_deref() {
-        Some("system-node-critical") => 2_000_001_000,
-        Some("system-cluster-critical") => 2_000_000_000,
-        _ => 0,
-    })
+    let class = spec.priority_class_name.as_deref();
+    spec.priority.or_else(|| admission::built_in(class?)).unwrap_or_default()
 }
 
 pub(crate) fn owner_of(meta: &ObjectMeta) -> Option<Uid> {

@@ -13,10 +13,10 @@ use poolwright_core::{Pod, PodKey, PodPhase, PodVolume, Uid, UnmodelledRule, Vol
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::admission::Admission;
 use crate::duration;
 use crate::others;
 use crate::pod;
-use crate::runtime_class::{RuntimeClasses, admit};
 use crate::volumes;
 use crate::workloads;
 
@@ -33,14 +33,14 @@ pub(crate) struct Expansion {
     pub pods: Vec<Pod>,
     /// The PersistentVolumeClaims that controllers will create for them.
     pub claims: Vec<VolumeClaim>,
-    pub note: Option<String>,
+    pub notes: Vec<String>,
     /// Their controller, if a scheduler's default spread uses its selector.
     pub workload: Option<Workload>,
 }
 
 impl Expansion {
     fn none(note: &str) -> Self {
-        Self { note: Some(note.to_owned()), ..Self::default() }
+        Self { notes: vec![note.to_owned()], ..Self::default() }
     }
 
     /// Makes the workload the controller of the pods. All of its pods exist.
@@ -63,12 +63,13 @@ impl Expansion {
 type Expanded = Result<Expansion, Vec<FieldProblem>>;
 
 /// Converts a pod that is written in a file by itself.
-pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
+pub(crate) fn single(value: &Value, admission: &Admission) -> Expanded {
     let mut object: k8s::Pod = read(value)?;
     has_containers("spec", object.spec.as_ref())?;
-    let note = match &mut object.spec {
-        Some(spec) => admit("spec", spec, classes).map_err(one)?,
-        None => None,
+    let is_new = object.metadata.uid.is_none() && object.metadata.resource_version.is_none();
+    let notes = match &mut object.spec {
+        Some(spec) if is_new => admission.admit("spec", object.metadata.namespace.as_deref(), spec)?,
+        _ => Vec::new(),
     };
     let mut converted = pod::convert(&object, "spec").map_err(one)?;
     if converted.key.name().is_empty() {
@@ -84,61 +85,61 @@ pub(crate) fn single(value: &Value, classes: &RuntimeClasses) -> Expanded {
         Some(spec) => volumes::ephemeral_claims(namespace, &converted.key.name(), spec, &[]).map_err(one)?,
         None => Vec::new(),
     };
-    Ok(Expansion { pods: vec![converted], claims, note, workload: None })
+    Ok(Expansion { pods: vec![converted], claims, notes, workload: None })
 }
 
 /// Expands a Deployment.
-pub(crate) fn deployment(value: &Value, classes: &RuntimeClasses) -> Expanded {
+pub(crate) fn deployment(value: &Value, admission: &Admission) -> Expanded {
     let object: Deployment = read(value)?;
     // The ReplicaSet of a Deployment has this selector, and a hash label that all these pods share.
     let workload = selecting("Deployment", &object.metadata, object.spec.as_ref().map(|spec| &spec.selector));
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let name = name_of(&object.metadata);
-    let template = Template::new(&object.metadata, "spec.template", &spec.template, classes);
+    let template = Template::new(&object.metadata, "spec.template", &spec.template, admission);
     Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
 }
 
 /// Expands a ReplicationController.
-pub(crate) fn replication_controller(value: &Value, classes: &RuntimeClasses) -> Expanded {
+pub(crate) fn replication_controller(value: &Value, admission: &Admission) -> Expanded {
     let object: k8s::ReplicationController = read(value)?;
     let workload = workloads::replication_controller(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let pods = spec.template.unwrap_or_default();
     let name = name_of(&object.metadata);
-    let template = Template::new(&object.metadata, "spec.template", &pods, classes);
+    let template = Template::new(&object.metadata, "spec.template", &pods, admission);
     Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
 }
 
 /// Expands a ReplicaSet.
-pub(crate) fn replica_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
+pub(crate) fn replica_set(value: &Value, admission: &Admission) -> Expanded {
     let object: ReplicaSet = read(value)?;
     let workload = workloads::replica_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let template = spec.template.unwrap_or_default();
     let name = name_of(&object.metadata);
-    let template = Template::new(&object.metadata, "spec.template", &template, classes);
+    let template = Template::new(&object.metadata, "spec.template", &template, admission);
     Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
 }
 
 /// Expands a StatefulSet.
-pub(crate) fn stateful_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
+pub(crate) fn stateful_set(value: &Value, admission: &Admission) -> Expanded {
     let object: StatefulSet = read(value)?;
     let workload = workloads::stateful_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let name = name_of(&object.metadata);
     let claims = spec.volume_claim_templates.unwrap_or_default();
-    let template = Template::new(&object.metadata, "spec.template", &spec.template, classes);
+    let template = Template::new(&object.metadata, "spec.template", &spec.template, admission);
     Ok(Template { claims: &claims, ..template }
         .copies(&name, count, &[])?
         .made_by(&object.metadata, workload))
 }
 
 /// Expands a Job: as many pods as it runs at the same time.
-pub(crate) fn job(value: &Value, classes: &RuntimeClasses) -> Expanded {
+pub(crate) fn job(value: &Value, admission: &Admission) -> Expanded {
     let object: Job = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     if spec.suspend == Some(true) {
@@ -150,11 +151,11 @@ pub(crate) fn job(value: &Value, classes: &RuntimeClasses) -> Expanded {
     }
     let count = at_once("spec", &spec, 1)?;
     let name = name_of(&object.metadata);
-    Template::new(&object.metadata, "spec.template", &spec.template, classes).copies(&name, count, &[])
+    Template::new(&object.metadata, "spec.template", &spec.template, admission).copies(&name, count, &[])
 }
 
 /// Expands a JobSet (<https://jobset.sigs.k8s.io>): all its jobs run at the same time.
-pub(crate) fn job_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
+pub(crate) fn job_set(value: &Value, admission: &Admission) -> Expanded {
     let object: JobSet = read(value)?;
     if object.spec.suspend == Some(true) {
         return Ok(Expansion::none("it is suspended and has no pods now"));
@@ -170,13 +171,13 @@ pub(crate) fn job_set(value: &Value, classes: &RuntimeClasses) -> Expanded {
         let extra = exclusive(&object.metadata, "metadata")
             .or_else(|| exclusive(meta?, &format!("{path}.template.metadata")));
         let path = format!("{path}.template.spec.template");
-        let template = Template::new(&object.metadata, &path, &spec.template, classes);
+        let template = Template::new(&object.metadata, &path, &spec.template, admission);
         for replica in 0..replicas {
             let name = format!("{}-{}-{replica}", name_of(&object.metadata), replicated.name);
             let made = template.copies(&name, parallel, extra.as_slice())?;
             whole.pods.extend(made.pods);
             whole.claims.extend(made.claims);
-            whole.note = made.note.or(whole.note);
+            whole.notes = made.notes;
         }
     }
     Ok(whole)
@@ -273,7 +274,7 @@ struct Template<'a> {
     path: &'a str,
     pods: &'a PodTemplateSpec,
     /// The additions by admission.
-    classes: &'a RuntimeClasses,
+    admission: &'a Admission,
     /// For a StatefulSet: the PersistentVolumeClaims that each pod gets.
     claims: &'a [k8s::PersistentVolumeClaim],
 }
@@ -283,9 +284,9 @@ impl<'a> Template<'a> {
         owner: &'a ObjectMeta,
         path: &'a str,
         pods: &'a PodTemplateSpec,
-        classes: &'a RuntimeClasses,
+        admission: &'a Admission,
     ) -> Self {
-        Self { owner, path, pods, classes, claims: &[] }
+        Self { owner, path, pods, admission, claims: &[] }
     }
 
     /// Returns `count` pods, named `name-0`, `name-1`, ...
@@ -293,10 +294,14 @@ impl<'a> Template<'a> {
         let path = format!("{}.spec", self.path);
         let mut spec = self.pods.spec.clone();
         has_containers(&path, spec.as_ref())?;
-        let note = match &mut spec {
-            Some(spec) => admit(&path, spec, self.classes).map_err(one)?,
-            None => None,
+        let namespace = self.owner.namespace.as_deref();
+        let notes = match &mut spec {
+            Some(spec) => self.admission.admit(&path, namespace, spec)?,
+            None => Vec::new(),
         };
+        for (at, claim) in self.claims.iter().enumerate() {
+            self.admission.check_claim(&format!("spec.volumeClaimTemplates[{at}].spec"), namespace, claim)?;
+        }
         let template = self.pods.metadata.as_ref();
         let meta = ObjectMeta {
             name: Some(name.to_owned()),
@@ -313,7 +318,7 @@ impl<'a> Template<'a> {
         let own: Vec<_> = self.claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
         // A StatefulSet's claim replaces a volume of the same name.
         spec.volumes.get_or_insert_default().retain(|volume| !own.contains(&volume.name));
-        let mut made = Expansion { note, ..Expansion::default() };
+        let mut made = Expansion { notes, ..Expansion::default() };
         for at in 0..count {
             let mut pod = first.clone();
             pod.key = PodKey::new(first.key.namespace(), format!("{name}-{at}"));
@@ -325,7 +330,6 @@ impl<'a> Template<'a> {
             };
             let claimed: Vec<_> = own.iter().map(claim).collect();
             pod.volumes.extend(claimed);
-            let namespace = self.owner.namespace.as_deref();
             let claims = volumes::ephemeral_claims(namespace, &pod.key.name(), &spec, self.claims);
             made.claims.extend(claims.map_err(one)?);
             made.pods.push(pod);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use poolwright_core::{Namespace, Snapshot};
-use poolwright_intake::manifest::{Manifest, parse};
+use poolwright_intake::manifest::{Manifest, parse_files};
 use poolwright_report::plan::CatalogueSummary;
 
 use super::missing::Origin;
@@ -15,18 +15,15 @@ use crate::{node_classes, source};
 
 /// Reads all manifests of the files. Also returns their problems.
 pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
-    let mut manifest = Manifest::default();
-    let mut problems = Problems::new();
-    for source in source::manifests(paths)? {
-        match parse(&source.name, &source.text) {
-            Ok(read) => manifest.extend(read),
-            Err(errors) => errors.iter().for_each(|error| problems.push(error)),
+    let sources = source::manifests(paths)?;
+    Ok(match parse_files(sources.iter().map(|source| (source.name.as_str(), source.text.as_str()))) {
+        Ok(manifest) => (manifest, Problems::new()),
+        Err(errors) => {
+            let mut problems = Problems::new();
+            errors.iter().for_each(|error| problems.push(error));
+            (Manifest::default(), problems)
         }
-    }
-    if problems.is_empty() {
-        manifest.duplicates().iter().for_each(|error| problems.push(error));
-    }
-    Ok((manifest, problems))
+    })
 }
 
 /// Reads the input of a plan from manifests. Problems of all manifests are reported together.

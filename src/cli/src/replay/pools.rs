@@ -44,13 +44,16 @@ pub fn read(
 
 fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems> {
     let mut problems = Problems::new();
-    let mut manifest = Manifest::default();
+    let files = sources.iter().map(|source| (source.name.as_str(), source.text.as_str()));
+    let manifest = match manifest::parse_files(files) {
+        Ok(manifest) => manifest,
+        Err(errors) => {
+            errors.iter().for_each(|error| problems.push(error));
+            Manifest::default()
+        }
+    };
     let (mut classes, mut pools, mut others) = (Vec::new(), Vec::new(), 0);
     for source in sources {
-        match manifest::parse(&source.name, &source.text) {
-            Ok(read) => manifest.extend(read),
-            Err(errors) => errors.iter().for_each(|error| problems.push(error)),
-        }
         let objects = manifest::objects(&source.name, &source.text).unwrap_or_default();
         for object in objects {
             match object["kind"].as_str() {
@@ -61,7 +64,6 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
         }
     }
     if problems.is_empty() {
-        manifest.duplicates().iter().for_each(|error| problems.push(error));
         refused(&classes).iter().chain(&refused(&pools)).for_each(|refusal| problems.push(refusal));
     }
     if problems.is_empty() && pools.is_empty() {

@@ -43,18 +43,18 @@ pub fn read(files: &[PathBuf]) -> Result<Result<Work, Problems>, Failure> {
 
 fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     let mut problems = Problems::new();
-    let mut manifest = Manifest::default();
+    let files = sources.iter().map(|source| (source.name.as_str(), source.text.as_str()));
+    let manifest = match manifest::parse_files(files) {
+        Ok(manifest) => manifest,
+        Err(errors) => {
+            errors.iter().for_each(|error| problems.push(error));
+            Manifest::default()
+        }
+    };
     let mut objects: Vec<(String, Value)> = Vec::new();
     for source in sources {
-        match manifest::parse(&source.name, &source.text) {
-            Ok(read) => manifest.extend(read),
-            Err(errors) => errors.iter().for_each(|error| problems.push(error)),
-        }
         let read = manifest::objects(&source.name, &source.text).unwrap_or_default();
         objects.extend(read.into_iter().map(|object| (source.name.clone(), object)));
-    }
-    if problems.is_empty() {
-        manifest.duplicates().iter().for_each(|error| problems.push(error));
     }
     let owners: BTreeSet<String> = objects.iter().filter_map(|(_, object)| owner(object)).collect();
     let mut work = Work { notes: manifest.notes, ..Work::default() };

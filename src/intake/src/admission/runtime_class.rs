@@ -1,7 +1,4 @@
-//! RuntimeClasses of manifests: applies to pods what admission would write.
-//!
-//! Pods of a cluster went through admission. Pods of a file did not, so without this they would lack the overhead of their
-//! runtime, and the node selector for the nodes that have it.
+//! RuntimeClasses: overhead, node selector and tolerations of the runtime of a pod (admission plugin `RuntimeClass`).
 
 use std::collections::BTreeMap;
 
@@ -9,17 +6,14 @@ use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use poolwright_api::FieldProblem;
 
-/// RuntimeClasses by name.
-pub(crate) type RuntimeClasses = BTreeMap<String, RuntimeClass>;
-
 /// Adds the changes of admission to the spec: overhead, node selector and tolerations of its runtime class. `path` is the path of
 /// the spec. Returns a note if the class is not in the manifests.
 ///
 /// Errors: specs that admission would refuse.
-pub(crate) fn admit(
+pub(super) fn admit(
     path: &str,
     spec: &mut PodSpec,
-    classes: &RuntimeClasses,
+    classes: &BTreeMap<String, RuntimeClass>,
 ) -> Result<Option<String>, FieldProblem> {
     let Some(name) = spec.runtime_class_name.clone().filter(|name| !name.is_empty()) else { return Ok(None) };
     let Some(class) = classes.get(&name) else {

@@ -1,0 +1,231 @@
+//! LimitRanges: default requests of a namespace's containers, and the least and most that pods may ask for (admission plugin
+//! `LimitRanger`).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{self as k8s, Container, PodSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use poolwright_api::{FieldProblem, key_segment};
+use poolwright_catalog::{ResourceList, quantity};
+
+use crate::convert::resources;
+use crate::error::quantity_problem;
+
+type Quantities = BTreeMap<String, Quantity>;
+
+/// A LimitRange with the defaults that the API server adds to it.
+pub(super) struct LimitRange {
+    name: String,
+    items: Vec<Item>,
+}
+
+/// One entry of a LimitRange.
+struct Item {
+    kind: String,
+    /// Default limits of containers.
+    limits: Quantities,
+    /// Default requests of containers.
+    requests: Quantities,
+    min: Bound,
+    max: Bound,
+    /// The most that a limit may be of its request, in thousandths.
+    ratio: BTreeMap<String, i128>,
+}
+
+/// Amounts, and how they are written.
+struct Bound {
+    amounts: ResourceList,
+    written: Quantities,
+}
+
+impl Bound {
+    fn read(path: &str, from: Option<&Quantities>) -> Result<Self, FieldProblem> {
+        Ok(Self { amounts: resources(path, from)?, written: from.cloned().unwrap_or_default() })
+    }
+
+    /// Returns each resource with its amount, and how that is written.
+    fn iter(&self) -> impl Iterator<Item = (&str, u64, &str)> {
+        let all = self.amounts.iter();
+        all.filter_map(|(name, amount)| {
+            Some((name.as_str(), amount, self.written.get(name.as_str())?.0.as_str()))
+        })
+    }
+}
+
+/// Reads a LimitRange, with the defaults of the API server: a limit is that of `max`, a request that of the limit, else of `min`.
+pub(super) fn read(name: &str, from: &k8s::LimitRange) -> Result<LimitRange, FieldProblem> {
+    let items = from.spec.iter().flat_map(|spec| &spec.limits).enumerate();
+    let items = items.map(|(at, item)| {
+        let path = |field: &str| format!("spec.limits[{at}].{field}");
+        let (mut limits, mut requests) = (Quantities::new(), Quantities::new());
+        if item.type_ == "Container" {
+            limits = item.default.clone().unwrap_or_default();
+            requests = item.default_request.clone().unwrap_or_default();
+            let add = |to: &mut Quantities, from: &Quantities| {
+                for (name, amount) in from {
+                    to.entry(name.clone()).or_insert_with(|| amount.clone());
+                }
+            };
+            add(&mut limits, item.max.as_ref().unwrap_or(&Quantities::new()));
+            add(&mut requests, &limits);
+            add(&mut requests, item.min.as_ref().unwrap_or(&Quantities::new()));
+        }
+        resources(&path("default"), Some(&limits))?;
+        resources(&path("defaultRequest"), Some(&requests))?;
+        let mut ratio = BTreeMap::new();
+        for (name, most) in item.max_limit_request_ratio.iter().flatten() {
+            let most = quantity::parse(&most.0).map_err(|error| {
+                quantity_problem(format!("{}{}", path("maxLimitRequestRatio"), key_segment(name)), &error)
+            })?;
+            ratio.insert(name.clone(), most.milli_ceil());
+        }
+        Ok(Item {
+            kind: item.type_.clone(),
+            limits,
+            requests,
+            min: Bound::read(&path("min"), item.min.as_ref())?,
+            max: Bound::read(&path("max"), item.max.as_ref())?,
+            ratio,
+        })
+    });
+    Ok(LimitRange { name: name.to_owned(), items: items.collect::<Result<_, FieldProblem>>()? })
+}
+
+impl LimitRange {
+    /// Writes the default requests and limits into containers that state none. A stated limit is the request before that.
+    pub fn fill_in(&self, spec: &mut PodSpec) {
+        for item in self.items.iter().filter(|item| item.kind == "Container") {
+            for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
+                if item.limits.is_empty() && item.requests.is_empty() {
+                    continue;
+                }
+                let stated = container.resources.get_or_insert_default();
+                let limits = stated.limits.get_or_insert_default();
+                let requests = stated.requests.get_or_insert_default();
+                for (name, amount) in limits.iter() {
+                    requests.entry(name.clone()).or_insert_with(|| amount.clone());
+                }
+                for (name, amount) in &item.limits {
+                    limits.entry(name.clone()).or_insert_with(|| amount.clone());
+                }
+                for (name, amount) in &item.requests {
+                    requests.entry(name.clone()).or_insert_with(|| amount.clone());
+                }
+            }
+        }
+    }
+
+    /// Returns a problem for each reason to refuse a pod with this spec, whose defaults are filled in. Quantities that cannot be
+    /// read are not judged: the conversion of the pod names them.
+    pub fn refusals(&self, path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        for item in &self.items {
+            match item.kind.as_str() {
+                "Container" => {
+                    let lists = [
+                        ("containers", Some(&spec.containers)),
+                        ("initContainers", spec.init_containers.as_ref()),
+                    ];
+                    for (list, containers) in lists {
+                        for (at, container) in containers.into_iter().flatten().enumerate() {
+                            let path = format!("{path}.{list}[{at}].resources");
+                            if let Ok(asked) = Asked::of(container) {
+                                problems.extend(self.judge(&path, item, "a container", &asked));
+                            }
+                        }
+                    }
+                }
+                "Pod" => {
+                    if let Ok(asked) = Asked::of_pod(spec) {
+                        problems.extend(self.judge(path, item, "a pod", &asked));
+                    }
+                }
+                _ => {}
+            }
+        }
+        problems
+    }
+
+    /// Returns a problem for each reason to refuse a PersistentVolumeClaim.
+    pub fn refusals_of_claim(&self, path: &str, claim: &k8s::PersistentVolumeClaim) -> Vec<FieldProblem> {
+        let asked = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
+        let at = format!("{path}.resources.requests");
+        let Ok(requests) = resources(&at, asked) else { return Vec::new() };
+        let items = self.items.iter().filter(|item| item.kind == "PersistentVolumeClaim");
+        let asked = Asked { limits: requests.clone(), requests };
+        items.flat_map(|item| self.judge(&at, item, "a PersistentVolumeClaim", &asked)).collect()
+    }
+
+    fn judge(&self, path: &str, item: &Item, who: &str, asked: &Asked) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        let mut refuse = |name: &str, cause: String, next: &str| {
+            let cause = format!("LimitRange `{}` refuses {who} with {cause} of {name}", self.name);
+            problems.push(FieldProblem::new(path, cause, next));
+        };
+        for (name, least, written) in item.min.iter() {
+            if asked.requests.get(name) < least {
+                let cause = format!("less than {written}");
+                refuse(name, cause, "request more, or change the LimitRange");
+            }
+        }
+        for (name, most, written) in item.max.iter() {
+            let (request, limit) = (asked.requests.get(name), asked.limits.get(name));
+            if limit == 0 {
+                refuse(name, "no limit".to_owned(), "write a limit");
+            } else if request.max(limit) > most {
+                let cause = format!("more than {written}");
+                refuse(name, cause, "request less, or change the LimitRange");
+            }
+        }
+        for (name, most) in &item.ratio {
+            let (request, limit) = (asked.requests.get(name), asked.limits.get(name));
+            if request == 0 || limit == 0 {
+                let cause = "no request and limit".to_owned();
+                refuse(name, cause, "write both, because the LimitRange bounds their ratio");
+            } else if i128::from(limit) * 1000 > i128::from(request) * most {
+                let cause = "a limit too large for its request".to_owned();
+                refuse(name, cause, "lower the limit or raise the request");
+            }
+        }
+        problems
+    }
+}
+
+/// The requests and limits of a container or pod.
+struct Asked {
+    requests: ResourceList,
+    limits: ResourceList,
+}
+
+impl Asked {
+    fn of(container: &Container) -> Result<Self, FieldProblem> {
+        let stated = container.resources.as_ref();
+        let limits = resources("", stated.and_then(|stated| stated.limits.as_ref()))?;
+        let mut requests = limits.clone();
+        for (name, amount) in resources("", stated.and_then(|stated| stated.requests.as_ref()))?.iter() {
+            requests.set(name.clone(), amount);
+        }
+        Ok(Self { requests, limits })
+    }
+
+    /// Returns the sum of the containers, or the largest init container where it asks for more.
+    fn of_pod(spec: &PodSpec) -> Result<Self, FieldProblem> {
+        let mut whole = Self { requests: ResourceList::new(), limits: ResourceList::new() };
+        for container in &spec.containers {
+            let asked = Self::of(container)?;
+            whole.requests.add(&asked.requests);
+            whole.limits.add(&asked.limits);
+        }
+        for container in spec.init_containers.iter().flatten() {
+            let asked = Self::of(container)?;
+            if container.restart_policy.as_deref() == Some("Always") {
+                whole.requests.add(&asked.requests);
+                whole.limits.add(&asked.limits);
+            } else {
+                whole.requests = ResourceList::max(&whole.requests, &asked.requests);
+                whole.limits = ResourceList::max(&whole.limits, &asked.limits);
+            }
+        }
+        Ok(whole)
+    }
+}

@@ -1,0 +1,60 @@
+//! Priority of new pods (admission plugin `Priority`).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use poolwright_api::FieldProblem;
+
+/// The classes that every cluster has, with their values.
+const BUILT_IN: [(&str, i32); 2] =
+    [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
+
+/// Returns the priority of a class that every cluster has.
+pub(crate) fn built_in(name: &str) -> Option<i32> {
+    BUILT_IN.iter().find(|(class, _)| *class == name).map(|(_, value)| *value)
+}
+
+/// Writes priority, class and preemption policy into the spec: those of its class, or of the default class. Returns a note if the
+/// class is not among the manifests.
+///
+/// Errors: a priority in the spec that is not that of the class.
+pub(super) fn admit(
+    path: &str,
+    spec: &mut PodSpec,
+    classes: &BTreeMap<String, PriorityClass>,
+) -> Result<Option<String>, FieldProblem> {
+    let named = spec.priority_class_name.clone().filter(|name| !name.is_empty());
+    // Of several default classes, the API server takes the one of the least value.
+    let defaults = classes.values().filter(|class| class.global_default == Some(true));
+    let class = match &named {
+        Some(name) => classes.get(name),
+        None => defaults.min_by_key(|class| class.value),
+    };
+    let known = class.and_then(|class| class.value).or_else(|| built_in(named.as_deref()?));
+    let Some(value) = known else {
+        let counted = spec.priority.unwrap_or_default();
+        // Without a class, the cluster's default class decides. The files may not have it.
+        return Ok(named.map(|name| {
+            format!(
+                "PriorityClass `{name}` is not among the manifests, so the priority counts as {counted}; add it to the files"
+            )
+        }));
+    };
+    let name = class.and_then(|class| class.metadata.name.clone()).or(named).unwrap_or_default();
+    if let Some(stated) = spec.priority.filter(|stated| *stated != value) {
+        return Err(FieldProblem::new(
+            format!("{path}.priority"),
+            format!("an API server refuses `{stated}`, because PriorityClass `{name}` has {value}"),
+            "remove it, and write priorityClassName",
+        ));
+    }
+    spec.priority = Some(value);
+    if let Some(class) = class {
+        spec.priority_class_name.clone_from(&class.metadata.name);
+        if spec.preemption_policy.is_none() {
+            spec.preemption_policy.clone_from(&class.preemption_policy);
+        }
+    }
+    Ok(None)
+}

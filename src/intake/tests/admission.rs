@@ -1,0 +1,252 @@
+//! Tests the admission of pods of manifests: they get the changes that an API server would make, and are refused as it would.
+
+use poolwright_core::TolerationMatch;
+use poolwright_intake::manifest::{Manifest, parse, parse_files};
+
+const CLASS: &str = r"
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: kata}
+handler: kata
+overhead: {podFixed: {cpu: 250m, memory: 160Mi}}
+scheduling: {nodeSelector: {runtime: kata}, tolerations: [{key: kata, operator: Exists}]}
+";
+
+fn deployment(more: &str) -> String {
+    format!(
+        "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec: {{selector: {{}}, template: {{spec: \
+         {{runtimeClassName: kata, {more} containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}}}\n"
+    )
+}
+
+fn read(text: &str) -> Manifest {
+    parse("pods.yaml", text).expect("it is read")
+}
+
+#[test]
+fn a_pod_gets_what_its_runtime_class_adds_wherever_the_class_stands() {
+    for text in [format!("{CLASS}{}", deployment("")), format!("{}---{CLASS}", deployment(""))] {
+        let manifest = read(&text);
+        let spec = &manifest.pods[0].spec;
+        assert_eq!((spec.requests.get("cpu"), spec.requests.get("memory")), (1250, 160 << 20));
+        assert_eq!(spec.node_selector["runtime"], "kata");
+        assert_eq!(spec.tolerations[0].matches, TolerationMatch::Exists);
+        assert_eq!(manifest.notes, [""; 0]);
+    }
+}
+
+#[test]
+fn a_class_that_is_not_in_the_files_is_named() {
+    let manifest = read(&deployment(""));
+    assert_eq!(manifest.pods[0].spec.requests.get("cpu"), 1000);
+    assert_eq!(
+        manifest.notes,
+        [
+            "Deployment default/web: RuntimeClass `kata` is not among the manifests, so its overhead and its node selector are not counted; add it to the files"
+        ]
+    );
+}
+
+#[test]
+fn a_pod_that_admission_would_reject_is_rejected_with_its_field() {
+    let refused = |more: &str| {
+        let errors = parse("pods.yaml", &format!("{CLASS}{}", deployment(more))).expect_err("it is refused");
+        errors[0].to_string()
+    };
+    assert_eq!(
+        refused("nodeSelector: {runtime: gvisor},"),
+        "pods.yaml: Deployment default/web: spec.template.spec.nodeSelector.runtime: `gvisor` contradicts RuntimeClass `kata`, which needs nodes with `kata`; remove one of them"
+    );
+    assert!(
+        refused("overhead: {cpu: 1},")
+            .contains("spec.template.spec.overhead: it differs from that of RuntimeClass")
+    );
+}
+
+/// A LimitRange of the namespace `default` with these entries.
+fn limit_range(limits: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: LimitRange\nmetadata: {{name: limits}}\nspec: {{limits: [{limits}]}}\n"
+    )
+}
+
+/// A pod whose only container has these resources.
+fn pod(resources: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{containers: [{{name: a, resources: {{{resources}}}}}]}}\n"
+    )
+}
+
+fn problems(text: &str) -> Vec<String> {
+    parse("f", text).expect_err("it is refused").iter().map(ToString::to_string).collect()
+}
+
+fn cpu(text: &str) -> u64 {
+    read(text).pods[0].spec.requests.get("cpu")
+}
+
+#[test]
+fn containers_that_ask_for_nothing_get_the_defaults_of_their_namespace() {
+    let defaults =
+        limit_range("{type: Container, default: {cpu: '2'}, defaultRequest: {cpu: '1', memory: 1Gi}}");
+    let manifest = read(&format!("{}{defaults}", pod("")));
+    let requests = &manifest.pods[0].spec.requests;
+    assert_eq!((requests.get("cpu"), requests.get("memory")), (1000, 1 << 30));
+    assert_eq!(cpu(&format!("{defaults}{}", pod("requests: {cpu: 300m}"))), 300, "a request stays");
+    assert_eq!(
+        cpu(&format!("{defaults}{}", pod("limits: {cpu: 500m}"))),
+        500,
+        "a limit is the request before that"
+    );
+    let elsewhere = defaults.replace("name: limits", "name: limits, namespace: other");
+    assert_eq!(cpu(&format!("{elsewhere}{}", pod(""))), 0, "another namespace");
+}
+
+#[test]
+fn a_limit_range_without_defaults_takes_them_from_max_and_min() {
+    assert_eq!(cpu(&format!("{}{}", limit_range("{type: Container, max: {cpu: '2'}}"), pod(""))), 2000);
+    assert_eq!(cpu(&format!("{}{}", limit_range("{type: Container, min: {cpu: 100m}}"), pod(""))), 100);
+    let both = limit_range("{type: Container, max: {cpu: '2'}, defaultRequest: {cpu: 50m}}");
+    assert_eq!(cpu(&format!("{both}{}", pod(""))), 50);
+}
+
+#[test]
+fn pods_of_daemonsets_and_workloads_get_the_defaults_too_whatever_file_has_them() {
+    let defaults = limit_range("{type: Container, defaultRequest: {cpu: '1'}}");
+    let daemonset = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n\
+        spec: {selector: {}, template: {spec: {containers: [{name: a}], initContainers: [{name: b}]}}}\n";
+    let manifest = parse_files([
+        ("a.yaml", deployment("").replace("resources: {requests: {cpu: '1'}}", "image: x").as_str()),
+        ("b.yaml", daemonset),
+        ("c.yaml", &format!("{CLASS}{defaults}")),
+    ])
+    .expect("it is read");
+    assert_eq!(manifest.daemonsets[0].spec.requests.get("cpu"), 1000);
+    assert_eq!(manifest.pods[0].spec.requests.get("cpu"), 1250, "with the overhead of its runtime");
+}
+
+#[test]
+fn a_limit_range_refuses_what_it_does_not_allow_and_says_how_to_go_on() {
+    let all = |limits: &str, resources: &str| problems(&format!("{}{}", limit_range(limits), pod(resources)));
+    assert_eq!(
+        all("{type: Container, max: {cpu: '2'}}", "requests: {cpu: '3'}, limits: {cpu: '3'}"),
+        [
+            "f: Pod default/p: spec.containers[0].resources: LimitRange `limits` refuses a container with more than 2 of cpu; request less, or change the LimitRange"
+        ]
+    );
+    assert!(
+        all("{type: Pod, min: {memory: 1Gi}}", "requests: {memory: 1Mi}")[0]
+            .contains("a pod with less than 1Gi of memory")
+    );
+    let ratio = all(
+        "{type: Container, maxLimitRequestRatio: {cpu: '2'}}",
+        "requests: {cpu: '1'}, limits: {cpu: 2500m}",
+    );
+    assert!(ratio[0].contains("a limit too large for its request of cpu"), "{ratio:?}");
+    let defaulted = all("{type: Container, default: {cpu: '1'}}", "requests: {cpu: '3'}");
+    assert!(
+        defaulted[0].contains("spec.containers[0].resources.requests.cpu: it is larger than the limit"),
+        "{defaulted:?}"
+    );
+}
+
+#[test]
+fn a_volume_claim_is_measured_by_the_limit_range_of_its_namespace() {
+    let limits = limit_range("{type: PersistentVolumeClaim, max: {storage: 10Gi}}");
+    let claim = "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\n\
+        spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 20Gi}}}\n";
+    let problem = &problems(&format!("{limits}{claim}"))[0];
+    assert!(problem.contains("a PersistentVolumeClaim with more than 10Gi of storage"), "{problem}");
+}
+
+/// A PriorityClass.
+fn class(name: &str, value: i32, default: bool) -> String {
+    format!(
+        "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: {name}}}\nvalue: {value}\nglobalDefault: {default}\n"
+    )
+}
+
+/// A pod with these fields in its spec.
+fn with(fields: &str) -> String {
+    pod("").replace("spec: {", &format!("spec: {{{fields}, "))
+}
+
+#[test]
+fn the_priority_of_a_pod_is_that_of_its_class_or_of_the_default_class() {
+    let classes = format!("{}{}", class("high", 1000, false), class("usual", 10, true));
+    let of = |pod: &str| read(&format!("{pod}{classes}")).pods[0].priority;
+    assert_eq!(of(&with("priorityClassName: high")), 1000);
+    assert_eq!(of(&with("priorityClassName: system-cluster-critical")), 2_000_000_000);
+    assert_eq!(of(&pod("")), 10);
+    assert_eq!(read(&pod("")).pods[0].priority, 0);
+}
+
+#[test]
+fn a_priority_class_that_is_not_in_the_files_is_named_and_a_contradicting_priority_is_refused() {
+    let manifest = read(&with("priorityClassName: high"));
+    assert_eq!(
+        manifest.notes,
+        [
+            "Pod default/p: PriorityClass `high` is not among the manifests, so the priority counts as 0; add it to the files"
+        ]
+    );
+    let problem =
+        &problems(&format!("{}{}", class("high", 1000, false), with("priorityClassName: high, priority: 5")))
+            [0];
+    assert!(
+        problem.contains("spec.priority: an API server refuses `5`, because PriorityClass `high` has 1000"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn all_resources_that_an_api_server_refuses_are_named_at_once() {
+    let found = problems(&format!(
+        "{}{}",
+        pod("limits: {nvidia.com/gpu: '0.5', cpu: '1', memory: -1Gi}, requests: {cpu: '2'}"),
+        pod("requests: {nvidia.com/gpu: 1, amd.com/gpu: 2}, limits: {amd.com/gpu: 1}")
+            .replace("name: p", "name: q")
+    ));
+    for (part, times) in [
+        ("limits[\"nvidia.com/gpu\"]: `0.5` is not a whole number", 1),
+        ("limits.memory: `-1Gi` is negative", 1),
+        ("requests.cpu: it is larger than the limit", 1),
+        ("nvidia.com/gpu has a request and no limit", 1),
+        ("requests[\"amd.com/gpu\"]: it differs from the limit", 1),
+    ] {
+        assert_eq!(
+            found.iter().filter(|problem| problem.contains(part)).count(),
+            times,
+            "{part}: {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn pods_that_an_api_server_has_stored_are_taken_as_they_are() {
+    let stored = pod("").replace("name: p", "name: p, uid: u1, resourceVersion: '7'");
+    let defaults = limit_range("{type: Container, defaultRequest: {cpu: '1'}}");
+    assert_eq!(cpu(&format!("{defaults}{}{stored}", class("usual", 10, true))), 0);
+}
+
+#[test]
+fn of_stored_objects_unknown_fields_are_noted_and_broken_ones_are_left_out() {
+    let stored = |name: &str, spec: &str| {
+        format!("---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, uid: u-{name}}}\nspec: {spec}\n")
+    };
+    let manifest = read(&format!(
+        "{}{}",
+        stored("newer", "{future: {a: 1}, containers: [{name: a, resources: {requests: {cpu: '2'}}}]}"),
+        stored("broken", "{containers: []}"),
+    ));
+    assert_eq!((manifest.pods.len(), manifest.pods[0].spec.requests.get("cpu")), (1, 2000));
+    assert_eq!(
+        manifest.notes,
+        [
+            "Pod default/newer: spec.future: this version does not know the field, and ignores it",
+            "Pod default/broken: spec.containers: a pod needs at least one container; the object is left out",
+        ]
+    );
+    let written = stored("newer", "{future: {a: 1}, containers: [{name: a}]}").replace(", uid: u-newer", "");
+    assert!(problems(&written)[0].contains("spec.future: unknown field"));
+}
