@@ -20,6 +20,7 @@ mod gangs;
 pub mod manifest;
 mod node;
 mod others;
+mod owned;
 mod pod;
 mod pod_groups;
 mod pool;

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::admission::Admission;
 use crate::error::{IntakeError, OfObject, object_name};
+use crate::owned::Owned;
 use crate::workload::{self, Expansion};
 use crate::{budget, claim, daemonset, duration, node, others, pod_groups, pool, services, volumes};
 
@@ -172,8 +173,8 @@ pub fn parse_files<'a>(
         }
         errors.extend(found.into_iter().map(|error| IntakeError { file: Some(file.to_owned()), ..error }));
     }
-    let owners: BTreeSet<String> = objects.iter().filter_map(|object| owner_uid(&object.value)).collect();
-    let mut shared = Shared { owners, admission: Admission::default() };
+    let owned = Owned::of(objects.iter().map(|object| &object.value));
+    let mut shared = Shared { owned, admission: Admission::default() };
     // The admission of other objects depends on these.
     let (rules, others): (Vec<_>, Vec<_>) =
         objects.iter().partition(|object| Admission::KINDS.contains(&object.kind.as_str()));
@@ -219,8 +220,7 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
 
 /// Facts about objects that affect other objects of the manifest.
 struct Shared {
-    /// UIDs of the objects in the manifest that control others.
-    owners: BTreeSet<String>,
+    owned: Owned,
     admission: Admission,
 }
 
@@ -278,13 +278,6 @@ fn flatten(
 
 fn meta<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
-}
-
-/// The UID of the controlling owner.
-fn owner_uid(value: &Value) -> Option<String> {
-    let owners = value.get("metadata")?.get("ownerReferences")?.as_array()?;
-    let controller = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
-    Some(controller.get("uid")?.as_str()?.to_owned())
 }
 
 /// The supported kinds with their version, and whether they are namespaced.
@@ -530,24 +523,31 @@ impl Object {
                 return Ok(());
             }
         };
-        self.add_pods(expansion, manifest, &shared.owners);
+        self.add_pods(expansion, manifest, &shared.owned);
         Ok(())
     }
 
-    fn add_pods(&self, expansion: Expansion, manifest: &mut Manifest, owners: &BTreeSet<String>) {
-        manifest.notes.extend(expansion.notes.iter().map(|note| format!("{}: {note}", self.name())));
+    fn add_pods(&self, mut expansion: Expansion, manifest: &mut Manifest, owned: &Owned) {
+        let mut note = |note: &str| manifest.notes.push(format!("{}: {note}", self.name()));
+        expansion.notes.iter().for_each(|said| note(said));
         if let Some(ignored) = duration::ignored_in(&self.value) {
-            manifest.notes.push(format!("{}: ignored {ignored}", self.name()));
+            note(&format!("ignored {ignored}"));
         }
         manifest.workloads.extend(expansion.workload);
         // The output of a cluster contains both workloads and their pods.
-        if meta(&self.value, "uid").is_some_and(|uid| owners.contains(uid)) {
-            manifest
-                .notes
-                .push(format!("{}: what it controls is in the manifest and counts instead", self.name()));
-        } else {
-            manifest.pods.extend(expansion.pods);
+        let had = owned.take(&self.value, &mut expansion.pods);
+        match (had, expansion.pods.len()) {
+            (None, _) => {}
+            (Some(_), 0) => note("what it controls is in the manifest and counts instead"),
+            (Some(had), lacks) => {
+                note(&format!(
+                    "{had} of its pods are in the manifest; the {lacks} that it lacks are planned too"
+                ));
+            }
+        }
+        if !expansion.pods.is_empty() {
             manifest.made_claims.extend(expansion.claims);
+            manifest.pods.extend(expansion.pods);
         }
     }
 

@@ -132,24 +132,32 @@ pub(crate) fn stateful_set(value: &Value, admission: &Admission) -> Expanded {
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
     let name = name_of(&object.metadata);
     let claims = spec.volume_claim_templates.unwrap_or_default();
+    let first = spec.ordinals.and_then(|ordinals| ordinals.start).unwrap_or_default();
     let template = Template::new(&object.metadata, "spec.template", &spec.template, admission);
-    Ok(Template { claims: &claims, ..template }
+    Ok(Template { claims: &claims, first: i64::from(first), ..template }
         .copies(&name, count, &[])?
         .made_by(&object.metadata, workload))
 }
 
-/// Expands a Job: as many pods as it runs at the same time.
+/// Expands a Job: as many pods as it runs at the same time, and no more than it has left to complete.
 pub(crate) fn job(value: &Value, admission: &Admission) -> Expanded {
     let object: Job = read(value)?;
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     if spec.suspend == Some(true) {
         return Ok(Expansion::none("it is suspended and has no pods now"));
     }
-    let ended = object.status.and_then(|status| status.conditions).unwrap_or_default();
+    let status = object.status.unwrap_or_default();
+    let ended = status.conditions.unwrap_or_default();
     if ended.iter().any(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True") {
         return Ok(Expansion::none("it has ended and has no pods now"));
     }
-    let count = at_once("spec", &spec, 1)?;
+    let succeeded = i64::from(status.succeeded.unwrap_or_default().max(0));
+    let count = match spec.completions {
+        Some(wanted) => at_once("spec", &spec, 1)?.min((i64::from(wanted) - succeeded).max(0)),
+        // A Job without completions makes no more pods once one has succeeded.
+        None if succeeded > 0 => 0,
+        None => at_once("spec", &spec, 1)?,
+    };
     let name = name_of(&object.metadata);
     Template::new(&object.metadata, "spec.template", &spec.template, admission).copies(&name, count, &[])
 }
@@ -277,6 +285,8 @@ struct Template<'a> {
     admission: &'a Admission,
     /// For a StatefulSet: the PersistentVolumeClaims that each pod gets.
     claims: &'a [k8s::PersistentVolumeClaim],
+    /// The number of the first pod.
+    first: i64,
 }
 
 impl<'a> Template<'a> {
@@ -286,10 +296,10 @@ impl<'a> Template<'a> {
         pods: &'a PodTemplateSpec,
         admission: &'a Admission,
     ) -> Self {
-        Self { owner, path, pods, admission, claims: &[] }
+        Self { owner, path, pods, admission, claims: &[], first: 0 }
     }
 
-    /// Returns `count` pods, named `name-0`, `name-1`, ...
+    /// Returns `count` pods, named `name-0`, `name-1`, ..., from the number of the first on.
     fn copies(&self, name: &str, count: i64, extra: &[UnmodelledRule]) -> Expanded {
         let path = format!("{}.spec", self.path);
         let mut spec = self.pods.spec.clone();
@@ -319,7 +329,7 @@ impl<'a> Template<'a> {
         // A StatefulSet's claim replaces a volume of the same name.
         spec.volumes.get_or_insert_default().retain(|volume| !own.contains(&volume.name));
         let mut made = Expansion { notes, ..Expansion::default() };
-        for at in 0..count {
+        for at in self.first..self.first + count {
             let mut pod = first.clone();
             pod.key = PodKey::new(first.key.namespace(), format!("{name}-{at}"));
             pod.uid = Uid(pod.key.to_string());

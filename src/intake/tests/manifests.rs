@@ -324,3 +324,115 @@ fn a_manifest_of_ten_thousand_documents_is_read() {
         .collect();
     assert_eq!(read(&pods.join("---\n")).pods.len(), 10_000);
 }
+
+/// An object as an API server prints it, with a controller if `owner` is its kind, name and UID.
+fn stored(kind: &str, name: &str, owner: Option<[&str; 3]>, rest: &str) -> String {
+    let version = match kind {
+        "Pod" => "v1",
+        "Job" => "batch/v1",
+        "JobSet" => "jobset.x-k8s.io/v1alpha2",
+        _ => "apps/v1",
+    };
+    let owner = owner.map_or_else(String::new, |[kind, name, uid]| {
+        format!(", ownerReferences: [{{apiVersion: v1, kind: {kind}, name: {name}, uid: {uid}, controller: true}}]")
+    });
+    format!(
+        "---\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: {name}, uid: u-{name}{owner}}}\n{}\n",
+        rest.replace("TEMPLATE", TEMPLATE)
+    )
+}
+
+/// A stored pod of a controller, in this phase.
+fn child(name: &str, owner: [&str; 3], phase: &str) -> String {
+    stored(
+        "Pod",
+        name,
+        Some(owner),
+        &format!("spec: {{containers: [{{name: a}}]}}\nstatus: {{phase: {phase}}}"),
+    )
+}
+
+#[test]
+fn the_pods_that_a_controller_lacks_are_planned_beside_those_that_it_has() {
+    let set = stored(
+        "StatefulSet",
+        "db",
+        None,
+        "spec: {replicas: 3, ordinals: {start: 5}, selector: {}, serviceName: db, TEMPLATE}",
+    );
+    let owner = ["StatefulSet", "db", "u-db"];
+    let manifest = read(&format!("{set}{}", child("db-5", owner, "Running")));
+    assert_eq!(names(&manifest), ["default/db-6", "default/db-7", "default/db-5"]);
+}
+
+#[test]
+fn a_replica_set_counts_its_living_pods_and_its_deployment_counts_nothing_twice() {
+    let deployment = stored("Deployment", "web", None, "spec: {replicas: 4, selector: {}, TEMPLATE}");
+    let set = stored(
+        "ReplicaSet",
+        "web-5d4",
+        Some(["Deployment", "web", "u-web"]),
+        "spec: {replicas: 4, selector: {}, TEMPLATE}",
+    );
+    let owner = ["ReplicaSet", "web-5d4", "u-web-5d4"];
+    let pods = format!("{}{}", child("web-5d4-a", owner, "Running"), child("web-5d4-b", owner, "Failed"));
+    for text in [format!("{deployment}{set}{pods}"), format!("{deployment}{pods}"), format!("{set}{pods}")] {
+        let manifest = read(&text);
+        let waiting =
+            manifest.pods.iter().filter(|pod| matches!(pod.phase, PodPhase::Unschedulable { .. })).count();
+        // The stored pod that runs has no node here, so it waits like the three that are missing.
+        assert_eq!(waiting, 4, "{text}");
+        assert!(
+            manifest.notes.iter().any(|note| note
+                .ends_with("1 of its pods are in the manifest; the 3 that it lacks are planned too")),
+            "{:?}",
+            manifest.notes
+        );
+    }
+    assert_eq!(read(&deployment).pods.len(), 4);
+}
+
+#[test]
+fn a_job_makes_no_more_pods_than_it_has_left_to_complete() {
+    let job = |spec: &str, status: &str| {
+        stored("Job", "sweep", None, &format!("spec: {{{spec} TEMPLATE}}\nstatus: {{{status}}}"))
+    };
+    let count = |text: &str| read(text).pods.len();
+    assert_eq!(count(&job("parallelism: 5, completions: 4,", "succeeded: 2")), 2);
+    assert_eq!(count(&job("parallelism: 3, completions: 10,", "")), 3);
+    assert_eq!(count(&job("parallelism: 3,", "succeeded: 1")), 0);
+    let owner = ["Job", "sweep", "u-sweep"];
+    let with_one = format!(
+        "{}{}",
+        job("parallelism: 3, completions: 10,", "active: 1"),
+        child("sweep-x", owner, "Running")
+    );
+    assert_eq!(count(&with_one), 3, "one that is there and two that are missing");
+}
+
+#[test]
+fn a_job_set_plans_the_jobs_that_are_not_there_yet() {
+    let set = stored(
+        "JobSet",
+        "train",
+        None,
+        "spec: {replicatedJobs: [{name: w, replicas: 2, template: {spec: {parallelism: 2, completions: 2, TEMPLATE}}}]}",
+    );
+    let job = stored(
+        "Job",
+        "train-w-0",
+        Some(["JobSet", "train", "u-train"]),
+        "spec: {parallelism: 2, completions: 2, TEMPLATE}",
+    );
+    let manifest = read(&format!("{set}{job}"));
+    assert_eq!(
+        names(&manifest),
+        ["default/train-w-1-0", "default/train-w-1-1", "default/train-w-0-0", "default/train-w-0-1"]
+    );
+    let pod = child("train-w-0-0-x", ["Job", "train-w-0", "u-gone"], "Running");
+    assert_eq!(
+        read(&format!("{set}{pod}")).pods.len(),
+        4,
+        "the pod shows its Job, which is not in the manifest"
+    );
+}
