@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use poolwright_core::{Namespace, Snapshot};
+use poolwright_core::{DaemonSet, Namespace, Snapshot};
 use poolwright_intake::manifest::{Manifest, parse_files};
 use poolwright_report::plan::CatalogueSummary;
 
@@ -80,6 +80,21 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         pod_groups: keyed(pod_groups, |group| group.key.clone()),
         ..Snapshot::default()
     };
+    let sized: Vec<DaemonSet> =
+        snapshot.daemonsets.values().map(|set| set.sized_as(&snapshot.pods)).collect();
+    for set in sized {
+        if snapshot
+            .daemonsets
+            .get(&set.key)
+            .is_some_and(|template| template.spec.requests != set.spec.requests)
+        {
+            notes.push(format!(
+                "DaemonSet {}: its pods ask for more than its template; new nodes have room for such pods",
+                set.key
+            ));
+            snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
+        }
+    }
     let catalogue = if implicit_pool {
         notes.push("no NodePool is given; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?

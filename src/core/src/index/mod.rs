@@ -61,6 +61,8 @@ pub struct ClusterIndex {
     given_up: GivenUp,
     /// What it needs to learn how long pods run.
     learning: Learning,
+    /// The DaemonSets as their templates say. The state has them in the sizes of their pods.
+    templates: BTreeMap<ObjectKey, DaemonSet>,
 }
 
 impl ClusterIndex {
@@ -113,11 +115,14 @@ impl ClusterIndex {
 
     /// Adds or replaces a DaemonSet.
     pub fn apply_daemonset(&mut self, daemonset: DaemonSet) -> Change {
-        put(&mut self.state.daemonsets, daemonset.key.clone(), daemonset)
+        let sized = daemonset.sized_as(&self.state.pods);
+        self.templates.insert(daemonset.key.clone(), daemonset);
+        put(&mut self.state.daemonsets, sized.key.clone(), sized)
     }
 
     /// Removes a DaemonSet.
     pub fn delete_daemonset(&mut self, key: &ObjectKey) -> Change {
+        self.templates.remove(key);
         self.state.daemonsets.remove(key).map_or(Change::None, |_| Change::Room)
     }
 
@@ -126,6 +131,7 @@ impl ClusterIndex {
         let all: BTreeMap<ObjectKey, DaemonSet> =
             daemonsets.into_iter().map(|daemonset| (daemonset.key.clone(), daemonset)).collect();
         let gone = drop_missing(&mut self.state.daemonsets, &all, Change::Room);
+        self.templates.retain(|key, _| all.contains_key(key));
         all.into_values().map(|daemonset| self.apply_daemonset(daemonset)).fold(gone, Ord::max)
     }
 

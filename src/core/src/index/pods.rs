@@ -3,30 +3,53 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::index::{Change, ClusterIndex};
-use crate::model::{ClaimName, ObjectKey, Pod, PodKey, PodPhase, PodRole};
+use crate::index::{Change, ClusterIndex, put};
+use crate::model::{ClaimName, DaemonSet, ObjectKey, Pod, PodKey, PodPhase, PodRole, prefix_of};
 
 impl ClusterIndex {
     /// Adds or replaces a pod.
     pub fn apply_pod(&mut self, pod: Pod) -> Change {
         let change = self.pod_change(&pod);
-        if change != Change::None {
-            self.state.pods.insert(pod.key.clone(), Arc::new(pod));
+        if change == Change::None {
+            return change;
         }
-        change
+        let pod = Arc::new(pod);
+        let before = self.state.pods.insert(pod.key.clone(), pod.clone());
+        let is_resized = before.is_none_or(|before| before.spec.requests != pod.spec.requests);
+        if is_resized || pod.phase == PodPhase::Finished {
+            change.max(self.size_daemonsets(&pod))
+        } else {
+            change
+        }
+    }
+
+    /// Gives the DaemonSets of a pod that has changed the sizes of their pods.
+    fn size_daemonsets(&mut self, pod: &Pod) -> Change {
+        if pod.role != PodRole::DaemonSet {
+            return Change::None;
+        }
+        let name = pod.key.name();
+        let in_namespace = self.templates.values().filter(|set| set.key.namespace == pod.key.namespace());
+        let theirs: Vec<DaemonSet> = in_namespace
+            .filter(|set| prefix_of(&name) == Some(&set.pod_prefix()))
+            .map(|set| set.sized_as(&self.state.pods))
+            .collect();
+        let put_in = |set: DaemonSet| put(&mut self.state.daemonsets, set.key.clone(), set);
+        theirs.into_iter().map(put_in).fold(Change::None, Ord::max)
     }
 
     /// Removes a pod.
     pub fn delete_pod(&mut self, key: &ObjectKey) -> Change {
-        self.state.pods.remove(&PodKey::Existing(key.clone())).map_or(Change::None, |_| Change::Life)
+        let Some(pod) = self.state.pods.remove(&PodKey::Existing(key.clone())) else { return Change::None };
+        Change::Life.max(self.size_daemonsets(&pod))
     }
 
     /// Replaces all pods.
     pub fn reset_pods(&mut self, pods: impl IntoIterator<Item = Pod>) -> Change {
         let pods: BTreeMap<PodKey, Pod> = pods.into_iter().map(|pod| (pod.key.clone(), pod)).collect();
-        let before = self.state.pods.len();
-        self.state.pods.retain(|key, _| pods.contains_key(key));
-        let gone = if self.state.pods.len() < before { Change::Life } else { Change::None };
+        let missing = self.state.pods.keys().filter(|key| !pods.contains_key(key));
+        let missing: Vec<ObjectKey> = missing.filter_map(|key| key.existing().cloned()).collect();
+        let gone = missing.iter().map(|key| self.delete_pod(key)).fold(Change::None, Ord::max);
         pods.into_values().map(|pod| self.apply_pod(pod)).fold(gone, Ord::max)
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod budget;
 pub(crate) mod buffer;
 pub(crate) mod claim;
 pub(crate) mod claims;
+pub(crate) mod daemonset;
 pub(crate) mod disruption;
 pub(crate) mod duration;
 pub(crate) mod gang;
@@ -43,6 +44,7 @@ pub use crate::model::budget::{BudgetLimit, BudgetSelector, CountOrPercent, PodD
 pub use crate::model::buffer::Buffer;
 pub use crate::model::claim::{Claim, Condition, Deadlines, Launched};
 pub use crate::model::claims::Claims;
+pub use crate::model::daemonset::DaemonSet;
 pub use crate::model::disruption::{Cause, Disruption, DisruptionBudget, RepairRule, Schedule, Window};
 pub use crate::model::duration::{PodDuration, template};
 pub use crate::model::gang::{Gang, GangPart};
@@ -59,11 +61,12 @@ pub use crate::model::node::{Node, NodeCondition};
 pub use crate::model::nodes::Nodes;
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
 pub use crate::model::persistent_map::PersistentMap;
-pub use crate::model::pod::{DaemonSet, Ending, Pod, PodPhase, PodRole, PodSpec, Protection};
+pub use crate::model::pod::{Ending, Pod, PodPhase, PodRole, PodSpec, Protection};
 pub use crate::model::pod_affinity::{
     HostPort, Namespace, NamespaceLabels, Namespaces, PodAffinityTerm, TopologySpreadConstraint,
 };
 pub use crate::model::pod_group::PodGroup;
+pub(crate) use crate::model::pod_key::prefix_of;
 pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
 pub use crate::model::pods::{Beside, Count, OnNode, PodTraits, Pods};
 pub use crate::model::pool::{Pool, PoolLimits, PoolProblem};

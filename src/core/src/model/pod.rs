@@ -188,14 +188,3 @@ pub enum PodPhase {
     /// Finished: it uses no resources any more.
     Finished,
 }
-
-/// A DaemonSet, with the resources that its pods take on each node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DaemonSet {
-    /// Namespace and name.
-    pub key: ObjectKey,
-    /// Labels of its pods.
-    pub labels: BTreeMap<String, String>,
-    /// The spec of its pods.
-    pub spec: PodSpec,
-}

@@ -250,6 +250,15 @@ impl TryFrom<Text> for PodKey {
     }
 }
 
+/// The length of the random suffix in the names of a DaemonSet's pods.
+pub(crate) const DAEMON_SUFFIX: usize = 5;
+
+/// Returns the prefix of the name of a DaemonSet's pod: the name without its random suffix.
+pub(crate) fn prefix_of(pod: &str) -> Option<&str> {
+    let (prefix, suffix) = pod.split_at_checked(pod.len().checked_sub(DAEMON_SUFFIX)?)?;
+    (!suffix.contains('-')).then_some(prefix)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -13,7 +13,7 @@ use crate::model::names::Uid;
 use crate::model::persistent_map::PersistentMap;
 use crate::model::pod::{Pod, PodPhase, PodRole};
 use crate::model::pod_affinity::{HostPort, PodAffinityTerm};
-use crate::model::pod_key::{ObjectKey, PodKey};
+use crate::model::pod_key::{ObjectKey, PodKey, prefix_of};
 
 /// Pods by key, including finished ones. Cloning is cheap. The indexes depend only on the pods, not on the order of changes.
 #[derive(Clone, Debug, Default)]
@@ -27,9 +27,14 @@ pub struct Pods {
     nodes: PersistentMap<String, Arc<OnNode>>,
     /// The number of pods by traits and node. Nodes are named by [`OnNode::number`].
     alike: PersistentMap<PodTraits, PersistentMap<u32, Count>>,
+    /// The number of unfinished DaemonSet pods by namespace, prefix of the name, and requests.
+    daemons: PersistentMap<DaemonSize, u32>,
     /// The next node's number.
     next: u32,
 }
+
+/// The namespace, the prefix of the name and the requests of a DaemonSet's pod.
+type DaemonSize = (String, String, ResourceList);
 
 /// The pods that are bound to one node.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +117,7 @@ impl PartialEq for Pods {
             && self.owned == other.owned
             && self.grouped == other.grouped
             && self.nodes == other.nodes
+            && self.daemons == other.daemons
             && self.alike_by_name() == other.alike_by_name()
     }
 }
@@ -157,6 +163,19 @@ impl Pods {
         for key in gone {
             self.remove(&key);
         }
+    }
+
+    /// Returns the different requests of the DaemonSet pods of a namespace whose names start with this prefix.
+    pub(crate) fn requests_of_daemons(
+        &self,
+        namespace: &str,
+        prefix: &str,
+    ) -> impl Iterator<Item = &ResourceList> {
+        let first = (namespace.to_owned(), prefix.to_owned(), ResourceList::new());
+        let from_first = self.daemons.range_from(&first);
+        let theirs =
+            from_first.take_while(move |((space, start, _), _)| (space, start) == (&first.0, &first.1));
+        theirs.map(|((.., requests), _)| requests)
     }
 
     /// Returns a pod that exists.
@@ -236,6 +255,10 @@ impl Pods {
         if let Some(group) = pod.group_key() {
             self.grouped.insert((group, pod.key.clone()), pod.clone());
         }
+        if let Some(size) = daemon_size(&pod) {
+            let count = self.daemons.get(&size).copied().unwrap_or_default();
+            self.daemons.insert(size, count + 1);
+        }
         let PodPhase::Bound { node } = &pod.phase else {
             self.unbound.insert(pod.key.clone(), pod);
             return;
@@ -268,6 +291,12 @@ impl Pods {
         if let Some(group) = pod.group_key() {
             self.grouped.remove(&(group, pod.key.clone()));
         }
+        if let Some(size) = daemon_size(pod) {
+            match self.daemons.get(&size).copied() {
+                Some(count) if count > 1 => drop(self.daemons.insert(size, count - 1)),
+                _ => drop(self.daemons.remove(&size)),
+            }
+        }
         let PodPhase::Bound { node } = &pod.phase else {
             self.unbound.remove(&pod.key);
             return;
@@ -292,6 +321,12 @@ impl Pods {
             self.nodes.remove(node.as_str());
         }
     }
+}
+
+fn daemon_size(pod: &Pod) -> Option<DaemonSize> {
+    let name = pod.key.name();
+    let prefix = prefix_of(&name).filter(|_| pod.role == PodRole::DaemonSet)?;
+    Some((pod.key.namespace().to_owned(), prefix.to_owned(), pod.spec.requests.clone()))
 }
 
 impl OnNode {

@@ -5,14 +5,10 @@ use std::sync::Arc;
 use poolwright_catalog::ResourceList;
 use poolwright_terms::Taint;
 
-use crate::model::{DaemonSet, OnNode, Pod, Snapshot};
+use crate::model::{DaemonSet, OnNode, Pod, Snapshot, prefix_of};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::labels::Labels;
-
-/// The length of the random suffix in the names of a DaemonSet's pods. The longest prefix before it follows from it.
-const SUFFIX: usize = 5;
-const MAX_PREFIX: usize = 63 - SUFFIX;
 
 /// The cluster's DaemonSets.
 #[derive(Clone, Debug)]
@@ -28,7 +24,7 @@ impl<'a> DaemonSets<'a> {
     }
 
     fn of(sets: Vec<&'a DaemonSet>) -> Self {
-        let prefixes = sets.iter().map(|set| prefix(set)).collect();
+        let prefixes = sets.iter().map(|set| set.pod_prefix()).collect();
         Self { sets, prefixes }
     }
 
@@ -80,16 +76,7 @@ impl<'a> DaemonSets<'a> {
     }
 }
 
-fn prefix(set: &DaemonSet) -> String {
-    let mut prefix = format!("{}-", set.key.name);
-    if prefix.is_char_boundary(MAX_PREFIX) {
-        prefix.truncate(MAX_PREFIX);
-    }
-    prefix
-}
-
 /// Returns whether a pod belongs to this DaemonSet, by the naming of the DaemonSet controller.
 fn belongs_to(pod: &Pod, set: &DaemonSet, prefix: &str) -> bool {
-    pod.key.namespace() == set.key.namespace
-        && pod.key.name().strip_prefix(prefix).is_some_and(|rest| rest.len() == SUFFIX && !rest.contains('-'))
+    pod.key.namespace() == set.key.namespace && prefix_of(&pod.key.name()) == Some(prefix)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::{Claim, DaemonSet, Pod, PodRole, PodSpec, Snapshot};
 
 use crate::kit::*;
@@ -68,4 +69,35 @@ fn the_places_of_daemonset_pods_count_too() {
     let pods = ["a", "b", "c"].map(|name| pod(name, requests(1, 1, 0)));
     let snapshot = with(with(cluster(kinds, [pool("gpu")]), [daemon(requests(1, 1, 0))]), pods);
     assert_eq!(planned(&snapshot).claims.len(), 2);
+}
+
+#[test]
+fn pods_of_a_daemonset_that_ask_for_more_than_its_template_count_as_they_are() {
+    let agent = |name: &str, cores: u64| Pod {
+        role: PodRole::DaemonSet,
+        ..bound(pod(name, requests(cores, 1, 0)), "elsewhere")
+    };
+    let mut index = ClusterIndex::new();
+    index.apply_daemonset(daemon(requests(0, 1, 0)));
+    let cores = |index: &ClusterIndex| {
+        let sets = &index.view().daemonsets;
+        sets.get(&object_key("agent")).expect("it is there").spec.requests.get(ResourceName::CPU) / 1000
+    };
+    assert_eq!(cores(&index), 0);
+    assert_eq!(index.apply_pod(agent("agent-aaaaa", 2)), Change::Room);
+    assert_eq!(index.apply_pod(agent("agent-bbbbb", 1)), Change::Life, "it changes nothing");
+    assert_eq!(cores(&index), 2);
+    index.apply_pod(agent("agent-two-aaaaa", 9));
+    assert_eq!(cores(&index), 2, "the pod of another DaemonSet");
+    index.apply_daemonset(DaemonSet {
+        labels: BTreeMap::from([("app".to_owned(), "new".to_owned())]),
+        ..daemon(requests(0, 1, 0))
+    });
+    assert_eq!(cores(&index), 2, "a new template changes nothing about the pods that are there");
+    assert_eq!(index.delete_pod(&object_key("agent-aaaaa")), Change::Room);
+    assert_eq!(cores(&index), 1);
+    assert_eq!(index.reset_pods([agent("agent-ccccc", 3)]), Change::Room);
+    assert_eq!(cores(&index), 3);
+    index.reset_pods([]);
+    assert_eq!(cores(&index), 0);
 }

@@ -198,7 +198,8 @@ impl Truth {
         let snapshot = with(snapshot, self.pods.values().rev().cloned());
         let snapshot = with(snapshot, self.nodes.values().rev().cloned());
         let snapshot = with(snapshot, self.claims.values().rev().cloned());
-        with(snapshot, self.daemonset.clone())
+        let daemonset = self.daemonset.as_ref().map(|set| set.sized_as(&snapshot.pods));
+        with(snapshot, daemonset)
     }
 }
 
