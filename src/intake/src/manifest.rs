@@ -14,7 +14,7 @@ use poolwright_core::{
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
 use serde_json::Value;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Quotas};
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::owned::Owned;
 use crate::workload::{self, Expansion};
@@ -174,7 +174,7 @@ pub fn parse_files<'a>(
         errors.extend(found.into_iter().map(|error| IntakeError { file: Some(file.to_owned()), ..error }));
     }
     let owned = Owned::of(objects.iter().map(|object| &object.value));
-    let mut shared = Shared { owned, admission: Admission::default() };
+    let mut shared = Shared { owned, admission: Admission::default(), quotas: Quotas::default() };
     // The admission of other objects depends on these.
     let (rules, others): (Vec<_>, Vec<_>) =
         objects.iter().partition(|object| Admission::KINDS.contains(&object.kind.as_str()));
@@ -222,6 +222,7 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
 struct Shared {
     owned: Owned,
     admission: Admission,
+    quotas: Quotas,
 }
 
 /// One object of a manifest.
@@ -281,7 +282,7 @@ fn meta<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
 }
 
 /// The supported kinds with their version, and whether they are namespaced.
-const KINDS: [(&str, &str, bool); 22] = [
+const KINDS: [(&str, &str, bool); 23] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
     ("Namespace", "v1", false),
@@ -296,6 +297,7 @@ const KINDS: [(&str, &str, bool); 22] = [
     ("RuntimeClass", "node.k8s.io/v1", false),
     ("PriorityClass", "scheduling.k8s.io/v1", false),
     ("LimitRange", "v1", true),
+    ("ResourceQuota", "v1", true),
     ("PersistentVolumeClaim", "v1", true),
     ("PersistentVolume", "v1", false),
     ("StorageClass", "storage.k8s.io/v1", false),
@@ -325,16 +327,8 @@ const QUIET_GROUPS: [&str; 14] = [
 ];
 
 /// Kinds of the core group that are skipped without a note.
-const QUIET_KINDS: [&str; 8] = [
-    "Binding",
-    "ComponentStatus",
-    "ConfigMap",
-    "Endpoints",
-    "Event",
-    "ResourceQuota",
-    "Secret",
-    "ServiceAccount",
-];
+const QUIET_KINDS: [&str; 7] =
+    ["Binding", "ComponentStatus", "ConfigMap", "Endpoints", "Event", "Secret", "ServiceAccount"];
 
 /// Groups of Kubernetes that are read or that contain workloads, besides the core group and [`QUIET_GROUPS`].
 const WORKLOAD_GROUPS: [&str; 2] = ["apps", "batch"];
@@ -498,6 +492,14 @@ impl Object {
                 shared.admission.add_priority_class(read(value)?);
                 return Ok(());
             }
+            "ResourceQuota" => {
+                let notes = shared
+                    .quotas
+                    .add(&read(value)?)
+                    .map_err(|error| vec![FieldProblem::new(error.path, error.cause, error.next_step)])?;
+                manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
+                return Ok(());
+            }
             "LimitRange" => {
                 shared.admission.add_limit_range(&read(value)?).map_err(|problem| vec![problem])?;
                 return Ok(());
@@ -523,11 +525,11 @@ impl Object {
                 return Ok(());
             }
         };
-        self.add_pods(expansion, manifest, &shared.owned);
+        self.add_pods(expansion, manifest, shared);
         Ok(())
     }
 
-    fn add_pods(&self, mut expansion: Expansion, manifest: &mut Manifest, owned: &Owned) {
+    fn add_pods(&self, mut expansion: Expansion, manifest: &mut Manifest, shared: &mut Shared) {
         let mut note = |note: &str| manifest.notes.push(format!("{}: {note}", self.name()));
         expansion.notes.iter().for_each(|said| note(said));
         if let Some(ignored) = duration::ignored_in(&self.value) {
@@ -535,7 +537,7 @@ impl Object {
         }
         manifest.workloads.extend(expansion.workload);
         // The output of a cluster contains both workloads and their pods.
-        let had = owned.take(&self.value, &mut expansion.pods);
+        let had = shared.owned.take(&self.value, &mut expansion.pods);
         match (had, expansion.pods.len()) {
             (None, _) => {}
             (Some(_), 0) => note("what it controls is in the manifest and counts instead"),
@@ -544,6 +546,9 @@ impl Object {
                     "{had} of its pods are in the manifest; the {lacks} that it lacks are planned too"
                 ));
             }
+        }
+        if self.kind != "Pod" || !self.is_stored() {
+            shared.quotas.hold_back(&mut expansion.pods).iter().for_each(|said| note(said));
         }
         if !expansion.pods.is_empty() {
             manifest.made_claims.extend(expansion.claims);

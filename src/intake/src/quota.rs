@@ -14,7 +14,7 @@ use crate::pod::key_of;
 type Quantities = BTreeMap<String, Quantity>;
 
 /// Converts a ResourceQuota: the requests and the number of pods that it still allows. It ignores limits,
-/// and treats a quota for only some pods (`scopes`) as one for all.
+/// and treats a quota for only some pods (`scopes`) as one for all. A quota without a status has nothing in use.
 pub fn quota(from: &k8s::ResourceQuota) -> Result<Quota, IntakeError> {
     let meta = &from.metadata;
     let name = || object_name("ResourceQuota", meta.namespace.as_deref(), meta.name.as_deref());
@@ -24,7 +24,8 @@ pub fn quota(from: &k8s::ResourceQuota) -> Result<Quota, IntakeError> {
         amount(resource, &text.0)
             .map_err(|error| quantity_problem(format!("{field}{}", key_segment(key)), &error).of(name()))
     };
-    let hard = status.and_then(|status| status.hard.as_ref());
+    let written = from.spec.as_ref().and_then(|spec| spec.hard.as_ref());
+    let hard = status.and_then(|status| status.hard.as_ref()).or(written);
     let used = status.and_then(|status| status.used.as_ref());
     let mut left: BTreeMap<String, u64> = BTreeMap::new();
     for key in hard.into_iter().flat_map(Quantities::keys) {

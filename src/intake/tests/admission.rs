@@ -250,3 +250,29 @@ fn of_stored_objects_unknown_fields_are_noted_and_broken_ones_are_left_out() {
     let written = stored("newer", "{future: {a: 1}, containers: [{name: a}]}").replace(", uid: u-newer", "");
     assert!(problems(&written)[0].contains("spec.future: unknown field"));
 }
+
+#[test]
+fn pods_that_a_quota_does_not_allow_are_not_planned_and_their_workload_says_so() {
+    let quota = |fields: &str| {
+        format!("---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {{name: team}}\n{fields}\n")
+    };
+    let ten =
+        deployment("").replace("runtimeClassName: kata,", "").replace("selector", "replicas: 10, selector");
+    let manifest =
+        read(&format!("{ten}{}", quota("spec: {hard: {requests.cpu: '4', limits.cpu: '1', pods: '8'}}")));
+    assert_eq!(manifest.pods.len(), 4);
+    assert_eq!(
+        manifest.notes,
+        [
+            "ResourceQuota default/team: not read, so that they hold no pod back here: limits.cpu",
+            "Deployment default/web: 6 of its 10 pods cannot be created and are not planned, because ResourceQuota `team` allows no more cpu; raise the quota to plan them",
+        ]
+    );
+    let used = quota("spec: {hard: {pods: '8'}}\nstatus: {hard: {pods: '8'}, used: {pods: '7'}}");
+    assert_eq!(read(&format!("{used}{ten}")).pods.len(), 1);
+    let scoped = read(&format!("{ten}{}", quota("spec: {hard: {pods: '1'}, scopes: [BestEffort]}")));
+    assert_eq!(scoped.pods.len(), 10);
+    assert!(scoped.notes[0].contains("(scopes) is not read"), "{:?}", scoped.notes);
+    let stored = pod("requests: {cpu: '9'}").replace("name: p", "name: p, uid: u");
+    assert_eq!(read(&format!("{stored}{}", quota("spec: {hard: {requests.cpu: '4'}}"))).pods.len(), 1);
+}

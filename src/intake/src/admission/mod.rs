@@ -5,6 +5,7 @@
 
 mod limit_range;
 mod priority;
+mod quota;
 mod resources;
 mod runtime_class;
 
@@ -17,6 +18,7 @@ use poolwright_api::FieldProblem;
 
 use limit_range::LimitRange;
 pub(crate) use priority::built_in;
+pub(crate) use quota::Quotas;
 
 /// The objects that admission follows.
 #[derive(Default)]
@@ -28,8 +30,8 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// The kinds of these objects.
-    pub const KINDS: [&str; 3] = ["RuntimeClass", "PriorityClass", "LimitRange"];
+    /// The kinds of the objects that decide about others.
+    pub const KINDS: [&str; 4] = ["RuntimeClass", "PriorityClass", "LimitRange", "ResourceQuota"];
 
     pub fn add_runtime_class(&mut self, class: RuntimeClass) {
         self.runtime_classes.insert(class.metadata.name.clone().unwrap_or_default(), class);
