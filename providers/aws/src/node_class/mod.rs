@@ -170,14 +170,15 @@ pub struct EC2NodeClassSpec {
     pub detailed_monitoring: bool,
 }
 
-/// Tags that an AWS resource must have, all of them. The value `*` matches any value.
+/// Tags that an AWS resource must have, all of them. Values may contain the wildcards `*` and `?`; a backslash before one of them
+/// takes away its meaning.
 pub type TagSelector = BTreeMap<String, String>;
 
 /// Returns the schema of a tag selector.
 pub(super) fn tag_selector_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
-        "description": "Tags that the resource must have, all of them. The value `*` matches any value.",
+        "description": "Tags that the resource must have, all of them. In values, `*` matches any text and `?` one character.",
         "minProperties": 1,
         "maxProperties": 20,
         "additionalProperties": { "type": "string", "minLength": 1, "maxLength": 256 },

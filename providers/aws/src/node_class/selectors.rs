@@ -19,7 +19,7 @@ pub struct SubnetSelectorTerm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^subnet-[0-9a-z]+$"))]
     pub id: Option<String>,
-    /// Tags that the subnet must have, all of them. The value `*` matches any value.
+    /// Tags that the subnet must have, all of them. In values, `*` matches any text and `?` one character.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "tag_selector_schema")]
     pub tags: Option<TagSelector>,
@@ -37,11 +37,11 @@ pub struct SecurityGroupSelectorTerm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^sg-[0-9a-z]+$"))]
     pub id: Option<String>,
-    /// The name of the security group. This is not the tag `Name`.
+    /// The name of the security group. This is not the tag `Name`. The wildcards `*` and `?` are allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub name: Option<String>,
-    /// Tags that the security group must have, all of them. The value `*` matches any value.
+    /// Tags that the security group must have, all of them. In values, `*` matches any text and `?` one character.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "tag_selector_schema")]
     pub tags: Option<TagSelector>,
@@ -100,7 +100,7 @@ pub struct AmiSelectorTerm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub name: Option<String>,
-    /// Tags that the image must have, all of them. The value `*` matches any value.
+    /// Tags that the image must have, all of them. In values, `*` matches any text and `?` one character.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "tag_selector_schema")]
     pub tags: Option<TagSelector>,
@@ -134,7 +134,7 @@ pub struct CapacityReservationSelectorTerm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^cr-[0-9a-z]+$"))]
     pub id: Option<String>,
-    /// Tags that the reservation must have, all of them. The value `*` matches any value.
+    /// Tags that the reservation must have, all of them. In values, `*` matches any text and `?` one character.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "tag_selector_schema")]
     pub tags: Option<TagSelector>,

@@ -26,7 +26,8 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<CheckResult> 
     let edit = |field: &str| format!("kubectl edit ec2nodeclass {name} (spec.{field})");
     let tag = |kind: &str, tags: Option<&crate::node_class::TagSelector>| {
         let (key, value) = tags.and_then(|tags| tags.iter().next())?;
-        let value = if value == "*" { "VALUE" } else { value };
+        // A pattern is no value of a tag.
+        let value = if value.contains(['*', '?', '\\']) { "VALUE" } else { value };
         Some(format!("aws ec2 create-tags --resources {kind}-ID --tags Key={key},Value={value}"))
     };
     let of_subnets = spec.subnet_selector_terms.iter().find_map(|term| tag("subnet", term.tags.as_ref()));
@@ -195,6 +196,23 @@ mod tests {
         );
         let Verdict::Wrong { fix, .. } = &found[3].verdict else { panic!("{:?}", found[3]) };
         assert!(fix.ends_with("ClusterName=blue NodeRoleName=Nodes"), "{fix}");
+    }
+
+    #[test]
+    fn the_fix_of_a_pattern_leaves_the_value_of_the_tag_to_the_user() {
+        let mut spec = spec();
+        spec.subnet_selector_terms[0].tags = Some([("Name".to_owned(), "*private-?".to_owned())].into());
+        let parts = resolve::Inspection {
+            subnets: invalid("EC2NodeClass `gpu`: spec.subnetSelectorTerms: no subnet"),
+            groups: Ok(Vec::new()),
+            images: Ok(Vec::new()),
+            profile: Ok(ProfileState::Exists("nodes".to_owned())),
+            placement: None,
+            kept: Ok(KubeletReserved::default()),
+        };
+        let found = check(&[("gpu", &spec, parts)], &scope(Some("1.36")));
+        let Verdict::Wrong { fix, .. } = &found[0].verdict else { panic!("{:?}", found[0]) };
+        assert_eq!(fix, "aws ec2 create-tags --resources subnet-ID --tags Key=Name,Value=VALUE");
     }
 
     #[test]

@@ -206,27 +206,30 @@ pub(crate) async fn inspect(
     Inspection { subnets, groups, images, profile, placement, kept: kubelet::find(name, spec) }
 }
 
-/// Returns the filters of a tag selector: all of these tags; `*` matches any value.
+/// Returns the filters of a tag selector: all of these tags. EC2 matches the wildcards `*` and `?` in values, and a backslash takes
+/// away their meaning. Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>.
 pub(crate) fn tag_filters(tags: &crate::node_class::TagSelector) -> Vec<aws_sdk_ec2::types::Filter> {
     let filter = |(key, value): (&String, &String)| {
         let builder = aws_sdk_ec2::types::Filter::builder();
         match value.as_str() {
             "*" => builder.name("tag-key").values(key).build(),
-            _ => builder.name(format!("tag:{key}")).values(escaped(value)).build(),
+            _ => builder.name(format!("tag:{key}")).values(value).build(),
         }
     };
     tags.iter().map(filter).collect()
 }
 
-/// Escapes a value, because `*` and `?` are wildcards in EC2's filters.
-/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>.
-fn escaped(value: &str) -> String {
-    let mut escaped = String::with_capacity(value.len());
-    for c in value.chars() {
-        if matches!(c, '*' | '?' | '\\') {
-            escaped.push('\\');
-        }
-        escaped.push(c);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_in_values_of_tags_reach_ec2_and_a_lone_asterisk_asks_for_the_key() {
+        let tags = [("Name", "*private-?"), ("owner", r"\*me"), ("team", "*")];
+        let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let filters = tag_filters(&tags);
+        let told: Vec<_> =
+            filters.iter().map(|one| (one.name().unwrap_or_default(), one.values()[0].as_str())).collect();
+        assert_eq!(told, [("tag:Name", "*private-?"), ("tag:owner", r"\*me"), ("tag-key", "team")]);
     }
-    escaped
 }

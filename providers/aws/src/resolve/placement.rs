@@ -3,7 +3,7 @@
 use aws_sdk_ec2::types::{Filter, PlacementGroup as Described, PlacementGroupState, PlacementStrategy};
 use poolwright_provider_contract::ProviderError;
 
-use super::{escaped, unusable};
+use super::unusable;
 use crate::error::{code, provider_error};
 use crate::node_class::{PlacementGroup, ResolvedPlacementGroup};
 
@@ -73,9 +73,27 @@ fn usable(wanted: &PlacementGroup, found: Option<&Described>) -> Result<Resolved
     })
 }
 
+/// Escapes a name, because `*` and `?` are wildcards in EC2's filters, and a class names exactly one group.
+/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>.
+fn escaped(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for c in value.chars() {
+        if matches!(c, '*' | '?' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_placement_group_is_exact() {
+        assert_eq!(escaped(r"train*-?\x"), r"train\*-\?\\x");
+    }
 
     fn described(state: PlacementGroupState, strategy: PlacementStrategy, partitions: i32) -> Described {
         Described::builder()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_ec2::types::Filter;
 use poolwright_provider_contract::ProviderError;
 
-use super::{escaped, tag_filters, unusable};
+use super::{tag_filters, unusable};
 use crate::error::provider_error;
 use crate::node_class::{ResolvedSecurityGroup, SecurityGroupSelectorTerm};
 
@@ -22,7 +22,7 @@ pub(super) async fn find(
     for (index, term) in terms.iter().enumerate() {
         let filters = match (&term.id, &term.name, &term.tags) {
             (Some(id), ..) => filter("group-id", id),
-            (None, Some(name), _) => filter("group-name", &escaped(name)),
+            (None, Some(name), _) => filter("group-name", name),
             (None, None, Some(tags)) => tag_filters(tags),
             (None, None, None) => {
                 return Err(unusable(class, &format!("{FIELD}[{index}]"), "give an id, a name or tags"));

@@ -89,8 +89,10 @@ async fn security_group_terms_select_each_matching_group_once() {
     assert_eq!(groups(json!([{"name": format!("{of}-nodes")}])).await, Ok(vec![group.clone()]));
     assert_eq!(groups(json!([{"tags": {of: "owned"}}])).await, Ok(vec![group.clone()]));
     assert_eq!(groups(json!([{"tags": {of: "*"}}, {"id": group}])).await, Ok(vec![group.clone()]));
-    let none = groups(json!([{"name": format!("{of}-*")}])).await.unwrap_err();
-    assert!(none.contains("spec.securityGroupSelectorTerms"), "a name is no pattern: {none}");
+    assert_eq!(groups(json!([{"name": format!("{of}-n?d*")}])).await, Ok(vec![group.clone()]));
+    assert_eq!(groups(json!([{"tags": {of: "own*"}}])).await, Ok(vec![group]));
+    let none = groups(json!([{"name": format!("{of}-\\*")}])).await.unwrap_err();
+    assert!(none.contains("spec.securityGroupSelectorTerms"), "an escaped asterisk is no pattern: {none}");
 }
 
 #[tokio::test]
