@@ -35,7 +35,7 @@ use crate::launch::template::gibibytes;
 use crate::resolve::{ResolvedNodeClass, image_for, nothing_left};
 pub(crate) use reader::Reader;
 
-use crate::node_class::{AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy};
+use crate::node_class::{AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy, kubelet_disk};
 
 const TYPES_EVERY: SignedDuration = SignedDuration::from_hours(6);
 const ON_DEMAND_EVERY: SignedDuration = SignedDuration::from_hours(12);
@@ -352,7 +352,7 @@ fn settings(class: &ResolvedNodeClass) -> Settings {
             AmiFamily::Bottlerocket => ReservedMemoryBasis::MaxPods,
             AmiFamily::Al2023 | AmiFamily::Ubuntu | AmiFamily::Custom => ReservedMemoryBasis::Addresses,
         },
-        root_disk_gib: root_disk(&spec.block_device_mappings).unwrap_or(defaults.root_disk_gib),
+        root_disk_gib: root_disk(class.family, &spec.block_device_mappings).unwrap_or(defaults.root_disk_gib),
         local_disks: match spec.instance_store_policy {
             Some(InstanceStorePolicy::Raid0) => LocalDisks::Raid0,
             None => LocalDisks::Unused,
@@ -367,7 +367,24 @@ fn settings(class: &ResolvedNodeClass) -> Settings {
 }
 
 /// Returns the size of the disk for ephemeral storage in GiB, if the class sets one.
-fn root_disk(disks: &[BlockDeviceMapping]) -> Option<u32> {
-    let root = disks.iter().find(|disk| disk.root_volume).or(disks.first())?;
+fn root_disk(family: AmiFamily, disks: &[BlockDeviceMapping]) -> Option<u32> {
+    let root = kubelet_disk(family, disks)?;
     u32::try_from(gibibytes(root.ebs.volume_size.as_deref()?)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ephemeral_storage_of_bottlerocket_is_the_data_disk_and_not_the_small_one_of_the_system() {
+        let disk = |device: &str, size: &str| {
+            let ebs = serde_json::json!({"volumeSize": size});
+            serde_json::from_value(serde_json::json!({"deviceName": device, "ebs": ebs})).expect("a disk")
+        };
+        let disks: Vec<BlockDeviceMapping> = vec![disk("/dev/xvda", "4Gi"), disk("/dev/xvdb", "200Gi")];
+        assert_eq!(root_disk(AmiFamily::Bottlerocket, &disks), Some(200));
+        assert_eq!(root_disk(AmiFamily::Al2023, &disks), Some(4));
+        assert_eq!(root_disk(AmiFamily::Bottlerocket, &disks[..1]), None, "the disk of the image");
+    }
 }

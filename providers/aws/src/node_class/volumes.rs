@@ -4,6 +4,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::AmiFamily;
+
 /// A disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -14,9 +16,32 @@ pub struct BlockDeviceMapping {
     /// The EBS volume.
     pub ebs: EbsVolume,
     /// Whether the kubelet stores its files on this disk, so that its size is the ephemeral storage of pods. If no disk has this
-    /// set, it is the first disk of the list.
+    /// set, the image family decides: `/dev/xvda` with AL2023, `/dev/xvdb` with Bottlerocket, `/dev/sda1` or else `/dev/xvda` with
+    /// Ubuntu, the last disk of the list with Custom. If the list lacks that disk, plans count 20 GiB.
     #[serde(default)]
     pub root_volume: bool,
+}
+
+/// Returns the disk on which the kubelet stores its files: the one that says so, else the one that images of this family use. `None`
+/// means a disk of the image that the list lacks.
+pub fn kubelet_disk(family: AmiFamily, disks: &[BlockDeviceMapping]) -> Option<&BlockDeviceMapping> {
+    let named = |device: &&str| disks.iter().find(|disk| disk.device_name == **device);
+    disks.iter().find(|disk| disk.root_volume).or_else(|| match kubelet_devices(family) {
+        [] => disks.last(),
+        devices => devices.iter().find_map(named),
+    })
+}
+
+/// Returns the devices on which images of this family have the files of the kubelet, the most usual first. None are known for
+/// Custom. Karpenter has the same devices
+/// (<https://github.com/aws/karpenter-provider-aws/tree/main/pkg/providers/amifamily>, `EphemeralBlockDevice`).
+pub(crate) fn kubelet_devices(family: AmiFamily) -> &'static [&'static str] {
+    match family {
+        AmiFamily::Al2023 => &["/dev/xvda"],
+        AmiFamily::Bottlerocket => &["/dev/xvdb"],
+        AmiFamily::Ubuntu => &["/dev/sda1", "/dev/xvda"],
+        AmiFamily::Custom => &[],
+    }
 }
 
 /// An EBS volume.
@@ -111,6 +136,35 @@ pub enum InstanceStorePolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kubelets_disk_is_the_marked_one_or_else_the_one_that_the_image_family_uses() {
+        let disk = |family, names: &[&str], marked: Option<&str>| -> Option<String> {
+            let disks: Vec<_> = names
+                .iter()
+                .map(|name| BlockDeviceMapping {
+                    device_name: (*name).to_owned(),
+                    ebs: EbsVolume::default(),
+                    root_volume: marked == Some(*name),
+                })
+                .collect();
+            kubelet_disk(family, &disks).map(|disk| disk.device_name.clone())
+        };
+        let two = ["/dev/xvda", "/dev/xvdb"];
+        for (family, names, wanted) in [
+            (AmiFamily::Bottlerocket, &two[..], Some("/dev/xvdb")),
+            (AmiFamily::Al2023, &["/dev/xvdb", "/dev/xvda"], Some("/dev/xvda")),
+            (AmiFamily::Ubuntu, &["/dev/sdf", "/dev/sda1"], Some("/dev/sda1")),
+            (AmiFamily::Ubuntu, &["/dev/xvda"], Some("/dev/xvda")),
+            (AmiFamily::Custom, &["/dev/sda1", "/dev/sdb"], Some("/dev/sdb")),
+            (AmiFamily::Bottlerocket, &["/dev/xvda"], None),
+            (AmiFamily::Al2023, &["/dev/sdf"], None),
+            (AmiFamily::Custom, &[], None),
+        ] {
+            assert_eq!(disk(family, names, None).as_deref(), wanted, "{family:?} {names:?}");
+        }
+        assert_eq!(disk(AmiFamily::Bottlerocket, &two, Some("/dev/xvda")).as_deref(), Some("/dev/xvda"));
+    }
 
     #[test]
     fn new_volumes_are_encrypted_unless_somebody_says_otherwise() {
