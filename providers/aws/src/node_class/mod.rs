@@ -30,6 +30,7 @@ pub use status::{
     Ec2NodeClassStatus, ResolvedCapacityReservation, ResolvedImage, ResolvedPlacementGroup,
     ResolvedSecurityGroup, ResolvedSubnet,
 };
+pub(crate) use volumes::kubelet_devices;
 pub use volumes::{BlockDeviceMapping, EbsVolume, InstanceStorePolicy, VolumeType, kubelet_disk};
 
 /// How Poolwright launches nodes on AWS EC2: network, image, identity, disks, and settings of the kubelet.

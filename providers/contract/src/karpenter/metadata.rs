@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 
+use super::domains::is_karpenters;
 use super::fields::{Fields, text};
 use super::report::Report;
 
@@ -95,11 +96,4 @@ fn annotation(key: String, path: String, value: String, metadata: &mut Metadata,
         report.kept(path, "The annotation stays.");
         metadata.annotations.insert(key, value);
     }
-}
-
-/// Returns whether Karpenter or one of its providers defines the key.
-pub fn is_karpenters(key: &str) -> bool {
-    key.split_once('/').is_some_and(|(domain, _)| {
-        domain == "karpenter.sh" || domain.ends_with(".karpenter.sh") || domain.starts_with("karpenter.")
-    })
 }

@@ -1,14 +1,16 @@
 //! The conversion of Karpenter's manifests. A cloud converts the node class and the labels of Karpenter's provider for the same
 //! cloud, and reports what happened to each field.
 
+mod domains;
 mod fields;
 mod metadata;
 mod report;
 
 use serde_json::Value;
 
+pub use domains::{is_foreign, is_karpenters};
 pub use fields::{Fields, is_empty, join, text};
-pub use metadata::{Metadata, convert_metadata, is_karpenters};
+pub use metadata::{Metadata, convert_metadata};
 pub use report::{Note, Outcome, Problem, Report};
 
 /// Converts the node class and the labels of Karpenter's provider for one cloud.
@@ -19,11 +21,29 @@ pub trait FromKarpenter: Sync {
     /// Returns the kind of the node class, which is the same in Karpenter and Poolwright.
     fn kind(&self) -> &'static str;
 
+    /// Returns the managed service of this cloud that runs Karpenter with a node class of its own; `None` if there is none.
+    fn managed(&self) -> Option<Managed> {
+        None
+    }
+
     /// Converts a node class of Karpenter. Problems are in the report; if there are any, ignore the result.
     fn node_class(&self, object: &Value, report: &mut Report) -> Option<Value>;
 
     /// Returns Poolwright's counterpart of a label of Karpenter's provider; `None` if the provider does not define the label.
     fn label(&self, key: &str) -> Option<LabelMapping>;
+}
+
+/// A managed service that runs Karpenter with a node class of its own. Poolwright does not convert that node class.
+#[derive(Clone, Copy)]
+pub struct Managed {
+    /// The name of the service.
+    pub name: &'static str,
+    /// The API group of its node class.
+    pub group: &'static str,
+    /// The kind of its node class.
+    pub kind: &'static str,
+    /// Says what to do about a field of its node class.
+    pub field: fn(&str) -> &'static str,
 }
 
 /// Poolwright's counterpart of a Karpenter label.
@@ -41,6 +61,8 @@ pub enum LabelMapping {
     Size,
     /// The manufacturer of the GPUs. Poolwright supports NVIDIA only.
     GpuManufacturer,
+    /// Every node that may be bought would have met the requirement, so that none is needed. The sentence says why.
+    Unneeded(&'static str),
     /// There is no counterpart. The sentence says what to do instead.
     NoCounterpart(&'static str),
     /// A label of the user.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use poolwright_catalog::{InstanceType, builtin};
-use poolwright_provider_contract::karpenter::LabelMapping;
+use poolwright_provider_contract::karpenter::{LabelMapping, is_foreign, is_karpenters};
 use poolwright_terms::labels;
 
 use crate::clouds::clouds;
@@ -25,16 +25,19 @@ pub(super) fn label(key: &str) -> LabelMapping {
         "failure-domain.beta.kubernetes.io/zone" => LabelMapping::Renamed(labels::ZONE),
         "failure-domain.beta.kubernetes.io/region" => LabelMapping::Renamed(labels::REGION),
         "karpenter.sh/nodepool" | labels::HOSTNAME => LabelMapping::NoCounterpart(
-            "Leave it out: offerings do not have it. Pods can select a pool by `poolwright.dev/nodepool`.",
+            "Offerings do not have it. Pods can select a pool by `poolwright.dev/nodepool`.",
         ),
         "node.kubernetes.io/windows-build" => {
             LabelMapping::NoCounterpart("Poolwright buys Linux nodes only.")
         }
         _ => match of_a_cloud(key) {
             Some(label) => label,
-            None if key.contains("karpenter") && key.contains('/') => {
+            None if is_karpenters(key) => {
                 LabelMapping::NoCounterpart("Use the labels of docs/nodepool.md instead.")
             }
+            None if is_foreign(key) => LabelMapping::NoCounterpart(
+                "It belongs to another autoscaler or cloud. Use the labels of docs/nodepool.md instead.",
+            ),
             None if key.starts_with("poolwright.dev/") => {
                 LabelMapping::NoCounterpart("Poolwright sets its own labels; use those of docs/nodepool.md.")
             }

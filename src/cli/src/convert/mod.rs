@@ -10,6 +10,7 @@
 pub mod command;
 mod disruption;
 mod labels;
+mod node_class_ref;
 #[cfg(test)]
 mod node_class_tests;
 mod node_pool;
@@ -24,9 +25,10 @@ mod tests;
 use std::collections::BTreeSet;
 
 use poolwright_api::NodePool;
+use poolwright_provider_contract::Registration;
 #[cfg(test)]
 use poolwright_provider_contract::karpenter::Outcome;
-use poolwright_provider_contract::karpenter::Report;
+use poolwright_provider_contract::karpenter::{Managed, Report};
 pub use poolwright_provider_contract::karpenter::{Note, Problem};
 use serde_json::Value;
 
@@ -126,6 +128,10 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
         return None;
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if let Some((cloud, service)) = managed_by(group).filter(|(_, service)| service.kind == kind) {
+        others::managed(&service, cloud.node_class.kind.kind, value, report);
+        return None;
+    }
     match (group, kind) {
         _ if !others::is_karpenter(group) => others::foreign(api_version, kind, report),
         ("karpenter.sh", "NodeOverlay") => others::overlay(value, report),
@@ -148,6 +154,14 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
         }
     }
     None
+}
+
+/// Returns the cloud with the managed service whose node classes are of this API group.
+fn managed_by(group: &str) -> Option<(&'static Registration, Managed)> {
+    clouds().iter().find_map(|cloud| {
+        let service = cloud.karpenter?.managed()?;
+        (service.group == group).then_some((cloud, service))
+    })
 }
 
 /// Reports what an API server or a plan would reject as problems of the source document.

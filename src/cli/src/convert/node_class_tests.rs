@@ -47,6 +47,7 @@ fn equal_fields_are_kept_and_implicit_defaults_of_karpenter_are_written() {
     let spec = &only(&converted).spec;
     assert_eq!((spec.kubelet.max_pods, spec.tags["team"].as_str()), (Some(110), "vision"));
     assert_eq!(note(&converted, "spec.kubelet").outcome, Outcome::Kept);
+    assert!(note(&converted, "spec.tags").sentence.contains("launch templates do not"));
     assert_eq!(spec.subnet_selector_terms[0].tags.as_ref().unwrap()["karpenter.sh/discovery"], "c");
     let disk = &spec.block_device_mappings[0];
     assert_eq!((disk.device_name.as_str(), disk.ebs.volume_size.as_deref()), ("/dev/xvda", Some("20Gi")));
@@ -161,4 +162,115 @@ fn an_invalid_node_class_is_a_problem_and_wrong_types_do_not_panic() {
             assert!(converted.problems.is_empty() || converted.node_classes.is_empty(), "{key}");
         }
     }
+}
+
+/// Returns a class with these disks after `change`, and what its `rootVolume` fields are.
+fn disks(names: &[&str], change: impl FnOnce(&mut Value)) -> (Conversion, Vec<bool>) {
+    let converted = of(&class(|spec| {
+        let ebs = json!({"volumeSize": "50Gi", "volumeType": "gp3", "encrypted": true, "deleteOnTermination": true});
+        let disks: Vec<Value> = names.iter().map(|name| json!({"deviceName": name, "ebs": ebs})).collect();
+        if !disks.is_empty() {
+            spec["blockDeviceMappings"] = disks.into();
+        }
+        change(spec);
+    }));
+    let marked = only(&converted).spec.block_device_mappings.iter().map(|disk| disk.root_volume).collect();
+    (converted, marked)
+}
+
+fn bottlerocket(spec: &mut Value) {
+    spec["amiSelectorTerms"] = json!([{"alias": "bottlerocket@v1.30.0"}]);
+}
+
+fn custom(spec: &mut Value) {
+    spec["amiSelectorTerms"] = json!([{"id": "ami-1"}]);
+    spec["amiFamily"] = json!("Custom");
+}
+
+#[test]
+fn the_disk_that_kubelet_uses_is_marked_as_the_image_family_has_it() {
+    let two = ["/dev/xvda", "/dev/xvdb"];
+    let (converted, marked) = disks(&two, bottlerocket);
+    assert_eq!(marked, [false, true]);
+    let note_of_disk = note(&converted, "spec.blockDeviceMappings[1].rootVolume");
+    assert_eq!(note_of_disk.outcome, Outcome::Changed);
+    assert!(note_of_disk.sentence.contains("/dev/xvdb"), "{}", note_of_disk.sentence);
+    assert_eq!(note(&converted, "spec.blockDeviceMappings").outcome, Outcome::Kept);
+    assert_eq!(disks(&two, |_| {}).1, [true, false]);
+    assert_eq!(disks(&["/dev/sda1", "/dev/sdb"], custom).1, [false, true]);
+    let (absent, marked) = disks(&[], bottlerocket);
+    assert_eq!(marked, [false, true]);
+    assert_eq!(note(&absent, "spec.blockDeviceMappings[1].rootVolume").outcome, Outcome::Changed);
+    assert_eq!(disks(&[], |_| {}).1, [true]);
+}
+
+#[test]
+fn a_disk_that_the_user_marked_stays_the_marked_one() {
+    let (converted, marked) = disks(&["/dev/xvda", "/dev/xvdb"], |spec| {
+        bottlerocket(spec);
+        spec["blockDeviceMappings"][0]["rootVolume"] = json!(true);
+    });
+    assert_eq!(marked, [true, false]);
+    assert!(!converted.notes.iter().any(|note| note.field.ends_with("rootVolume")));
+}
+
+#[test]
+fn a_list_without_the_disk_of_kubelet_says_what_plans_count_and_what_is_encrypted() {
+    let (converted, marked) = disks(&["/dev/xvda"], bottlerocket);
+    assert_eq!(marked, [false]);
+    let sentence = &note(&converted, "spec.blockDeviceMappings").sentence;
+    assert!(
+        sentence.contains("None of them is /dev/xvdb") && sentence.contains("encrypts the disks"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn a_custom_image_gets_what_the_class_says_only_in_plans() {
+    let (converted, _) = disks(&[], |spec| {
+        custom(spec);
+        spec["kubelet"] = json!({"maxPods": 20});
+        spec["instanceStorePolicy"] = json!("RAID0");
+        spec["userData"] =
+            json!("#!/bin/sh\nkubelet --register-with-taints=karpenter.sh/unregistered=:NoExecute\n");
+    });
+    let said = |field: &str| note(&converted, field).sentence.clone();
+    assert!(said("spec.kubelet").contains("do not reach the node"), "{}", said("spec.kubelet"));
+    assert!(said("spec.instanceStorePolicy").contains("your user data must make it"));
+    assert!(said("spec.userData").contains("unchanged"), "{}", said("spec.userData"));
+    assert!(said("spec.userData").contains("only Karpenter removes"));
+    assert!(said("spec.blockDeviceMappings").contains("Poolwright encrypts them"));
+    assert!(said("spec.amiFamily").contains("your user data alone"));
+}
+
+#[test]
+fn pods_per_core_of_bottlerocket_is_left_out_because_the_class_would_be_refused() {
+    let (converted, _) = disks(&[], |spec| {
+        bottlerocket(spec);
+        spec["kubelet"] = json!({"podsPerCore": 4, "maxPods": 20});
+    });
+    let kubelet = &only(&converted).spec.kubelet;
+    assert_eq!((kubelet.pods_per_core, kubelet.max_pods), (None, Some(20)));
+    assert_eq!(note(&converted, "spec.kubelet.podsPerCore").outcome, Outcome::NotPossible);
+}
+
+#[test]
+fn user_data_that_nodes_could_not_be_launched_with_is_a_problem() {
+    let said = problem(&of(&class(|spec| spec["userData"] = json!("echo without an interpreter"))));
+    assert!(said.contains("spec.userData") && said.contains("#!"), "{said}");
+}
+
+#[test]
+fn images_by_tags_alone_may_be_of_any_owner_in_karpenter() {
+    let of_terms = |terms: Value| {
+        let converted = of(&class(|spec| {
+            spec["amiFamily"] = json!("AL2023");
+            spec["amiSelectorTerms"] = terms;
+        }));
+        note(&converted, "spec.amiSelectorTerms").sentence.clone()
+    };
+    let by_tags = of_terms(json!([{"tags": {"a": "b"}}]));
+    assert!(by_tags.contains("any owner"), "{by_tags}");
+    let by_name = of_terms(json!([{"name": "gpu-*"}]));
+    assert!(by_name.contains("Karpenter's defaults") && !by_name.contains("any owner"), "{by_name}");
 }

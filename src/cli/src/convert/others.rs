@@ -1,6 +1,6 @@
 //! Objects other than NodePools: node classes, overlays, and objects that are not Karpenter's.
 
-use poolwright_provider_contract::karpenter::{Fields, Outcome, Report, is_karpenters, join};
+use poolwright_provider_contract::karpenter::{Fields, Managed, Outcome, Report, is_karpenters, join};
 use serde_json::Value;
 
 /// Returns whether an API group is Karpenter's or belongs to one of its providers.
@@ -54,6 +54,17 @@ pub(super) fn node_class(kind: &str, value: &Value, report: &mut Report) {
         _ => format!("`{key}` has no field yet. Keep it for Poolwright's future node class of this cloud."),
     }
     });
+}
+
+/// Reports a node class of a managed service. The user writes `ours`, the node class of the same cloud, instead.
+pub(super) fn managed(service: &Managed, ours: &str, value: &Value, report: &mut Report) {
+    let whole = format!(
+        "It belongs to {}, which chooses the image and its user data itself: no {ours} is written. Write one of the same name \
+         (docs/{}.md), which the converted pools name in `nodeClassRef`.",
+        service.name,
+        ours.to_ascii_lowercase()
+    );
+    each_field(value, &whole, report, |key| (service.field)(key).to_owned());
 }
 
 /// Reports a NodeOverlay, which sets other prices and resources of instance types.

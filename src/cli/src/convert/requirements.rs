@@ -91,6 +91,12 @@ impl Requirements {
                 };
                 report.not_possible(wanted.path, sentence);
             }
+            LabelMapping::Unneeded(why) => {
+                report.not_possible(
+                    wanted.path,
+                    format!("Left out: Poolwright has no `{}`. {why}", wanted.key),
+                );
+            }
             LabelMapping::UserDefined => self.own(wanted, report),
         }
     }
@@ -115,7 +121,7 @@ impl Requirements {
             String::new()
         } else {
             format!(
-                " The built-in catalogue has no {} of {}; your own may.",
+                " The built-in catalogue has no {} of {}: check the spelling, and that the cloud and the node class sell it.",
                 strange.join(", "),
                 KARPENTER_CATALOGUE.clouds
             )
@@ -198,7 +204,7 @@ impl Requirements {
         if names.is_empty() {
             return report.changed(
                 wanted.path,
-                format!("Left out: the built-in catalogue has no {what} that it excludes. Exclude those of your own catalogue with `{to}`."),
+                format!("Left out: the built-in catalogue has no {what} that it excludes. Exclude others by name with `{to}`."),
             );
         }
         if names.len() > MOST_VALUES {
@@ -214,10 +220,11 @@ impl Requirements {
                 ),
             );
         }
+        let others = if excludes { "It excludes no others" } else { "The pool buys no others" };
         report.changed(
             &wanted.path,
             format!(
-                "Becomes `{to}` with the {what} of {} that it {verb} in the built-in catalogue: {}. Add those of your own catalogue.",
+                "Becomes `{to}` with the {what} of {} that it {verb} in the built-in catalogue: {}. {others} until you add them.",
                 KARPENTER_CATALOGUE.clouds,
                 names.len()
             ),

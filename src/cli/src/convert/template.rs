@@ -11,8 +11,8 @@ use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 
 use super::disruption::expiry;
 use super::labels::label;
+use super::node_class_ref::node_class_ref;
 use super::requirements::{KarpenterRequirement, Requirements};
-use crate::clouds::clouds;
 
 /// The conversion of a template.
 pub(super) struct Read {
@@ -165,40 +165,6 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
         }
     }
     taints
-}
-
-fn node_class_ref(of: &mut Fields<'_>, into: &mut NodeClassRef, report: &mut Report) {
-    let path = of.path("nodeClassRef");
-    let Some(value) = of.take("nodeClassRef") else {
-        return report.problem(path, "missing", "write it with group, kind and name");
-    };
-    let Some(mut fields) = Fields::of(path, value, report) else { return };
-    let group = fields.text("group", report);
-    if let Some(group) = &group {
-        report.changed(fields.path("group"), format!("It is `{GROUP}`.{}", who_buys(group)));
-    }
-    if let Some(kind) = fields.needed_text("kind", report) {
-        report.kept(fields.path("kind"), "The kind stays.");
-        into.kind = kind;
-    }
-    if let Some(name) = fields.needed_text("name", report) {
-        report.kept(fields.path("name"), "The name stays.");
-        into.name = name;
-    }
-    fields.finish(report);
-}
-
-/// Says when the controller buys for a pool whose node class is of this API group of Karpenter's.
-fn who_buys(group: &str) -> String {
-    let ours = clouds().iter().find(|cloud| cloud.karpenter.is_some_and(|one| one.group() == group));
-    let trial = clouds().iter().find(|cloud| cloud.enabled_by.is_none());
-    let flag = ours.and_then(|cloud| cloud.enabled_by).map_or_else(String::new, |flag| {
-        format!(" The controller buys for this pool when it runs with `--{flag}`.")
-    });
-    let trial = trial.map_or_else(String::new, |trial| {
-        format!(" To try it without a cloud, write `kind: {}`.", trial.node_class.kind.kind)
-    });
-    flag + &trial
 }
 
 fn termination(of: &mut Fields<'_>, report: &mut Report) -> Option<DurationText> {

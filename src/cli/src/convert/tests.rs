@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use super::{Conversion, Note, Outcome, convert, notes_table, yaml};
 use crate::source::Source;
 
-const FIXTURES: [&str; 3] = [
+const FIXTURES: [&str; 4] = [
     include_str!("../../../../fixtures/karpenter/gpu.yaml"),
     include_str!("../../../../fixtures/karpenter/general.yaml"),
     include_str!("../../../../fixtures/karpenter/static-and-overlays.yaml"),
+    include_str!("../../../../fixtures/karpenter/eks-auto-mode.yaml"),
 ];
 
 fn read(text: &str) -> Conversion {
@@ -180,11 +181,11 @@ fn converted_pools_read_back_unchanged_and_valid() {
     assert_eq!(converted.problems, []);
     let names: Vec<_> =
         converted.manifests.iter().map(|pool| pool.metadata.name.as_deref().unwrap()).collect();
-    assert_eq!(names, ["gpu", "general", "held"]);
+    assert_eq!(names, ["gpu", "general", "held", "auto"]);
     let text = yaml(&converted.manifests).unwrap();
     let again: Vec<NodePool> = serde_saphyr::from_multiple(&text).unwrap();
     assert_eq!(again, converted.manifests);
-    assert_eq!(poolwright_intake::manifest::parse("f", &text).unwrap().pools.len(), 3);
+    assert_eq!(poolwright_intake::manifest::parse("f", &text).unwrap().pools.len(), 4);
 }
 
 #[test]
@@ -442,4 +443,131 @@ fn the_table_is_at_most_80_columns_wide_and_counts_what_it_does_not_show() {
     for line in short.lines().chain(notes_table(&notes, true).lines()) {
         assert!(line.chars().count() <= 80, "{line}");
     }
+}
+
+/// Returns the requirements on labels of EKS Auto Mode, or of Karpenter's provider.
+fn requirements_under(domain: &str) -> Value {
+    let one = |name: &str, operator: &str, values: &[&str]| json!({"key": format!("{domain}/{name}"), "operator": operator, "values": values});
+    json!([
+        one("instance-category", "In", &["g"]),
+        one("instance-family", "In", &["g6", "g5"]),
+        one("instance-size", "In", &["2xlarge", "4xlarge"]),
+        one("instance-generation", "Gt", &["4"]),
+        one("instance-cpu", "Lt", &["65"]),
+        one("instance-gpu-manufacturer", "In", &["nvidia"]),
+        one("instance-gpu-name", "In", &["l4", "a10g"]),
+        one("instance-gpu-count", "In", &["1"]),
+        one("instance-gpu-memory", "Gt", &["20000"]),
+        one("instance-memory", "Gt", &["8191"]),
+        one("instance-hypervisor", "In", &["nitro"]),
+        one("instance-local-nvme", "Gt", &["100"]),
+        one("instance-ebs-bandwidth", "Gt", &["100"]),
+        one("instance-network-bandwidth", "Gt", &["100"]),
+        one("instance-cpu-manufacturer", "In", &["intel"]),
+        one("instance-encryption-in-transit-supported", "In", &["true"]),
+        one("instance-tomorrow", "In", &["true"]),
+    ])
+}
+
+#[test]
+fn requirements_of_eks_auto_mode_become_what_those_of_karpenter_become() {
+    let (eks, karpenter) = (
+        requiring(&requirements_under("eks.amazonaws.com")),
+        requiring(&requirements_under("karpenter.k8s.aws")),
+    );
+    assert_eq!(only(&eks).spec.template, only(&karpenter).spec.template);
+    assert_eq!(only(&eks).spec.template.metadata.labels.len(), 0);
+    let outcomes = |of: &Conversion| -> Vec<_> {
+        of.notes.iter().map(|note| (note.field.clone(), note.outcome)).collect()
+    };
+    assert_eq!(outcomes(&eks), outcomes(&karpenter));
+}
+
+#[test]
+fn keys_of_other_autoscalers_and_clouds_are_not_possible_and_label_no_node() {
+    for key in [
+        "karpenter.sh/registered",
+        "karpenter.k8s.aws/instance-tenancy",
+        "compatibility.karpenter.k8s.aws/x",
+        "karpenter.k8s.gcp/instance-size",
+        "karpenter.azure.com/sku-family",
+        "eks.amazonaws.com/compute-type",
+        "eks.amazonaws.com/nodegroup",
+        "eks.amazonaws.com/capacityType",
+        "k8s.amazonaws.com/accelerator",
+        "topology.k8s.aws/network-node-layer-1",
+        "cloud.google.com/gke-accelerator",
+        "topology.gke.io/zone",
+        "kubernetes.azure.com/mode",
+        "cluster-autoscaler.kubernetes.io/x",
+    ] {
+        let required = requiring(&json!([{"key": key, "operator": "In", "values": ["x"]}]));
+        let labelled = of(&pool(|pool| pool["spec"]["template"]["metadata"] = json!({"labels": {key: "x"}})));
+        let field = format!("spec.template.metadata.labels[\"{key}\"]");
+        for (converted, field) in [(required, "spec.template.spec.requirements[0]"), (labelled, &field)] {
+            let note = note(&converted, field);
+            assert!(note.outcome == Outcome::NotPossible && note.sentence.contains(key), "{note:?}");
+            let template = &only(&converted).spec.template;
+            assert!(template.metadata.labels.is_empty() && template.spec.requirements.is_empty(), "{key}");
+        }
+    }
+    let own = requiring(&json!([{"key": "example.com/karpenter-pool", "operator": "In", "values": ["x"]}]));
+    assert_eq!(only(&own).spec.template.metadata.labels["example.com/karpenter-pool"], "x");
+}
+
+#[test]
+fn a_restriction_that_all_nodes_of_a_service_meet_does_not_let_a_pool_buy_more() {
+    let converted =
+        requiring(&json!([{"key": "eks.amazonaws.com/compute-type", "operator": "In", "values": ["auto"]}]));
+    let sentence = &note(&converted, "spec.template.spec.requirements[0]").sentence;
+    assert!(sentence.contains("Auto Mode") && !sentence.contains("buy more"), "{sentence}");
+}
+
+fn referring(group: &str, kind: &str) -> Conversion {
+    of(&pool(|pool| {
+        template(pool)["nodeClassRef"] = json!({"group": group, "kind": kind, "name": "default"});
+    }))
+}
+
+#[test]
+fn a_pool_of_a_managed_service_names_the_node_class_to_write() {
+    let converted = referring("eks.amazonaws.com", "NodeClass");
+    let class = &only(&converted).spec.template.spec.node_class_ref;
+    assert_eq!((class.kind.as_str(), class.name.as_str()), ("EC2NodeClass", "default"));
+    let kind = note(&converted, "spec.template.spec.nodeClassRef.kind");
+    assert_eq!(kind.outcome, Outcome::Changed);
+    assert!(kind.sentence.contains("Write an EC2NodeClass of this name"), "{}", kind.sentence);
+    let group = &note(&converted, "spec.template.spec.nodeClassRef.group").sentence;
+    assert!(
+        group.contains("--aws-cluster") && group.contains("a KwokNodeClass with `provider: aws`"),
+        "{group}"
+    );
+}
+
+#[test]
+fn a_node_class_that_poolwright_does_not_have_is_not_called_kept() {
+    let converted = referring("karpenter.azure.com", "AKSNodeClass");
+    let kind = note(&converted, "spec.template.spec.nodeClassRef.kind");
+    assert_eq!(kind.outcome, Outcome::NotPossible);
+    assert!(
+        kind.sentence.contains("no AKSNodeClass") && kind.sentence.contains("KwokNodeClass"),
+        "{}",
+        kind.sentence
+    );
+    let known = referring("karpenter.k8s.aws", "EC2NodeClass");
+    assert_eq!(note(&known, "spec.template.spec.nodeClassRef.kind").outcome, Outcome::Kept);
+}
+
+#[test]
+fn a_node_class_of_a_managed_service_is_reported_field_by_field_and_says_what_to_write() {
+    let converted = of(
+        &json!({"apiVersion": "eks.amazonaws.com/v1", "kind": "NodeClass", "metadata": {"name": "default"},
+        "spec": {"role": "node", "subnetSelectorTerms": [{"id": "subnet-1"}], "ephemeralStorage": {"size": "80Gi"}}}),
+    );
+    assert_eq!((converted.problems.as_slice(), converted.node_classes.len()), (&[][..], 0));
+    let whole = &note(&converted, "").sentence;
+    assert!(whole.contains("EKS Auto Mode") && whole.contains("(docs/ec2nodeclass.md)"), "{whole}");
+    assert!(note(&converted, "spec.role").sentence.contains("Copy it"));
+    assert!(note(&converted, "spec.ephemeralStorage").sentence.contains("blockDeviceMappings"));
+    assert_eq!(converted.notes.len(), 4);
 }

@@ -1,73 +1,19 @@
-//! Converts Karpenter's EC2NodeClass (`karpenter.k8s.aws/v1`, <https://karpenter.sh/docs/concepts/nodeclasses/>) and its labels
-//! (<https://karpenter.sh/docs/concepts/scheduling/#well-known-labels>).
+//! Converts the fields of an EC2NodeClass.
 //!
 //! Most fields have the same name and meaning in both. The converter compares all others with the schema of the CRD and reports
 //! those that it does not have, at any depth.
 
 use kube::CustomResourceExt;
 use poolwright_provider_contract::karpenter::{
-    Fields, FromKarpenter, LabelMapping, Report, convert_metadata, is_empty, join, text,
+    Fields, Outcome, Report, convert_metadata, is_empty, join, text,
 };
-use poolwright_terms::labels;
 use serde_json::{Map, Value, json};
 
-use crate::node_class::{EC2NodeClass, EC2NodeClassSpec};
-use crate::resolve::KIND;
-
-/// Karpenter's provider for AWS.
-pub(crate) struct Karpenter;
-
-impl FromKarpenter for Karpenter {
-    fn group(&self) -> &'static str {
-        "karpenter.k8s.aws"
-    }
-
-    fn kind(&self) -> &'static str {
-        KIND
-    }
-
-    fn node_class(&self, object: &Value, report: &mut Report) -> Option<Value> {
-        convert(object, report).and_then(|class| serde_json::to_value(class).ok())
-    }
-
-    fn label(&self, key: &str) -> Option<LabelMapping> {
-        if key == "topology.k8s.aws/zone-id" {
-            return Some(LabelMapping::NoCounterpart(
-                "Choose zones by their names with `topology.kubernetes.io/zone`.",
-            ));
-        }
-        key.strip_prefix("karpenter.k8s.aws/").map(label)
-    }
-}
-
-fn label(name: &str) -> LabelMapping {
-    match name {
-        "instance-family" => LabelMapping::Renamed(labels::INSTANCE_FAMILY),
-        "instance-gpu-name" => LabelMapping::Renamed(labels::GPU_MODEL),
-        "instance-gpu-count" => LabelMapping::Renamed(labels::GPU_COUNT),
-        "instance-gpu-memory" => LabelMapping::Renamed(labels::GPU_MEMORY),
-        "instance-gpu-manufacturer" => LabelMapping::GpuManufacturer,
-        "instance-cpu" => LabelMapping::Cpu,
-        "instance-category" => LabelMapping::Category,
-        "instance-generation" => LabelMapping::Generation,
-        "instance-size" => LabelMapping::Size,
-        "instance-memory" => LabelMapping::NoCounterpart(
-            "Write `poolwright.dev/instance-memory`, which counts allocatable MiB; that is less than the memory of the machine.",
-        ),
-        "instance-cpu-manufacturer" => LabelMapping::NoCounterpart(
-            "Choose processors with `kubernetes.io/arch` or by `poolwright.dev/instance-family`.",
-        ),
-        _ if name.starts_with("capacity-reservation") => LabelMapping::NoCounterpart(
-            "Choose reserved capacity with `poolwright.dev/capacity-type: reserved` and by instance type and zone.",
-        ),
-        _ => LabelMapping::NoCounterpart(
-            "Name the types that have it with `node.kubernetes.io/instance-type` or `poolwright.dev/instance-family`.",
-        ),
-    }
-}
+use super::{disks, sentences, user_data};
+use crate::node_class::{AmiFamily, EC2NodeClass, EC2NodeClassSpec};
 
 /// Converts an EC2NodeClass. If the report then contains problems, do not use the result.
-fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass> {
+pub(super) fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass> {
     let mut root = Fields::of("", value, report)?;
     if root.take("apiVersion").is_some() {
         report.changed("apiVersion", "It is `poolwright.dev/v1alpha1`.");
@@ -86,7 +32,7 @@ fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass> {
         return None;
     };
     let fields = Fields::of("spec", spec, report)?;
-    let mut class = Class { schema: spec_schema(), spec: Map::new() };
+    let mut class = Class { schema: spec_schema(), family: family(spec), spec: Map::new() };
     for (key, path, value) in fields.rest() {
         if is_empty(value) {
             report.changed(path, "Left out, because it is empty.");
@@ -118,9 +64,23 @@ fn spec_schema() -> Value {
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone()
 }
 
+/// Returns the image family of Karpenter's spec: `amiFamily`, or else the family of the alias. It returns `None` for families that
+/// Poolwright does not support.
+fn family(spec: &Value) -> Option<AmiFamily> {
+    let alias = || spec["amiSelectorTerms"].as_array()?.iter().find_map(|term| term["alias"].as_str());
+    match (spec["amiFamily"].as_str(), alias().and_then(|alias| alias.split('@').next())) {
+        (Some("AL2023"), _) | (None, Some("al2023")) => Some(AmiFamily::Al2023),
+        (Some("Bottlerocket"), _) | (None, Some("bottlerocket")) => Some(AmiFamily::Bottlerocket),
+        (Some("Custom"), _) => Some(AmiFamily::Custom),
+        _ => None,
+    }
+}
+
 /// The converted class.
 struct Class {
     schema: Value,
+    /// The image family; `None` for families that Poolwright does not support.
+    family: Option<AmiFamily>,
     spec: Map<String, Value>,
 }
 
@@ -137,29 +97,57 @@ impl Class {
                 self.spec.insert("placementGroup".to_owned(), group);
             }
             "networkInterfaces" => self.interfaces(path, value, report),
-            _ => match kept(key) {
-                Some(sentence) => self.keep(key, path, value, sentence, report),
-                None => report.not_possible(path, instead(key)),
+            "userData" => self.user_data(path, value, report),
+            "kubelet" => self.kubelet(path, value, report),
+            _ => match sentences::of_field(key, self.family) {
+                Some((outcome, sentence)) => self.take(key, path, value, (outcome, sentence), report),
+                None => report.not_possible(path, sentences::instead(key)),
             },
         }
     }
 
-    fn keep(&mut self, key: &str, path: String, value: &Value, sentence: &str, report: &mut Report) {
-        report.kept(path.clone(), sentence);
+    /// Takes the value of a field that has the same name here.
+    fn take(
+        &mut self,
+        key: &str,
+        path: String,
+        value: &Value,
+        (outcome, sentence): (Outcome, &str),
+        report: &mut Report,
+    ) {
+        report.note(path.clone(), outcome, sentence);
         let value = known(value, &self.schema["properties"][key], &path, report);
         self.spec.insert(key.to_owned(), value);
+    }
+
+    /// Takes the user data, unless nodes could not be launched with it.
+    fn user_data(&mut self, path: String, value: &Value, report: &mut Report) {
+        let Some(own) = text(path.clone(), value, report) else { return };
+        if let Some(why) = self.family.and_then(|family| user_data::refusal(family, &own)) {
+            let (cause, next) = why.split_once("; ").unwrap_or((&why, "correct it"));
+            return report.problem(path, cause, next);
+        }
+        let said = sentences::of_user_data(self.family, user_data::has_karpenters_taint(&own));
+        self.take("userData", path, value, (said.0, &said.1), report);
+    }
+
+    /// Takes the settings of the kubelet, without those that the image family does not have.
+    fn kubelet(&mut self, path: String, value: &Value, report: &mut Report) {
+        let mut value = value.clone();
+        let is_bottlerocket = self.family == Some(AmiFamily::Bottlerocket);
+        if is_bottlerocket
+            && value.as_object_mut().is_some_and(|settings| settings.remove("podsPerCore").is_some())
+        {
+            report.not_possible(join(&path, "podsPerCore"), sentences::PODS_PER_CORE);
+        }
+        self.take("kubelet", path, &value, (Outcome::Kept, sentences::of_kubelet(self.family)), report);
     }
 
     fn family(&mut self, path: String, value: &Value, report: &mut Report) {
         let Some(family) = text(path.clone(), value, report) else { return };
         if ["AL2023", "Bottlerocket", "Custom"].contains(&family.as_str()) {
-            self.keep(
-                "amiFamily",
-                path,
-                value,
-                "Nodes of this family join the cluster as in Karpenter.",
-                report,
-            );
+            let sentence = sentences::of_family(self.family);
+            self.take("amiFamily", path, value, (Outcome::Kept, sentence), report);
         } else {
             report.problem(path, format!("Poolwright does not support the image family `{family}`"), MOVE);
         }
@@ -168,7 +156,7 @@ impl Class {
     fn images(&mut self, path: String, value: &Value, report: &mut Report) {
         let value = known(value, &self.schema["properties"]["amiSelectorTerms"], &path, report);
         let mut terms = Vec::new();
-        let mut anybodys = false;
+        let (mut by_name, mut by_tags) = (false, false);
         for (at, term) in value.as_array().into_iter().flatten().enumerate() {
             let alias = term["alias"].as_str().unwrap_or_default();
             let family = alias.split('@').next().unwrap_or_default();
@@ -178,7 +166,8 @@ impl Class {
             }
             let chosen = term.get("name").is_some() || term.get("tags").is_some();
             if chosen && term.get("owner").is_none() {
-                anybodys = true;
+                by_name |= term.get("name").is_some();
+                by_tags |= term.get("name").is_none();
                 for owner in ["self", "amazon"] {
                     let mut term = term.clone();
                     term["owner"] = json!(owner);
@@ -188,35 +177,14 @@ impl Class {
                 terms.push(term.clone());
             }
         }
-        if anybodys {
-            report.changed(
-                path,
-                "Poolwright requires an owner for images selected by name or tags. The result has a term for `self` and one for \
-                 `amazon`, Karpenter's defaults. Remove the one that you do not need.",
-            );
-        } else {
-            report.kept(path, "It selects the same images.");
-        }
+        report.changed(path, sentences::of_images(by_name, by_tags));
         let terms = if value.is_array() { Value::Array(terms) } else { value };
         self.spec.insert("amiSelectorTerms".to_owned(), terms);
     }
 
     fn disks(&mut self, path: String, value: &Value, report: &mut Report) {
-        let value = known(value, &self.schema["properties"]["blockDeviceMappings"], &path, report);
-        let says_all = |disk: &Value| {
-            let ebs = &disk["ebs"];
-            let encrypted = ebs.get("encrypted").is_some() || ebs.get("snapshotID").is_some();
-            encrypted && ["volumeType", "deleteOnTermination"].iter().all(|key| ebs.get(*key).is_some())
-        };
-        if value.as_array().into_iter().flatten().all(says_all) {
-            report.kept(path, "The same disks.");
-        } else {
-            report.changed(
-                path,
-                "The same disks, with other defaults: in Poolwright a new disk is `gp3`, encrypted, and deleted with its instance; \
-                 Karpenter leaves absent fields to EC2.",
-            );
-        }
+        let mut value = known(value, &self.schema["properties"]["blockDeviceMappings"], &path, report);
+        disks::convert(self.family, &mut value, path, report);
         self.spec.insert("blockDeviceMappings".to_owned(), value);
     }
 
@@ -229,8 +197,10 @@ impl Class {
                  request can get the node's credentials. Make sure that no program on your nodes uses IMDSv1.",
             );
             value["httpTokens"] = json!("required");
+            report.kept(path, "Its other settings stay.");
+        } else {
+            report.kept(path, "The metadata service has the same settings.");
         }
-        report.kept(path, "The metadata service has the same settings.");
         self.spec.insert("metadataOptions".to_owned(), value);
     }
 
@@ -254,77 +224,36 @@ impl Class {
 
     /// Handles absent fields whose default differs: it writes Karpenter's default or reports the difference.
     fn absent(&mut self, report: &mut Report) {
-        if !self.spec.contains_key("associatePublicIPAddress") {
-            report.changed(
-                "spec.associatePublicIPAddress",
-                "It is absent. Karpenter then uses the setting of the subnet; Poolwright gives nodes no public address. Write `true` \
-                 if they need one.",
-            );
-        }
-        if self.spec.contains_key("blockDeviceMappings") {
-            return;
-        }
-        let alias = self.spec.get("amiSelectorTerms").and_then(|terms| terms[0]["alias"].as_str());
-        let family = self.spec.get("amiFamily").and_then(Value::as_str);
-        let disk = |device: &str, size: &str| json!({"deviceName": device, "ebs": {"volumeSize": size, "encrypted": true}});
-        let disks = match (family, alias.and_then(|alias| alias.split('@').next())) {
-            (Some("AL2023"), _) | (None, Some("al2023")) => vec![disk("/dev/xvda", "20Gi")],
-            (Some("Bottlerocket"), _) | (None, Some("bottlerocket")) => {
-                vec![disk("/dev/xvda", "4Gi"), disk("/dev/xvdb", "20Gi")]
+        for (key, other, sentence) in sentences::ABSENT {
+            let is_said = |key: &str| {
+                self.spec.contains_key(key) || report.notes.iter().any(|note| note.field == join("spec", key))
+            };
+            if !is_said(key) && !is_said(other) {
+                report.changed(join("spec", key), *sentence);
             }
-            _ => return,
-        };
-        report.changed(
-            "spec.blockDeviceMappings",
-            "It is absent. Karpenter then makes a data disk of 20Gi; Poolwright uses the disks of the image. The result has Karpenter's \
-             disks.",
-        );
-        self.spec.insert("blockDeviceMappings".to_owned(), disks.into());
+        }
+        if !self.spec.contains_key("blockDeviceMappings")
+            && let Some(mut disks) = disks::karpenters(self.family, report)
+        {
+            disks::mark(self.family, &mut disks, "spec.blockDeviceMappings", report);
+            self.spec.insert("blockDeviceMappings".to_owned(), disks);
+        }
     }
 }
 
 /// The next step for images of unsupported families.
 const MOVE: &str = "move to al2023 or bottlerocket, or name the image by its id and write `amiFamily: Custom` with user data that joins the cluster";
 
-/// Returns the sentence for a field that has the same name and meaning in both; `None` for other fields.
-fn kept(key: &str) -> Option<&'static str> {
-    Some(match key {
-        "subnetSelectorTerms" => "It selects the same subnets.",
-        "securityGroupSelectorTerms" => "It selects the same security groups.",
-        "capacityReservationSelectorTerms" => "It selects the same reservations.",
-        "role" => "Nodes get this role.",
-        "instanceProfile" => "Nodes get this instance profile.",
-        "userData" => "Poolwright merges it with its own user data. Poolwright's settings win.",
-        "kubelet" => "The kubelet gets the same settings.",
-        "instanceStorePolicy" => "The local disks become one RAID 0, as in Karpenter.",
-        "detailedMonitoring" | "associatePublicIPAddress" => "It has the same meaning.",
-        "tags" => "Instances get these tags.",
-        _ => return None,
-    })
-}
-
-/// Returns the alternative to a field that Poolwright does not have.
-fn instead(key: &str) -> String {
-    match key {
-        "ipPrefixCount" => "Poolwright cannot request prefixes at launch. Let the VPC CNI attach them (ENABLE_PREFIX_DELEGATION).",
-        "context" => "Poolwright does not set this field, which EC2 reserves. Leave it out.",
-        "connectionTracking" => "Poolwright does not set the timeouts of connection tracking. Set them in the user data, or on the network interfaces.",
-        "cpuOptions" => "Poolwright does not set CPU options. Choose other instance types, or keep this pool in Karpenter.",
-        "enclaveOptions" => "Poolwright does not support Nitro Enclaves. Keep this pool in Karpenter.",
-        _ => return format!("Poolwright has no field `{key}`. Check the spelling. If Karpenter has the field, leave it out or keep this class in Karpenter."),
-    }
-    .to_owned()
-}
-
 /// Returns the value without null fields and without fields that the schema does not have. It reports each unknown field.
 fn known(value: &Value, schema: &Value, path: &str, report: &mut Report) -> Value {
     match value {
         Value::Object(fields) if schema.get("properties").is_some() => {
             let mut found = Map::new();
+            let parent = path;
             for (key, value) in fields {
-                let path = join(path, key);
+                let path = join(parent, key);
                 match schema["properties"].get(key) {
-                    None => report.not_possible(path, instead(key)),
+                    None => report.not_possible(path, sentences::instead_in(parent, key)),
                     Some(_) if value.is_null() => {}
                     Some(inner) => drop(found.insert(key.clone(), known(value, inner, &path, report))),
                 }

@@ -1,0 +1,58 @@
+//! Converts Karpenter's EC2NodeClass (`karpenter.k8s.aws/v1`, <https://karpenter.sh/docs/concepts/nodeclasses/>) and its labels
+//! (<https://karpenter.sh/docs/concepts/scheduling/#well-known-labels>).
+
+mod class;
+mod disks;
+mod labels;
+mod sentences;
+mod user_data;
+
+use poolwright_provider_contract::karpenter::{FromKarpenter, LabelMapping, Managed, Report};
+use serde_json::Value;
+
+use crate::resolve::KIND;
+
+/// Karpenter's provider for AWS.
+pub(crate) struct Karpenter;
+
+impl FromKarpenter for Karpenter {
+    fn group(&self) -> &'static str {
+        "karpenter.k8s.aws"
+    }
+
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn managed(&self) -> Option<Managed> {
+        Some(AUTO_MODE)
+    }
+
+    fn node_class(&self, object: &Value, report: &mut Report) -> Option<Value> {
+        class::convert(object, report).and_then(|class| serde_json::to_value(class).ok())
+    }
+
+    fn label(&self, key: &str) -> Option<LabelMapping> {
+        labels::label(key)
+    }
+}
+
+/// EKS Auto Mode (<https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html>).
+const AUTO_MODE: Managed =
+    Managed { name: "EKS Auto Mode", group: "eks.amazonaws.com", kind: "NodeClass", field: of_auto_mode };
+
+/// Says what to do about a field of a NodeClass of Auto Mode.
+fn of_auto_mode(field: &str) -> &'static str {
+    match field {
+        "subnetSelectorTerms" | "securityGroupSelectorTerms" => {
+            "Copy it into the EC2NodeClass, where it selects the same."
+        }
+        "role" | "instanceProfile" | "tags" | "capacityReservationSelectorTerms" => {
+            "Copy it into the EC2NodeClass, where it has the same name."
+        }
+        "ephemeralStorage" => {
+            "Write `blockDeviceMappings` in the EC2NodeClass, with the disk that kubelet uses on your image."
+        }
+        _ => "The EC2NodeClass has no such field. Check whether your own image and CNI need it.",
+    }
+}

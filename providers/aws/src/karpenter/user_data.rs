@@ -1,0 +1,51 @@
+//! Checks the user data of a class before it launches a node.
+
+use poolwright_provider_aws_model::bootstrap::{self, ClusterFacts, Family, NodeFacts, UserData};
+
+use crate::node_class::AmiFamily;
+
+/// The taint of new nodes in Karpenter, which only Karpenter removes.
+const KARPENTERS_TAINT: &str = "karpenter.sh/unregistered";
+
+/// Returns why nodes of this family cannot be launched with this user data. The reason quotes none of it.
+pub(super) fn refusal(family: AmiFamily, text: &str) -> Option<String> {
+    let family = match family {
+        AmiFamily::Al2023 => Family::Al2023,
+        AmiFamily::Bottlerocket => Family::Bottlerocket { nvidia: None },
+        AmiFamily::Custom | AmiFamily::Ubuntu => Family::Custom,
+    };
+    // Only the user data is judged: these facts are well-formed.
+    let cluster = ClusterFacts {
+        name: "cluster".to_owned(),
+        endpoint: "https://api.example".to_owned(),
+        ca: "TFMwdA==".to_owned(),
+        service_cidr: Some("10.100.0.0/16".to_owned()),
+    };
+    let own = UserData::from(text.to_owned());
+    let made = bootstrap::user_data("", &cluster, &NodeFacts::default(), &family, Some(&own));
+    made.err().map(|error| error.problem.to_string())
+}
+
+/// Returns whether the user data gives nodes the taint that only Karpenter removes.
+pub(super) fn has_karpenters_taint(text: &str) -> bool {
+    text.contains(KARPENTERS_TAINT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_data_in_a_form_that_the_family_does_not_take_is_refused_and_not_quoted() {
+        let secret = "export TOKEN=hunter2\n";
+        let why = refusal(AmiFamily::Al2023, secret).expect("no script");
+        assert!(why.contains("has a format that the family AL2023 does not support"), "{why}");
+        assert!(!why.contains("hunter2"), "{why}");
+        assert!(refusal(AmiFamily::Bottlerocket, secret).is_some_and(|why| why.contains("not valid TOML")));
+        assert_eq!(refusal(AmiFamily::Custom, secret), None);
+        for fine in ["#!/bin/bash\necho", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"] {
+            assert_eq!(refusal(AmiFamily::Al2023, fine), None, "{fine}");
+        }
+        assert_eq!(refusal(AmiFamily::Bottlerocket, "[settings.motd]\n"), None);
+    }
+}
