@@ -139,6 +139,9 @@ impl Class {
             && value.as_object_mut().is_some_and(|settings| settings.remove("podsPerCore").is_some())
         {
             report.not_possible(join(&path, "podsPerCore"), sentences::PODS_PER_CORE);
+            if is_empty(&value) {
+                return;
+            }
         }
         self.take("kubelet", path, &value, (Outcome::Kept, sentences::of_kubelet(self.family)), report);
     }
@@ -148,6 +151,9 @@ impl Class {
         if ["AL2023", "Bottlerocket", "Custom"].contains(&family.as_str()) {
             let sentence = sentences::of_family(self.family);
             self.take("amiFamily", path, value, (Outcome::Kept, sentence), report);
+        } else if family == "Ubuntu" {
+            let cause = "with Poolwright's `Ubuntu`, kubeadm joins the nodes (docs/aws-kubeadm.md), and not the script of EKS";
+            report.problem(path, cause, MOVE);
         } else {
             report.problem(path, format!("Poolwright does not support the image family `{family}`"), MOVE);
         }

@@ -23,8 +23,8 @@ pub(super) fn of_field(key: &str, family: Option<AmiFamily>) -> Option<(Outcome,
         "detailedMonitoring" | "associatePublicIPAddress" => (Kept, "It has the same meaning."),
         "tags" => (
             Changed,
-            "Instances, their volumes and fleets get these tags. Network interfaces, spot requests and launch templates do not get them, as \
-             they do in Karpenter.",
+            "Instances, their volumes and fleets get these tags. In Karpenter, network interfaces, spot requests and launch templates get \
+             them, too.",
         ),
         _ => return None,
     })

@@ -47,7 +47,7 @@ fn equal_fields_are_kept_and_implicit_defaults_of_karpenter_are_written() {
     let spec = &only(&converted).spec;
     assert_eq!((spec.kubelet.max_pods, spec.tags["team"].as_str()), (Some(110), "vision"));
     assert_eq!(note(&converted, "spec.kubelet").outcome, Outcome::Kept);
-    assert!(note(&converted, "spec.tags").sentence.contains("launch templates do not"));
+    assert!(note(&converted, "spec.tags").sentence.contains("launch templates get them, too"));
     assert_eq!(spec.subnet_selector_terms[0].tags.as_ref().unwrap()["karpenter.sh/discovery"], "c");
     let disk = &spec.block_device_mappings[0];
     assert_eq!((disk.device_name.as_str(), disk.ebs.volume_size.as_deref()), ("/dev/xvda", Some("20Gi")));
@@ -92,6 +92,8 @@ fn families_without_user_data_are_problems_that_say_where_to_go() {
     );
     let said = problem(&of(&class(|spec| spec["amiFamily"] = json!("Windows2022"))));
     assert!(said.contains("`Windows2022`"), "{said}");
+    let said = problem(&of(&class(|spec| spec["amiFamily"] = json!("Ubuntu"))));
+    assert!(said.contains("kubeadm") && !said.contains("does not support"), "{said}");
 }
 
 #[test]
