@@ -19,6 +19,11 @@ impl Problems {
         Self(vec![problem.to_string()])
     }
 
+    /// Creates a list of these problems.
+    pub fn all(problems: impl IntoIterator<Item = impl fmt::Display>) -> Self {
+        Self(problems.into_iter().map(|problem| problem.to_string()).collect())
+    }
+
     /// Adds a problem.
     pub fn push(&mut self, problem: impl fmt::Display) {
         self.0.push(problem.to_string());

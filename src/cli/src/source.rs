@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use poolwright_intake::manifest::{Manifest, parse_files};
+
 use crate::exit::Failure;
 use crate::problems::Problems;
 
@@ -79,5 +81,14 @@ pub fn file(path: &Path) -> Result<Source, String> {
             Err(format!("{name}: is not text in UTF-8; save it as such"))
         }
         Err(error) => Err(format!("{name}: {error}")),
+    }
+}
+
+/// Reads the manifests of these files together. If there are problems, returns all of them and no content.
+pub fn parsed(sources: &[Source]) -> (Manifest, Problems) {
+    let files = sources.iter().map(|source| (source.name.as_str(), source.text.as_str()));
+    match parse_files(files) {
+        Ok(manifest) => (manifest, Problems::new()),
+        Err(errors) => (Manifest::default(), Problems::all(errors)),
     }
 }

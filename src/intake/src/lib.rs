@@ -1,8 +1,8 @@
 //! Converts Kubernetes and Poolwright objects to the model of core, and decisions back to objects.
 //!
 //! This crate holds the conversion of pods, nodes, DaemonSets, pools and claims in both directions, the detection of
-//! scheduling rules that the planner does not model, manifests (YAML or JSON) with strict field checking, the
-//! expansion of workloads into pods, and the readers of two files: a scheduler's configuration and commitments.
+//! scheduling rules that the planner does not model, manifests (YAML or JSON) with strict field checking, the admission of new
+//! pods, the expansion of workloads into pods, and the readers of two files: a scheduler's configuration and commitments.
 //!
 //! It must not decide anything, or use clients, files or clocks. Every function is a pure function of its arguments.
 

@@ -571,7 +571,7 @@ impl Object {
             format!("{}, because there is no such kind; correct apiVersion or kind", what())
         } else if is_quiet {
             return;
-        } else if group.starts_with("karpenter.") {
+        } else if group.starts_with("karpenter.") || group == "eks.amazonaws.com" {
             format!("{}; convert it with `poolwright convert`", what())
         } else {
             format!("{}; pods it may make are not planned", what())

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use poolwright_core::{DaemonSet, Namespace, Snapshot};
-use poolwright_intake::manifest::{Manifest, parse_files};
+use poolwright_intake::manifest::Manifest;
 use poolwright_report::plan::CatalogueSummary;
 
 use super::missing::Origin;
@@ -15,15 +15,7 @@ use crate::{node_classes, source};
 
 /// Reads all manifests of the files. Also returns their problems.
 pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
-    let sources = source::manifests(paths)?;
-    Ok(match parse_files(sources.iter().map(|source| (source.name.as_str(), source.text.as_str()))) {
-        Ok(manifest) => (manifest, Problems::new()),
-        Err(errors) => {
-            let mut problems = Problems::new();
-            errors.iter().for_each(|error| problems.push(error));
-            (Manifest::default(), problems)
-        }
-    })
+    Ok(source::parsed(&source::manifests(paths)?))
 }
 
 /// Reads the input of a plan from manifests. Problems of all manifests are reported together.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
 use poolwright_core::Pool;
-use poolwright_intake::manifest::{self, Manifest};
+use poolwright_intake::manifest;
 use poolwright_sim::replay::refusals;
 use poolwright_terms::NodeClassRef;
 use serde_json::Value;
@@ -43,15 +43,7 @@ pub fn read(
 }
 
 fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems> {
-    let mut problems = Problems::new();
-    let files = sources.iter().map(|source| (source.name.as_str(), source.text.as_str()));
-    let manifest = match manifest::parse_files(files) {
-        Ok(manifest) => manifest,
-        Err(errors) => {
-            errors.iter().for_each(|error| problems.push(error));
-            Manifest::default()
-        }
-    };
+    let (manifest, mut problems) = source::parsed(sources);
     let (mut classes, mut pools, mut others) = (Vec::new(), Vec::new(), 0);
     for source in sources {
         let objects = manifest::objects(&source.name, &source.text).unwrap_or_default();

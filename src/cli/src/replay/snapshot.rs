@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use poolwright_core::{PodPhase, PodRole};
-use poolwright_intake::manifest::{self, Manifest};
+use poolwright_intake::manifest;
 use poolwright_sim::cluster::JobPlan;
 use serde_json::{Value, json};
 
@@ -42,15 +42,7 @@ pub fn read(files: &[PathBuf]) -> Result<Result<Work, Problems>, Failure> {
 }
 
 fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
-    let mut problems = Problems::new();
-    let files = sources.iter().map(|source| (source.name.as_str(), source.text.as_str()));
-    let manifest = match manifest::parse_files(files) {
-        Ok(manifest) => manifest,
-        Err(errors) => {
-            errors.iter().for_each(|error| problems.push(error));
-            Manifest::default()
-        }
-    };
+    let (manifest, mut problems) = source::parsed(sources);
     let mut objects: Vec<(String, Value)> = Vec::new();
     for source in sources {
         let read = manifest::objects(&source.name, &source.text).unwrap_or_default();

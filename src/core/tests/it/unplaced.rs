@@ -51,7 +51,7 @@ fn a_resource_that_no_node_has() {
     let tpu = requests(1, 1, 0).with("google.com/tpu", 4);
     assert_eq!(
         message_for([pool("gpu")], pod("a", tpu)),
-        "needs 4 google.com/tpu, which no offering of pool `gpu` has for it; widen the pool's requirements"
+        "needs 4 google.com/tpu, which no offering of pool `gpu` has for it; no instance type in the catalogue has it; check the name of the resource"
     );
 }
 
@@ -87,6 +87,44 @@ fn labels_that_no_one_offering_has_together() {
 fn the_pool_where_the_pod_gets_furthest_is_the_one_named() {
     let tainted = Pool { taints: vec![taint("x", "")], ..pool("a-tainted") };
     assert!(message_for([tainted, pool("z-open")], pod("a", requests(1, 1, 8))).contains("pool `z-open`"));
+}
+
+#[test]
+fn of_a_gpu_pod_the_pool_with_gpus_is_named_whatever_else_keeps_it_off() {
+    let cpus = || Pool {
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &["cpu"])],
+        ..pool("a-plain")
+    };
+    let gpus = || Pool { taints: vec![taint("gpu", "")], ..pool("z-gpu") };
+    let all = catalogue(vec![
+        Kind("cpu", capacity(8, 32, 0), None, &[("a", "0.40")]),
+        Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.00")]),
+    ]);
+    let message = |pod: Pod| {
+        let plan = planned(&with(cluster(all.clone(), [cpus(), gpus()]), [pod]));
+        plan.unplaced[0].message.clone()
+    };
+    assert_eq!(
+        message(pod("a", requests(1, 1, 1))),
+        "does not tolerate taint `gpu:NoSchedule` of pool `z-gpu`; add a toleration, or a pool without the taint"
+    );
+    let mut zoned = pod("a", requests(1, 1, 1));
+    zoned.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "z".into());
+    assert!(
+        message(zoned).contains("pool `z-gpu`"),
+        "two things keep it off, and still it is the pool with GPUs"
+    );
+    assert!(message(pod("a", requests(16, 1, 0))).contains("pool `a-plain`"));
+}
+
+#[test]
+fn a_mig_instance_is_told_how_to_be_planned() {
+    let mig = requests(1, 1, 0).with("nvidia.com/mig-1g.10gb", 1);
+    let message = message_for([pool("gpu")], pod("a", mig));
+    assert!(
+        message.ends_with("`poolwright plan --sharing mig` plans GPUs that are cut into such instances"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub(crate) use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::plan::unplaced::inputs::list;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceName;
@@ -18,7 +19,7 @@ use crate::model::{DaemonSet, NodeSelectorTerm, Operator, Pod, PodSpec, PoolName
 use crate::plan::pack::classes::PodClass;
 use crate::rules;
 use crate::rules::colocation::Colocation;
-use crate::rules::gpus::{GpuForm, GpuNeed};
+use crate::rules::gpus::{GpuForm, GpuNeed, MIG_PREFIX};
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::pin::Pin;
@@ -264,8 +265,7 @@ fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Ve
     if wanted.is_empty() {
         wanted.extend(0..supply.pools.len());
     }
-    // The first stage at which each pool fails: taints, labels or capacity. Of equal pools, the one with the highest weight
-    // counts, then the first.
+    // The first stage at which each pool fails: taints, labels or capacity.
     let stage = |at: usize| {
         if !admissions.tolerated(at, class.signature) {
             0
@@ -276,9 +276,11 @@ fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Ve
             2
         }
     };
-    let furthest = wanted
-        .into_iter()
-        .max_by_key(|at| (stage(*at), supply.pools[*at].pool.weight, std::cmp::Reverse(*at)));
+    // The pool that the fewest things keep from fitting is the closest. Of equal ones, it is the one that fails last, then the one
+    // with the highest weight, then the first.
+    let furthest = wanted.into_iter().max_by_key(|at| {
+        (Reverse(misses(inputs, class, *at)), stage(*at), supply.pools[*at].pool.weight, Reverse(*at))
+    });
     let Some(at) = furthest else { return "no NodePool exists; create one".to_owned() };
     let pool = &supply.pools[at];
     match stage(at) {
@@ -292,8 +294,24 @@ fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Ve
         1 => volumes::miss(inputs, class, at)
             .or_else(|| enforced_miss(class.spec, at, supply))
             .unwrap_or_else(|| labels_miss(class.spec, at, supply)),
-        _ => room_miss(class, at, supply, admissions),
+        _ => room_miss(inputs, class, at),
     }
+}
+
+/// Returns how much keeps the pods off a pool: taints, labels and capacity count one each, and a resource that none of its offerings
+/// has counts two, because such a pool is made for other pods.
+fn misses(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> usize {
+    let UnplacedInputs { supply, admissions, .. } = *inputs;
+    let pool = &supply.pools[at];
+    let taints = usize::from(!admissions.tolerated(at, class.signature));
+    let matches =
+        |offer: &PoolOffering| rules::check_labels(class.spec, &supply.labels(at, offer.offering)).is_ok();
+    let labels = usize::from(!pool.offers.iter().any(matches));
+    let room = |offer: &PoolOffering| &supply.capacities[offer.capacity];
+    let capacity = usize::from(!pool.offers.iter().any(|offer| class.requests.fits(room(offer))));
+    let lacks = |name: &ResourceName| pool.offers.iter().all(|offer| room(offer).get(name.as_str()) == 0);
+    let foreign = class.requests.iter().filter(|(name, wanted)| *wanted > 0 && lacks(name)).count();
+    taints + labels + capacity + 2 * foreign
 }
 
 /// Returns the message if the pods' own rules match, but the affinity that their scheduler adds does not.
@@ -404,7 +422,8 @@ fn labels_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> String {
     format!("wants `{}` {}; pool `{name}` has only {}", want.key, want.words, list(has))
 }
 
-fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &Admissions) -> String {
+fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> String {
+    let UnplacedInputs { snapshot, supply, admissions, sharing, .. } = *inputs;
     let pool = &supply.pools[at];
     let name = &pool.pool.name;
     let admitted: Vec<&PoolOffering> =
@@ -414,7 +433,7 @@ fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &
         admitted
             .iter()
             .max_by_key(|offer| {
-                (supply.capacities[offer.capacity].get(resource.as_str()), std::cmp::Reverse(offer.offering))
+                (supply.capacities[offer.capacity].get(resource.as_str()), Reverse(offer.offering))
             })
             .map(|offer| {
                 let room = supply.capacities[offer.capacity].get(resource.as_str());
@@ -431,8 +450,18 @@ fn room_miss(class: &PodClass<'_>, at: usize, supply: &Supply<'_>, admissions: &
         }
         let wanted = format::quantity(resource, wanted);
         if room == 0 {
+            let is_sold = snapshot.catalogues.values().flatten().any(|catalogue| {
+                catalogue.types().values().any(|kind| kind.allocatable.get(resource.as_str()) > 0)
+            });
+            let remedy = if resource.as_str().starts_with(MIG_PREFIX) && sharing == Sharing::Whole {
+                "GPUs are bought whole here; `poolwright plan --sharing mig` plans GPUs that are cut into such instances"
+            } else if is_sold {
+                "widen the pool's requirements"
+            } else {
+                "no instance type in the catalogue has it; check the name of the resource"
+            };
             return format!(
-                "needs {wanted} {resource}, which no offering of pool `{name}` has for it; widen the pool's requirements"
+                "needs {wanted} {resource}, which no offering of pool `{name}` has for it; {remedy}"
             );
         }
         return format!(
