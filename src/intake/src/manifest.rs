@@ -151,8 +151,8 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
 /// Reads manifests: name and text of each file. Objects of one file may depend on objects of another.
 ///
 /// # Errors
-/// All problems of all files. An object that an API server has stored is never one: if it cannot be read, a note says so, and it
-/// is left out.
+/// The problems of all files. An object of another group that an API server has stored is not one because it cannot be read: a
+/// note says so, and it is left out.
 pub fn parse_files<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<Manifest, Vec<IntakeError>> {
@@ -360,10 +360,11 @@ impl Object {
     }
 
     /// Reads the object. Of an object that an API server has stored, the API server knows best: unknown fields become notes, and an
-    /// object that cannot be read is left out with a note.
+    /// object that cannot be read is left out with a note. Our own objects are always read strictly, because they limit what may
+    /// be bought.
     fn read_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<IntakeError>> {
         let Err(mut errors) = self.read_strictly_into(manifest, shared) else { return Ok(()) };
-        if !self.is_stored() {
+        if !self.is_stored() || group(&self.api_version) == GROUP {
             return Err(errors);
         }
         let mut known = self.clone();

@@ -24,6 +24,12 @@ use crate::workloads;
 /// each pod takes memory.
 pub const MAX_PODS: i64 = 200_000;
 
+/// The note of a controller that is being deleted.
+const BEING_DELETED: &str = "it is being deleted and makes no more pods";
+
+/// The name of Kubernetes' own controller of Jobs in `spec.managedBy`.
+const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+
 /// Annotation on JobSets: one job per topology domain. It works like a pod anti-affinity.
 const EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
 
@@ -92,6 +98,9 @@ pub(crate) fn single(value: &Value, admission: &Admission) -> Expanded {
 pub(crate) fn deployment(value: &Value, admission: &Admission) -> Expanded {
     let object: Deployment = read(value)?;
     // The ReplicaSet of a Deployment has this selector, and a hash label that all these pods share.
+    if object.metadata.deletion_timestamp.is_some() {
+        return Ok(Expansion::none(BEING_DELETED));
+    }
     let workload = selecting("Deployment", &object.metadata, object.spec.as_ref().map(|spec| &spec.selector));
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
@@ -103,6 +112,9 @@ pub(crate) fn deployment(value: &Value, admission: &Admission) -> Expanded {
 /// Expands a ReplicationController.
 pub(crate) fn replication_controller(value: &Value, admission: &Admission) -> Expanded {
     let object: k8s::ReplicationController = read(value)?;
+    if object.metadata.deletion_timestamp.is_some() {
+        return Ok(Expansion::none(BEING_DELETED));
+    }
     let workload = workloads::replication_controller(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
@@ -115,6 +127,13 @@ pub(crate) fn replication_controller(value: &Value, admission: &Admission) -> Ex
 /// Expands a ReplicaSet.
 pub(crate) fn replica_set(value: &Value, admission: &Admission) -> Expanded {
     let object: ReplicaSet = read(value)?;
+    if object.metadata.deletion_timestamp.is_some() {
+        return Ok(Expansion::none(BEING_DELETED));
+    }
+    let conditions = object.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    if conditions.into_iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True") {
+        return Ok(Expansion::none("the API server refuses more of its pods (ReplicaFailure)"));
+    }
     let workload = workloads::replica_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
@@ -127,6 +146,9 @@ pub(crate) fn replica_set(value: &Value, admission: &Admission) -> Expanded {
 /// Expands a StatefulSet.
 pub(crate) fn stateful_set(value: &Value, admission: &Admission) -> Expanded {
     let object: StatefulSet = read(value)?;
+    if object.metadata.deletion_timestamp.is_some() {
+        return Ok(Expansion::none(BEING_DELETED));
+    }
     let workload = workloads::stateful_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
@@ -146,9 +168,16 @@ pub(crate) fn job(value: &Value, admission: &Admission) -> Expanded {
     if spec.suspend == Some(true) {
         return Ok(Expansion::none("it is suspended and has no pods now"));
     }
+    if object.metadata.deletion_timestamp.is_some() {
+        return Ok(Expansion::none(BEING_DELETED));
+    }
+    if let Some(other) = spec.managed_by.as_deref().filter(|name| *name != JOB_CONTROLLER) {
+        return Ok(Expansion::none(&format!("`{other}` manages it, and may make its pods elsewhere")));
+    }
     let status = object.status.unwrap_or_default();
     let ended = status.conditions.unwrap_or_default();
-    if ended.iter().any(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True") {
+    let ends = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"];
+    if ended.iter().any(|one| ends.contains(&one.type_.as_str()) && one.status == "True") {
         return Ok(Expansion::none("it has ended and has no pods now"));
     }
     let succeeded = i64::from(status.succeeded.unwrap_or_default().max(0));
@@ -168,6 +197,13 @@ pub(crate) fn job_set(value: &Value, admission: &Admission) -> Expanded {
     if object.spec.suspend == Some(true) {
         return Ok(Expansion::none("it is suspended and has no pods now"));
     }
+    if object.metadata.deletion_timestamp.is_some() {
+        return Ok(Expansion::none(BEING_DELETED));
+    }
+    if object.status.as_ref().and_then(|status| status.get("terminalState")).is_some_and(|state| *state != "")
+    {
+        return Ok(Expansion::none("it has ended and has no pods now"));
+    }
     let mut whole = Expansion::default();
     for (at, replicated) in object.spec.replicated_jobs.iter().enumerate() {
         let path = format!("spec.replicatedJobs[{at}]");
@@ -183,9 +219,10 @@ pub(crate) fn job_set(value: &Value, admission: &Admission) -> Expanded {
         for replica in 0..replicas {
             let name = format!("{}-{}-{replica}", name_of(&object.metadata), replicated.name);
             let made = template.copies(&name, parallel, extra.as_slice())?;
+            let notes = whole.notes.clone();
             whole.pods.extend(made.pods);
             whole.claims.extend(made.claims);
-            whole.notes = made.notes;
+            whole.notes.extend(made.notes.into_iter().filter(|note| !notes.contains(note)));
         }
     }
     Ok(whole)
@@ -358,8 +395,8 @@ struct JobSet {
     _kind: String,
     metadata: ObjectMeta,
     spec: JobSetSpec,
-    #[serde(default, rename = "status")]
-    _status: Option<BTreeMap<String, Value>>,
+    #[serde(default)]
+    status: Option<BTreeMap<String, Value>>,
 }
 
 #[derive(Deserialize)]

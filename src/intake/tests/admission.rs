@@ -276,3 +276,40 @@ fn pods_that_a_quota_does_not_allow_are_not_planned_and_their_workload_says_so()
     let stored = pod("requests: {cpu: '9'}").replace("name: p", "name: p, uid: u");
     assert_eq!(read(&format!("{stored}{}", quota("spec: {hard: {requests.cpu: '4'}}"))).pods.len(), 1);
 }
+
+#[test]
+fn a_limit_range_of_pods_counts_init_containers_sidecars_and_zero_as_an_api_server_does() {
+    let limits = limit_range("{type: Pod, max: {cpu: '4'}}");
+    let with_init = |init: &str| {
+        let spec = "spec: {containers: [{name: a, resources: {requests: {cpu: '1'}, limits: {cpu: '1'}}}]";
+        format!("---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n{spec}, initContainers: [{init}]}}\n")
+    };
+    let container = |name: &str, cpu: u64, more: &str| {
+        format!("{{name: {name}, resources: {{requests: {{cpu: '{cpu}'}}, limits: {{cpu: '{cpu}'}}}}{more}}}")
+    };
+    let sidecar = container("s", 1, ", restartPolicy: Always");
+    let fits = format!("{}, {sidecar}", container("i", 4, ""));
+    assert_eq!(read(&format!("{limits}{}", with_init(&fits))).pods.len(), 1);
+    let too_much = format!("{sidecar}, {}", container("i", 4, ""));
+    assert!(
+        problems(&format!("{limits}{}", with_init(&too_much)))[0].contains("a pod with more than 4 of cpu")
+    );
+    let whole = pod("").replace("spec: {", "spec: {resources: {requests: {cpu: '2'}, limits: {cpu: '2'}}, ");
+    assert_eq!(read(&format!("{limits}{whole}")).pods.len(), 1);
+
+    let gpus = limit_range("{type: Container, max: {nvidia.com/gpu: 2}}");
+    assert_eq!(read(&format!("{gpus}{}", pod("limits: {nvidia.com/gpu: 0}"))).pods.len(), 1);
+    let none = limit_range("{type: Container, max: {nvidia.com/gpu: 0}}");
+    assert!(
+        problems(&format!("{none}{}", pod("limits: {nvidia.com/gpu: 1}")))[0]
+            .contains("more than 0 of nvidia.com/gpu")
+    );
+    let large = limit_range("{type: Container, maxLimitRequestRatio: {memory: 9E}}");
+    assert_eq!(read(&format!("{large}{}", pod("limits: {memory: 9E}"))).pods.len(), 1);
+}
+
+#[test]
+fn a_stored_pool_that_cannot_be_read_is_an_error_because_it_limits_what_may_be_bought() {
+    let pool = "apiVersion: poolwright.dev/v1alpha1\nkind: NodePool\nmetadata: {name: gpu, uid: u}\nspec: {future: 1}\n";
+    assert!(problems(pool)[0].contains("NodePool gpu: spec.future: unknown field"));
+}

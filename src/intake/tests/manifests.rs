@@ -436,3 +436,33 @@ fn a_job_set_plans_the_jobs_that_are_not_there_yet() {
         "the pod shows its Job, which is not in the manifest"
     );
 }
+
+#[test]
+fn controllers_that_make_no_more_pods_lack_none() {
+    let deleted =
+        |object: String| object.replace(", uid:", ", deletionTimestamp: '2026-01-01T00:00:00Z', uid:");
+    let set = stored("ReplicaSet", "web", None, "spec: {replicas: 3, selector: {}, TEMPLATE}");
+    let job = |status: &str| {
+        stored(
+            "Job",
+            "sweep",
+            None,
+            &format!("spec: {{parallelism: 3, completions: 3, TEMPLATE}}\nstatus: {{{status}}}"),
+        )
+    };
+    let condition = |kind: &str| format!("conditions: [{{type: {kind}, status: 'True'}}]");
+    let sets =
+        "spec: {replicatedJobs: [{name: w, template: {spec: {TEMPLATE}}}]}\nstatus: {terminalState: Failed}";
+    for object in [
+        deleted(set.clone()),
+        format!("{set}status: {{replicas: 1, {}}}\n", condition("ReplicaFailure")),
+        deleted(job("")),
+        job(&condition("SuccessCriteriaMet")),
+        job(&condition("FailureTarget")),
+        job("").replace("parallelism", "managedBy: kueue.x-k8s.io/multikueue, parallelism"),
+        stored("JobSet", "train", None, sets),
+    ] {
+        let manifest = read(&object);
+        assert_eq!((manifest.pods.len(), manifest.notes.len()), (0, 1), "{object}");
+    }
+}

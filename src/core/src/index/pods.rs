@@ -15,7 +15,8 @@ impl ClusterIndex {
         }
         let pod = Arc::new(pod);
         let before = self.state.pods.insert(pod.key.clone(), pod.clone());
-        let is_resized = before.is_none_or(|before| before.spec.requests != pod.spec.requests);
+        let size = |pod: &Pod| (pod.spec.requests.clone(), pod.deleting_since.is_some());
+        let is_resized = before.is_none_or(|before| size(&before) != size(&pod));
         if is_resized || pod.phase == PodPhase::Finished {
             change.max(self.size_daemonsets(&pod))
         } else {

@@ -27,7 +27,7 @@ pub struct Pods {
     nodes: PersistentMap<String, Arc<OnNode>>,
     /// The number of pods by traits and node. Nodes are named by [`OnNode::number`].
     alike: PersistentMap<PodTraits, PersistentMap<u32, Count>>,
-    /// The number of unfinished DaemonSet pods by namespace, prefix of the name, and requests.
+    /// The number of DaemonSet pods that have not ended and are not being deleted, by namespace, prefix of the name, and requests.
     daemons: PersistentMap<DaemonSize, u32>,
     /// The next node's number.
     next: u32,
@@ -325,7 +325,8 @@ impl Pods {
 
 fn daemon_size(pod: &Pod) -> Option<DaemonSize> {
     let name = pod.key.name();
-    let prefix = prefix_of(&name).filter(|_| pod.role == PodRole::DaemonSet)?;
+    let counts = pod.role == PodRole::DaemonSet && pod.deleting_since.is_none();
+    let prefix = prefix_of(&name).filter(|_| counts)?;
     Some((pod.key.namespace().to_owned(), prefix.to_owned(), pod.spec.requests.clone()))
 }
 

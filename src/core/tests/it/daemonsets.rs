@@ -88,7 +88,9 @@ fn pods_of_a_daemonset_that_ask_for_more_than_its_template_count_as_they_are() {
     assert_eq!(index.apply_pod(agent("agent-bbbbb", 1)), Change::Life, "it changes nothing");
     assert_eq!(cores(&index), 2);
     index.apply_pod(agent("agent-two-aaaaa", 9));
-    assert_eq!(cores(&index), 2, "the pod of another DaemonSet");
+    let leaves = Pod { deleting_since: Some(at(1)), ..agent("agent-ddddd", 9) };
+    index.apply_pod(leaves);
+    assert_eq!(cores(&index), 2, "the pod of another DaemonSet, and one that is being deleted");
     index.apply_daemonset(DaemonSet {
         labels: BTreeMap::from([("app".to_owned(), "new".to_owned())]),
         ..daemon(requests(0, 1, 0))

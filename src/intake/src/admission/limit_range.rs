@@ -1,12 +1,13 @@
 //! LimitRanges: default requests of a namespace's containers, and the least and most that pods may ask for (admission plugin
 //! `LimitRanger`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{self as k8s, Container, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::{FieldProblem, key_segment};
 use poolwright_catalog::{ResourceList, quantity};
+use poolwright_core::rules::requests::{InitContainer, effective};
 
 use crate::convert::resources;
 use crate::error::quantity_problem;
@@ -45,10 +46,8 @@ impl Bound {
 
     /// Returns each resource with its amount, and how that is written.
     fn iter(&self) -> impl Iterator<Item = (&str, u64, &str)> {
-        let all = self.amounts.iter();
-        all.filter_map(|(name, amount)| {
-            Some((name.as_str(), amount, self.written.get(name.as_str())?.0.as_str()))
-        })
+        let all = self.written.iter();
+        all.map(|(name, written)| (name.as_str(), self.amounts.get(name), written.0.as_str()))
     }
 }
 
@@ -152,7 +151,8 @@ impl LimitRange {
         let at = format!("{path}.resources.requests");
         let Ok(requests) = resources(&at, asked) else { return Vec::new() };
         let items = self.items.iter().filter(|item| item.kind == "PersistentVolumeClaim");
-        let asked = Asked { limits: requests.clone(), requests };
+        let limited = asked.into_iter().flatten().map(|(name, _)| name.clone()).collect();
+        let asked = Asked { limits: requests.clone(), limited, requests };
         items.flat_map(|item| self.judge(&at, item, "a PersistentVolumeClaim", &asked)).collect()
     }
 
@@ -170,7 +170,7 @@ impl LimitRange {
         }
         for (name, most, written) in item.max.iter() {
             let (request, limit) = (asked.requests.get(name), asked.limits.get(name));
-            if limit == 0 {
+            if !asked.limited.contains(name) {
                 refuse(name, "no limit".to_owned(), "write a limit");
             } else if request.max(limit) > most {
                 let cause = format!("more than {written}");
@@ -182,7 +182,7 @@ impl LimitRange {
             if request == 0 || limit == 0 {
                 let cause = "no request and limit".to_owned();
                 refuse(name, cause, "write both, because the LimitRange bounds their ratio");
-            } else if i128::from(limit) * 1000 > i128::from(request) * most {
+            } else if i128::from(limit).saturating_mul(1000) > i128::from(request).saturating_mul(*most) {
                 let cause = "a limit too large for its request".to_owned();
                 refuse(name, cause, "lower the limit or raise the request");
             }
@@ -195,6 +195,8 @@ impl LimitRange {
 struct Asked {
     requests: ResourceList,
     limits: ResourceList,
+    /// The resources that have a limit, even one of zero.
+    limited: BTreeSet<String>,
 }
 
 impl Asked {
@@ -205,27 +207,35 @@ impl Asked {
         for (name, amount) in resources("", stated.and_then(|stated| stated.requests.as_ref()))?.iter() {
             requests.set(name.clone(), amount);
         }
-        Ok(Self { requests, limits })
+        let limited = stated.and_then(|stated| stated.limits.as_ref()).into_iter().flatten();
+        Ok(Self { requests, limits, limited: limited.map(|(name, _)| name.clone()).collect() })
     }
 
-    /// Returns the sum of the containers, or the largest init container where it asks for more.
+    /// Returns what the scheduler would count for the pod without its overhead, of requests and of limits.
     fn of_pod(spec: &PodSpec) -> Result<Self, FieldProblem> {
-        let mut whole = Self { requests: ResourceList::new(), limits: ResourceList::new() };
-        for container in &spec.containers {
-            let asked = Self::of(container)?;
-            whole.requests.add(&asked.requests);
-            whole.limits.add(&asked.limits);
-        }
-        for container in spec.init_containers.iter().flatten() {
-            let asked = Self::of(container)?;
-            if container.restart_policy.as_deref() == Some("Always") {
-                whole.requests.add(&asked.requests);
-                whole.limits.add(&asked.limits);
-            } else {
-                whole.requests = ResourceList::max(&whole.requests, &asked.requests);
-                whole.limits = ResourceList::max(&whole.limits, &asked.limits);
-            }
-        }
-        Ok(whole)
+        let containers = spec.containers.iter().map(Self::of).collect::<Result<Vec<_>, _>>()?;
+        let init = spec.init_containers.iter().flatten().map(|container| {
+            Ok((container.restart_policy.as_deref() == Some("Always"), Self::of(container)?))
+        });
+        let init = init.collect::<Result<Vec<_>, FieldProblem>>()?;
+        let whole = spec.resources.as_ref();
+        let of = |amounts: Option<&Quantities>| Some(resources("", amounts)).transpose();
+        let limits = of(whole.and_then(|whole| whole.limits.as_ref()))?;
+        let requests = of(whole.and_then(|whole| whole.requests.as_ref().or(whole.limits.as_ref())))?;
+        let sum = |pick: fn(&Self) -> &ResourceList, whole: Option<ResourceList>| {
+            let containers: Vec<ResourceList> = containers.iter().map(|asked| pick(asked).clone()).collect();
+            let init = init
+                .iter()
+                .map(|(sidecar, asked)| InitContainer { requests: pick(asked).clone(), sidecar: *sidecar });
+            effective(&containers, &init.collect::<Vec<_>>(), &ResourceList::new(), whole.as_ref())
+        };
+        let all = containers.iter().chain(init.iter().map(|(_, asked)| asked));
+        let stated =
+            whole.and_then(|whole| whole.limits.as_ref()).into_iter().flatten().map(|(name, _)| name);
+        Ok(Self {
+            requests: sum(|asked| &asked.requests, requests),
+            limits: sum(|asked| &asked.limits, limits),
+            limited: all.flat_map(|asked| &asked.limited).chain(stated).cloned().collect(),
+        })
     }
 }

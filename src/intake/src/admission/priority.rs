@@ -31,7 +31,7 @@ pub(super) fn admit(
         Some(name) => classes.get(name),
         None => defaults.min_by_key(|class| class.value),
     };
-    let known = class.and_then(|class| class.value).or_else(|| built_in(named.as_deref()?));
+    let known = class.map(|class| class.value.unwrap_or_default()).or_else(|| built_in(named.as_deref()?));
     let Some(value) = known else {
         let counted = spec.priority.unwrap_or_default();
         // Without a class, the cluster's default class decides. The files may not have it.

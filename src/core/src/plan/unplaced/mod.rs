@@ -304,8 +304,7 @@ fn misses(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> u
     let UnplacedInputs { supply, admissions, .. } = *inputs;
     let pool = &supply.pools[at];
     let taints = usize::from(!admissions.tolerated(at, class.signature));
-    let matches =
-        |offer: &PoolOffering| rules::check_labels(class.spec, &supply.labels(at, offer.offering)).is_ok();
+    let matches = |offer: &PoolOffering| admissions.admits(at, class.signature, offer.offering);
     let labels = usize::from(!pool.offers.iter().any(matches));
     let room = |offer: &PoolOffering| &supply.capacities[offer.capacity];
     let capacity = usize::from(!pool.offers.iter().any(|offer| class.requests.fits(room(offer))));
