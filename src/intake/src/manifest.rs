@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::{apps, core::v1 as k8s};
-use poolwright_api as api;
 use poolwright_api::strict::{self, read};
 use poolwright_api::{FieldProblem, meant};
 use poolwright_core::{
-    Claim, DaemonSet, DisruptionBudget, Namespace, Node, NodeDrivers, Pod, PodDisruptionBudget, PodGroup,
-    Pool, Service, StorageClass, Volume, VolumeClaim, Window, Workload,
+    Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodDisruptionBudget, PodGroup, Pool, Service,
+    StorageClass, Volume, VolumeClaim, Workload,
 };
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
 use serde_json::Value;
@@ -506,7 +505,7 @@ impl Object {
                 return Ok(());
             }
             "NodePool" => {
-                manifest.pools.push(checked_pool(&read(value)?)?);
+                manifest.pools.push(pool::checked(&read(value)?)?);
                 return Ok(());
             }
             "NodeClaim" => {
@@ -543,9 +542,7 @@ impl Object {
             (None, _) => {}
             (Some(_), 0) => note("what it controls is in the manifest and counts instead"),
             (Some(had), lacks) => {
-                note(&format!(
-                    "{had} of its pods are in the manifest; the {lacks} that it lacks are planned too"
-                ));
+                note(&format!("pods in the manifest: {had}; pods that it lacks, planned too: {lacks}"));
             }
         }
         if self.kind != "Pod" || !self.is_stored() {
@@ -595,27 +592,4 @@ impl Object {
         let kind = meant(&self.kind, ours.chain((own == "batch").then_some("CronJob")))?;
         Some(format!("did you mean {kind}?"))
     }
-}
-
-/// A pool that the API server would accept, by the CEL rules of its CRD too.
-fn checked_pool(from: &api::NodePool) -> Result<Pool, Vec<FieldProblem>> {
-    let (pool, problems) = pool::convert(from);
-    if !problems.is_empty() {
-        return Err(problems.into_iter().map(|(_, problem)| problem).collect());
-    }
-    if let Err(errors) = from.validate_cel() {
-        let problem =
-            |error: kube::core::cel::ValidationError| FieldProblem::new(error.field_path, error.message, "");
-        return Err(errors.into_iter().map(problem).collect());
-    }
-    // The API server accepts such a budget. In a cluster it allows nothing, and events of the pool give the reason.
-    let unreadable = |budget: &DisruptionBudget| match &budget.window {
-        Some(Window::Unreadable(why)) => {
-            let (path, cause) = why.split_once(": ").unwrap_or(("spec.disruption.budgets", why));
-            Some(FieldProblem::new(path, cause, ""))
-        }
-        _ => None,
-    };
-    let unreadable: Vec<FieldProblem> = pool.disruption.budgets.iter().filter_map(unreadable).collect();
-    if unreadable.is_empty() { Ok(pool) } else { Err(unreadable) }
 }

@@ -312,3 +312,26 @@ fn requirements(from: &[api::Requirement]) -> Result<Vec<Requirement>, FieldProb
     };
     from.iter().enumerate().map(convert).collect()
 }
+
+/// A pool that the API server would accept, by the CEL rules of its CRD too.
+pub(crate) fn checked(from: &api::NodePool) -> Result<Pool, Vec<FieldProblem>> {
+    let (pool, problems) = convert(from);
+    if !problems.is_empty() {
+        return Err(problems.into_iter().map(|(_, problem)| problem).collect());
+    }
+    if let Err(errors) = from.validate_cel() {
+        let problem =
+            |error: kube::core::cel::ValidationError| FieldProblem::new(error.field_path, error.message, "");
+        return Err(errors.into_iter().map(problem).collect());
+    }
+    // The API server accepts such a budget. In a cluster it allows nothing, and events of the pool give the reason.
+    let unreadable = |budget: &DisruptionBudget| match &budget.window {
+        Some(Window::Unreadable(why)) => {
+            let (path, cause) = why.split_once(": ").unwrap_or(("spec.disruption.budgets", why));
+            Some(FieldProblem::new(path, cause, ""))
+        }
+        _ => None,
+    };
+    let unreadable: Vec<FieldProblem> = pool.disruption.budgets.iter().filter_map(unreadable).collect();
+    if unreadable.is_empty() { Ok(pool) } else { Err(unreadable) }
+}

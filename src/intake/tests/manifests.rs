@@ -383,8 +383,10 @@ fn a_replica_set_counts_its_living_pods_and_its_deployment_counts_nothing_twice(
         // The stored pod that runs has no node here, so it waits like the three that are missing.
         assert_eq!(waiting, 4, "{text}");
         assert!(
-            manifest.notes.iter().any(|note| note
-                .ends_with("1 of its pods are in the manifest; the 3 that it lacks are planned too")),
+            manifest
+                .notes
+                .iter()
+                .any(|note| note.ends_with("pods in the manifest: 1; pods that it lacks, planned too: 3")),
             "{:?}",
             manifest.notes
         );

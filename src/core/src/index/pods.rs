@@ -15,8 +15,10 @@ impl ClusterIndex {
         }
         let pod = Arc::new(pod);
         let before = self.state.pods.insert(pod.key.clone(), pod.clone());
-        let size = |pod: &Pod| (pod.spec.requests.clone(), pod.deleting_since.is_some());
-        let is_resized = before.is_none_or(|before| size(&before) != size(&pod));
+        let is_resized = before.is_none_or(|before| {
+            before.spec.requests != pod.spec.requests
+                || before.deleting_since.is_some() != pod.deleting_since.is_some()
+        });
         if is_resized || pod.phase == PodPhase::Finished {
             change.max(self.size_daemonsets(&pod))
         } else {

@@ -457,7 +457,7 @@ fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -
             } else if is_sold {
                 "widen the pool's requirements"
             } else {
-                "no instance type in the catalogue has it; check the name of the resource"
+                "no instance type in the catalogue has it, so no node can be bought for it"
             };
             return format!(
                 "needs {wanted} {resource}, which no offering of pool `{name}` has for it; {remedy}"
