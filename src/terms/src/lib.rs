@@ -9,6 +9,7 @@
 
 mod capacity;
 mod condition;
+pub mod domains;
 mod interruption;
 pub mod keys;
 pub mod labels;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 
-use super::domains::is_karpenters;
 use super::fields::{Fields, text};
 use super::report::Report;
+use poolwright_terms::domains::is_karpenters;
 
 /// Fields that the API server sets.
 const WRITTEN_BY_THE_CLUSTER: [&str; 8] = [

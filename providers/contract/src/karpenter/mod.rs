@@ -1,14 +1,12 @@
 //! The conversion of Karpenter's manifests. A cloud converts the node class and the labels of Karpenter's provider for the same
 //! cloud, and reports what happened to each field.
 
-mod domains;
 mod fields;
 mod metadata;
 mod report;
 
 use serde_json::Value;
 
-pub use domains::{is_foreign, is_karpenters};
 pub use fields::{Fields, is_empty, join, text};
 pub use metadata::{Metadata, convert_metadata};
 pub use report::{Note, Outcome, Problem, Report};

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use poolwright_catalog::{InstanceType, builtin};
-use poolwright_provider_contract::karpenter::{LabelMapping, is_foreign, is_karpenters};
+use poolwright_provider_contract::karpenter::LabelMapping;
+use poolwright_terms::domains::{is_foreign, is_karpenters};
 use poolwright_terms::labels;
 
 use crate::clouds::clouds;

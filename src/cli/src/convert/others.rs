@@ -1,6 +1,7 @@
 //! Objects other than NodePools: node classes, overlays, and objects that are not Karpenter's.
 
-use poolwright_provider_contract::karpenter::{Fields, Managed, Outcome, Report, is_karpenters, join};
+use poolwright_provider_contract::karpenter::{Fields, Managed, Outcome, Report, join};
+use poolwright_terms::domains::is_karpenters;
 use serde_json::Value;
 
 /// Returns whether an API group is Karpenter's or belongs to one of its providers.

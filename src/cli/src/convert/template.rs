@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use poolwright_api::{
     Deadlines, DurationText, ExpiryText, NodeTemplate, NodeTemplateMetadata, NodeTemplateSpec, Operator,
 };
-use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report, is_karpenters};
+use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report};
+use poolwright_terms::domains::is_karpenters;
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 

@@ -274,7 +274,7 @@ impl Packed<'_> {
     fn limits_reached(&self, supply: &offerings::Supply<'_>) -> Vec<(PoolName, String)> {
         let of_pool = |limit: &u32| {
             let pool = self.limits.all[*limit as usize].pool?;
-            Some((supply.pools[pool].pool.name.clone(), self.limits.sentence(*limit, supply)))
+            Some((supply.pools[pool].pool.name.clone(), self.limits.sentence(*limit, supply, 0)))
         };
         self.outcome.limits_reached.iter().filter_map(of_pool).collect()
     }

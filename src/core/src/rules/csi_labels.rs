@@ -1,15 +1,15 @@
-//! Node labels with which CSI drivers and cloud providers repeat a standard label under another key.
+//! Node labels with which CSI drivers, kubelets and cloud providers repeat a standard label under another key.
 
 use std::collections::BTreeMap;
 
-use poolwright_terms::labels::{REGION, ZONE};
+use poolwright_terms::labels::{ARCH, INSTANCE_TYPE, OS, REGION, ZONE};
 
 /// Returns the standard label that a label repeats.
 pub fn repeats(key: &str) -> Option<&'static str> {
     REPEATED.iter().find(|(repeated, _)| *repeated == key).map(|(_, original)| *original)
 }
 
-/// Adds the labels that CSI drivers will add to a node with these labels.
+/// Adds the labels that CSI drivers, kubelets and cloud providers will add to a node with these labels.
 pub fn add_repeated(labels: &mut BTreeMap<String, String>) {
     for (key, original) in REPEATED {
         if let Some(value) = labels.get(original).cloned() {
@@ -18,15 +18,18 @@ pub fn add_repeated(labels: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Labels of CSI drivers and cloud providers, and the standard label that each repeats. A new node gets them when its driver
-/// runs.
+/// Labels of CSI drivers, kubelets and cloud providers, and the standard label that each repeats. A new node gets them when its
+/// driver runs. Kubelets and cloud providers still set the `beta` labels of Kubernetes.
 ///
 /// Source: topology keys of `aws-ebs-csi-driver`, `gcp-compute-persistent-disk-csi-driver` and `azuredisk-csi-driver`;
 /// <https://kubernetes.io/docs/reference/labels-annotations-taints/#failure-domainbetakubernetesiozone>.
-pub(crate) const REPEATED: [(&str, &str); 5] = [
+pub(crate) const REPEATED: [(&str, &str); 8] = [
     ("topology.ebs.csi.aws.com/zone", ZONE),
     ("topology.gke.io/zone", ZONE),
     ("topology.disk.csi.azure.com/zone", ZONE),
     ("failure-domain.beta.kubernetes.io/zone", ZONE),
     ("failure-domain.beta.kubernetes.io/region", REGION),
+    ("beta.kubernetes.io/arch", ARCH),
+    ("beta.kubernetes.io/os", OS),
+    ("beta.kubernetes.io/instance-type", INSTANCE_TYPE),
 ];

@@ -1,13 +1,15 @@
 //! DaemonSets: the resources that their pods take on each node.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-use poolwright_catalog::ResourceList;
+use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_terms::Taint;
 
 use crate::model::{DaemonSet, OnNode, Pod, Snapshot, prefix_of};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
+use crate::rules::format::{list, quantity};
 use crate::rules::labels::Labels;
 
 /// The cluster's DaemonSets.
@@ -53,6 +55,25 @@ impl<'a> DaemonSets<'a> {
     /// Returns the DaemonSets with these indices.
     pub fn sets(&self, landing: &[u16]) -> impl Iterator<Item = &'a DaemonSet> {
         landing.iter().map(|index| self.sets[usize::from(*index)])
+    }
+
+    /// Describes the DaemonSets among these that take so much of a resource that pods lack this amount of it; `None` if the pods
+    /// would lack some without them too.
+    pub fn in_the_way(&self, landing: &[u16], resource: &ResourceName, lacking: u64) -> Option<String> {
+        let takes = |set: &'a DaemonSet| (set.spec.requests.get(resource.as_str()), &set.key);
+        let mut takers: Vec<_> = self.sets(landing).map(takes).filter(|(taken, _)| *taken > 0).collect();
+        takers.sort_by_key(|(taken, key)| (Reverse(*taken), *key));
+        let all = takers.iter().map(|(taken, _)| *taken).fold(0, u64::saturating_add);
+        if lacking == 0 || all < lacking {
+            return None;
+        }
+        let all = quantity(resource, all);
+        if let [(_, only)] = takers.as_slice() {
+            return Some(format!("DaemonSet {only} takes {all}"));
+        }
+        let named: Vec<String> =
+            takers.iter().map(|(taken, key)| format!("{key} {}", quantity(resource, *taken))).collect();
+        Some(format!("DaemonSets take {all} ({})", list(&named, 3)))
     }
 
     /// Returns the pods of these DaemonSets, as colocation rules count them.

@@ -25,6 +25,8 @@ pub(crate) struct PoolLimit {
     pub pool: Option<usize>,
     pub kind: LimitKind,
     pub ceiling: u64,
+    /// The amount left at the start of the plan.
+    before: u64,
     pub left: u64,
 }
 
@@ -68,7 +70,7 @@ impl Limits {
         let first = self.all.len() as u32;
         for (kind, ceiling) in ceilings(limits) {
             let left = ceiling.saturating_sub(used(&kind));
-            self.all.push(PoolLimit { pool, kind, ceiling, left });
+            self.all.push(PoolLimit { pool, kind, ceiling, before: left, left });
         }
         (first..self.all.len() as u32).collect()
     }
@@ -93,7 +95,7 @@ impl Limits {
                             && claim.offerings.first().is_some_and(|first| first.offering == offering.id)
                     });
                     let left = ceiling.saturating_sub(on_the_way.count() as u64);
-                    self.all.push(PoolLimit { pool: None, kind, ceiling, left });
+                    self.all.push(PoolLimit { pool: None, kind, ceiling, before: left, left });
                 }
             }
         }
@@ -156,8 +158,9 @@ impl Limits {
         self.all.iter().map(|limit| Limit { name: name(limit), bound: limit.left }).collect()
     }
 
-    /// Returns a message about a reached limit.
-    pub fn sentence(&self, limit: u32, supply: &Supply<'_>) -> String {
+    /// Returns a message about a reached limit. `least` is the least that a node which fits the pods uses of it; zero if no pods are
+    /// meant. The advice is only what can help them.
+    pub fn sentence(&self, limit: u32, supply: &Supply<'_>, least: u64) -> String {
         let limit = &self.all[limit as usize];
         if let LimitKind::Available(id) = &limit.kind {
             return format!(
@@ -170,12 +173,20 @@ impl Limits {
             Some(pool) => (format!("of pool `{}`", supply.pools[pool].pool.name), "raise spec.limits"),
             None => ("over all pools".to_owned(), "raise it"),
         };
-        format!(
-            "limit {} = {} {of} is reached (in use or on order: {}); {raise} or free nodes",
-            limit.name(),
-            limit.quantity(limit.ceiling),
-            limit.quantity(used)
-        )
+        let (name, ceiling) = (limit.name(), limit.quantity(limit.ceiling));
+        if least > limit.ceiling {
+            let least = limit.quantity(least);
+            return format!(
+                "limit {name} = {ceiling} {of} is below the {least} that the smallest node which fits it uses; {raise}"
+            );
+        }
+        if used == 0 {
+            return format!("limit {name} = {ceiling} {of} is too low for the pods of this plan; {raise}");
+        }
+        // Nodes that this plan buys are not there to be freed.
+        let free = if limit.before < limit.ceiling { " or free nodes" } else { "" };
+        let used = limit.quantity(used);
+        format!("limit {name} = {ceiling} {of} is reached (in use or on order: {used}); {raise}{free}")
     }
 }
 

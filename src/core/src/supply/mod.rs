@@ -8,3 +8,4 @@ pub(crate) mod interruption_risk;
 pub(crate) mod limits;
 pub(crate) mod offerings;
 pub(crate) mod rooms;
+pub(crate) mod wider;

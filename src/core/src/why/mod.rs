@@ -17,4 +17,3 @@ pub use crate::why::lives::life;
 pub use crate::why::pod::{MOST_LINES, pod, pods};
 pub use crate::why::pool::pool;
 pub use crate::why::retiring::closed_room;
-pub use crate::why::rulings::{OfferingRuling, Ruling, rulings};

@@ -13,7 +13,7 @@ use crate::model::{NodeSelectorTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Sn
 use crate::plan::place::preferences::messages::RELAXED;
 use crate::rules::budgets::never_met_of;
 use crate::rules::format::{gist, list};
-use crate::why::rulings::{OfferingRuling, Ruling, rulings};
+use crate::why::rulings::{OfferingRuling, PodRulings, Ruling, rulings};
 
 /// The most lines of an explanation.
 pub const MOST_LINES: usize = 6;
@@ -54,8 +54,8 @@ pub fn pods(
             return Some(lines);
         }
         let rulings = found.next()??;
-        lines.push(considered(snapshot, &rulings));
-        lines.extend(ruled_out(&rulings));
+        lines.push(considered(snapshot, &rulings.offerings));
+        lines.extend(ruled_out(&rulings.offerings));
         lines.extend(left(&rulings));
         let relaxed = relaxed(plan, key);
         lines.extend(budgets(snapshot, pod));
@@ -159,8 +159,10 @@ fn considered(snapshot: &Snapshot, rulings: &[OfferingRuling]) -> String {
 fn ruled_out(rulings: &[OfferingRuling]) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for offering in rulings {
-        if let Ruling::Excluded(reason) = &offering.ruling {
-            *reasons.entry(reason).or_default() += 1;
+        if let Ruling::Excluded(all) = &offering.ruling {
+            if let Some(reason) = all.first() {
+                *reasons.entry(reason).or_default() += 1;
+            }
         }
     }
     let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();
@@ -170,9 +172,9 @@ fn ruled_out(rulings: &[OfferingRuling]) -> Option<String> {
 }
 
 /// Describes the offerings that fit or, if none does, the offering that comes closest.
-fn left(rulings: &[OfferingRuling]) -> Option<String> {
+fn left(rulings: &PodRulings) -> Option<String> {
     let open: Vec<&OfferingRuling> =
-        rulings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
+        rulings.offerings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
     let price = |one: &OfferingRuling| match &one.ruling {
         Ruling::Fits(price) => *price,
         Ruling::Excluded(_) => None,
@@ -186,14 +188,12 @@ fn left(rulings: &[OfferingRuling]) -> Option<String> {
             best.pool
         ));
     }
-    let nearest =
-        rulings.iter().max_by_key(|one| (one.rules_passed, Reverse(one.shortage), Reverse(&one.offering)))?;
-    let Ruling::Excluded(reason) = &nearest.ruling else { return None };
-    let remedy = match nearest.remedy.as_str() {
-        "" => String::new(),
-        remedy => format!(" To change that: {remedy}."),
-    };
-    Some(format!("Nearest miss: {} of pool {}: {reason}.{remedy}", nearest.offering, nearest.pool))
+    let (index, change) = rulings.nearest.as_ref()?;
+    let nearest = &rulings.offerings[*index];
+    let Ruling::Excluded(reasons) = &nearest.ruling else { return None };
+    let change = if change.is_empty() { String::new() } else { format!(" To change that: {change}.") };
+    let reasons = reasons.join("; ");
+    Some(format!("Nearest miss: {} of pool {}: {reasons}.{change}", nearest.offering, nearest.pool))
 }
 
 /// Describes the relaxed preferences of a pod.

@@ -1,57 +1,66 @@
 //! Rulings, for explanations: whether each offering fits a pod, and the reason if it does not.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use jiff::Timestamp;
-use poolwright_catalog::{OfferingId, ResourceList, UsdPerHour};
+use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
+use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
 use crate::demand::{profiles, volumes};
 use crate::model::PlanOptions;
-use crate::model::{PodKey, PodSpec, PoolName, Snapshot};
+use crate::model::{PodKey, PodSpec, PoolName, Requirement, Snapshot};
 use crate::plan::place::spread_hosts;
+use crate::plan::unplaced::labels::label_change;
 use crate::rules;
 use crate::rules::colocation::Colocation;
+use crate::rules::format::{list, quantity};
 use crate::rules::{Rejection, gpus};
 use crate::supply::daemonsets::DaemonSets;
-use crate::supply::offerings::{Availability, Supply};
+use crate::supply::offerings::{Availability, PoolOffering};
+use crate::supply::wider::{Asked, Wider};
 use crate::supply::{offerings, rooms};
 
 /// The ruling about an offering of a pool, for one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OfferingRuling {
+pub(crate) struct OfferingRuling {
     /// The pool.
     pub pool: PoolName,
     /// The offering.
     pub offering: OfferingId,
-    /// The number of kinds of rules that it meets, in the order taints, labels, resources, colocation, availability.
-    pub rules_passed: u8,
-    /// The largest shortage of a resource, in thousandths of the request.
-    pub shortage: u16,
-    /// The change that would make the rule pass; empty if no change of the pod or the pool would help.
-    pub remedy: String,
     /// The ruling.
     pub ruling: Ruling,
 }
 
 /// Whether an offering fits a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ruling {
+pub(crate) enum Ruling {
     /// A new node could hold the pod, at this price; `None` if the price is unknown and the pool allows that.
     Fits(Option<UsdPerHour>),
-    /// It is excluded, with the reason.
-    Excluded(String),
+    /// It is excluded, with the reasons in the order taints, labels, resources, colocation, availability. There is at least one.
+    Excluded(Vec<String>),
 }
 
-/// Returns, for each pod, the rulings on every offering that meets the requirements of a pool, in the order of pools and
-/// catalogues; `None` for pods that do not exist. Equal pods share their rulings.
-pub fn rulings(
+/// The rulings on every offering, for one pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PodRulings {
+    /// The rulings, in the order of pools and catalogues.
+    pub offerings: Vec<OfferingRuling>,
+    /// If none fits: the index of the offering that the fewest things keep from fitting, and the change that would make it fit. The
+    /// change is empty if no change of the pod or the pool would help.
+    pub nearest: Option<(usize, String)>,
+}
+
+/// Returns, for each pod, the rulings on every offering that meets the requirements of a pool; `None` for pods that do not exist.
+/// Equal pods share their rulings.
+pub(crate) fn rulings(
     snapshot: &Snapshot,
     now: Timestamp,
     options: &PlanOptions,
     pods: &[&PodKey],
-) -> Vec<Option<Rc<[OfferingRuling]>>> {
+) -> Vec<Option<Rc<PodRulings>>> {
     let mut ruled = Cow::Borrowed(snapshot);
     profiles::apply(&mut ruled, options);
     let volumes = volumes::resolve(&mut ruled);
@@ -61,76 +70,176 @@ pub fn rulings(
     let supply = offerings::collect(snapshot, &daemons, &colocation, &volumes.attachable, options, now);
     let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
     spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
-    let mut known: BTreeMap<(&PodSpec, usize), Rc<[OfferingRuling]>> = BTreeMap::new();
+    let attachable = &volumes.attachable;
+    let wider = Wider { snapshot, supply: &supply, daemons: &daemons, attachable, sharing: options.sharing };
+    let mut known: BTreeMap<(&PodSpec, usize), Rc<PodRulings>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
         // This spec includes the requirements of the pod's volumes.
         let (spec, profile) = (&snapshot.pods.get(key)?.spec, colocation.of(key));
-        let fresh = || judge(&supply, &colocation, options, spec, profile).into();
+        let fresh = || Rc::new(Judge { wider, colocation: &colocation, spec, profile }.judge());
         Some(known.entry((spec, profile)).or_insert_with(fresh).clone())
     };
     pods.iter().map(|key| of(key)).collect()
 }
 
-fn judge(
-    supply: &Supply<'_>,
-    colocation: &Colocation<'_>,
-    options: &PlanOptions,
-    spec: &PodSpec,
+/// The inputs of the rulings for one pod.
+struct Judge<'s, 'a> {
+    wider: Wider<'s, 'a>,
+    colocation: &'s Colocation<'a>,
+    spec: &'s PodSpec,
     profile: usize,
-) -> Vec<OfferingRuling> {
-    let (requests, _) = gpus::wanted(options.sharing, &supply.mig_models(), spec);
-    let mut all = Vec::new();
-    for (at, offered) in supply.pools.iter().enumerate() {
-        let pool = &offered.pool.name;
-        let taints = rules::check_taints(&spec.tolerations, &offered.pool.taints);
-        for offer in &offered.offers {
-            let labels = supply.labels(at, offer.offering);
-            let room = &supply.capacities[offer.capacity];
-            let offering = supply.offering(at, offer.offering).id.clone();
-            let mut one = OfferingRuling {
-                pool: pool.clone(),
-                offering,
-                rules_passed: 5,
-                shortage: 0,
-                remedy: String::new(),
-                ruling: Ruling::Fits(None),
-            };
-            let mut out = |rules_passed: u8, words: String, remedy: String| {
-                (one.rules_passed, one.ruling, one.remedy) = (rules_passed, Ruling::Excluded(words), remedy);
-            };
-            if let Err(rejection) = &taints {
-                out(0, format!("{} of pool {pool}", short(rejection)), remedy(rejection));
-            } else if let Err(rejection) = rules::check_labels(spec, &labels) {
-                out(1, short(&rejection), remedy(&rejection));
-            } else if let Err(rejection) = rules::check_resources(&requests, room) {
-                out(2, short(&rejection), remedy(&rejection));
-                one.shortage = shortage(&requests, room);
-            } else if !colocation.admits(profile, &supply.residents[offer.residents]) {
-                let words = "a DaemonSet pod that it may not share a node with".to_owned();
-                out(3, words, "change that rule, or keep the DaemonSet off some nodes".to_owned());
-            } else {
-                match offer.availability {
-                    Availability::Priced(price) | Availability::Reclaimed(price, _) => {
-                        one.ruling = Ruling::Fits(Some(price));
-                    }
-                    Availability::Unpriced => {}
-                    Availability::PriceUnknown => out(
-                        4,
-                        "its price is unknown".to_owned(),
-                        format!(
-                            "list it under allowUnknownPrices of pool {pool}, or, if prices come from --catalogue, add its price there"
-                        ),
-                    ),
-                    Availability::HeldBack(until) => {
-                        out(4, format!("failed recently, tried again at {until}"), String::new());
+}
+
+/// A reason why an offering is excluded, with the change that would remove it; the change is empty if there is none.
+struct Miss {
+    words: String,
+    change: Change,
+}
+
+/// A change that would remove a reason.
+enum Change {
+    /// Words for the user; empty if nothing helps.
+    Words(String),
+    /// The pod asks for more of a resource than the offering has for it.
+    Less(ResourceName, u64),
+    /// No offering of the pool has this label.
+    Label(String),
+}
+
+impl Judge<'_, '_> {
+    fn judge(&self) -> PodRulings {
+        let Wider { supply, sharing, .. } = self.wider;
+        let (requests, need) = gpus::wanted(sharing, &supply.mig_models(), self.spec);
+        let mut offerings = Vec::new();
+        // The fewest things, then the latest stage, the smallest shortage, and the first offering.
+        let mut nearest: Option<((usize, Reverse<usize>, u16, OfferingId), usize, usize, Vec<Miss>)> = None;
+        for (at, offered) in supply.pools.iter().enumerate() {
+            let foreign = requests.iter().filter(|(name, wanted)| {
+                let room = |offer: &PoolOffering| supply.capacities[offer.capacity].get(name.as_str());
+                *wanted > 0 && offered.offers.iter().all(|offer| room(offer) == 0)
+            });
+            let foreign = foreign.count();
+            let daemons = self.wider.daemons.tolerating(&offered.pool.taints);
+            for offer in &offered.offers {
+                let offering = supply.offering(at, offer.offering).id.clone();
+                let (stage, misses) = self.misses(at, offer, &requests, &daemons);
+                let ruling = if misses.is_empty() {
+                    Ruling::Fits(offer.availability.price())
+                } else {
+                    Ruling::Excluded(misses.iter().map(|miss| miss.words.clone()).collect())
+                };
+                if !misses.is_empty() {
+                    let shortage = shortage(&requests, &supply.capacities[offer.capacity]);
+                    let rank = (misses.len() + 2 * foreign, Reverse(stage), shortage, offering.clone());
+                    if nearest.as_ref().is_none_or(|(least, ..)| rank < *least) {
+                        nearest = Some((rank, at, offerings.len(), misses));
                     }
                 }
+                offerings.push(OfferingRuling { pool: offered.pool.name.clone(), offering, ruling });
             }
-            all.push(one);
         }
+        let fits = offerings.iter().any(|one| matches!(one.ruling, Ruling::Fits(_)));
+        let asked = Asked { spec: self.spec, requests: &requests, gpus: need.as_ref() };
+        let nearest =
+            nearest.filter(|_| !fits).map(|(_, at, index, misses)| (index, self.change(at, asked, misses)));
+        PodRulings { offerings, nearest }
     }
-    all
+
+    /// Returns everything that keeps the pod off an offering, and the first stage that fails.
+    fn misses(
+        &self,
+        at: usize,
+        offer: &PoolOffering,
+        requests: &ResourceList,
+        daemons: &DaemonSets<'_>,
+    ) -> (usize, Vec<Miss>) {
+        let supply = self.wider.supply;
+        let (pool, labels) = (supply.pools[at].pool, supply.labels(at, offer.offering));
+        let room = &supply.capacities[offer.capacity];
+        let mut stage = usize::MAX;
+        let mut all = Vec::new();
+        let mut add = |of: usize, words: String, change: Change| {
+            stage = stage.min(of);
+            all.push(Miss { words, change });
+        };
+        if let Err(rejection) = rules::check_taints(&self.spec.tolerations, &pool.taints) {
+            let words = format!("{} of pool {}", short(&rejection), pool.name);
+            add(0, words, change(&rejection));
+        }
+        if let Err(rejection) = rules::check_labels(self.spec, &labels) {
+            add(1, short(&rejection), change(&rejection));
+        }
+        let mut landing = None;
+        for (resource, wanted) in requests.iter() {
+            let available = room.get(resource.as_str());
+            if wanted > available {
+                let landing = landing.get_or_insert_with(|| daemons.landing(&labels));
+                let taken = daemons.in_the_way(landing, resource, wanted - available);
+                let taken = taken.map_or_else(String::new, |words| format!(", because {words}"));
+                let words = format!("less than {} {resource}{taken}", quantity(resource, wanted));
+                add(2, words, Change::Less(resource.clone(), available));
+            }
+        }
+        if !self.colocation.admits(self.profile, &supply.residents[offer.residents]) {
+            let change = "change that rule, or keep the DaemonSet off some nodes".to_owned();
+            let words = "a DaemonSet pod that it may not share a node with".to_owned();
+            add(3, words, Change::Words(change));
+        }
+        match offer.availability {
+            Availability::PriceUnknown => {
+                let change = format!(
+                    "list it under allowUnknownPrices of pool {}, or, if prices come from --catalogue, add its price there",
+                    pool.name
+                );
+                add(4, "its price is unknown".to_owned(), Change::Words(change));
+            }
+            Availability::HeldBack(until) => {
+                let words = format!("failed recently, tried again at {until}");
+                add(4, words, Change::Words(String::new()));
+            }
+            Availability::Priced(_) | Availability::Reclaimed(..) | Availability::Unpriced => {}
+        }
+        (stage, all)
+    }
+
+    /// Returns the changes that together make an offering of the pool fit; empty if no change is known to.
+    fn change(&self, at: usize, asked: Asked<'_>, misses: Vec<Miss>) -> String {
+        let pool = &self.wider.supply.pools[at].pool.name;
+        let widen = self
+            .wider
+            .holds(at, asked)
+            .map(|kind| format!("widen the requirements of pool {pool} so that it may buy {kind}"));
+        let (mut less, mut others, mut widens) = (Vec::new(), Vec::new(), false);
+        for miss in misses {
+            match miss.change {
+                Change::Words(words) => others.push(words),
+                Change::Less(_, 0) if widen.is_none() => return String::new(),
+                Change::Less(resource, available) => {
+                    widens = true;
+                    less.extend(
+                        (available > 0).then(|| format!("{} {resource}", quantity(&resource, available))),
+                    );
+                }
+                Change::Label(key) if widen.is_none() || !DECIDED_BY_OFFERING.contains(&key.as_str()) => {
+                    others.push(label_change(&key, pool));
+                }
+                Change::Label(_) => widens = true,
+            }
+        }
+        if others.iter().any(String::is_empty) {
+            return String::new();
+        }
+        let ask = (!less.is_empty()).then(|| format!("ask for at most {}", list(&less, SHOWN)));
+        let room = match (ask, widen.filter(|_| widens)) {
+            (Some(ask), Some(widen)) => Some(format!("{ask}, or {widen}")),
+            (ask, widen) => ask.or(widen),
+        };
+        others.into_iter().chain(room).collect::<Vec<_>>().join("; and ")
+    }
 }
+
+/// The most resources that a change names.
+const SHOWN: usize = 4;
 
 fn shortage(requests: &ResourceList, room: &ResourceList) -> u16 {
     let of = |wanted: u64, room: u64| {
@@ -141,28 +250,19 @@ fn shortage(requests: &ResourceList, room: &ResourceList) -> u16 {
 }
 
 /// Returns the change by the user that would make the rule pass.
-fn remedy(rejection: &Rejection) -> String {
-    match rejection {
+fn change(rejection: &Rejection) -> Change {
+    Change::Words(match rejection {
         Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
-        Rejection::Selector { key, .. } => {
-            format!("remove `{key}` from nodeSelector, or let a pool buy nodes with it")
-        }
-        Rejection::Affinity { requirement: Some(requirement), .. } => {
-            format!("relax nodeAffinity on `{}`, or let a pool buy nodes that meet it", requirement.key)
+        Rejection::Selector { key, .. }
+        | Rejection::Affinity { requirement: Some(Requirement { key, .. }), .. } => {
+            return Change::Label(key.clone());
         }
         Rejection::Affinity { requirement: None, .. } => "remove the required nodeAffinity".to_owned(),
         Rejection::Enforced { source, .. } => {
             format!("let a pool buy nodes that meet the scheduler's addedAffinity, or relax that in {source}")
         }
-        Rejection::Resource(shortage) if shortage.available == 0 => {
-            format!("let a pool buy nodes with {}", shortage.resource)
-        }
-        Rejection::Resource(shortage) => {
-            let most = crate::rules::format::quantity(&shortage.resource, shortage.available);
-            format!("ask for at most {most} {}, or let a pool buy larger nodes", shortage.resource)
-        }
         _ => String::new(),
-    }
+    })
 }
 
 /// Returns a rejection without details of the offering, so that equal rejections can be counted.
@@ -173,10 +273,6 @@ fn short(rejection: &Rejection) -> String {
         Rejection::Affinity { requirement: Some(requirement), .. } => format!("not `{requirement}`"),
         Rejection::Enforced { requirement: Some(requirement), source, .. } => {
             format!("not `{requirement}`, the scheduler's addedAffinity from {source}")
-        }
-        Rejection::Resource(shortage) => {
-            let wanted = crate::rules::format::quantity(&shortage.resource, shortage.wanted);
-            format!("less than {wanted} {}", shortage.resource)
         }
         other => other.to_string(),
     }

@@ -51,11 +51,11 @@ fn the_story_of_a_pod_that_nothing_holds_names_the_nearest_miss_and_what_to_do()
     );
     assert_eq!(
         lines[3],
-        "Nearest miss: g5.12xlarge/a/on-demand of pool gpu: less than 8 nvidia.com/gpu. To change that: ask for at most 4 nvidia.com/gpu, or let a pool buy larger nodes."
+        "Nearest miss: g5.12xlarge/a/on-demand of pool gpu: less than 8 nvidia.com/gpu. To change that: ask for at most 4 nvidia.com/gpu."
     );
     assert_eq!(
         lines[4],
-        "Not planned (NoOfferingFits): needs 8 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4."
+        "Not planned (NoOfferingFits): needs 8 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4; no instance type in the catalogue has more than 4, so ask for less."
     );
 }
 
@@ -67,7 +67,7 @@ fn the_nearest_miss_is_the_one_that_lacks_least_and_says_how_to_get_past_it() {
     };
     assert_eq!(
         nearest(pod("p", requests(64, 1, 0)), pool("gpu")),
-        "Nearest miss: g5.12xlarge/a/on-demand of pool gpu: less than 64 cpu. To change that: ask for at most 48 cpu, or let a pool buy larger nodes."
+        "Nearest miss: g5.12xlarge/a/on-demand of pool gpu: less than 64 cpu. To change that: ask for at most 48 cpu."
     );
     let mut tainted = pool("gpu");
     tainted.taints = vec![taint("team", "x")];
@@ -76,7 +76,36 @@ fn the_nearest_miss_is_the_one_that_lacks_least_and_says_how_to_get_past_it() {
     let mut selecting = pod("p", requests(1, 1, 0));
     selecting.spec.node_selector.insert("disk".into(), "ssd".into());
     let line = nearest(selecting, pool("gpu"));
-    assert!(line.contains("To change that: remove `disk` from nodeSelector, or let a pool"), "{line}");
+    assert!(
+        line.contains("To change that: drop the rule on `disk`, or add the label to spec.template"),
+        "{line}"
+    );
+}
+
+#[test]
+fn the_nearest_miss_of_a_gpu_pod_is_a_node_with_gpus_and_names_everything_in_the_way() {
+    let cpus = Pool {
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &["c7.xlarge"])],
+        ..pool("a-cpu")
+    };
+    let gpus = Pool { taints: vec![taint("gpu", "")], ..pool("z-gpu") };
+    let lines = of_pod(&with(cluster(aws(), [cpus, gpus]), [pod("p", requests(8, 1, 1))]), "p");
+    let nearest = lines.iter().find(|line| line.starts_with("Nearest")).expect("nothing fits");
+    assert!(nearest.contains("of pool z-gpu: taint `gpu:NoSchedule` of pool z-gpu"), "{nearest}");
+    assert!(nearest.ends_with("To change that: add a toleration of `gpu:NoSchedule`."), "{nearest}");
+}
+
+#[test]
+fn the_story_of_a_pod_names_the_daemonset_that_takes_the_room() {
+    let agent = poolwright_core::DaemonSet {
+        key: object_key("agent"),
+        labels: std::collections::BTreeMap::new(),
+        spec: poolwright_core::PodSpec { requests: requests(6, 1, 0), ..Default::default() },
+    };
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [agent]), [pod("p", requests(44, 1, 0))]);
+    let lines = of_pod(&snapshot, "p");
+    let nearest = lines.iter().find(|line| line.starts_with("Nearest")).expect("nothing fits");
+    assert!(nearest.contains("less than 44 cpu, because DaemonSet default/agent takes 6."), "{nearest}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn a_resource_limit_stops_buying_and_is_named_on_pod_and_pool() {
     assert_eq!(left.reason, UnplacedReason::LimitReached);
     assert_eq!(
         left.message,
-        "limit nvidia.com/gpu = 2 of pool `gpu` is reached (in use or on order: 2); raise spec.limits or free nodes"
+        "limit nvidia.com/gpu = 2 of pool `gpu` is reached (in use or on order: 2); raise spec.limits"
     );
     assert_eq!(plan.pools[&pool("gpu").name].limit_reached.as_ref(), Some(&left.message));
 }
@@ -113,7 +113,7 @@ fn a_limit_over_all_pools_holds_for_their_sum_and_counts_what_their_claims_have(
     assert_eq!(plan.claims.len(), 2);
     assert_eq!(
         plan.unplaced[0].message,
-        "limit nvidia.com/gpu = 2 over all pools is reached (in use or on order: 2); raise it or free nodes"
+        "limit nvidia.com/gpu = 2 over all pools is reached (in use or on order: 2); raise it"
     );
     let money = PoolLimits { usd_per_hour: Some(usd("2.50")), ..PoolLimits::default() };
     let plan = planned_within(&snapshot, money);

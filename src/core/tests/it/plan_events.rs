@@ -55,7 +55,7 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
                 "z",
                 EventType::Warning,
                 Reason::NoOfferingFits,
-                "needs 16 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4".into()
+                "needs 16 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4; no instance type in the catalogue has more than 4, so ask for less".into()
             ),
         ]
     );

@@ -208,7 +208,7 @@ fn a_zone_where_one_pool_is_at_its_limit_is_left_for_one_where_another_pool_sell
     let plan = planned(&snapshot);
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::LimitReached);
     let said = &plan.unplaced[0].message;
-    assert!(said.starts_with("limit nodes = 0 of pool `full` is reached"), "{said}");
+    assert!(said.starts_with("limit nodes = 0 of pool `full` is below the 1 "), "{said}");
 }
 
 #[test]

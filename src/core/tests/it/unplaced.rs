@@ -1,7 +1,10 @@
 //! Tests of messages about unplaced pods.
 
+use std::collections::BTreeMap;
+
+use poolwright_catalog::ResourceName;
 use poolwright_core::plan::UnplacedReason;
-use poolwright_core::{NodeSelectorTerm, Pod, Pool};
+use poolwright_core::{DaemonSet, NodeSelectorTerm, Pod, PodSpec, Pool, PoolLimits};
 
 use crate::kit::*;
 
@@ -29,7 +32,7 @@ fn a_gpu_that_the_pool_does_not_have() {
 fn more_gpus_than_any_node_has() {
     assert_eq!(
         message_for([a10g_and_l4()], pod("a", requests(1, 1, 8))),
-        "needs 8 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4"
+        "needs 8 nvidia.com/gpu in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4; no instance type in the catalogue has more than 4, so ask for less"
     );
 }
 
@@ -118,13 +121,152 @@ fn of_a_gpu_pod_the_pool_with_gpus_is_named_whatever_else_keeps_it_off() {
 }
 
 #[test]
-fn a_mig_instance_is_told_how_to_be_planned() {
-    let mig = requests(1, 1, 0).with("nvidia.com/mig-1g.10gb", 1);
-    let message = message_for([pool("gpu")], pod("a", mig));
+fn the_daemonsets_that_take_the_room_are_named() {
+    let agent = |name: &str, cpu: u64| DaemonSet {
+        key: object_key(name),
+        labels: BTreeMap::new(),
+        spec: PodSpec { requests: requests(cpu, 1, 0), ..PodSpec::default() },
+    };
+    let message = |sets: Vec<DaemonSet>, cpu: u64| {
+        let snapshot = with(with(cluster(aws(), [pool("gpu")]), sets), [pod("a", requests(cpu, 1, 4))]);
+        planned(&snapshot).unplaced[0].message.clone()
+    };
+    let two = message(vec![agent("big", 6), agent("small", 1)], 44);
+    assert!(two.contains("has 41, because DaemonSets take 7 (default/big 6, default/small 1)"), "{two}");
+    let one = message(vec![agent("big", 6)], 44);
+    assert!(one.contains("has 42, because DaemonSet default/big takes 6;"), "{one}");
+    let none = message(vec![agent("big", 6)], 60);
     assert!(
-        message.ends_with("`poolwright plan --sharing mig` plans GPUs that are cut into such instances"),
-        "{message}"
+        none.contains("has 42; ") && !none.contains("DaemonSet "),
+        "it would not fit without them: {none}"
     );
+}
+
+#[test]
+fn a_label_of_another_autoscaler_is_not_put_on_a_template() {
+    let message = |key: &str, value: &str| {
+        let mut wants = pod("a", requests(1, 1, 0));
+        wants.spec.node_selector.insert(key.into(), value.into());
+        message_for([pool("gpu")], wants)
+    };
+    for (key, ours) in [
+        ("karpenter.sh/capacity-type", "select by `poolwright.dev/capacity-type` instead"),
+        ("eks.amazonaws.com/nodegroup", "select by `poolwright.dev/nodepool` instead"),
+        ("nvidia.com/gpu.product", "select by `poolwright.dev/gpu-model` instead"),
+        ("karpenter.k8s.aws/instance-hypervisor", "select by the labels of docs/nodepool.md instead"),
+        ("kubernetes.azure.com/mode", "select by the labels of docs/nodepool.md instead"),
+    ] {
+        let told = message(key, "x");
+        assert!(told.contains(ours) && !told.contains("template.metadata.labels"), "{key}: {told}");
+    }
+}
+
+#[test]
+fn labels_that_kubelets_repeat_under_their_beta_keys_choose_nodes() {
+    let mut wants = pod("a", requests(1, 1, 0));
+    wants.spec.node_selector.insert("beta.kubernetes.io/instance-type".into(), "g6.xlarge".into());
+    let plan = planned(&with(cluster(aws(), [pool("gpu")]), [wants]));
+    assert_eq!(bought(&plan), ["g6.xlarge: a"]);
+}
+
+#[test]
+fn a_pool_that_could_buy_a_larger_node_is_told_which_and_that_node_then_holds_the_pod() {
+    let small = |wide: bool| Pool {
+        requirements: if wide {
+            vec![is_in("node.kubernetes.io/instance-type", &["g5.xlarge", "g5.12xlarge"])]
+        } else {
+            vec![is_in("node.kubernetes.io/instance-type", &["g5.xlarge"])]
+        },
+        ..pool("gpu")
+    };
+    let advice = "widen the pool's requirements so that it may buy g5.12xlarge";
+    let big = || pod("a", requests(1, 1, 2));
+    assert!(message_for([small(false)], big()).ends_with(advice));
+    let mut zoned = big();
+    zoned.spec.node_selector.insert("node.kubernetes.io/instance-type".into(), "g5.12xlarge".into());
+    assert!(message_for([small(false)], zoned.clone()).ends_with(advice));
+    for pod in [big(), zoned] {
+        assert!(planned(&with(cluster(aws(), [small(true)]), [pod])).unplaced.is_empty());
+    }
+}
+
+#[test]
+fn everything_that_keeps_a_pod_off_the_pool_is_said() {
+    let tainted = Pool { taints: vec![taint("x", "")], ..pool("gpu") };
+    let mut wants = pod("a", requests(60, 1, 1));
+    wants.spec.node_selector.insert("team".into(), "vision".into());
+    let told = message_for([tainted], wants);
+    for part in ["does not tolerate taint `x:NoSchedule`", "wants label `team`", "needs 60 cpu in one node"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn huge_pages_say_what_offers_them() {
+    let pages = requests(1, 1, 0).with("hugepages-2Mi", 1 << 30);
+    let told = message_for([pool("gpu")], pod("a", pages));
+    assert!(told.contains("needs 1Gi hugepages-2Mi") && told.contains("boot parameters"), "{told}");
+}
+
+#[test]
+fn a_mig_instance_is_told_how_to_be_planned_where_a_gpu_can_be_cut_into_it() {
+    let kinds = || catalogue(vec![Kind("p4d", capacity(96, 1152, 8), Some("a100-40gb"), &[("a", "21.95")])]);
+    let told = |profile: &str| {
+        let mig = requests(1, 1, 0).with(format!("nvidia.com/mig-{profile}").as_str(), 1);
+        planned(&with(cluster(kinds(), [pool("gpu")]), [pod("a", mig)])).unplaced[0].message.clone()
+    };
+    assert!(
+        told("3g.20gb")
+            .ends_with("`poolwright plan --sharing mig` plans GPUs that are cut into such instances"),
+        "{}",
+        told("3g.20gb")
+    );
+    assert!(
+        told("7g.80gb").ends_with("no GPU of the pool can be cut into such instances"),
+        "{}",
+        told("7g.80gb")
+    );
+}
+
+#[test]
+fn a_limit_below_the_smallest_node_is_not_told_to_free_nodes() {
+    let gpus = |most: u64| Pool {
+        limits: PoolLimits {
+            resources: [(ResourceName::new(ResourceName::NVIDIA_GPU), most)].into(),
+            ..PoolLimits::default()
+        },
+        ..pool("gpu")
+    };
+    let left =
+        |most: u64, pods: Vec<Pod>| planned(&with(cluster(aws(), [gpus(most)]), pods)).unplaced[0].clone();
+    let big = left(2, vec![pod("a", requests(1, 1, 4))]);
+    assert_eq!(big.reason, UnplacedReason::LimitReached);
+    assert_eq!(
+        big.message,
+        "limit nvidia.com/gpu = 2 of pool `gpu` is below the 4 that the smallest node which fits it uses; raise spec.limits"
+    );
+    let second = left(1, vec![pod("a", requests(1, 1, 1)), pod("b", requests(1, 1, 1))]);
+    assert_eq!(
+        second.message,
+        "limit nvidia.com/gpu = 1 of pool `gpu` is reached (in use or on order: 1); raise spec.limits",
+        "no node exists that could be freed"
+    );
+}
+
+#[test]
+fn a_pool_that_cannot_be_used_is_named_where_it_is_the_nearest() {
+    let cpus = Pool {
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &["c7.xlarge"])],
+        ..pool("a-cpu")
+    };
+    let mut broken = Pool { taints: vec![taint("gpu", "")], ..pool("z-gpu") };
+    broken.node_class.name = "gone".into();
+    let mut wants = pod("a", requests(1, 1, 1));
+    wants.spec.tolerations = vec![tolerate("gpu")];
+    let told = message_for([cpus.clone(), broken.clone()], wants);
+    assert!(told.starts_with("pool `z-gpu` cannot be used: "), "{told}");
+    let told = message_for([cpus, broken], pod("a", requests(60, 1, 0)));
+    assert!(told.contains("pool `a-cpu`"), "{told}");
 }
 
 #[test]

@@ -2,10 +2,14 @@
 
 use crate::demand::volumes::Volumes;
 use crate::model::{Sharing, Snapshot};
+use crate::plan::pack::classes::PodClass;
+use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::limits::Limits;
-use crate::supply::offerings::{Admissions, Supply};
+use crate::supply::offerings::{Admissions, PoolOffering, Supply};
+use crate::supply::wider::{Asked, Wider};
+use poolwright_catalog::InstanceTypeName;
 
 /// The supply that the planner could choose from, with its rules.
 #[derive(Clone, Copy)]
@@ -18,6 +22,23 @@ pub(crate) struct UnplacedInputs<'s, 'a> {
     pub colocation: &'s Colocation<'a>,
     pub daemons: &'s DaemonSets<'a>,
     pub sharing: Sharing,
+}
+
+impl<'s, 'a> UnplacedInputs<'s, 'a> {
+    /// Returns whether an offering of a pool meets the rules of the pods on labels, whether or not they tolerate the pool's taints.
+    pub fn meets_labels(&self, at: usize, class: &PodClass<'_>, offer: &PoolOffering) -> bool {
+        if self.admissions.tolerated(at, class.signature) {
+            return self.admissions.admits(at, class.signature, offer.offering);
+        }
+        rules::check_labels(class.spec, &self.supply.labels(at, offer.offering)).is_ok()
+    }
+
+    /// Returns the cheapest instance type that would hold a pod of the class if the requirements of the pool allowed it.
+    pub fn wider(&self, at: usize, class: &PodClass<'_>) -> Option<&'s InstanceTypeName> {
+        let asked = Asked { spec: class.spec, requests: &class.requests, gpus: class.gpu_need.as_ref() };
+        let UnplacedInputs { snapshot, supply, daemons, sharing, .. } = *self;
+        Wider { snapshot, supply, daemons, attachable: &self.volumes.attachable, sharing }.holds(at, asked)
+    }
 }
 
 /// Lists names for a message: `a, b, c and 4 more`.

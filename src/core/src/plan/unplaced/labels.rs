@@ -1,0 +1,226 @@
+//! Requirements of unplaced pods on labels: the one that no offering of a pool meets, and a change that helps.
+
+use std::collections::BTreeSet;
+
+use poolwright_catalog::{InstanceTypeName, ResourceName};
+use poolwright_terms::{domains, labels};
+
+use crate::model::{Operator, PodSpec, PoolName, Requirement};
+use crate::plan::pack::classes::PodClass;
+use crate::plan::unplaced::inputs::{UnplacedInputs, list};
+use crate::rules::labels::Labels;
+use crate::rules::{self, Rejection};
+use crate::supply::offerings::{PoolOffering, Supply};
+
+/// Returns the message if the pods' own rules match, but the affinity that their scheduler adds does not.
+pub(crate) fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<String> {
+    let enforced = spec.enforced.as_deref()?;
+    let pool = &supply.pools[at];
+    let own =
+        |offer: &&PoolOffering| rules::check_own_labels(spec, &supply.labels(at, offer.offering)).is_ok();
+    let mut rejections = pool
+        .offers
+        .iter()
+        .filter(own)
+        .map(|offer| rules::check_enforced(Some(enforced), &supply.labels(at, offer.offering)).err());
+    let first = rejections.next()??;
+    if rejections.any(|rejection| rejection.is_none()) {
+        return None;
+    }
+    let (name, source) = (&pool.pool.name, &enforced.source);
+    let Rejection::Enforced { requirement: Some(wanted), .. } = first else {
+        return Some(format!(
+            "the scheduler's addedAffinity ({source}) matches no node at all; correct it there"
+        ));
+    };
+    Some(format!(
+        "the scheduler's addedAffinity ({source}) allows only nodes with `{wanted}`, but no offering of pool `{name}` that it may use has that; widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
+    ))
+}
+
+/// The requirements of a pod on one label.
+pub(crate) struct Want<'a> {
+    pub key: &'a str,
+    words: String,
+    pub requirement: Requirement,
+}
+
+/// Returns the alternatives that the pod's node selector and node affinity leave, each a list of requirements.
+pub(crate) fn wants(spec: &PodSpec) -> Vec<Vec<Want<'_>>> {
+    let selected = |key: &str, value: &String| Requirement {
+        key: key.to_owned(),
+        operator: Operator::In([value.clone()].into()),
+    };
+    let selector = || {
+        spec.node_selector.iter().map(|(key, value)| Want {
+            key: key.as_str(),
+            words: value.clone(),
+            requirement: selected(key, value),
+        })
+    };
+    match &spec.node_affinity {
+        None => vec![selector().collect()],
+        Some(terms) => terms
+            .iter()
+            .filter(|term| !term.requirements.is_empty())
+            .map(|term| {
+                let own = term.requirements.iter().map(|requirement| Want {
+                    key: &requirement.key,
+                    words: match &requirement.operator {
+                        Operator::In(values) => list(values.iter().cloned()),
+                        operator => operator.to_string(),
+                    },
+                    requirement: requirement.clone(),
+                });
+                selector().chain(own).collect()
+            })
+            .collect(),
+    }
+}
+
+/// Returns the number of requirements on labels that no offering of the pool meets, of the alternative with the fewest.
+pub(crate) fn unmet(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> usize {
+    let unmet = |wants: &Vec<Want<'_>>| wants.iter().filter(|want| !met(want, at, supply)).count();
+    wants(spec).iter().map(unmet).min().unwrap_or(1)
+}
+
+/// Returns whether an offering of the pool meets the requirement.
+fn met(want: &Want<'_>, at: usize, supply: &Supply<'_>) -> bool {
+    supply.pools[at]
+        .offers
+        .iter()
+        .any(|offer| rules::matches(&want.requirement, &supply.labels(at, offer.offering)))
+}
+
+/// Returns the first requirement of the alternative that comes closest, if no offering of the pool meets it.
+fn first_unmet<'p>(alternative: &'p [Want<'p>], at: usize, supply: &Supply<'_>) -> Option<&'p Want<'p>> {
+    alternative.iter().find(|want| !met(want, at, supply))
+}
+
+/// Returns the number of GPUs of a model that the pods ask for and the pool lacks, with the requirement.
+fn lacking_model<'p>(
+    spec: &PodSpec,
+    alternative: &'p [Want<'p>],
+    at: usize,
+    supply: &Supply<'_>,
+) -> Option<(u64, &'p Want<'p>)> {
+    let want = first_unmet(alternative, at, supply).filter(|want| want.key == labels::GPU_MODEL)?;
+    let gpus = spec.requests.get(ResourceName::NVIDIA_GPU) + u64::from(spec.gpu_share.is_some());
+    (gpus > 0).then_some((gpus, want))
+}
+
+/// Describes the requirement on a label that keeps the pods off the pool, and a change that helps. `wider` is an instance type that
+/// would hold them if the pool's requirements allowed it. Returns the sentence, and whether it speaks of their resources too.
+pub(crate) fn labels_miss(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+    at: usize,
+    wider: Option<&InstanceTypeName>,
+) -> (String, bool) {
+    let (spec, supply) = (class.spec, inputs.supply);
+    let pool = &supply.pools[at];
+    let name = &pool.pool.name;
+    let mut alternatives = wants(spec);
+    alternatives.sort_by_key(|wants| wants.iter().filter(|want| !met(want, at, supply)).count());
+    let Some(first) = alternatives.first() else {
+        let words = "has a required node affinity without terms, which matches no node; remove it";
+        return (words.to_owned(), false);
+    };
+    let widen = wider.map_or_else(String::new, |kind| {
+        format!("; widen the pool's requirements so that it may buy {kind}")
+    });
+    let Some(want) = first_unmet(first, at, supply) else {
+        return (format!("{}{widen}", none_has(name, first)), wider.is_some());
+    };
+    if want.key == rules::NODE_NAME_FIELD || want.key == labels::HOSTNAME {
+        let words = format!(
+            "selects a node by its name ({}), but nobody knows the name of a new node in advance; select nodes by another label",
+            want.words
+        );
+        return (words, false);
+    }
+    let has: BTreeSet<String> = pool
+        .offers
+        .iter()
+        .filter_map(|offer| supply.labels(at, offer.offering).label(want.key).map(str::to_owned))
+        .collect();
+    if let Some((gpus, want)) = lacking_model(spec, first, at, supply) {
+        let allowed = if has.is_empty() { "no GPUs".to_owned() } else { format!("only {}", list(has)) };
+        let words =
+            format!("needs {gpus} x {} in one node; pool `{name}` allows {allowed}{widen}", want.words);
+        return (words, true);
+    }
+    if has.is_empty() {
+        let hint = match wider {
+            Some(kind) => format!("widen the pool's requirements so that it may buy {kind}"),
+            None => hint(want.key),
+        };
+        let words = format!(
+            "wants label `{}` ({}); nodes of pool `{name}` do not have it: {hint}",
+            want.key, want.words
+        );
+        return (words, wider.is_some());
+    }
+    let words = format!("wants `{}` {}; pool `{name}` has only {}{widen}", want.key, want.words, list(has));
+    (words, wider.is_some())
+}
+
+/// Returns a change that helps with a label that no node of a pool would have, whatever the pool buys.
+fn hint(key: &str) -> String {
+    if labels::DECIDED_BY_OFFERING.contains(&key) {
+        return "no offering of its node class that fits has it".to_owned();
+    }
+    // Such a label on a pool's template would claim what another program decides.
+    if let Some(ours) = domains::counterpart(key) {
+        return format!("another program sets it, on its own nodes; select by `{ours}` instead");
+    }
+    if domains::is_karpenters(key) || domains::is_foreign(key) {
+        return "another autoscaler or cloud sets it, on its own nodes; select by the labels of docs/nodepool.md instead"
+            .to_owned();
+    }
+    "add it to spec.template.metadata.labels if its nodes will have it".to_owned()
+}
+
+/// Returns the message for a pool that has offerings for each requirement, but no offering for all of them.
+fn none_has(pool: &PoolName, wanted: &[Want<'_>]) -> String {
+    if wanted.is_empty() {
+        // The pod has no requirements itself, so rules about other pods are the reason.
+        return format!(
+            "its rules about other pods leave it places, but no offering of pool `{pool}` that it may use is in one of them; let the pool buy there, or change those rules"
+        );
+    }
+    let all: Vec<String> = wanted.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();
+    format!("no single offering of pool `{pool}` has all of {}; relax one of them", all.join(", "))
+}
+
+/// Returns the change of a pod's rule on a label, or of the pool, that would make the rule pass at the pool.
+pub(crate) fn label_change(key: &str, pool: &PoolName) -> String {
+    if labels::DECIDED_BY_OFFERING.contains(&key) {
+        return format!("relax the rule on `{key}`");
+    }
+    if let Some(ours) = domains::counterpart(key) {
+        return format!("select by `{ours}` instead of `{key}`");
+    }
+    if domains::is_karpenters(key) || domains::is_foreign(key) {
+        return format!("select by the labels of docs/nodepool.md instead of `{key}`");
+    }
+    format!(
+        "drop the rule on `{key}`, or add the label to spec.template.metadata.labels of pool {pool} if its nodes will have it"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_asks_for_no_label_is_not_told_to_relax_one() {
+        let pool = PoolName("gpu".to_owned());
+        let nothing = none_has(&pool, &[]);
+        assert!(nothing.contains("rules about other pods") && !nothing.contains("has all of"), "{nothing}");
+        let spec =
+            PodSpec { node_selector: [("team".to_owned(), "ml".to_owned())].into(), ..PodSpec::default() };
+        let one = none_has(&pool, &wants(&spec)[0]);
+        assert!(one.contains("has all of `team ml`"), "{one}");
+    }
+}

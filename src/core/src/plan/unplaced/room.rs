@@ -1,0 +1,150 @@
+//! Resources that unplaced pods lack on the offerings of a pool, and a change that helps.
+
+use std::cmp::Reverse;
+
+use poolwright_catalog::{InstanceTypeName, ResourceName};
+
+use crate::model::Sharing;
+use crate::plan::pack::classes::PodClass;
+use crate::plan::unplaced::inputs::UnplacedInputs;
+use crate::rules::format;
+use crate::rules::gpus::{self, GpuForm, MIG_PREFIX};
+use crate::supply::offerings::PoolOffering;
+
+/// The prefix of the resources for huge pages.
+const HUGE_PAGES: &str = "hugepages-";
+
+/// Describes the resource that keeps the pods off every offering of the pool, and a change that helps.
+pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> String {
+    let supply = inputs.supply;
+    let pool = &supply.pools[at];
+    let name = &pool.pool.name;
+    let mut admitted: Vec<&PoolOffering> =
+        pool.offers.iter().filter(|offer| inputs.meets_labels(at, class, offer)).collect();
+    if admitted.is_empty() {
+        admitted.extend(&pool.offers);
+    }
+    let requests = &class.requests;
+    let most = |resource: &ResourceName| {
+        admitted
+            .iter()
+            .max_by_key(|offer| {
+                (supply.capacities[offer.capacity].get(resource.as_str()), Reverse(offer.offering))
+            })
+            .map(|offer| {
+                let room = supply.capacities[offer.capacity].get(resource.as_str());
+                (room, *offer)
+            })
+    };
+    // Extended resources come first, because people think of them first.
+    let mut names: Vec<(&ResourceName, u64)> = requests.iter().collect();
+    names.sort_by_key(|(name, _)| !format::is_extended(name));
+    for (resource, wanted) in names {
+        let Some((room, offer)) = most(resource) else { continue };
+        if wanted <= room {
+            continue;
+        }
+        let remedy = remedy(inputs, class, at, resource, wanted);
+        let amount = format::quantity(resource, wanted);
+        if room == 0 && taken(inputs, at, offer, resource, wanted).is_empty() {
+            return format!(
+                "needs {amount} {resource}, which no offering of pool `{name}` has for it; {remedy}"
+            );
+        }
+        return format!(
+            "needs {amount} {resource} in one node; the largest offering of pool `{name}` for it, {}, has {}{}; {remedy}",
+            supply.offering(at, offer.offering).id.instance_type,
+            format::quantity(resource, room),
+            taken(inputs, at, offer, resource, wanted),
+        );
+    }
+    // Each resource alone fits some offering. The message names the offering with the fewest missing resources.
+    let short = |offer: &PoolOffering| {
+        let room = &supply.capacities[offer.capacity];
+        requests.iter().filter(|(name, wanted)| *wanted > room.get(name.as_str())).count()
+    };
+    let closest = admitted.iter().min_by_key(|offer| (short(offer), offer.offering));
+    let Some(offer) = closest else { return format!("pool `{name}` has no offering for it") };
+    let kind = &supply.offering(at, offer.offering).id.instance_type;
+    match requests.first_shortage(&supply.capacities[offer.capacity]) {
+        Some(shortage) => format!(
+            "no offering of pool `{name}` fits all of {}; the nearest is {kind}, which has {} {} of {}{}{}",
+            format::gist(requests),
+            format::quantity(&shortage.resource, shortage.available),
+            shortage.resource,
+            format::quantity(&shortage.resource, shortage.wanted),
+            taken(inputs, at, offer, &shortage.resource, shortage.wanted),
+            inputs.wider(at, class).map_or_else(String::new, |kind| format!("; {}", widen(kind))),
+        ),
+        None => format!("offerings of pool `{name}` fit it, but none may be bought now"),
+    }
+}
+
+/// Names the DaemonSets that take so much of the resource on a new node that the pods do not fit; empty if they are not the cause.
+fn taken(
+    inputs: &UnplacedInputs<'_, '_>,
+    at: usize,
+    offer: &PoolOffering,
+    resource: &ResourceName,
+    wanted: u64,
+) -> String {
+    let supply = inputs.supply;
+    let daemons = inputs.daemons.tolerating(&supply.pools[at].pool.taints);
+    let landing = daemons.landing(&supply.labels(at, offer.offering));
+    let lacking = wanted.saturating_sub(supply.capacities[offer.capacity].get(resource.as_str()));
+    daemons
+        .in_the_way(&landing, resource, lacking)
+        .map_or_else(String::new, |words| format!(", because {words}"))
+}
+
+fn widen(kind: &InstanceTypeName) -> String {
+    format!("widen the pool's requirements so that it may buy {kind}")
+}
+
+/// Returns a change that gets the pods a node with so much of the resource. Each was tried, or is said to be none.
+fn remedy(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+    at: usize,
+    resource: &ResourceName,
+    wanted: u64,
+) -> String {
+    if let Some(kind) = inputs.wider(at, class) {
+        return widen(kind);
+    }
+    let supply = inputs.supply;
+    if resource.as_str().starts_with(MIG_PREFIX) && inputs.sharing == Sharing::Whole {
+        let pool = &supply.pools[at];
+        let cut = |offer: &PoolOffering| {
+            let mig = Sharing::Mig { mixed: false };
+            let (_, need) = gpus::wanted(mig, &supply.mig_models(), class.spec);
+            let kind = supply.instance_type(at, offer.offering);
+            GpuForm::all(mig, kind).iter().any(|form| form.grants(mig, kind, need.as_ref()))
+        };
+        return if pool.offers.iter().any(cut) {
+            "GPUs are bought whole here; `poolwright plan --sharing mig` plans GPUs that are cut into such instances"
+        } else {
+            "no GPU of the pool can be cut into such instances"
+        }
+        .to_owned();
+    }
+    let amounts = || {
+        let catalogues = inputs.snapshot.catalogues.values().flatten();
+        catalogues.flat_map(|all| all.types().values()).map(|kind| kind.allocatable.get(resource.as_str()))
+    };
+    let most = amounts().max().unwrap_or(0);
+    if most == 0 && resource.as_str().starts_with(HUGE_PAGES) {
+        return "nodes have huge pages only if their image or boot parameters reserve them, and no instance type in the catalogue promises them; use a node that has them already, or add them to a type with --catalogue".to_owned();
+    }
+    if most == 0 {
+        return "no instance type in the catalogue has it, so no node can be bought for it".to_owned();
+    }
+    if most < wanted {
+        return format!(
+            "no instance type in the catalogue has more than {}, so ask for less",
+            format::quantity(resource, most)
+        );
+    }
+    "no instance type that the node class of the pool sells holds all that it asks for, beside DaemonSets"
+        .to_owned()
+}

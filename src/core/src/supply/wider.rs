@@ -1,0 +1,62 @@
+//! Offerings that a pool's node class sells and its requirements exclude: what a pool could buy if they were wider.
+
+use poolwright_catalog::{InstanceTypeName, ResourceList, ResourceName, UsdPerHour};
+
+use crate::demand::volumes::attach::Attachable;
+use crate::model::{PodSpec, Sharing, Snapshot};
+use crate::rules;
+use crate::rules::format::ATTACHABLE;
+use crate::rules::gpus::{GpuForm, GpuNeed};
+use crate::supply::daemonsets::DaemonSets;
+use crate::supply::offerings::{Supply, as_measured};
+
+/// What a pod asks of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'p> {
+    pub spec: &'p PodSpec,
+    /// Its requests, without the GPUs in `gpus`.
+    pub requests: &'p ResourceList,
+    /// Its request for shared or partitioned GPUs.
+    pub gpus: Option<&'p GpuNeed>,
+}
+
+/// The catalogues of the pools, without their requirements.
+#[derive(Clone, Copy)]
+pub(crate) struct Wider<'s, 'a> {
+    pub snapshot: &'s Snapshot,
+    pub supply: &'s Supply<'a>,
+    pub daemons: &'s DaemonSets<'a>,
+    pub attachable: &'s Attachable,
+    pub sharing: Sharing,
+}
+
+impl<'s> Wider<'s, '_> {
+    /// Returns the cheapest instance type that would hold the pod if the requirements of the pool at this index allowed every
+    /// offering of its node class. Taints are not checked.
+    pub fn holds(&self, at: usize, asked: Asked<'_>) -> Option<&'s InstanceTypeName> {
+        let pool = &self.supply.pools[at];
+        let catalogue = self.supply.tables[pool.table].catalogue;
+        let daemons = self.daemons.tolerating(&pool.pool.taints);
+        let holds = |index: usize| {
+            let offering = &catalogue.offerings()[index];
+            let kind = &catalogue.types()[&offering.id.instance_type];
+            let fits = |(name, wanted): (&ResourceName, u64)| {
+                name.as_str().starts_with(ATTACHABLE) || wanted <= kind.allocatable.get(name.as_str())
+            };
+            if !asked.requests.iter().all(fits) {
+                return None;
+            }
+            let labels = self.supply.labels(at, index);
+            rules::check_labels(asked.spec, &labels).ok()?;
+            let node_class = &pool.pool.node_class;
+            let mut room = as_measured(self.snapshot, node_class, &kind.allocatable, &kind.name);
+            room.add(&self.attachable.of(None, &labels));
+            room.saturating_sub(&daemons.requests(&daemons.landing(&labels)));
+            let grants = |form: &GpuForm| form.grants(self.sharing, kind, asked.gpus);
+            let has_gpus = asked.gpus.is_none() || GpuForm::all(self.sharing, kind).iter().any(grants);
+            let price: UsdPerHour = offering.price.known()?;
+            (has_gpus && asked.requests.fits(&room)).then_some((price, index, &kind.name))
+        };
+        (0..catalogue.offerings().len()).filter_map(holds).min().map(|(.., kind)| kind)
+    }
+}
