@@ -76,13 +76,13 @@ pub fn rounded(amount: UsdPerHour, decimals: usize) -> u64 {
     (amount.micros() + step / 2) / step
 }
 
-/// Returns the number of decimals, at least `least`, with which amounts add up to their sum as they are printed.
-pub fn decimals_that_add_up(amounts: &[UsdPerHour], least: usize) -> usize {
-    let sum: UsdPerHour = amounts.iter().copied().sum();
-    let adds_up = |decimals: &usize| {
-        amounts.iter().map(|amount| rounded(*amount, *decimals)).sum::<u64>() == rounded(sum, *decimals)
+/// Returns the number of decimals, at least `least`, with which the amounts of each group add up to their sum as they are printed.
+pub fn decimals_that_add_up(groups: &[&[UsdPerHour]], least: usize) -> usize {
+    let adds_up = |decimals: usize, amounts: &[UsdPerHour]| {
+        let sum = rounded(amounts.iter().copied().sum(), decimals);
+        amounts.iter().map(|amount| rounded(*amount, decimals)).sum::<u64>() == sum
     };
-    (least..6).find(adds_up).unwrap_or(6)
+    (least..6).find(|decimals| groups.iter().all(|amounts| adds_up(*decimals, amounts))).unwrap_or(6)
 }
 
 /// Serializes an amount as a number.
@@ -123,7 +123,7 @@ mod tests {
             least in 2usize..5,
         ) {
             let amounts: Vec<UsdPerHour> = amounts.into_iter().map(UsdPerHour::from_micros).collect();
-            let decimals = decimals_that_add_up(&amounts, least);
+            let decimals = decimals_that_add_up(&[&amounts], least);
             let printed: u64 = amounts.iter().map(|amount| rounded(*amount, decimals)).sum();
             prop_assert_eq!(printed, rounded(amounts.iter().copied().sum(), decimals));
             prop_assert!((least..=6).contains(&decimals));

@@ -188,7 +188,9 @@ fn open(sizes: &Sizes<'_>, counts: &[u32], most: u32, allowed: impl Fn(usize) ->
         let mut refused = vec![false; nodes.len()];
         for _ in 0..counts[class as usize] {
             let mut home = None;
-            'levels: for (level, members) in levels.iter().enumerate().take_while(|(level, _)| *level < most as usize) {
+            'levels: for (level, members) in
+                levels.iter().enumerate().take_while(|(level, _)| *level < most as usize)
+            {
                 for (position, &node) in members.iter().enumerate() {
                     if refused[node] {
                         continue;

@@ -116,7 +116,10 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
         WhyCheaper::Rule(CostRule::Interruptions) => "interruptions count for the plan".to_owned(),
         WhyCheaper::Steps => "limits made the plan choose in steps".to_owned(),
         WhyCheaper::Search => {
-            format!("the search ended {} above the bound; --gap and --time-limit extend it", percent(plan.gap))
+            format!(
+                "the search ended {} above the bound; --gap and --time-limit extend it",
+                percent(plan.gap)
+            )
         }
         WhyCheaper::Unknown => {
             "no rule explains that; please report it, with the file that --save-problem writes".to_owned()

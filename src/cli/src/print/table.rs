@@ -89,8 +89,7 @@ fn purchases(plan: &Document) -> String {
     let costs = kinds.iter().take(KINDS_SHOWN).map(|kind| kind.cost.usd_per_hour);
     let costs: Vec<UsdPerHour> = costs.chain([Purchase::sum(rest).cost.usd_per_hour]).collect();
     let usual = decimals(kinds.iter().map(|kind| kind.cost.usd_per_hour).chain([plan.cost_usd_per_hour]));
-    let total_decimals = decimals_that_add_up(&costs, usual)
-        .max(decimals_that_add_up(&[plan.cost_usd_per_hour, paid], usual));
+    let total_decimals = decimals_that_add_up(&[&costs, &[plan.cost_usd_per_hour, paid]], usual);
 
     let mut table = plain();
     let mut header = vec!["NODES", "INSTANCE TYPE", "ZONE", "CAPACITY", "$/H EACH", "$/H", "PODS"];

@@ -190,7 +190,9 @@ fn price(claim: &Claim, object: &NodeClaim) -> Option<UsdPerHour> {
 /// Returns a sentence if recorded prices are old.
 fn old_prices(reading: &Reading) -> Option<String> {
     let claims = reading.claims.iter().flatten();
-    let dates = claims.filter_map(|claim| claim.status.as_ref()?.price.as_ref()?.as_of.as_ref()?.parse().ok());
+    let dates = claims.filter_map(|claim| {
+        claim.status.as_ref()?.price.as_ref()?.as_of.as_ref()?.parse::<jiff::civil::Date>().ok()
+    });
     let today = reading.at.to_zoned(TimeZone::UTC).date();
     price_age::note(dates.min(), today, "a node keeps the price of its launch")
 }

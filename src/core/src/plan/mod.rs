@@ -26,8 +26,9 @@ pub(crate) mod unplaced;
 pub use crate::demand::{ExpectedPods, expected};
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
 pub use crate::model::plan::{
-    Baseline, Baselines, Commitment, CommitmentUse, CostRule, Counts, Moved, MovedTo, OverTime, PlacedPod, Plan, PlannedClaim,
-    PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, RuleCost, Solve, Target, UnplacedPod, UnplacedReason,
+    Baseline, Baselines, Commitment, CommitmentUse, CostRule, Counts, Moved, MovedTo, OverTime, PlacedPod,
+    Plan, PlannedClaim, PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, RuleCost, Solve, Target,
+    UnplacedPod, UnplacedReason,
 };
 pub use crate::model::plan_cache::PlanCache;
 pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, WhyRelaxed};
@@ -50,12 +51,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &m
 }
 
 /// Makes a plan, without the costs of rules.
-fn plan_once(
-    snapshot: &Snapshot,
-    now: Timestamp,
-    options: &PlanOptions,
-    stop: &mut dyn StopSignal,
-) -> Plan {
+fn plan_once(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &mut dyn StopSignal) -> Plan {
     let prepared = prepare::prepare(snapshot, now, options);
     let (context, mut supply) = PlanContext::new(&prepared);
     // Each attempt places pods, packs the rest onto new nodes, and creates claims for these nodes.

@@ -141,8 +141,13 @@ fn any_case() -> impl Strategy<Value = Case> {
     let pods = prop::collection::vec(pod, 1..9);
     let pools = prop::collection::vec(pool, 1..4);
     let committed = prop_oneof![2 => Just(0u64), 1 => 100u64..1500];
-    (pods, pools, 0u32..300_000, 0u64..6, committed)
-        .prop_map(|(pods, pools, rate, loss, committed)| Case { pods, pools, rate, loss, committed })
+    (pods, pools, 0u32..300_000, 0u64..6, committed).prop_map(|(pods, pools, rate, loss, committed)| Case {
+        pods,
+        pools,
+        rate,
+        loss,
+        committed,
+    })
 }
 
 impl Case {
@@ -170,7 +175,8 @@ impl Case {
     }
 
     fn options(&self) -> PlanOptions {
-        let large = |capacity_type| OfferingId { instance_type: "large".into(), zone: "a".into(), capacity_type };
+        let large =
+            |capacity_type| OfferingId { instance_type: "large".into(), zone: "a".into(), capacity_type };
         let commitment = Commitment {
             name: "plan".into(),
             left: usd(self.committed),

@@ -125,7 +125,8 @@ pub fn ignored(arrivals: &[Arrival], pools: &[Pool]) -> Vec<String> {
     let has_weights = pools.iter().any(|pool| pool.weight != pools[0].weight);
     let has_limits = pools.iter().any(|pool| pool.limits != PoolLimits::default());
     let of_pools = [("weights", has_weights), ("limits", has_limits)];
-    let of_pools: Vec<&str> = of_pools.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect();
+    let of_pools: Vec<&str> =
+        of_pools.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect();
     let note = |names: Vec<&str>, of: &str| {
         (!names.is_empty()).then(|| format!("the baselines ignore {} of the {of}", names.join(", ")))
     };

@@ -21,12 +21,12 @@ use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 
 use crate::model::Pod;
 use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
-use crate::plan::pack::{class_risk, layout};
 use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::plan::pack::solves::naive::Steps;
+use crate::plan::pack::{class_risk, layout};
 use crate::plan::place::topology::Assigned;
 use crate::rules;
 use crate::rules::colocation::{Present, join};

@@ -107,9 +107,10 @@ impl<'a> Run<'_, '_, 'a, '_> {
             for node in &simple.nodes {
                 let Some(candidate) = source(node.candidate) else { continue };
                 let pool = self.inputs.supply.pools[candidate.pool].pool;
-                let longest = node.pods.iter().map(|(class, _)| {
-                    self.inputs.classes.classes[classes[*class as usize]].horizon
-                });
+                let longest = node
+                    .pods
+                    .iter()
+                    .map(|(class, _)| self.inputs.classes.classes[classes[*class as usize]].horizon);
                 let longest = longest.max().unwrap_or_default();
                 let horizons = self.inputs.horizons;
                 let rate = horizons.rate(candidate.interruptions, pool, longest);
