@@ -151,7 +151,7 @@ impl Catalogue {
             .collect();
         let left: BTreeSet<_> = offerings.iter().map(|offering| &offering.id.instance_type).collect();
         let types = self.types.values().filter(|kind| left.contains(&kind.name)).cloned().collect();
-        Self::new(self.origin.clone(), types, offerings)
+        Self::new(CatalogueOrigin::of(self.origin.source.clone(), &offerings), types, offerings)
     }
 
     /// Returns the same catalogue under another name.

@@ -12,7 +12,8 @@ use crate::solve_timer::SolveTimer;
 
 /// Explains one object.
 pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    let (input, options) = prepare(&flags.input, &flags.search)?;
+    let (input, mut options) = prepare(&flags.input, &flags.search)?;
+    options.baselines = false;
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let now = clock.now();
@@ -37,6 +38,10 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     };
     if flags.kind != Explainable::Pool {
         lines.extend(input.lives_unread.as_ref().map(|unread| format!("{unread}.")));
+    }
+    // A price in the answer may be old.
+    if lines.iter().any(|line| line.contains("$/h")) {
+        lines.extend(input.price_age().map(|old| format!("Note: {old}.")));
     }
     for line in lines {
         writeln!(out, "{line}").map_err(Failure::writing)?;

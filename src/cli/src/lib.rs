@@ -19,6 +19,7 @@ mod market;
 mod node_classes;
 mod open;
 mod plan;
+mod price_age;
 pub mod print;
 pub mod problems;
 mod reach;

@@ -1,11 +1,13 @@
-//! The costs of other methods, for comparison. Both baselines ignore existing nodes and limits, and leave out pods that fit no
-//! candidate. Both respect conflicts.
+//! Other methods, for comparison. They ignore existing nodes, and leave out pods that fit no candidate. They respect conflicts.
+//!
+//! [`one_pod_per_node`] and [`first_fit`] ignore limits, stock and commitments. [`Simple`] respects them.
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use crate::canonical::{Parties, conflicts};
+use crate::check::commitments;
 use crate::gpu::{Room, dims::Rows};
-use crate::problem::{GpuRequest, Problem};
+use crate::problem::{GpuRequest, Problem, risk};
 use crate::solution::Placement;
 
 /// Returns whether one pod fits one empty node.
@@ -144,11 +146,22 @@ pub fn first_fit(problem: &Problem) -> UsdPerHour {
 
 /// Returns the nodes of [`first_fit`] with their pods, in the order they were opened.
 pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
+    let counts: Vec<u32> = problem.classes.iter().map(|class| class.count).collect();
+    let opened = open(&Sizes::new(problem), &counts, u32::MAX, |_| true);
+    let cheapest = |node: Open| {
+        let candidate = members(&node.possible).min_by_key(|at| (problem.candidates[*at].price, *at))?;
+        Some(node.bought(candidate))
+    };
+    opened.into_iter().filter_map(cheapest).collect()
+}
+
+/// Opens nodes for this many pods of each class, with at most `most` pods on a node, from the candidates that are `allowed`.
+fn open(sizes: &Sizes<'_>, counts: &[u32], most: u32, allowed: impl Fn(usize) -> bool) -> Vec<Open> {
+    let problem = sizes.problem;
     let dim = |name: &str| problem.resources.iter().position(|resource| resource.as_str() == name);
     let (cpu, memory) = (dim(ResourceName::CPU), dim(ResourceName::MEMORY));
     let amount =
         |class: u32, dim: Option<usize>| dim.map_or(0, |dim| problem.classes[class as usize].requests[dim]);
-    let sizes = Sizes::new(problem);
     let mut order: Vec<u32> = (0..problem.classes.len() as u32).collect();
     order.sort_by_key(|class| {
         (std::cmp::Reverse(amount(*class, cpu)), std::cmp::Reverse(amount(*class, memory)), *class)
@@ -159,12 +172,12 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
     let mut nodes: Vec<Open> = Vec::new();
     for class in order {
         let wanted = &problem.classes[class as usize];
-        if wanted.max_per_node == Some(0) {
+        if wanted.max_per_node == Some(0) || counts[class as usize] == 0 {
             continue;
         }
         let mut admitted = vec![0u64; words];
         for &candidate in &wanted.candidates {
-            if sizes.holds(candidate, class as usize) {
+            if allowed(candidate as usize) && sizes.holds(candidate, class as usize) {
                 admitted[candidate as usize / 64] |= 1 << (candidate % 64);
             }
         }
@@ -173,14 +186,16 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
         }
         // A node that refused a pod of this class refuses the next one too, since its room only shrinks.
         let mut refused = vec![false; nodes.len()];
-        for _ in 0..wanted.count {
+        for _ in 0..counts[class as usize] {
             let mut home = None;
-            'levels: for (level, members) in levels.iter().enumerate() {
+            'levels: for (level, members) in
+                levels.iter().enumerate().take_while(|(level, _)| *level < most as usize)
+            {
                 for (position, &node) in members.iter().enumerate() {
                     if refused[node] {
                         continue;
                     }
-                    if let Some(possible) = join(&sizes, &nodes[node], class, &admitted) {
+                    if let Some(possible) = join(sizes, &nodes[node], class, &admitted) {
                         home = Some((level, position, node, possible));
                         break 'levels;
                     }
@@ -201,7 +216,7 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
                 });
                 refused.push(false);
                 let node = nodes.len() - 1;
-                match join(&sizes, &nodes[node], class, &admitted) {
+                match join(sizes, &nodes[node], class, &admitted) {
                     Some(possible) => (node, possible),
                     None => continue,
                 }
@@ -237,14 +252,135 @@ pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
         }
     }
     nodes
-        .into_iter()
-        .filter_map(|node| {
-            let cheapest = members(&node.possible).min_by_key(|at| (problem.candidates[*at].price, *at))?;
-            let mut pods = node.by_class;
-            pods.sort_unstable();
-            Some(Bought { candidate: cheapest as u32, pods })
-        })
-        .collect()
+}
+
+impl Open {
+    /// Returns the node as this candidate.
+    fn bought(mut self, candidate: usize) -> Bought {
+        self.by_class.sort_unstable();
+        Bought { candidate: candidate as u32, pods: self.by_class }
+    }
+}
+
+/// What a simple method buys under the limits, the stock and the commitments of a problem.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Simple {
+    /// Its nodes, in the order they were bought.
+    pub nodes: Vec<Bought>,
+    /// The number of pods of each class that it cannot place.
+    pub left: Vec<u32>,
+}
+
+impl Simple {
+    /// Buys the cheapest node for each pod.
+    pub fn one_pod_per_node(problem: &Problem) -> Self {
+        Self::buy(problem, 1)
+    }
+
+    /// Buys the nodes of [`first_fit`].
+    pub fn first_fit(problem: &Problem) -> Self {
+        Self::buy(problem, u32::MAX)
+    }
+
+    /// Opens nodes, and buys each as the candidate that costs least and is still to be had. Pods for which none is left try again
+    /// with what is.
+    fn buy(problem: &Problem, most: u32) -> Self {
+        let sizes = Sizes::new(problem);
+        let mut rest = Rest::new(problem);
+        let left = problem.classes.iter().map(|class| class.count).collect();
+        let mut simple = Self { nodes: Vec::new(), left };
+        loop {
+            let opened = open(&sizes, &simple.left, most, |candidate| rest.allows(candidate));
+            let before = simple.nodes.len();
+            for node in opened {
+                let possible = members(&node.possible).filter(|at| rest.allows(*at));
+                let Some(best) = possible.min_by_key(|at| (rest.counted(*at, &node.by_class), *at)) else {
+                    continue;
+                };
+                rest.take(best);
+                for (class, count) in &node.by_class {
+                    simple.left[*class as usize] -= count;
+                }
+                simple.nodes.push(node.bought(best));
+            }
+            if simple.nodes.len() == before {
+                return simple;
+            }
+        }
+    }
+
+    /// Returns the cost of its nodes after commitments, and the use of each commitment.
+    pub fn paid(&self, problem: &Problem) -> (UsdPerHour, Vec<UsdPerHour>) {
+        let mut bought = vec![0; problem.candidates.len()];
+        for node in &self.nodes {
+            bought[node.candidate as usize] += 1;
+        }
+        let (paid, used) = commitments::paid(problem, &bought);
+        let paid = UsdPerHour::from_micros(u64::try_from(paid).unwrap_or(u64::MAX));
+        (paid, used.into_iter().map(UsdPerHour::from_micros).collect())
+    }
+}
+
+/// What is left of limits, stock and commitments.
+struct Rest<'a> {
+    problem: &'a Problem,
+    limits: Vec<u64>,
+    /// By candidate; `None` without a limit.
+    stock: Vec<Option<u32>>,
+    commitments: Vec<u64>,
+    /// By candidate: the commitment that covers it, and its rate.
+    covered: Vec<Option<(usize, u64)>>,
+}
+
+impl<'a> Rest<'a> {
+    fn new(problem: &'a Problem) -> Self {
+        let mut covered = vec![None; problem.candidates.len()];
+        for (at, commitment) in problem.commitments.iter().enumerate() {
+            for (candidate, rate) in &commitment.rates {
+                covered[*candidate as usize] = Some((at, rate.micros()));
+            }
+        }
+        Self {
+            problem,
+            limits: problem.limits.iter().map(|limit| limit.bound).collect(),
+            stock: problem.candidates.iter().map(|candidate| candidate.max_nodes).collect(),
+            commitments: problem.commitments.iter().map(|of| of.left.micros()).collect(),
+            covered,
+        }
+    }
+
+    fn allows(&self, candidate: usize) -> bool {
+        let uses = &self.problem.candidates[candidate].limit_use;
+        self.stock[candidate] != Some(0)
+            && uses.iter().all(|(limit, amount)| *amount <= self.limits[*limit as usize])
+    }
+
+    fn take(&mut self, candidate: usize) {
+        for (limit, amount) in &self.problem.candidates[candidate].limit_use {
+            self.limits[*limit as usize] -= amount;
+        }
+        if let Some(stock) = &mut self.stock[candidate] {
+            *stock -= 1;
+        }
+        if let Some((commitment, rate)) = self.covered[candidate] {
+            let left = &mut self.commitments[commitment];
+            *left = left.saturating_sub(rate);
+        }
+    }
+
+    /// Returns the price of one more node with these pods, less the part that its commitment pays, plus the expected loss.
+    fn counted(&self, candidate: usize, pods: &[(u32, u32)]) -> u128 {
+        let of = &self.problem.candidates[candidate];
+        let price = u128::from(of.price.micros());
+        let covered = self.covered[candidate].map_or(0, |(commitment, rate)| {
+            price * u128::from(self.commitments[commitment].min(rate)) / u128::from(rate.max(1))
+        });
+        let loss = |(class, count): &(u32, u32)| {
+            let one = risk(self.problem.classes[*class as usize].at_risk, of.interruptions);
+            u128::from(one.micros()) * u128::from(*count)
+        };
+        price - covered + pods.iter().map(loss).sum::<u128>()
+    }
 }
 
 /// Iterates over the set bits.
@@ -280,4 +416,49 @@ fn join(sizes: &Sizes<'_>, node: &Open, class: u32, admitted: &[u64]) -> Option<
         }
     }
     possible.iter().any(|word| *word > 0).then_some(possible)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::{Commitment, Limit};
+    use crate::testing::{candidate, class, problem};
+
+    /// Returns four pods of two CPUs, and nodes of four CPUs at 3, of eight at 5.
+    fn four() -> Problem {
+        let candidates = vec![candidate("small", 3, [4, 4, 0]), candidate("large", 5, [8, 8, 0])];
+        problem(vec![class("pod", [2, 2, 0], 4, &[0, 1])], candidates)
+    }
+
+    fn costs(problem: &Problem) -> [(u64, u32); 2] {
+        [Simple::one_pod_per_node(problem), Simple::first_fit(problem)]
+            .map(|simple| (simple.paid(problem).0.micros(), simple.left[0]))
+    }
+
+    #[test]
+    fn limits_and_stock_hold_and_pods_beyond_them_try_what_is_left() {
+        assert_eq!(costs(&four()), [(12, 0), (5, 0)]);
+        let mut limited = four();
+        limited.candidates[0].limit_use = vec![(0, 1)];
+        limited.candidates[1].limit_use = vec![(0, 2)];
+        limited.limits = vec![Limit { name: "units".into(), bound: 2 }];
+        assert_eq!(costs(&limited), [(6, 2), (5, 0)]);
+        limited.limits[0].bound = 1;
+        assert_eq!(costs(&limited), [(3, 3), (3, 2)], "first fit takes the smaller node instead");
+        let mut short = four();
+        short.candidates[0].max_nodes = Some(1);
+        assert_eq!(costs(&short), [(18, 0), (5, 0)]);
+    }
+
+    #[test]
+    fn commitments_pay_and_interruptions_count() {
+        let mut committed = four();
+        let rates = vec![(1, UsdPerHour::from_micros(4))];
+        committed.commitments =
+            vec![Commitment { name: "plan".into(), left: UsdPerHour::from_micros(8), rates }];
+        assert_eq!(costs(&committed), [(6, 0), (0, 0)], "two large nodes are paid for");
+        let mut risky = four();
+        (risky.candidates[0].interruptions, risky.classes[0].at_risk) = (1_000_000, 3);
+        assert_eq!(costs(&risky)[0], (20, 0), "a small node costs 3 and loses 3");
+    }
 }

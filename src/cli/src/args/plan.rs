@@ -114,21 +114,28 @@ pub struct InputFlags {
     )]
     pub capacity_type: Vec<CapacityChoice>,
 
-    /// Buy spot where it is cheaper than on-demand, interruptions included
+    /// Allow spot and on-demand nodes together, as far as pools allow
     ///
-    /// Plans with spot and on-demand nodes together, as far as pools allow. A spot node counts with its price plus its
-    /// expected loss: for each pod, the interruption rate times the loss of one interruption (--at-risk). The rate is
-    /// spot_interruptions_per_hour of the catalogue, or 0.0044 (10 % in a day). The bound covers cost and loss together.
+    /// Without a pool, and without this flag or --capacity-type, plans buy on-demand nodes only.
     #[arg(long, help_heading = "What may be bought")]
     pub spot: bool,
 
-    /// With --spot: what one interruption costs a pod for each of its GPUs, in US dollars; with 0, spot is compared by price
-    /// alone [default: 1.00]
+    /// What one interruption of a spot node costs a pod for each of its GPUs, in US dollars; with 0, spot is compared by price
+    /// alone
     ///
-    /// It covers the work since the last checkpoint and the restart; a dollar is 40 minutes at 1.50 $/h. Pods without
-    /// GPUs lose nothing.
-    #[arg(long, value_name = "USD", value_parser = at_risk, allow_negative_numbers = true, help_heading = "What may be bought")]
-    pub at_risk: Option<UsdPerHour>,
+    /// A spot node counts with its price plus its expected loss, as for the controller: for each pod, the interruption rate times
+    /// the loss of one interruption. The rate is spot_interruptions_per_hour of the catalogue, or 0.0044 (10 % in a day). The
+    /// loss covers the work since the last checkpoint and the restart; a dollar is 40 minutes at 1.50 $/h. Pods without GPUs
+    /// lose nothing. The bound covers cost and loss together.
+    #[arg(
+        long,
+        value_name = "USD",
+        value_parser = at_risk,
+        allow_negative_numbers = true,
+        default_value = "1.00",
+        help_heading = "What may be bought"
+    )]
+    pub at_risk: UsdPerHour,
 
     /// Use what you have paid for first: reservations, savings plans, commitments (YAML or JSON)
     ///

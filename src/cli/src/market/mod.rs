@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::args::{GpusFlags, ListFormat, PricesFlags};
 use crate::exit::{ExitStatus, Failure};
+use crate::price_age;
 
 /// The default number of rows in a table.
 const SHOWN: u32 = 30;
@@ -33,6 +34,8 @@ pub fn prices(flags: &PricesFlags, out: &mut impl Write) -> Result<ExitStatus, F
     let believed = read::read(&flags.market)?;
     let wanted = only::Only::of(flags);
     let mut list = prices::list(&believed, &wanted).map_err(Failure::bad_input)?;
+    let remedy = "--provider reads the prices of today from a cloud";
+    list.notes.extend(price_age::note(price_age::oldest([&believed.catalogue]), believed.today, remedy));
     let first = match (flags.first, flags.output) {
         (Some(first), _) => first,
         (None, ListFormat::Table) => SHOWN,

@@ -2,7 +2,6 @@
 
 use anyhow::{Context, anyhow};
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use poolwright_catalog::Catalogue;
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_provider_contract::ProviderError;
@@ -10,7 +9,7 @@ use poolwright_provider_contract::market::{Market, TypeFacts};
 
 use crate::args::MarketFlags;
 use crate::exit::Failure;
-use crate::{catalogue, clouds};
+use crate::{catalogue, clouds, price_age};
 
 /// A catalogue or a market, with the date on which it was read.
 pub struct Believed {
@@ -35,7 +34,7 @@ pub struct FromCloud {
 /// Reads the source that the flags name.
 pub fn read(flags: &MarketFlags) -> Result<Believed, Failure> {
     let now = SystemClock::new().now();
-    let today = now.to_zoned(TimeZone::UTC).date();
+    let today = price_age::today();
     let cloud = flags.provider.as_deref().and_then(clouds::find);
     let Some((cloud, market)) = cloud.and_then(|cloud| Some((cloud, cloud.market?))) else {
         let catalogue = catalogue::load(&flags.catalogue)?;

@@ -59,7 +59,6 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         names: PodNames::Qualified,
         implicit_pool,
         include_waiting: false,
-        counts_risk: false,
         lives_unread,
         origin: Origin::Cluster,
     })

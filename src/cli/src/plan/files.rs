@@ -102,7 +102,6 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         names: PodNames::Qualified,
         implicit_pool,
         include_waiting: true,
-        counts_risk: false,
         lives_unread: None,
         origin: Origin::Files,
     })

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use jiff::Timestamp;
-use poolwright_catalog::{Catalogue, UsdPerHour};
+use poolwright_catalog::Catalogue;
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{MoveHistory, RoomMade, make_room};
 use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
@@ -29,7 +29,7 @@ use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::catalogue::{self, Selection};
 use crate::exit::{ExitStatus, Failure};
 use crate::solve_timer::SolveTimer;
-use crate::{print, scheduler, solve};
+use crate::{price_age, print, scheduler, solve};
 
 /// The input of a plan, with what is needed to describe it.
 pub struct Input {
@@ -44,8 +44,6 @@ pub struct Input {
     implicit_pool: bool,
     /// Whether the plan includes pods that no scheduler has tried yet.
     include_waiting: bool,
-    /// Whether the plan counts interruptions.
-    counts_risk: bool,
     /// Says that what the controller has learned about durations of pods could not be read; `None` if it was read, or if there
     /// is no controller.
     pub lives_unread: Option<String>,
@@ -54,6 +52,12 @@ pub struct Input {
 }
 
 impl Input {
+    /// Returns a sentence about old prices.
+    pub fn price_age(&self) -> Option<String> {
+        let sold = self.snapshot.catalogues.values().flatten().map(AsRef::as_ref);
+        price_age::note(price_age::oldest(sold), price_age::today(), price_age::CATALOGUE)
+    }
+
     /// Returns the key of the pod that the user wrote.
     pub fn pod_key(&self, written: &str) -> PodKey {
         match self.names {
@@ -101,13 +105,14 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     }
     let explained =
         flags.explain.as_deref().map(|pod| alternatives::of_pod(&plan, pod, &input)).transpose()?;
+    input.notes.extend(input.price_age());
     let asked = DocumentContext {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
         notes: input.notes,
         names: input.names,
         implicit_pool: input.implicit_pool,
-        counts_risk: input.counts_risk,
+        counts_risk: options.spot_risk.is_some(),
     };
     let mut document =
         document(plan, asked, timer.times()).map_err(|refused| Failure::Other(refused.into()))?;
@@ -133,9 +138,6 @@ pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanO
             "--gpu-map: only used with --trace; add --trace, or remove --gpu-map",
         ));
     }
-    if flags.at_risk.is_some() && !flags.spot {
-        return Err(Failure::bad_input("--at-risk: only used with --spot; add --spot"));
-    }
     let committed = flags.commitments.as_deref().map(commitments::read).transpose()?.unwrap_or_default();
     let catalogue = commitments::with_reservations(&committed, catalogue)?;
     let offers = Offers::new(flags, catalogue);
@@ -148,7 +150,6 @@ pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanO
         files::input(&flags.filename, &offers)?
     };
     existing::add(&flags.existing, &mut input.snapshot, &mut input.notes)?;
-    input.counts_risk = flags.spot;
     input.notes.extend(scheduler.notes.iter().cloned());
     let usual = PlanOptions::default();
     let options = PlanOptions {
@@ -157,11 +158,7 @@ pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanO
         profiles: scheduler.profiles,
         limits,
         sharing: sharing(flags)?,
-        spot_risk: flags.spot.then(|| {
-            let usual = SpotRisk::default();
-            let per_gpu_micros = flags.at_risk.map_or(usual.per_gpu_micros, UsdPerHour::micros);
-            SpotRisk { per_gpu_micros, ..usual }
-        }),
+        spot_risk: SpotRisk::losing(flags.at_risk),
         commitments: commitments::resolve(&committed, &offers.catalogue)?,
         preferences: flags.preferences.into(),
         solver: search.options(),

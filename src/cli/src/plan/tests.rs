@@ -42,7 +42,7 @@ fn a_plan_costs_the_same_in_its_document_its_table_and_the_status_of_its_pools()
         notes: input.notes,
         names: input.names,
         implicit_pool: input.implicit_pool,
-        counts_risk: input.counts_risk,
+        counts_risk: options.spot_risk.is_some(),
     };
     let document = document(plan, asked, Times::default()).expect("a plan that holds");
     let cost = document.cost_usd_per_hour;
@@ -82,7 +82,7 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
         notes: input.notes,
         names: input.names,
         implicit_pool: input.implicit_pool,
-        counts_risk: input.counts_risk,
+        counts_risk: options.spot_risk.is_some(),
     };
     let document = document(plan, asked, Times::default()).expect("a plan that holds");
     let mut table = Vec::new();

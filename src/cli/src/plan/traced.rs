@@ -47,7 +47,6 @@ pub fn input(
         names: PodNames::Bare,
         implicit_pool: true,
         include_waiting: true,
-        counts_risk: false,
         lives_unread: None,
         origin: Origin::Trace,
     })

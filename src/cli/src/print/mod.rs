@@ -1,5 +1,6 @@
 //! Prints plans and solutions for people and for programs.
 
+mod compared;
 mod solved;
 mod table;
 

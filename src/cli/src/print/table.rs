@@ -4,9 +4,12 @@ use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use poolwright_catalog::UsdPerHour;
+use poolwright_report::money::{decimals_that_add_up, rounded};
 use poolwright_report::plan::{Document, LeftOut, Purchase};
 
-use super::solved::proof;
+use poolwright_terms::CapacityType;
+
+use super::compared;
 
 const WIDTH: u16 = 80;
 /// The gap between columns. The gap after the last one is trimmed.
@@ -80,8 +83,13 @@ fn purchases(plan: &Document) -> String {
     let with_pool = plan.has_several_pools();
     let kinds = plan.purchases();
     let each_decimals = decimals(kinds.iter().filter_map(|kind| kind.each));
-    let total_decimals =
-        decimals(kinds.iter().map(|kind| kind.cost.usd_per_hour).chain([plan.cost_usd_per_hour]));
+    // The rows add up to the last one as they are printed, including what commitments pay.
+    let paid = plan.paid_by_commitments();
+    let rest = kinds.get(KINDS_SHOWN..).unwrap_or_default();
+    let costs = kinds.iter().take(KINDS_SHOWN).map(|kind| kind.cost.usd_per_hour);
+    let costs: Vec<UsdPerHour> = costs.chain([Purchase::sum(rest).cost.usd_per_hour]).collect();
+    let usual = decimals(kinds.iter().map(|kind| kind.cost.usd_per_hour).chain([plan.cost_usd_per_hour]));
+    let total_decimals = decimals_that_add_up(&[&costs, &[plan.cost_usd_per_hour, paid]], usual);
 
     let mut table = plain();
     let mut header = vec!["NODES", "INSTANCE TYPE", "ZONE", "CAPACITY", "$/H EACH", "$/H", "PODS"];
@@ -111,16 +119,21 @@ fn purchases(plan: &Document) -> String {
         table.add_row(row);
     }
     let blank = String::new;
-    let rest = kinds.get(KINDS_SHOWN..).unwrap_or_default();
     if !rest.is_empty() {
         let sum = Purchase::sum(rest);
         let name = format!("of {} more types", rest.len());
         let total = money(sum.cost.usd_per_hour, total_decimals);
         table.add_row([count(sum.nodes), name, blank(), blank(), blank(), total, count(sum.pods)]);
     }
-    if kinds.len() > 1 {
+    if paid > UsdPerHour::ZERO {
+        let less = format!("-{}", money(paid, total_decimals));
+        let by = "paid by commitments".to_owned();
+        table.add_row([blank(), by, blank(), blank(), blank(), less, blank()]);
+    }
+    if kinds.len() > 1 || paid > UsdPerHour::ZERO {
         let (nodes, pods) = (count(plan.nodes.len()), count(plan.pods_on_new()));
-        let total = money(plan.cost_usd_per_hour, total_decimals);
+        let more = if kinds.iter().any(|kind| kind.each.is_none()) { "+" } else { "" };
+        let total = format!("{}{more}", money(plan.cost_usd_per_hour, total_decimals));
         table.add_row([nodes, "in all".to_owned(), blank(), blank(), blank(), total, pods]);
     }
     for right in [0, 4, 5, 6] {
@@ -152,36 +165,22 @@ fn figures(plan: &Document) -> String {
     let mut add = |name: &str, text: String| {
         table.add_row([name.to_owned(), text]);
     };
-    let verdict = || {
-        if plan.gap == 0.0 && plan.steered_pods > 0 {
-            "this plan is as cheap as any that meets these preferences".to_owned()
-        } else if plan.gap == 0.0 && plan.pinned_pods > 0 {
-            "this plan is as cheap as any with these zones".to_owned()
-        } else if plan.gap == 0.0 {
-            "this plan is as cheap as any can be".to_owned()
-        } else {
-            format!("no plan can cost less; gap {}, proof {}", percent(plan.gap), proof(plan.proof))
-        }
-    };
     if let Some(over_time) = &plan.over_time {
         let what = "new nodes until they are empty,\nold ones while they are kept longer for these pods";
         add("Cost over time", format!("{} $ expected: {what}", over_time.usd));
-        add("Lower bound", format!("{} $, {}", over_time.lower_bound_usd, verdict()));
+        add("Lower bound", format!("{} $, {}", over_time.lower_bound_usd, compared::verdict(plan)));
     }
     if !plan.nodes.is_empty() {
-        if let Some(risk) = plan.risk_usd_per_hour {
+        let loses = plan.nodes.iter().any(|node| node.capacity_type == CapacityType::Spot);
+        if let Some(risk) = plan.risk_usd_per_hour.filter(|risk| loses || *risk > UsdPerHour::ZERO) {
             add("Interruptions", format!("{} $/h expected loss, in addition to the cost", money(risk, 2)));
         }
         if let Some(bound) = plan.lower_bound_usd_per_hour {
-            add("Lower bound", format!("{} $/h, {}", money(bound, 2), verdict()));
+            add("Lower bound", format!("{} $/h, {}", money(bound, 2), compared::verdict(plan)));
         }
-        let against = |other: UsdPerHour| match plan.excess_of(other) {
-            None => format!("{} $/h", money(other, 2)),
-            Some(more) => format!("{} $/h, {} more", money(other, 2), percent(more)),
-        };
-        add("One pod per node", against(plan.baselines.one_pod_per_node_usd_per_hour));
-        add("First fit", against(plan.baselines.first_fit_usd_per_hour));
-        add("", "both at this moment; `simulate` compares costs over time".to_owned());
+        for (name, text) in compared::rules(plan).into_iter().chain(compared::baselines(plan)) {
+            add(name, text);
+        }
         for of in &plan.commitments {
             let (used, all) = (money(of.used_usd_per_hour, 2), money(of.usd_per_hour, 2));
             add("Commitment", format!("{}: {used} of {all} $/h used", of.name));
@@ -310,9 +309,8 @@ fn decimals(amounts: impl Iterator<Item = UsdPerHour>) -> usize {
 
 /// Formats an amount, rounded half up: `8,110.30`.
 pub(crate) fn money(amount: UsdPerHour, decimals: usize) -> String {
-    let step = 10u64.pow(6 - decimals.min(6) as u32);
-    let units = (amount.micros() + step / 2) / step;
-    let per_dollar = UsdPerHour::MICROS_PER_USD / step;
+    let units = rounded(amount, decimals);
+    let per_dollar = 10u64.pow(decimals.min(6) as u32);
     format!("{}.{:0decimals$}", thousands(&(units / per_dollar).to_string()), units % per_dollar)
 }
 

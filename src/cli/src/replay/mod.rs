@@ -30,6 +30,7 @@ use crate::args::{ReplayFlags, Span};
 use crate::catalogue;
 use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
+use crate::price_age;
 use crate::problems::Problems;
 use crate::simulate::stop_when_interrupted;
 use pools::Pools;
@@ -124,8 +125,11 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         length: flags.length.0,
     };
     let arrivals = replay.arrivals();
-    let ignored = baselines::ignored(&arrivals);
-    let notes = pools.notes.iter().chain(&work.notes).cloned().chain(ignored).collect();
+    let ignored = baselines::ignored(&arrivals, &pools.models);
+    let remedy = "--prices takes newer ones (docs/catalogue.md)";
+    let sold = pools.sold.values().map(AsRef::as_ref);
+    let old = price_age::note(price_age::oldest(sold), price_age::today(), remedy);
+    let notes = pools.notes.iter().chain(&work.notes).cloned().chain(ignored).chain(old).collect();
     Ok(Prepared { replay, arrivals, lives: work.lives, pools, notes })
 }
 

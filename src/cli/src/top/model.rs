@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1 as k8s;
@@ -20,6 +21,7 @@ use super::doing::doing;
 use super::view::{
     Cost, EventRow, Gpus, Leader, NodeCounts, NodeRow, ObjectKind, PoolRow, Totals, View, WaitingPods,
 };
+use crate::price_age;
 
 /// The most events in a view. A busy hour has thousands.
 const EVENTS: usize = 100;
@@ -68,6 +70,7 @@ pub fn view(cluster: &str, reading: &Reading) -> View {
     let pools = if reading.pools.is_ok() { pool_rows(pools, &rows, sees_pods) } else { Vec::new() };
     let events = event_rows(known.listed(ObjectKind::Events, &reading.events));
     let leases = known.listed(ObjectKind::Leases, &reading.leases);
+    known.notes.extend(old_prices(reading));
     View {
         api_version: API_VERSION,
         kind: "Top",
@@ -182,6 +185,16 @@ fn price(claim: &Claim, object: &NodeClaim) -> Option<UsdPerHour> {
         return claim.current_offering().price;
     }
     object.status.as_ref()?.price.as_ref()?.usd_per_hour.parse().ok()
+}
+
+/// Returns a sentence if recorded prices are old.
+fn old_prices(reading: &Reading) -> Option<String> {
+    let claims = reading.claims.iter().flatten();
+    let dates = claims.filter_map(|claim| {
+        claim.status.as_ref()?.price.as_ref()?.as_of.as_ref()?.parse::<jiff::civil::Date>().ok()
+    });
+    let today = reading.at.to_zoned(TimeZone::UTC).date();
+    price_age::note(dates.min(), today, "a node keeps the price of its launch")
 }
 
 fn counts<'a>(rows: impl Iterator<Item = &'a NodeRow>) -> NodeCounts {

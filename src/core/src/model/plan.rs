@@ -56,8 +56,18 @@ pub struct Plan {
     pub proof: Proof,
     /// The number of `claims` with an unknown price. Their cost is in neither `cost` nor `bound`.
     pub unknown_price_claims: usize,
-    /// The cost of naive plans for the same pods.
+    /// Simpler ways to buy for the same pods.
     pub baselines: Baselines,
+    /// Whether pods on new nodes could also use pools of a lower weight. If so, `bound` holds only for plans that use pools of a
+    /// higher weight first.
+    pub by_weight: bool,
+    /// Whether pods on new nodes could also use offerings whose interruptions count. If so, `bound` is no bound for the cost alone.
+    pub by_risk: bool,
+    /// Whether nodes were chosen in steps: first the first choices of all pods, then other choices for pods that a limit left.
+    /// Then `bound` is the sum of the bounds of the steps, each given the steps before it.
+    pub in_steps: bool,
+    /// What rules cost, sorted; only with baselines. A rule that provably costs nothing is not listed.
+    pub rules: Vec<RuleCost>,
     /// The place of each pending pod: its UID, and the name of the claim, or of a node without a claim. It goes into the next
     /// [`crate::model::snapshot::Snapshot::nominations`].
     pub nominations: BTreeMap<PodKey, (Uid, String)>,
@@ -423,13 +433,53 @@ pub struct PoolFindings {
     pub offerings: usize,
 }
 
-/// Costs of naive plans for the pods on new nodes. Zero if nothing is bought or baselines are not requested.
+/// Simpler ways to buy for the pods on new nodes, with the prices, limits, commitments and weights that the plan has. Zero if
+/// nothing is bought or baselines are not requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baselines {
-    /// The cost with each pod on the cheapest node that fits it, without any other pod.
-    pub one_pod_per_node: UsdPerHour,
-    /// The cost of first-fit decreasing, with each new node the cheapest that fits its first pod.
-    pub first_fit: UsdPerHour,
+    /// Each pod on the cheapest node that fits it, without any other pod.
+    pub one_pod_per_node: Baseline,
+    /// First-fit decreasing, with each new node the cheapest that fits its pods.
+    pub first_fit: Baseline,
+}
+
+/// What a simpler way to buy costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The prices of its nodes, minus the part that commitments pay.
+    pub cost: UsdPerHour,
+    /// The counted cost of interruptions, as in [`Plan::risk`].
+    pub risk: UsdPerHour,
+    /// The cost over time, if the plan was chosen by it.
+    pub over_time: Option<Usd>,
+    /// The pods on new nodes of the plan that it cannot place. If there are any, its costs are not those of the same pods.
+    pub unplaced: usize,
+    /// Whether it breaks rules that the plan keeps, such as `minValues` of a pool.
+    pub breaks_rules: bool,
+}
+
+/// A rule by which a plan may cost more than another plan for the same pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CostRule {
+    /// Pools of a higher weight come first.
+    Weights,
+    /// Preferences of pods are met.
+    Preferences,
+    /// Interruptions count besides the price.
+    Interruptions,
+}
+
+/// What a rule costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleCost {
+    /// The rule.
+    pub rule: CostRule,
+    /// The cost and risk of the plan less those of a plan without the rule; `None` if they cannot be compared. If the rule counts
+    /// interruptions, the cost alone.
+    pub cost: Option<UsdPerHour>,
+    /// Whether a better plan without the rule may exist, so that the rule costs this much or more.
+    pub at_least: bool,
 }
 
 /// Counts of pods by result.

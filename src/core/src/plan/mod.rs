@@ -2,7 +2,8 @@
 //!
 //! Start reading at [`plan()`]. `prepare` lists the steps from the current cluster to the cluster to plan for. `attempt` lists
 //! the steps of one attempt: place pods, pack the rest, create claims. `attempts` repeats attempts and uses the lessons of
-//! earlier ones. `audit` checks the plan, and `report` computes its figures.
+//! earlier ones. `audit` checks the plan, and `report` computes its figures, and `rule_costs` what weights and
+//! preferences cost.
 
 pub(crate) mod attempt;
 pub(crate) mod attempts;
@@ -19,13 +20,15 @@ pub(crate) mod place;
 pub(crate) mod prepare;
 pub(crate) mod report;
 pub(crate) mod retire;
+pub(crate) mod rule_costs;
 pub(crate) mod unplaced;
 
 pub use crate::demand::{ExpectedPods, expected};
 pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
 pub use crate::model::plan::{
-    Baselines, Commitment, CommitmentUse, Counts, Moved, MovedTo, OverTime, PlacedPod, Plan, PlannedClaim,
-    PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, Solve, Target, UnplacedPod, UnplacedReason,
+    Baseline, Baselines, Commitment, CommitmentUse, CostRule, Counts, Moved, MovedTo, OverTime, PlacedPod,
+    Plan, PlannedClaim, PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, RuleCost, Solve, Target,
+    UnplacedPod, UnplacedReason,
 };
 pub use crate::model::plan_cache::PlanCache;
 pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, WhyRelaxed};
@@ -40,6 +43,15 @@ use crate::plan::context::PlanContext;
 
 /// Makes a plan. The same snapshot, time and options give the same plan, unless `stop` ends the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &mut dyn StopSignal) -> Plan {
+    let mut plan = plan_once(snapshot, now, options, stop);
+    if options.baselines {
+        rule_costs::tell(&mut plan, snapshot, now, options, stop);
+    }
+    plan
+}
+
+/// Makes a plan, without the costs of rules.
+fn plan_once(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &mut dyn StopSignal) -> Plan {
     let prepared = prepare::prepare(snapshot, now, options);
     let (context, mut supply) = PlanContext::new(&prepared);
     // Each attempt places pods, packs the rest onto new nodes, and creates claims for these nodes.

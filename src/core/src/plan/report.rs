@@ -53,10 +53,17 @@ pub(crate) fn complete(
 
 /// Adds the claims of static pools. They are bought even if the plan is refused.
 fn add_ordered(plan: &mut Plan, context: &PlanContext<'_>, ordered: &Ordered) {
+    let cost = order_replicas::cost(&ordered.claims);
+    let caution = |claim| interruption_backoff::of_claim(context.snapshot, context.now, claim);
+    let caution: UsdPerHour = ordered.claims.iter().map(caution).sum();
     if plan.over_time.is_none() {
-        plan.bound += order_replicas::cost(&ordered.claims);
-        let caution = |claim| interruption_backoff::of_claim(context.snapshot, context.now, claim);
-        plan.bound += ordered.claims.iter().map(caution).sum();
+        plan.bound += cost + caution;
+    }
+    if context.options.baselines && plan.refused.is_empty() {
+        for baseline in [&mut plan.baselines.one_pod_per_node, &mut plan.baselines.first_fit] {
+            baseline.cost += cost;
+            baseline.risk += caution;
+        }
     }
     plan.claims.extend(ordered.claims.iter().cloned());
     plan.claims.sort_by(|a, b| a.name.cmp(&b.name));

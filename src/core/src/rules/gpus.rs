@@ -101,18 +101,6 @@ pub(crate) fn profile_of(resource: &ResourceName) -> Option<MigProfile> {
     }
 }
 
-/// Returns a pod's requests if every share of a GPU and every MIG instance counts as a whole GPU.
-pub(crate) fn naive(spec: &PodSpec) -> ResourceList {
-    let (mut rest, _) = wanted(Sharing::Whole, &[], spec);
-    let mut gpus = rest.get(ResourceName::NVIDIA_GPU);
-    for (name, count) in spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(MIG_PREFIX)) {
-        rest.set(name.clone(), 0);
-        gpus = gpus.saturating_add(count);
-    }
-    rest.set(ResourceName::NVIDIA_GPU, gpus);
-    rest
-}
-
 /// Returns the free GPUs of an existing node. Pods get only whole GPUs there.
 pub(crate) fn free(room: &ResourceList) -> Vec<GpuState> {
     let idle = GpuState::Shared { units_used: 0, memory_used_mib: 0, memory_mib: 0 };

@@ -1,7 +1,7 @@
 //! The published document of a plan. `docs/plan.schema.json` describes each field.
 
 use poolwright_catalog::{Catalogue, Usd, UsdPerHour};
-use poolwright_core::plan::WhyRelaxed;
+use poolwright_core::plan::{Baseline, CostRule, WhyRelaxed};
 use poolwright_solver::Proof;
 use poolwright_terms::{CapacityType, Reason};
 use serde::Serialize;
@@ -57,6 +57,13 @@ pub struct Document {
     pub relaxed_preferences: Vec<RelaxedPreference>,
     /// The costs of simpler plans.
     pub baselines: Baselines,
+    /// The rules by which this plan may cost more than another one, with what they cost; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleCost>,
+    /// Whether the nodes were chosen in steps, because a limit left pods to their further choices. The bound is the sum of the
+    /// bounds of the steps, each given the steps before it. Absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_steps: bool,
     /// The use of each commitment; absent without commitments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commitments: Vec<CommitmentUse>,
@@ -219,16 +226,59 @@ pub struct UnplacedPod {
     pub message: String,
 }
 
-/// The costs of simpler plans for the same pods.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// The costs of simpler plans for the same pods, with the same prices, limits, commitments and weights.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(into = "FlatBaselines")]
 pub struct Baselines {
     /// One new node for each pod.
-    #[serde(serialize_with = "usd")]
-    pub one_pod_per_node_usd_per_hour: UsdPerHour,
+    pub one_pod_per_node: Baseline,
     /// First fit: each pod goes to the first new node on which it fits. The cheapest type that holds its pods becomes the node.
+    pub first_fit: Baseline,
+}
+
+/// [`Baselines`] as documents show them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FlatBaselines {
     #[serde(serialize_with = "usd")]
-    pub first_fit_usd_per_hour: UsdPerHour,
+    one_pod_per_node_usd_per_hour: UsdPerHour,
+    #[serde(skip_serializing_if = "is_nothing", serialize_with = "usd")]
+    one_pod_per_node_risk_usd_per_hour: UsdPerHour,
+    #[serde(skip_serializing_if = "is_zero")]
+    one_pod_per_node_unplaced: usize,
+    #[serde(serialize_with = "usd")]
+    first_fit_usd_per_hour: UsdPerHour,
+    #[serde(skip_serializing_if = "is_nothing", serialize_with = "usd")]
+    first_fit_risk_usd_per_hour: UsdPerHour,
+    #[serde(skip_serializing_if = "is_zero")]
+    first_fit_unplaced: usize,
+}
+
+impl From<Baselines> for FlatBaselines {
+    fn from(Baselines { one_pod_per_node, first_fit }: Baselines) -> Self {
+        Self {
+            one_pod_per_node_usd_per_hour: one_pod_per_node.cost,
+            one_pod_per_node_risk_usd_per_hour: one_pod_per_node.risk,
+            one_pod_per_node_unplaced: one_pod_per_node.unplaced,
+            first_fit_usd_per_hour: first_fit.cost,
+            first_fit_risk_usd_per_hour: first_fit.risk,
+            first_fit_unplaced: first_fit.unplaced,
+        }
+    }
+}
+
+/// What a rule costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleCost {
+    /// The rule.
+    pub rule: CostRule,
+    /// What the plan costs more than a plan without the rule; absent if they cannot be compared.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
+    pub usd_per_hour: Option<UsdPerHour>,
+    /// Whether the rule may cost more than that, because a better plan without it may exist. Absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 /// The catalogue that the plan chose from.
@@ -260,4 +310,9 @@ impl CatalogueSummary {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_nothing(amount: &UsdPerHour) -> bool {
+    *amount == UsdPerHour::ZERO
 }

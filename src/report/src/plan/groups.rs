@@ -160,11 +160,10 @@ impl Document {
         all
     }
 
-    /// Returns how much more another way to buy costs, as a part of this plan's cost; `None` if it costs no more, or if this plan
-    /// costs nothing.
-    pub fn excess_of(&self, other: UsdPerHour) -> Option<f64> {
-        let cost = self.cost_usd_per_hour.micros();
-        (cost > 0 && other.micros() > cost).then(|| (other.micros() - cost) as f64 / cost as f64)
+    /// Returns the part of the prices of the nodes to buy that commitments pay.
+    pub fn paid_by_commitments(&self) -> UsdPerHour {
+        let prices: UsdPerHour = self.nodes.iter().filter_map(|node| node.usd_per_hour).sum();
+        prices.saturating_sub(self.cost_usd_per_hour)
     }
 }
 

@@ -1,12 +1,16 @@
-//! The published document of a plan, and the groups that tables show.
+//! The published document of a plan, the groups that tables show, and what the bound and simpler plans say about it.
 
+mod compare;
+#[cfg(test)]
+mod compare_tests;
 mod document;
 mod groups;
 mod publish;
 
+pub use compare::{Against, Under, Verdict, WhyCheaper};
 pub use document::{
     Baselines, CatalogueSummary, CommitmentUse, CostOverTime, Document, ExistingNode, Explained, GpuInstance,
-    GpuShare, GpuUse, NewNode, PodCounts, RelaxedPreference, UnplacedPod,
+    GpuShare, GpuUse, NewNode, PodCounts, RelaxedPreference, RuleCost, UnplacedPod,
 };
 pub use groups::{Layout, LeftOut, Purchase, PurchaseSum};
 pub use publish::{DocumentContext, PodNames, Refused, document};

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use poolwright_catalog::Arch;
+use poolwright_catalog::{Arch, UsdPerHour};
 use poolwright_core::plan::{Plan, PlannedClaim, PlannedGpu, Target};
 use poolwright_core::{ClaimName, PodKey, Snapshot};
 
 use super::document::{
     Baselines, CatalogueSummary, CommitmentUse, CostOverTime, Document, ExistingNode, GpuInstance, GpuShare,
-    GpuUse, NewNode, PodCounts, RelaxedPreference, UnplacedPod,
+    GpuUse, NewNode, PodCounts, RelaxedPreference, RuleCost, UnplacedPod,
 };
 use crate::Times;
 use crate::money::six_decimals;
@@ -131,7 +131,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         api_version: poolwright_terms::API_VERSION,
         kind: "Plan",
         cost_usd_per_hour: plan.cost,
-        risk_usd_per_hour: context.counts_risk.then_some(plan.risk),
+        risk_usd_per_hour: (context.counts_risk || plan.risk > UsdPerHour::ZERO).then_some(plan.risk),
         lower_bound_usd_per_hour: plan.bound_of_moment(),
         over_time: plan.over_time.map(|all| CostOverTime { usd: all.cost, lower_bound_usd: all.bound }),
         gap,
@@ -167,9 +167,15 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             })
             .collect(),
         baselines: Baselines {
-            one_pod_per_node_usd_per_hour: plan.baselines.one_pod_per_node,
-            first_fit_usd_per_hour: plan.baselines.first_fit,
+            one_pod_per_node: plan.baselines.one_pod_per_node,
+            first_fit: plan.baselines.first_fit,
         },
+        rules: plan
+            .rules
+            .iter()
+            .map(|of| RuleCost { rule: of.rule, usd_per_hour: of.cost, at_least: of.at_least })
+            .collect(),
+        in_steps: plan.in_steps,
         commitments: plan
             .commitments
             .iter()

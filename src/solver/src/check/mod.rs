@@ -6,7 +6,7 @@ mod admission;
 mod availability;
 mod capacity;
 mod charges;
-mod commitments;
+pub(crate) mod commitments;
 mod conflicts;
 mod cost;
 mod demand;

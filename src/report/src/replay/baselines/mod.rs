@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use poolwright_catalog::{Catalogue, Usd};
-use poolwright_core::{Lives, Pod, Pool};
+use poolwright_core::{Lives, Pod, Pool, PoolLimits};
 use poolwright_terms::NodeClassRef;
 
 use super::bound::{bare, question_of};
@@ -120,8 +120,16 @@ pub fn play(setting: &Setting<'_>) -> Vec<Baseline> {
     Method::ALL.map(|method| World::new(method, &market, &classes, setting).play()).into()
 }
 
-/// Returns a note that names the requirements of pods that no baseline respects; `None` if there are none.
-pub fn ignored(arrivals: &[Arrival]) -> Option<String> {
+/// Returns notes that name what no baseline respects: rules of pools and requirements of pods.
+pub fn ignored(arrivals: &[Arrival], pools: &[Pool]) -> Vec<String> {
+    let has_weights = pools.iter().any(|pool| pool.weight != pools[0].weight);
+    let has_limits = pools.iter().any(|pool| pool.limits != PoolLimits::default());
+    let of_pools = [("weights", has_weights), ("limits", has_limits)];
+    let of_pools: Vec<&str> =
+        of_pools.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect();
+    let note = |names: Vec<&str>, of: &str| {
+        (!names.is_empty()).then(|| format!("the baselines ignore {} of the {of}", names.join(", ")))
+    };
     let mut names: Vec<&str> = Vec::new();
     let mut name = |is_used: bool, name: &'static str| {
         if is_used && !names.contains(&name) {
@@ -141,5 +149,5 @@ pub fn ignored(arrivals: &[Arrival]) -> Option<String> {
         name(pod.priority != 0, "priorities");
         name(pod.group.is_some(), "pod groups");
     }
-    (!names.is_empty()).then(|| format!("the baselines ignore {} of the pods", names.join(", ")))
+    [note(of_pools, "pools"), note(names, "pods")].into_iter().flatten().collect()
 }

@@ -21,11 +21,12 @@ use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 
 use crate::model::Pod;
 use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
-use crate::plan::pack::layout;
 use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::plan::pack::solves::naive::Steps;
+use crate::plan::pack::{class_risk, layout};
 use crate::plan::place::topology::Assigned;
 use crate::rules;
 use crate::rules::colocation::{Present, join};
@@ -73,6 +74,14 @@ pub(crate) struct Packing<'a> {
     /// The weakest proof of the solver calls that add to the bound; `None` if there were none.
     pub proof: Option<Proof>,
     pub baselines: Baselines,
+    /// Whether a pod on a new node could also use pools of a lower weight.
+    pub by_weight: bool,
+    /// Whether a pod on a new node could also use offerings whose interruptions count.
+    pub by_risk: bool,
+    /// The number of tiers that bought nodes.
+    pub steps: usize,
+    /// The cost of the room whose use costs money.
+    pub room_cost: UsdPerHour,
     pub refused: Vec<String>,
     pub stopped_early: bool,
     pub solves: Vec<Solve>,
@@ -148,6 +157,17 @@ pub(crate) fn run<'a>(
             asked.iter().flat_map(of_signature).collect()
         })
         .collect();
+    let before = inputs.options.baselines.then(|| limits.clone());
+    let admitted = |round: usize, class: usize| -> Vec<usize> {
+        let Some((signature, weight)) = tiers[class].get(round) else { return Vec::new() };
+        let asked = holding[class].iter().find(|(asked, _)| asked == signature);
+        let homes = asked.map_or(&[][..], |(_, candidates)| candidates);
+        let now = |at: &usize| {
+            let candidate = &priced[*at];
+            candidate.weight == *weight || (candidate.is_reclaimed && candidate.weight > *weight)
+        };
+        homes.iter().copied().filter(now).collect()
+    };
     let mut run = Run {
         inputs,
         rooms,
@@ -155,7 +175,6 @@ pub(crate) fn run<'a>(
         limits,
         room_admits: Vec::new(),
         queues: classes.classes.iter().map(|class| class.pods.iter().copied().collect()).collect(),
-        used: vec![BTreeSet::new(); classes.classes.len()],
         outcome: Packing {
             limit: vec![None; classes.classes.len()],
             commitments: inputs
@@ -175,19 +194,9 @@ pub(crate) fn run<'a>(
     run.instances_that_are_there();
     let rounds = tiers.iter().map(Vec::len).max().unwrap_or(0).max(1);
     for round in 0..rounds {
-        let admitted = |class: usize| -> Vec<usize> {
-            let Some((signature, weight)) = tiers[class].get(round) else { return Vec::new() };
-            let asked = holding[class].iter().find(|(asked, _)| asked == signature);
-            let homes = asked.map_or(&[][..], |(_, candidates)| candidates);
-            let now = |at: &usize| {
-                let candidate = &priced[*at];
-                candidate.weight == *weight || (candidate.is_reclaimed && candidate.weight > *weight)
-            };
-            homes.iter().copied().filter(now).collect()
-        };
         // In the first round, every pod may use existing nodes. In later rounds, only pods with another tier take part.
         let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
-        if !run.tier(&priced, takes_part, admitted, true, stop) {
+        if !run.tier(&priced, takes_part, |class| admitted(round, class), true, stop) {
             return run.outcome;
         }
     }
@@ -200,7 +209,18 @@ pub(crate) fn run<'a>(
             return run.outcome;
         }
     }
-    run.baselines(&priced);
+    let known = |node: &&NewNode<'_>| node.offer.availability.price().is_some();
+    let on_new = run.outcome.new.iter().filter(known).flat_map(|node| node.content.keys().copied());
+    for class in on_new.collect::<BTreeSet<usize>>() {
+        let weights: BTreeSet<u32> = tiers[class].iter().map(|(_, weight)| *weight).collect();
+        let loses = class_risk::of_class(inputs.options, &classes.classes[class]) > 0;
+        let is_risky = |at: &usize| priced[*at].is_reclaimed || (loses && priced[*at].interruptions > 0);
+        run.outcome.by_weight |= weights.len() > 1;
+        run.outcome.by_risk |= holding[class].iter().any(|(_, homes)| homes.iter().any(is_risky));
+    }
+    if let Some(before) = before {
+        run.baselines(&priced, &Steps { count: rounds, admitted: &admitted }, before);
+    }
     run.outcome.left = run.queues.into_iter().map(Vec::from).collect();
     run.outcome
 }
@@ -215,8 +235,6 @@ struct Run<'r, 's, 'a, 'n> {
     room_admits: Vec<BitSet>,
     /// Pods not placed yet, by class.
     queues: Vec<VecDeque<&'a Pod>>,
-    /// The candidates that each class could use so far. The baselines need them.
-    used: Vec<BTreeSet<usize>>,
     outcome: Packing<'a>,
 }
 
@@ -310,11 +328,6 @@ impl Run<'_, '_, '_, '_> {
             return true;
         }
         let homes: Vec<Vec<usize>> = classes.iter().map(|class| admitted(*class)).collect();
-        if priced && self.inputs.options.baselines {
-            for (class, homes) in classes.iter().zip(&homes) {
-                self.used[*class].extend(homes);
-            }
-        }
         let there = self.there(candidates, &classes, &homes);
         let sources: Vec<Sources<'_>> = (classes.iter().zip(&homes).zip(&there.at_a_cost))
             .map(|((class, candidates), rooms)| {
@@ -323,7 +336,7 @@ impl Run<'_, '_, '_, '_> {
             })
             .collect();
         let columns = Columns::new(candidates.len(), self.rooms.all.len(), &sources);
-        let problem = self.problem(candidates, &classes, &columns, Some(&there));
+        let problem = self.problem(candidates, &classes, &columns, &there);
         let solved = solver::solve(&problem, &self.inputs.options.solver, stop);
         if self.inputs.options.keep_solves {
             let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
@@ -353,6 +366,10 @@ impl Run<'_, '_, '_, '_> {
             self.outcome.is_over_time |= over_time;
         }
         if bound {
+            let buys = |group: &solver::solution::NewNodes| {
+                matches!(columns.all[group.candidate as usize].source, Source::New(_))
+            };
+            self.outcome.steps += usize::from(solution.new_nodes.iter().any(buys));
             self.outcome.bound += solution.bound;
             self.outcome.proof = self.outcome.proof.max(Some(solution.proof));
         }
@@ -427,6 +444,7 @@ impl Run<'_, '_, '_, '_> {
             let candidate = match column.source {
                 Source::New(candidate) => &candidates[candidate],
                 Source::Room(at) => {
+                    self.outcome.room_cost += price.times(u64::from(group.count));
                     for (class, count) in &group.pods {
                         self.place_in_room(at, classes[*class as usize], *count);
                     }

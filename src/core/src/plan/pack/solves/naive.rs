@@ -1,62 +1,143 @@
-//! Baselines: the cost of naive planning for the same pods.
+//! Baselines: simpler ways to buy for the pods that the plan buys for. They have the same offerings, prices, limits, commitments and
+//! weights, and take the same steps.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use poolwright_catalog::UsdPerHour;
-use poolwright_solver as solver;
+use poolwright_solver::Problem;
+use poolwright_solver::baseline::Simple;
+use poolwright_solver::problem::risk;
 
-use crate::model::plan::Baselines;
+use crate::model::Pod;
+use crate::model::plan::{Baseline, Baselines, CommitmentUse};
+use crate::plan::pack::class_risk::of_class;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
-use crate::plan::pack::solves::columns::{Columns, Sources};
+use crate::plan::pack::solves::columns::{Columns, Source, Sources};
+use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::supply::limits::Limits;
 
-impl Run<'_, '_, '_, '_> {
-    /// Returns the candidates for naive planning of a class. Prepaid, limited and interruptible offerings are left out, unless
-    /// there are no others.
-    fn naively(&self, priced: &[NodeCandidate], class: usize) -> Vec<usize> {
-        let plain = |at: &&usize| {
-            let candidate = &priced[**at];
-            let scarce = |(limit, _): &(u32, u64)| self.limits.is_stock(*limit);
-            candidate.price > UsdPerHour::ZERO
-                && candidate.interruptions == 0
-                && !candidate.is_reclaimed
-                && !candidate.uses.iter().any(scarce)
-        };
-        let all = &self.used[class];
-        let plain: Vec<usize> = all.iter().filter(plain).copied().collect();
-        if plain.is_empty() { all.iter().copied().collect() } else { plain }
-    }
+/// The candidates of each step for each class.
+pub(crate) struct Steps<'s> {
+    pub count: usize,
+    pub admitted: &'s dyn Fn(usize, usize) -> Vec<usize>,
+}
 
-    /// Computes the cost of naive planning for the pods on new nodes with known prices.
-    pub(crate) fn baselines(&mut self, priced: &[NodeCandidate]) {
-        if !self.inputs.options.baselines || self.outcome.new.is_empty() {
-            return;
-        }
-        let mut bought: BTreeMap<usize, u32> = BTreeMap::new();
+/// The state in which the plan began.
+struct Start<'a> {
+    queues: Vec<VecDeque<&'a Pod>>,
+    limits: Limits,
+    commitments: Vec<CommitmentUse>,
+}
+
+impl<'a> Run<'_, '_, 'a, '_> {
+    /// Computes the baselines for the pods on new nodes with known prices. `limits` are those before the plan.
+    pub(crate) fn baselines(&mut self, priced: &[NodeCandidate], steps: &Steps<'_>, limits: Limits) {
+        let mut bought: BTreeMap<usize, usize> = BTreeMap::new();
         for node in self.outcome.new.iter().filter(|node| node.offer.availability.price().is_some()) {
             for (class, count) in &node.content {
-                *bought.entry(*class).or_default() += count;
+                *bought.entry(*class).or_default() += *count as usize;
             }
         }
-        let classes: Vec<usize> = bought.keys().copied().collect();
-        let homes: Vec<Vec<usize>> = classes.iter().map(|class| self.naively(priced, *class)).collect();
-        let sources: Vec<Sources<'_>> =
-            homes.iter().map(|candidates| Sources { horizon: 0, candidates, rooms: &[] }).collect();
-        let columns = Columns::new(priced.len(), 0, &sources);
-        // The queues hold unplaced pods, but this problem is about placed pods.
-        let left = std::mem::take(&mut self.queues);
-        self.queues = vec![VecDeque::new(); left.len()];
-        for (class, count) in &bought {
-            self.queues[*class] =
-                self.inputs.classes.classes[*class].pods.iter().copied().take(*count as usize).collect();
+        if bought.is_empty() {
+            return;
         }
-        let mut problem = self.problem(priced, &classes, &columns, None);
-        self.queues = left;
-        problem.existing.clear();
-        problem.commitments.clear();
-        self.outcome.baselines = Baselines {
-            one_pod_per_node: solver::baseline::one_pod_per_node(&problem),
-            first_fit: solver::baseline::first_fit(&problem),
+        // Any pods of a class stand for those on new nodes, because they are interchangeable.
+        let pods = |class: usize| self.inputs.classes.classes[class].pods.iter().copied();
+        let queue = |class: usize| pods(class).take(bought.get(&class).copied().unwrap_or(0)).collect();
+        let unused = |of: &CommitmentUse| CommitmentUse { used: UsdPerHour::ZERO, ..of.clone() };
+        let start = Start {
+            queues: (0..self.queues.len()).map(queue).collect(),
+            limits,
+            commitments: self.outcome.commitments.iter().map(unused).collect(),
         };
+        let queues = std::mem::take(&mut self.queues);
+        let commitments = std::mem::take(&mut self.outcome.commitments);
+        let limits = std::mem::take(self.limits);
+        self.outcome.baselines = Baselines {
+            one_pod_per_node: self.baseline(priced, steps, &start, Simple::one_pod_per_node),
+            first_fit: self.baseline(priced, steps, &start, Simple::first_fit),
+        };
+        (self.queues, self.outcome.commitments, *self.limits) = (queues, commitments, limits);
+    }
+
+    /// Computes one baseline from its start.
+    fn baseline(
+        &mut self,
+        priced: &[NodeCandidate],
+        steps: &Steps<'_>,
+        start: &Start<'a>,
+        method: fn(&Problem) -> Simple,
+    ) -> Baseline {
+        self.queues.clone_from(&start.queues);
+        self.outcome.commitments.clone_from(&start.commitments);
+        *self.limits = start.limits.clone();
+        let mut sum = Baseline::default();
+        let mut over_time = self.outcome.room_cost;
+        for step in 0..steps.count {
+            let (classes, homes): (Vec<usize>, Vec<Vec<usize>>) = (0..self.queues.len())
+                .filter(|class| !self.queues[*class].is_empty())
+                .map(|class| (class, (steps.admitted)(step, class)))
+                .filter(|(_, homes)| !homes.is_empty())
+                .unzip();
+            let sources: Vec<Sources<'_>> =
+                homes.iter().map(|candidates| Sources { horizon: 0, candidates, rooms: &[] }).collect();
+            let columns = Columns::new(priced.len(), 0, &sources);
+            let mut problem = self.problem(priced, &classes, &columns, &ExistingNodes::default());
+            let source = |column: u32| match columns.all[column as usize].source {
+                Source::New(candidate) => Some(&priced[candidate]),
+                Source::Room(_) => None,
+            };
+            // The costs of this moment count, not those over time.
+            for (column, of) in (0..).zip(&mut problem.candidates) {
+                if let Some(candidate) = source(column) {
+                    (of.price, of.interruptions) = (candidate.price, candidate.interruptions);
+                }
+            }
+            sum.breaks_rules |= !(problem.flexibility.is_empty()
+                && problem.node_shares.is_empty()
+                && problem.gangs.is_empty()
+                && problem.spreads.is_empty());
+            let simple = method(&problem);
+            let (paid, used) = simple.paid(&problem);
+            for (of, used) in self.outcome.commitments.iter_mut().zip(used) {
+                of.used += used;
+            }
+            let mut counted = UsdPerHour::ZERO;
+            for node in &simple.nodes {
+                let Some(candidate) = source(node.candidate) else { continue };
+                let pool = self.inputs.supply.pools[candidate.pool].pool;
+                let longest = node
+                    .pods
+                    .iter()
+                    .map(|(class, _)| self.inputs.classes.classes[classes[*class as usize]].horizon);
+                let longest = longest.max().unwrap_or_default();
+                let horizons = self.inputs.horizons;
+                let rate = horizons.rate(candidate.interruptions, pool, longest);
+                over_time += horizons.of_new(candidate.price, pool, longest);
+                for (class, count) in &node.pods {
+                    let class = &self.inputs.classes.classes[classes[*class as usize]];
+                    let loses = of_class(self.inputs.options, class);
+                    sum.risk += risk(loses, candidate.interruptions).times(u64::from(*count));
+                    over_time += risk(loses, rate).times(u64::from(*count));
+                }
+                counted += candidate.price;
+                // A raised price counts, and the real one is paid.
+                let price = candidate.offer.availability.price().unwrap_or_default();
+                sum.cost += price;
+                sum.risk += candidate.price.saturating_sub(price);
+                self.limits.take(&candidate.uses);
+            }
+            let covered = counted.saturating_sub(paid);
+            sum.cost = sum.cost.saturating_sub(covered);
+            over_time = over_time.saturating_sub(covered);
+            for (class, left) in classes.iter().zip(&simple.left) {
+                self.queues[*class].truncate(*left as usize);
+            }
+        }
+        let each = |class: usize| 1 + self.inputs.classes.classes[class].with.len();
+        sum.unplaced = self.queues.iter().enumerate().map(|(class, pods)| pods.len() * each(class)).sum();
+        sum.over_time = self.outcome.is_over_time.then(|| self.inputs.horizons.amount(over_time));
+        sum
     }
 }

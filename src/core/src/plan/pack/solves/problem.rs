@@ -14,7 +14,7 @@ use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
 use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::rules::gpus;
-use crate::rules::gpus::{GpuForm, GpuNeed};
+use crate::rules::gpus::GpuNeed;
 
 /// The prefix of resources that represent spread constraints.
 const SPREAD: &str = "poolwright.dev/spread-";
@@ -45,20 +45,15 @@ impl Run<'_, '_, '_, '_> {
         candidates: &[NodeCandidate],
         classes: &[usize],
         columns: &Columns,
-        there: Option<&ExistingNodes>,
+        there: &ExistingNodes,
     ) -> Problem {
-        let naive = there.is_none();
-        let (nodes, homes_there) = there.map_or((&[][..], &[][..]), |there| (&there.nodes, &there.homes));
+        let ExistingNodes { nodes, homes: homes_there, .. } = there;
         let all = &self.inputs.classes.classes;
         let colocation = self.inputs.colocation;
         let sharing = self.inputs.options.sharing;
-        let request = |class: usize| {
-            let class = &all[class];
-            if naive { gpus::naive(class.spec) } else { class.requests.clone() }
-        };
         let mut names: BTreeSet<ResourceName> = BTreeSet::new();
         for class in classes {
-            names.extend(request(*class).iter().map(|(name, _)| name.clone()));
+            names.extend(all[*class].requests.iter().map(|(name, _)| name.clone()));
         }
         let shared = classes.iter().any(|class| all[*class].gpu_need.is_some());
         let project =
@@ -91,7 +86,7 @@ impl Run<'_, '_, '_, '_> {
                 .map(|(at, (class, homes))| PodClass {
                     name: self.queues[*class][0].key.to_string(),
                     requests: with(
-                        project(&request(*class)),
+                        project(&all[*class].requests),
                         tallies.iter().map(|tally| colocation.tally(*tally, all[*class].profile)),
                     ),
                     count: self.queues[*class].len() as u32,
@@ -100,7 +95,7 @@ impl Run<'_, '_, '_, '_> {
                     ports: colocation.ports(all[*class].profile),
                     candidates: homes.clone(),
                     existing: homes_there.get(at).cloned().unwrap_or_default(),
-                    gpu: all[*class].gpu_need.as_ref().filter(|_| !naive).and_then(GpuNeed::request),
+                    gpu: all[*class].gpu_need.as_ref().and_then(GpuNeed::request),
                     at_risk: of_class(self.inputs.options, &all[*class]),
                     ..PodClass::default()
                 })
@@ -127,7 +122,7 @@ impl Run<'_, '_, '_, '_> {
                     let supply = self.inputs.supply;
                     let id = &supply.offering(candidate.pool, candidate.offer.offering).id;
                     let capacity = &supply.capacities[candidate.offer.capacity];
-                    let form = if naive { GpuForm::Whole } else { candidate.form };
+                    let form = candidate.form;
                     Candidate {
                         name: format!("{}: {id}{}", supply.pools[candidate.pool].pool.name, form.words()),
                         price,

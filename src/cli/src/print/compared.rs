@@ -1,0 +1,128 @@
+//! The sentences that compare a plan with its lower bound, with plans that lack a rule, and with simpler ways to buy.
+
+use poolwright_catalog::UsdPerHour;
+use poolwright_core::plan::{Baseline, CostRule};
+use poolwright_report::money::rounded;
+use poolwright_report::plan::{Against, Document, RuleCost, Under, Verdict, WhyCheaper};
+
+use super::solved::proof;
+use super::table::{money as exactly, percent, pods};
+
+/// Formats an amount with two decimals, or with as many as it takes to be more than zero.
+fn money(amount: UsdPerHour) -> String {
+    let shows = |decimals: &usize| amount == UsdPerHour::ZERO || rounded(amount, *decimals) > 0;
+    exactly(amount, (2..6).find(shows).unwrap_or(6))
+}
+
+/// Returns what the lower bound proves.
+pub fn verdict(plan: &Document) -> String {
+    match plan.verdict() {
+        Verdict::Cheapest(under) if under.is_empty() => "this plan is as cheap as any can be".to_owned(),
+        Verdict::Cheapest(under) => format!("this plan is as cheap as any {}", words(&under)),
+        Verdict::CheapestInSteps(under) => {
+            let steps = "each step of this plan is as cheap as any, first choices before what limits left";
+            if under.is_empty() { steps.to_owned() } else { format!("{steps}: {}", words(&under)) }
+        }
+        Verdict::Within(gap) => {
+            let steps = if plan.in_steps { " in these steps" } else { "" };
+            format!("no plan can cost less{steps}; gap {}, proof {}", percent(gap), proof(plan.proof))
+        }
+    }
+}
+
+fn words(under: &[Under]) -> String {
+    let word = |under: &Under| match under {
+        Under::Places => "with these zones",
+        Under::Preferences => "that meets these preferences",
+        Under::Weights => "under the pools' weights",
+        Under::Interruptions => "if interruptions count",
+    };
+    under.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns a row for each rule by which the plan may cost more.
+pub fn rules(plan: &Document) -> Vec<(&'static str, String)> {
+    plan.rules.iter().map(|of| (name(of.rule), rule(plan, *of))).collect()
+}
+
+fn name(rule: CostRule) -> &'static str {
+    match rule {
+        CostRule::Weights => "Pool weights",
+        CostRule::Preferences => "Preferences",
+        CostRule::Interruptions => "Counting loss",
+    }
+}
+
+fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least }: RuleCost) -> String {
+    let (without, counted) = match rule {
+        CostRule::Weights => ("with equal weights", true),
+        CostRule::Preferences => ("without them", true),
+        CostRule::Interruptions => ("by price alone", false),
+    };
+    let risk = plan.risk_usd_per_hour.filter(|_| counted).unwrap_or_default();
+    let with_loss = if risk > UsdPerHour::ZERO { ", expected loss included" } else { "" };
+    match usd_per_hour {
+        Some(cost) if cost > UsdPerHour::ZERO => {
+            let least = if at_least { "at least " } else { "" };
+            let other = (plan.cost_usd_per_hour + risk).saturating_sub(cost);
+            let (cost, other) = (money(cost), money(other));
+            format!("cost {least}{cost} $/h: {without} these pods would cost {other} $/h{with_loss}")
+        }
+        Some(_) if at_least => format!("no cheaper plan {without} was found{with_loss}"),
+        Some(_) => format!("cost nothing: {without} these pods would cost the same{with_loss}"),
+        None if plan.over_time.is_some() => {
+            "no price at this moment, because costs over time decide".to_owned()
+        }
+        None => format!("no price: a plan {without} would not be for the same pods"),
+    }
+}
+
+/// Returns a row for each simpler way to buy.
+pub fn baselines(plan: &Document) -> Vec<(&'static str, String)> {
+    let (alone, first_fit) = (&plan.baselines.one_pod_per_node, &plan.baselines.first_fit);
+    let note = "both with the same prices, limits, commitments and weights, at this\nmoment; `simulate` compares costs over time";
+    vec![
+        // Nobody buys a node for each pod, so what that costs more is no saving.
+        ("One pod per node", against(plan, alone, false)),
+        ("First fit", against(plan, first_fit, true)),
+        ("", note.to_owned()),
+    ]
+}
+
+fn against(plan: &Document, other: &Baseline, is_saving: bool) -> String {
+    let mut text = format!("{} $/h", money(other.cost));
+    if other.risk > UsdPerHour::ZERO {
+        text += &format!(" and {} $/h expected loss", money(other.risk));
+    }
+    match plan.against(other) {
+        Against::FewerPods(left) => {
+            text + &format!(", without {}: within the limits it finds no node for them", pods(left))
+        }
+        Against::Dearer(more) if is_saving => text + &format!(", {} more", percent(more)),
+        Against::Dearer(_) | Against::NotCheaper => text,
+        Against::Cheaper(by, why) => text + &format!(", {} less: {}", money(by), cheaper(plan, why)),
+    }
+}
+
+fn cheaper(plan: &Document, why: WhyCheaper) -> String {
+    match why {
+        WhyCheaper::OverTime(more) => format!("over time it costs {more} $ more"),
+        WhyCheaper::Interruptions(more) => {
+            format!("its expected loss by interruptions is {} $/h higher", money(more))
+        }
+        WhyCheaper::BreaksRules => "it breaks rules that the plan keeps".to_owned(),
+        WhyCheaper::Rule(CostRule::Weights) => "the pools' weights cost the plan more".to_owned(),
+        WhyCheaper::Rule(CostRule::Preferences) => "the pods' preferences cost the plan more".to_owned(),
+        WhyCheaper::Rule(CostRule::Interruptions) => "interruptions count for the plan".to_owned(),
+        WhyCheaper::Steps => "limits made the plan choose in steps".to_owned(),
+        WhyCheaper::Search => {
+            format!(
+                "the search ended {} above the bound; --gap and --time-limit extend it",
+                percent(plan.gap)
+            )
+        }
+        WhyCheaper::Unknown => {
+            "no rule explains that; please report it, with the file that --save-problem writes".to_owned()
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What rules cost: the plan is compared with a plan that lacks one of them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_catalog::UsdPerHour;
+use poolwright_solver::{Proof, StopSignal};
+
+use crate::model::plan::{CostRule, Plan, RuleCost};
+use crate::model::relaxed::PreferencePolicy;
+use crate::model::{PlanOptions, Pool, Snapshot};
+use crate::plan::plan_once;
+
+/// Adds the cost of each rule by which the plan may cost more than another one. Rules that provably cost nothing are no longer in
+/// force.
+pub(crate) fn tell(
+    plan: &mut Plan,
+    snapshot: &Snapshot,
+    now: Timestamp,
+    options: &PlanOptions,
+    stop: &mut dyn StopSignal,
+) {
+    if !plan.refused.is_empty() {
+        return;
+    }
+    let all = [
+        (CostRule::Weights, plan.by_weight),
+        (CostRule::Preferences, plan.steered_pods > 0),
+        (CostRule::Interruptions, plan.by_risk),
+    ];
+    let in_force: Vec<CostRule> = all.into_iter().filter(|(_, holds)| *holds).map(|(rule, _)| rule).collect();
+    for rule in &in_force {
+        let (snapshot, options) = lacking(*rule, snapshot, options);
+        let cost = compared(plan, &plan_once(&snapshot, now, &options, stop), *rule);
+        // Each of two rules may cost nothing as long as the other is there.
+        let is_free = in_force.len() == 1 && cost.cost == Some(UsdPerHour::ZERO) && !cost.at_least;
+        match rule {
+            // The bound without weights holds for plans with them too, and it is reached.
+            CostRule::Weights if is_free => (plan.by_weight, plan.in_steps) = (false, false),
+            CostRule::Interruptions if is_free => plan.by_risk = false,
+            _ => {}
+        }
+        if !is_free {
+            plan.rules.push(cost);
+        }
+    }
+}
+
+/// Returns the inputs of a plan without a rule.
+fn lacking<'s>(
+    rule: CostRule,
+    snapshot: &'s Snapshot,
+    options: &PlanOptions,
+) -> (Cow<'s, Snapshot>, PlanOptions) {
+    let mut snapshot = Cow::Borrowed(snapshot);
+    let mut options = PlanOptions { baselines: false, keep_solves: false, ..options.clone() };
+    match rule {
+        CostRule::Weights => {
+            let pools: Vec<Arc<Pool>> = snapshot.pools.values().cloned().collect();
+            for pool in pools {
+                let name = pool.name.clone();
+                snapshot.to_mut().pools.insert(name, Arc::new(Pool { weight: 0, ..Pool::clone(&pool) }));
+            }
+        }
+        CostRule::Preferences => options.preferences = PreferencePolicy::Ignore,
+        CostRule::Interruptions => {
+            options.spot_risk = None;
+            snapshot.to_mut().reclaims.clear();
+        }
+    }
+    (snapshot, options)
+}
+
+/// Compares a plan with a plan that lacks a rule.
+fn compared(plan: &Plan, without: &Plan, rule: CostRule) -> RuleCost {
+    let counted = |plan: &Plan| match rule {
+        CostRule::Interruptions => plan.cost,
+        CostRule::Weights | CostRule::Preferences => plan.cost + plan.risk,
+    };
+    let left = |plan: &Plan| plan.unplaced.iter().map(|left| left.pod.clone()).collect::<Vec<_>>();
+    let is_comparable = without.refused.is_empty()
+        && plan.over_time.is_none()
+        && without.over_time.is_none()
+        && plan.unknown_price_claims + without.unknown_price_claims == 0
+        && left(plan) == left(without);
+    // A bound for certain places, preferences or steps says nothing about all plans.
+    let is_lowest = without.proof == Proof::Exact
+        && !without.in_steps
+        && without.pinned_pods == 0
+        && without.steered_pods == 0;
+    let cost = is_comparable.then(|| counted(plan).saturating_sub(counted(without)));
+    RuleCost { rule, cost, at_least: !is_lowest }
+}

@@ -1,0 +1,134 @@
+//! What the lower bound and simpler ways to buy say about a plan. A sentence about them holds for the costs that are printed.
+
+use poolwright_catalog::{Usd, UsdPerHour};
+use poolwright_core::plan::{Baseline, CostRule};
+use poolwright_solver::Proof;
+
+use super::document::Document;
+
+/// What the lower bound proves.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// No plan for the same pods costs less, if it keeps these rules.
+    Cheapest(Vec<Under>),
+    /// In each step, no plan costs less, given the steps before, if it keeps these rules.
+    CheapestInSteps(Vec<Under>),
+    /// A plan that keeps the same rules may cost less, but only by this part of the bound.
+    Within(f64),
+}
+
+/// A rule under which a bound holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Under {
+    /// Some pods have certain places, because of rules about other pods.
+    Places,
+    /// Preferences of pods are met.
+    Preferences,
+    /// Pools of a higher weight come first.
+    Weights,
+    /// Interruptions count besides the price.
+    Interruptions,
+}
+
+/// A simpler way to buy, compared with the plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Against {
+    /// It leaves this many of the plan's pods without a place, so the costs are not those of the same pods.
+    FewerPods(usize),
+    /// It costs more, by this part of the plan's cost.
+    Dearer(f64),
+    /// It costs as much, or more than a plan that costs nothing.
+    NotCheaper,
+    /// It costs less.
+    Cheaper(UsdPerHour, WhyCheaper),
+}
+
+/// Why a simpler way to buy costs less than a plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WhyCheaper {
+    /// It costs this much more over time.
+    OverTime(Usd),
+    /// It is expected to lose this much more by interruptions.
+    Interruptions(UsdPerHour),
+    /// It breaks rules that the plan keeps.
+    BreaksRules,
+    /// The plan pays for this rule.
+    Rule(CostRule),
+    /// A limit made the plan choose in steps.
+    Steps,
+    /// The search ended before the best plan.
+    Search,
+    /// No reason is known.
+    Unknown,
+}
+
+impl Document {
+    /// Returns the rules under which the bound holds, the most natural order for a sentence.
+    fn under(&self) -> Vec<Under> {
+        let lists = |rule: CostRule| self.rules.iter().any(|of| of.rule == rule);
+        let all = [
+            (Under::Preferences, lists(CostRule::Preferences)),
+            (Under::Places, self.pinned_pods > 0),
+            (Under::Weights, lists(CostRule::Weights)),
+            (Under::Interruptions, lists(CostRule::Interruptions)),
+        ];
+        all.into_iter().filter(|(_, holds)| *holds).map(|(under, _)| under).collect()
+    }
+
+    /// Returns what the bound proves about the plan's cost: about the cost over time if there is one, or else the cost per hour.
+    pub fn verdict(&self) -> Verdict {
+        let is_reached = match (&self.over_time, self.lower_bound_usd_per_hour) {
+            (Some(over_time), _) => over_time.usd <= over_time.lower_bound_usd,
+            (None, Some(bound)) => self.counted() <= bound,
+            (None, None) => false,
+        };
+        match (is_reached && self.proof == Proof::Exact, self.in_steps) {
+            (true, false) => Verdict::Cheapest(self.under()),
+            (true, true) => Verdict::CheapestInSteps(self.under()),
+            (false, _) => Verdict::Within(self.gap),
+        }
+    }
+
+    /// Returns the cost and the expected loss.
+    fn counted(&self) -> UsdPerHour {
+        self.cost_usd_per_hour + self.risk_usd_per_hour.unwrap_or_default()
+    }
+
+    /// Compares a simpler way to buy with the plan.
+    pub fn against(&self, other: &Baseline) -> Against {
+        let (mine, theirs) = (self.cost_usd_per_hour, other.cost);
+        if other.unplaced > 0 {
+            Against::FewerPods(other.unplaced)
+        } else if theirs < mine {
+            Against::Cheaper(mine.saturating_sub(theirs), self.why_cheaper(other))
+        } else if theirs > mine && mine > UsdPerHour::ZERO {
+            Against::Dearer((theirs.micros() - mine.micros()) as f64 / mine.micros() as f64)
+        } else {
+            Against::NotCheaper
+        }
+    }
+
+    /// Returns why another way to buy costs less than the plan.
+    fn why_cheaper(&self, other: &Baseline) -> WhyCheaper {
+        let lists = |rule: &CostRule| self.rules.iter().any(|of| of.rule == *rule);
+        let later = self.over_time.zip(other.over_time).map(|(mine, theirs)| (mine.usd, theirs));
+        if let Some((mine, theirs)) = later.filter(|(mine, theirs)| mine <= theirs) {
+            return WhyCheaper::OverTime(Usd(theirs.0 - mine.0));
+        }
+        let loses = other.risk.saturating_sub(self.risk_usd_per_hour.unwrap_or_default());
+        if self.over_time.is_none() && loses > UsdPerHour::ZERO && other.cost + other.risk >= self.counted() {
+            return WhyCheaper::Interruptions(loses);
+        }
+        if other.breaks_rules {
+            WhyCheaper::BreaksRules
+        } else if let Some(rule) = [CostRule::Weights, CostRule::Preferences].into_iter().find(lists) {
+            WhyCheaper::Rule(rule)
+        } else if self.in_steps {
+            WhyCheaper::Steps
+        } else if matches!(self.verdict(), Verdict::Within(_)) {
+            WhyCheaper::Search
+        } else {
+            WhyCheaper::Unknown
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Plans against their bounds and against simpler ways to buy, over small random problems.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_catalog::offering::CatalogueOrigin;
+use poolwright_catalog::{
+    Arch, Catalogue, Gpu, InstanceType, Interruptions, Offering, OfferingId, Price, PriceSource, Quote,
+    ResourceList, ResourceName, UsdPerHour,
+};
+use poolwright_core::plan::{Commitment, Plan, PlanOptions, SpotRisk, plan};
+use poolwright_core::{
+    Deadlines, Disruption, Ending, Operator, Pod, PodDuration, PodKey, PodPhase, PodRole, PodSpec, Pool,
+    PoolLimits, PoolName, Requirement, ScaleToZero, Snapshot, Uid,
+};
+use poolwright_solver::{NeverStop, Options};
+use poolwright_terms::{CapacityType, NodeClassRef};
+use proptest::prelude::*;
+
+use super::{Against, CatalogueSummary, Document, DocumentContext, PodNames, Verdict, WhyCheaper, document};
+use crate::Times;
+
+/// Types by name, with CPU, GiB of memory, GPUs, and the prices on demand and as spot in thousandths of a dollar.
+const TYPES: [(&str, u64, u64, u64, u64, u64); 5] = [
+    ("small", 4, 16, 0, 200, 90),
+    ("middle", 8, 64, 0, 470, 210),
+    ("large", 16, 64, 0, 700, 330),
+    ("gpu", 8, 32, 1, 1_000, 450),
+    ("gpus", 32, 128, 4, 3_600, 1_200),
+];
+
+fn node_class() -> NodeClassRef {
+    NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() }
+}
+
+fn resources(cpu: u64, memory: u64, gpus: u64, pods: u64) -> ResourceList {
+    ResourceList::new()
+        .with(ResourceName::CPU, cpu * 1000)
+        .with(ResourceName::MEMORY, memory << 30)
+        .with(ResourceName::NVIDIA_GPU, gpus)
+        .with(ResourceName::PODS, pods)
+}
+
+fn usd(thousandths: u64) -> UsdPerHour {
+    UsdPerHour::from_micros(thousandths * 1_000)
+}
+
+/// Returns every type on demand and as spot, with this rate of interruptions.
+fn catalogue(rate: u32) -> Catalogue {
+    let types = TYPES.map(|(name, cpu, memory, gpus, ..)| InstanceType {
+        name: name.into(),
+        provider: "aws".into(),
+        arch: Arch::Amd64,
+        gpu: (gpus > 0).then(|| Gpu { model: "l4".into(), count: gpus as u32, memory_mib: None }),
+        allocatable: resources(cpu, memory, gpus, 110),
+    });
+    let source = || PriceSource::new("test");
+    let offering = |name: &str, capacity_type, price| Offering {
+        id: OfferingId { instance_type: name.into(), zone: "a".into(), capacity_type },
+        region: None,
+        price: Price::Known(Quote { usd_per_hour: usd(price), source: source(), as_of: None }),
+        available: None,
+        interruptions: Some(Interruptions { per_million_hours: rate, source: source(), as_of: None }),
+    };
+    let both = TYPES.iter().flat_map(|(name, .., price, spot)| {
+        [offering(name, CapacityType::OnDemand, *price), offering(name, CapacityType::Spot, *spot)]
+    });
+    Catalogue::new(CatalogueOrigin { source: "test".into(), as_of: None }, types.into(), both.collect())
+}
+
+fn pod(at: usize, requests: ResourceList) -> Pod {
+    Pod {
+        key: format!("default/p{at}").parse::<PodKey>().unwrap(),
+        uid: Uid(format!("p{at}")),
+        labels: BTreeMap::new(),
+        spec: PodSpec { requests, ..PodSpec::default() },
+        owner: None,
+        volumes: vec![],
+        priority: 0,
+        scheduler: "default-scheduler".into(),
+        group: None,
+        role: PodRole::Workload,
+        replaces: None,
+        phase: PodPhase::Unschedulable { since: Timestamp::UNIX_EPOCH, message: String::new() },
+        reserved_for: vec![],
+        nominated_node: None,
+        deleting_since: None,
+        created: Timestamp::UNIX_EPOCH,
+        ending: Ending::default(),
+        duration: PodDuration::default(),
+    }
+}
+
+fn pool(name: &str, types: &[&str], weight: u32, limits: PoolLimits) -> Pool {
+    let values = types.iter().map(|name| (*name).to_owned()).collect();
+    Pool {
+        name: PoolName(name.into()),
+        uid: Uid(name.into()),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        taints: vec![],
+        startup_taints: vec![],
+        readiness_gates: vec![],
+        requirements: vec![Requirement {
+            key: "node.kubernetes.io/instance-type".into(),
+            operator: Operator::In(values),
+        }],
+        node_class: node_class(),
+        weight,
+        limits,
+        allow_unknown_price: BTreeSet::new(),
+        scale_to_zero: ScaleToZero::Never,
+        replicas: None,
+        buffer: Vec::new(),
+        disruption: Disruption::default(),
+        deadlines: Deadlines::default(),
+        deleting: false,
+        problem: None,
+    }
+}
+
+/// One pool of a case: its types as bits, weight, spot, and limits on nodes and CPU.
+type PoolCase = (u8, u32, bool, Option<u64>, Option<u64>);
+
+/// A small problem.
+#[derive(Clone, Debug)]
+struct Case {
+    pods: Vec<(u64, u64, u64)>,
+    pools: Vec<PoolCase>,
+    /// Interruptions per million hours, and dollars lost by each.
+    rate: u32,
+    loss: u64,
+    /// Thousandths of a dollar that a commitment pays for `large`.
+    committed: u64,
+}
+
+fn any_case() -> impl Strategy<Value = Case> {
+    let pod = (1u64..7, 1u64..24, prop_oneof![3 => Just(0u64), 1 => 1u64..3]);
+    let pool = (1u8..32, 0u32..3, any::<bool>(), prop::option::of(0u64..4), prop::option::of(4u64..40));
+    let pods = prop::collection::vec(pod, 1..9);
+    let pools = prop::collection::vec(pool, 1..4);
+    let committed = prop_oneof![2 => Just(0u64), 1 => 100u64..1500];
+    (pods, pools, 0u32..300_000, 0u64..6, committed).prop_map(|(pods, pools, rate, loss, committed)| Case {
+        pods,
+        pools,
+        rate,
+        loss,
+        committed,
+    })
+}
+
+impl Case {
+    fn snapshot(&self) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        snapshot.catalogues.insert(node_class(), Ok(Arc::new(catalogue(self.rate))));
+        for (at, (types, weight, spot, nodes, cpu)) in self.pools.iter().enumerate() {
+            let names = TYPES.iter().enumerate().filter(|(bit, _)| types >> bit & 1 == 1);
+            let names: Vec<&str> = names.map(|(_, (name, ..))| *name).collect();
+            let mut limits = PoolLimits { nodes: *nodes, ..PoolLimits::default() };
+            limits.resources.extend(cpu.map(|cpu| (ResourceName::new(ResourceName::CPU), cpu * 1000)));
+            let mut pool = pool(&format!("pool-{at}"), &names, *weight, limits);
+            let capacity = if *spot { vec!["on-demand", "spot"] } else { vec!["on-demand"] };
+            pool.requirements.push(Requirement {
+                key: "poolwright.dev/capacity-type".into(),
+                operator: Operator::In(capacity.into_iter().map(str::to_owned).collect()),
+            });
+            snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+        }
+        for (at, (cpu, memory, gpus)) in self.pods.iter().enumerate() {
+            let pod = pod(at, resources(*cpu, *memory, *gpus, 1));
+            snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+        }
+        snapshot
+    }
+
+    fn options(&self) -> PlanOptions {
+        let large =
+            |capacity_type| OfferingId { instance_type: "large".into(), zone: "a".into(), capacity_type };
+        let commitment = Commitment {
+            name: "plan".into(),
+            left: usd(self.committed),
+            rates: BTreeMap::from([(large(CapacityType::OnDemand), usd(500))]),
+        };
+        PlanOptions {
+            spot_risk: SpotRisk::losing(usd(self.loss * 1000)),
+            commitments: if self.committed > 0 { vec![commitment] } else { Vec::new() },
+            solver: Options { work: 100_000, ..Options::default() },
+            ..PlanOptions::default()
+        }
+    }
+}
+
+fn planned(snapshot: &Snapshot, options: &PlanOptions) -> Plan {
+    plan(snapshot, Timestamp::UNIX_EPOCH, options, &mut NeverStop)
+}
+
+fn documented(snapshot: &Snapshot, options: &PlanOptions) -> Document {
+    let context = DocumentContext {
+        snapshot,
+        catalogue: CatalogueSummary::of(&catalogue(0)),
+        notes: Vec::new(),
+        names: PodNames::Qualified,
+        implicit_pool: false,
+        counts_risk: options.spot_risk.is_some(),
+    };
+    document(planned(snapshot, options), context, Times::default()).expect("a plan that holds")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_simpler_way_is_cheaper_without_a_reason_that_has_a_name(case in any_case()) {
+        let plan = documented(&case.snapshot(), &case.options());
+        for other in [&plan.baselines.one_pod_per_node, &plan.baselines.first_fit] {
+            if let Against::Cheaper(by, why) = plan.against(other) {
+                prop_assert!(why != WhyCheaper::Unknown, "{} less: {:?} {:?}", by, other, plan);
+                // Only weights, limits and unfinished searches let another way be better by what the plan counts.
+                let counted = plan.cost_usd_per_hour + plan.risk_usd_per_hour.unwrap_or_default();
+                prop_assert!(matches!(why, WhyCheaper::Interruptions(_)) == (other.cost + other.risk >= counted));
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_that_is_called_as_cheap_as_any_can_be_is_not_beaten_by_dropping_rules(case in any_case()) {
+        let (mut snapshot, options) = (case.snapshot(), case.options());
+        let plan = documented(&snapshot, &options);
+        if plan.verdict() == Verdict::Cheapest(Vec::new()) {
+            for pool in snapshot.pools.values().cloned().collect::<Vec<_>>() {
+                let equal = Pool { weight: 0, ..Pool::clone(&pool) };
+                snapshot.pools.insert(equal.name.clone(), Arc::new(equal));
+            }
+            for spot_risk in [options.spot_risk, None] {
+                let other = documented(&snapshot, &PlanOptions { spot_risk, ..options.clone() });
+                let left = |plan: &Document| plan.unplaced.iter().map(|left| left.pod.clone()).collect::<Vec<_>>();
+                let is_cheaper = other.cost_usd_per_hour < plan.cost_usd_per_hour && left(&other) == left(&plan);
+                prop_assert!(!is_cheaper, "{:?} {:?}", plan, other);
+                for simpler in [other.baselines.one_pod_per_node, other.baselines.first_fit] {
+                    let serves_all = simpler.unplaced == 0 && left(&other) == left(&plan);
+                    prop_assert!(!serves_all || simpler.cost >= plan.cost_usd_per_hour);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_way_with_the_same_rights_keeps_the_limits_and_pays_spot_prices(case in any_case()) {
+        let mut case = case;
+        // One pool that admits spot, without counted interruptions: every way buys only spot.
+        case.pools.truncate(1);
+        (case.pools[0].2, case.loss, case.committed) = (true, 0, 0);
+        let snapshot = case.snapshot();
+        let plan = documented(&snapshot, &case.options());
+        let (_, _, _, nodes, _) = case.pools[0];
+        let served = plan.nodes.iter().map(|node| node.pods.len()).sum::<usize>() as u64;
+        let alone = plan.baselines.one_pod_per_node;
+        if let Some(nodes) = nodes.filter(|_| served > 0) {
+            prop_assert!(alone.unplaced as u64 >= served.saturating_sub(nodes));
+        }
+        if alone.unplaced == 0 && served > 0 {
+            let dearest = TYPES.iter().map(|(.., spot)| usd(*spot)).max().unwrap_or_default();
+            prop_assert!(alone.cost <= dearest.times(served));
+            prop_assert!(alone.cost >= plan.cost_usd_per_hour, "no rule can make the plan dearer here");
+        }
+    }
+}
+
+#[test]
+fn a_plan_under_weights_says_what_they_cost_and_is_not_called_the_cheapest() {
+    let eight = PoolLimits {
+        resources: [(ResourceName::new(ResourceName::CPU), 8_000)].into(),
+        ..PoolLimits::default()
+    };
+    let mut snapshot = Snapshot::default();
+    snapshot.catalogues.insert(node_class(), Ok(Arc::new(catalogue(0))));
+    let on_demand = |mut pool: Pool| {
+        pool.requirements.push(Requirement {
+            key: "poolwright.dev/capacity-type".into(),
+            operator: Operator::In(["on-demand".to_owned()].into()),
+        });
+        pool
+    };
+    let own = on_demand(pool("own", &["middle"], 50, eight));
+    let other = on_demand(pool("other", &["small"], 10, PoolLimits::default()));
+    for pool in [own, other] {
+        snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+    }
+    for at in 0..4 {
+        let pod = pod(at, resources(3, 12, 0, 1));
+        snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+    }
+    let plan = documented(&snapshot, &PlanOptions::default());
+    // Two pods on the node of the heavier pool at 0.47, and two on nodes at 0.20.
+    assert_eq!(plan.cost_usd_per_hour, usd(870));
+    assert!(matches!(plan.verdict(), Verdict::CheapestInSteps(under) if under == [super::Under::Weights]));
+    let costs: Vec<_> = plan.rules.iter().map(|of| (of.usd_per_hour, of.at_least)).collect();
+    assert_eq!(costs, [(Some(usd(70)), false)]);
+    // Each pod alone: one node of the heavier pool, and three others.
+    let alone = plan.baselines.one_pod_per_node;
+    assert_eq!((alone.cost, alone.unplaced), (usd(1_070), 0));
+}
