@@ -38,7 +38,11 @@ fn of_class(
     let status = current_status(class);
     if let Some(why) = not_ready(&status) {
         let class = format!("{} `{name}`", resolve::KIND);
-        return Err(if why.starts_with(&class) { why } else { format!("{class} is not ready: {why}") });
+        return Err(if why.starts_with(&class) {
+            why.to_owned()
+        } else {
+            format!("{class} is not ready: {why}")
+        });
     }
     let (family, kept) = (resolve::family(spec).map_err(told)?, kubelet::reserved(spec).map_err(told)?);
     let settings = settings(spec, family, kept);
@@ -46,10 +50,12 @@ fn of_class(
     notes.extend(disk_note(spec, family));
     let nothing = |why: &str| format!("{} `{name}` sells nothing: {why}", resolve::KIND);
     let ours = catalogue.filtered(|kind, _| kind.provider.as_str() == NAME);
-    notes.extend(unknown_types(spec, &ours));
     if ours.offerings().is_empty() {
-        return Ok(ours);
+        return Err(nothing(&format!(
+            "the catalogue has no offering of provider `{NAME}` that the flags allow"
+        )));
     }
+    notes.extend(unknown_types(spec, &ours));
     let of_types = with_types_of(spec, &settings, &ours, notes);
     if of_types.offerings().is_empty() {
         return Err(nothing(
@@ -83,20 +89,26 @@ fn current_status(class: &EC2NodeClass) -> Ec2NodeClassStatus {
     if is_current { status } else { Ec2NodeClassStatus::default() }
 }
 
+/// Returns the message of the first condition of these types that is false.
+fn failed<'a>(status: &'a Ec2NodeClassStatus, is_wanted: impl Fn(&str) -> bool) -> Option<&'a str> {
+    let found = status.conditions.iter().find(|one| one.status == "False" && is_wanted(&one.type_));
+    found.map(|one| one.message.as_str())
+}
+
 /// Returns why the controller cannot plan with the class. It plans with a class of which only the dry run failed.
-fn not_ready(status: &Ec2NodeClassStatus) -> Option<String> {
+fn not_ready(status: &Ec2NodeClassStatus) -> Option<&str> {
     let blocks = |kind: &str| kind != conditions::VALIDATED && conditions::ALL.contains(&kind);
-    let blocking = status.conditions.iter().find(|one| one.status == "False" && blocks(&one.type_));
-    blocking.map(|one| one.message.clone())
+    failed(status, blocks).or_else(|| match failed(status, |kind| kind == conditions::VALIDATED) {
+        Some(_) => None,
+        None => failed(status, |kind| kind == "Ready"),
+    })
 }
 
 /// Returns the parts of the class that only AWS knows, with what the offerings assume about them.
 fn unread(spec: &EC2NodeClassSpec, status: &Ec2NodeClassStatus) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(failed) =
-        status.conditions.iter().find(|one| one.type_ == conditions::VALIDATED && one.status == "False")
-    {
-        notes.push(format!("it is not ready, and its launches fail: {}", failed.message));
+    if let Some(why) = failed(status, |kind| kind == conditions::VALIDATED) {
+        notes.push(format!("it is not ready, and its launches fail: {why}"));
     }
     let looked_up = [
         ("subnets", status.subnets.is_empty()),

@@ -94,6 +94,11 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
             snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
         }
     }
+    let unused = classes
+        .classes
+        .keys()
+        .filter(|class| !snapshot.pools.values().any(|pool| pool.node_class == **class));
+    notes.extend(unused.map(|class| format!("{class}: no NodePool names it, so it does not count")));
     let catalogue = if implicit_pool {
         notes.push("no NodePool is given; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?

@@ -134,7 +134,13 @@ impl Pools {
     /// Adds the catalogue of each class.
     fn selling(mut self, prices: &Catalogue) -> Result<Self, Problems> {
         let mut problems = Problems::new();
-        self.known.broken.values().for_each(|why| problems.push(why));
+        for (name, why) in &self.known.broken {
+            if self.models.iter().any(|pool| pool.node_class == *name) {
+                problems.push(why);
+            } else {
+                self.notes.push(format!("left out: {why}"));
+            }
+        }
         for (name, class) in &self.known.classes {
             let provider = class.facts.provider.as_deref();
             let sells =
