@@ -12,7 +12,7 @@ use poolwright_terms::keys;
 
 use crate::node_class::{AmiFamily, KubeletSettings};
 use crate::provider::{Join, Settings};
-use crate::resolve::{KIND, ResolvedNodeClass, unusable};
+use crate::resolve::{KIND, ResolvedNodeClass, WrongField, unusable};
 use crate::tokens::SharedToken;
 
 /// How nodes of a class join the cluster.
@@ -90,13 +90,13 @@ fn node(class: &ResolvedNodeClass, request: &LaunchRequest) -> Result<NodeFacts,
     Ok(NodeFacts {
         labels,
         taints: request.taints.clone(),
-        kubelet: kubelet(&class.name, &class.spec.kubelet)?,
+        kubelet: kubelet(&class.spec.kubelet).map_err(|wrong| wrong.of(&class.name))?,
         instance_store_raid: class.spec.instance_store_policy.is_some(),
     })
 }
 
 /// Converts the kubelet settings of a class.
-pub(crate) fn kubelet(class: &str, settings: &KubeletSettings) -> Result<Kubelet, ProviderError> {
+pub(crate) fn kubelet(settings: &KubeletSettings) -> Result<Kubelet, WrongField> {
     // The API server rejects negative numbers, and percentages above 100.
     let count = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok());
     let percent = |number: Option<i32>| number.and_then(|number| u8::try_from(number).ok());
@@ -106,7 +106,7 @@ pub(crate) fn kubelet(class: &str, settings: &KubeletSettings) -> Result<Kubelet
     let mut cluster_dns = Vec::new();
     for address in &settings.cluster_dns {
         let parsed = address.parse().map_err(|_| {
-            unusable(class, "kubelet.clusterDNS", format!("`{address}` is not an IP address: correct it"))
+            WrongField::new("kubelet.clusterDNS", format!("`{address}` is not an IP address; correct it"))
         })?;
         cluster_dns.push(parsed);
     }

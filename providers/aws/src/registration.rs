@@ -55,18 +55,28 @@ const EXAMPLES: [Example; 4] = [
 ];
 
 /// The node class EC2NodeClass.
-const NODE_CLASS: NodeClass =
-    NodeClass { kind: resolve::NODE_CLASS, crd: EC2NodeClass::crd, conditions: &conditions::ALL, read };
+const NODE_CLASS: NodeClass = NodeClass {
+    kind: resolve::NODE_CLASS,
+    crd: EC2NodeClass::crd,
+    conditions: &conditions::ALL,
+    read,
+    sells: market::sells,
+};
 
 fn read(object: &Value) -> Result<NodeClassFacts, Vec<FieldProblem>> {
     let class: EC2NodeClass = strict::read(object)?;
-    let family = class.spec.family();
+    let family = resolve::family(&class.spec).map_err(|wrong| vec![problem(&wrong)])?;
+    resolve::kubelet::reserved(&class.spec).map_err(|wrong| vec![problem(&wrong)])?;
     Ok(NodeClassFacts {
         provider: Some(NAME.to_owned()),
-        needs_bootstrap_tokens: family == Some(AmiFamily::Ubuntu),
-        has_device_plugin: family == Some(AmiFamily::Bottlerocket),
-        unread: Some("its subnets, images, reservations and kubelet settings"),
+        needs_bootstrap_tokens: family == AmiFamily::Ubuntu,
+        has_device_plugin: family == AmiFamily::Bottlerocket,
     })
+}
+
+fn problem(wrong: &resolve::WrongField) -> FieldProblem {
+    let (cause, next_step) = wrong.cause.split_once("; ").unwrap_or((&wrong.cause, "correct it"));
+    FieldProblem::new(format!("spec.{}", wrong.field), cause, next_step)
 }
 
 pub(crate) const CLUSTER: &str = "aws-cluster";
@@ -186,6 +196,11 @@ mod tests {
         let mut wrong = ours.clone();
         wrong["spec"]["subnetSelectorTerms"] = json!(7);
         assert_eq!(read(&wrong).expect_err("it is no list")[0].path, "spec.subnetSelectorTerms");
+        let mut impossible = ours.clone();
+        impossible["spec"]["kubelet"] = json!({"systemReserved": {"memory": "1Gib"}});
+        let problems = read(&impossible).expect_err("no quantity");
+        assert_eq!(problems[0].path, "spec.kubelet.systemReserved.memory");
+        assert_eq!(problems[0].cause, "`1Gib` has the unknown suffix `Gib`");
         let mut misspelt = ours;
         misspelt["spec"]["rol"] = json!("r");
         let problems = read(&misspelt).expect_err("no such field");

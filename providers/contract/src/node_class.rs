@@ -3,6 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::ApiResource;
 use poolwright_api::FieldProblem;
+use poolwright_catalog::Catalogue;
 use poolwright_terms::{API_VERSION, GROUP, VERSION};
 use serde_json::Value;
 
@@ -39,6 +40,25 @@ pub struct NodeClass {
     pub conditions: &'static [&'static str],
     /// Reads an object of this kind without calling the cloud. Unknown fields are problems.
     pub read: fn(&Value) -> Result<NodeClassFacts, Vec<FieldProblem>>,
+    /// Returns what a class sells of a catalogue without calling the cloud. `read` accepts the object. [`sells_all`] is right for a
+    /// cloud whose classes change nothing about nodes.
+    pub sells: fn(&Value, &Catalogue) -> ClassOffers,
+}
+
+/// What a class sells of a catalogue, as far as it is known without calling the cloud.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassOffers {
+    /// The offerings, with the allocatable resources of nodes of this class; or why it sells nothing, with the object and the next
+    /// step.
+    pub catalogue: Result<Catalogue, String>,
+    /// What the user must know about the offerings, such as parts of the class that only the cloud knows. The caller adds the name
+    /// of the class.
+    pub notes: Vec<String>,
+}
+
+/// Sells the whole catalogue as it is.
+pub fn sells_all(_: &Value, catalogue: &Catalogue) -> ClassOffers {
+    ClassOffers { catalogue: Ok(catalogue.clone()), notes: Vec::new() }
 }
 
 /// Returns the CustomResourceDefinitions of a cluster: the common ones, then one for each node class.
@@ -55,6 +75,4 @@ pub struct NodeClassFacts {
     pub needs_bootstrap_tokens: bool,
     /// Whether its images contain the NVIDIA device plugin.
     pub has_device_plugin: bool,
-    /// The parts of the class that offline commands ignore, as a noun phrase: `its images and subnets`.
-    pub unread: Option<&'static str>,
 }

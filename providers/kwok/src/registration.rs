@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use kube::CustomResourceExt;
 use poolwright_api::{FieldProblem, strict};
 use poolwright_provider_contract::{
-    Connect, ConnectError, Connected, NodeClass, NodeClassFacts, Registration, Site,
+    Connect, ConnectError, Connected, NodeClass, NodeClassFacts, Registration, Site, sells_all,
 };
 use serde_json::Value;
 
@@ -20,7 +20,13 @@ pub const REGISTRATION: Registration = Registration {
     name: "kwok",
     short: "KWOK",
     title: "KWOK: nodes without machines",
-    node_class: NodeClass { kind: class::NODE_CLASS, crd: KwokNodeClass::crd, conditions: &[], read },
+    node_class: NodeClass {
+        kind: class::NODE_CLASS,
+        crd: KwokNodeClass::crd,
+        conditions: &[],
+        read,
+        sells: sells_all,
+    },
     reasons: KwokReason::TABLE,
     flags: &[],
     enabled_by: None,

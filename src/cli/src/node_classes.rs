@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, ResourceExt};
-use poolwright_api::{FieldProblem, meant};
+use poolwright_api::{FieldProblem, meant, strict};
+use poolwright_catalog::Catalogue;
 use poolwright_intake::manifest::NodeClassObject;
-use poolwright_provider_contract::{NodeClassFacts, Registration};
+use poolwright_provider_contract::{ClassOffers, NodeClassFacts, Registration};
+use poolwright_sim::replay::refusals;
 use poolwright_terms::{GROUP, NodeClassRef};
 use serde_json::Value;
 
@@ -24,37 +26,80 @@ pub struct NodeClass {
     pub object: Value,
 }
 
+impl NodeClass {
+    /// Returns what the class sells of a catalogue, or why it sells nothing. Adds notes about what the offerings leave open.
+    pub fn sells(
+        &self,
+        name: &NodeClassRef,
+        catalogue: &Catalogue,
+        notes: &mut Vec<String>,
+    ) -> Result<Catalogue, String> {
+        let ClassOffers { catalogue, notes: said } = (self.cloud.node_class.sells)(&self.object, catalogue);
+        notes.extend(said.into_iter().map(|note| format!("{name}: {note}")));
+        catalogue
+    }
+}
+
 /// Node classes by kind and name.
 pub type NodeClasses = BTreeMap<NodeClassRef, NodeClass>;
 
-/// Reads the node classes of manifests.
+/// Node classes, and those that an API server has stored but that cannot be read.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The classes that were read.
+    pub classes: NodeClasses,
+    /// Why a class cannot be read, with its name.
+    pub broken: BTreeMap<NodeClassRef, String>,
+}
+
+/// Reads the node classes of manifests. Of a class that an API server has stored, unknown fields are notes, and so is a problem.
 ///
 /// # Errors
 ///
 /// A kind belongs to no cloud, or a cloud finds a problem in one of its classes.
-pub fn read(objects: &[NodeClassObject]) -> Result<NodeClasses, Problems> {
-    let (mut classes, mut problems) = (NodeClasses::new(), Problems::new());
+pub fn read(objects: &[NodeClassObject], notes: &mut Vec<String>) -> Result<Known, Problems> {
+    let (mut known, mut problems) = (Known::default(), Problems::new());
     for given in objects {
-        match class(&given.reference.kind, &given.object) {
+        let kind = given.reference.kind.as_str();
+        if is_stored(&given.object) && of_kind(kind).is_some() {
+            known.add_stored(given.reference.clone(), &given.object, notes);
+            continue;
+        }
+        match class(kind, &given.object) {
             Ok(class) => {
-                classes.insert(given.reference.clone(), class);
+                known.classes.insert(given.reference.clone(), class);
             }
             Err(found) => found.into_iter().for_each(|one| problems.push(given.problem(one))),
         }
     }
-    problems.or(classes)
+    problems.or(known)
 }
 
-/// Lists the node classes of a cluster, and notes those that cannot be read. A kind that is not installed has none.
+/// Returns whether an API server has stored the object: it then has a UID and a version.
+fn is_stored(object: &Value) -> bool {
+    ["uid", "resourceVersion"].iter().any(|field| object["metadata"][field].is_string())
+}
+
+/// Returns the objections of the API server to the node classes that it has not stored.
+pub fn refused_written(objects: &[NodeClassObject]) -> Vec<String> {
+    let written: Vec<Value> =
+        objects.iter().map(|given| &given.object).filter(|object| !is_stored(object)).cloned().collect();
+    if written.is_empty() { Vec::new() } else { refused(&written) }
+}
+
+/// Returns the objections of the API server to these objects.
+pub fn refused(objects: &[Value]) -> Vec<String> {
+    let classes: Vec<_> = clouds().iter().map(|cloud| cloud.node_class).collect();
+    refusals(objects, &classes)
+}
+
+/// Lists the node classes of a cluster. A kind that is not installed has none.
 ///
 /// # Errors
 ///
 /// A kind could not be listed, with the cause.
-pub async fn list(
-    client: &Client,
-    notes: &mut Vec<String>,
-) -> Result<NodeClasses, (&'static str, kube::Error)> {
-    let mut classes = NodeClasses::new();
+pub async fn list(client: &Client, notes: &mut Vec<String>) -> Result<Known, (&'static str, kube::Error)> {
+    let mut known = Known::default();
     for cloud in clouds() {
         let kind = cloud.node_class.kind;
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
@@ -69,20 +114,43 @@ pub async fn list(
             // Objects in a list do not have these fields.
             value["kind"] = kind.kind.into();
             value["apiVersion"] = poolwright_terms::API_VERSION.into();
-            match class(kind.kind, &value) {
-                Ok(class) => {
-                    let (group, kind) = (GROUP.to_owned(), kind.kind.to_owned());
-                    classes.insert(NodeClassRef { group, kind, name }, class);
-                }
-                Err(found) => notes.extend(
-                    found
-                        .iter()
-                        .map(|one| format!("left out: {} {name}: {}: {}", kind.kind, one.path, one.cause)),
-                ),
-            }
+            let (group, kind) = (GROUP.to_owned(), kind.kind.to_owned());
+            known.add_stored(NodeClassRef { group, kind, name }, &value, notes);
         }
     }
-    Ok(classes)
+    Ok(known)
+}
+
+impl Known {
+    /// Adds a class that an API server has stored. An API server may know more fields than this version.
+    fn add_stored(&mut self, name: NodeClassRef, object: &Value, notes: &mut Vec<String>) {
+        let Err(found) = class(&name.kind, object).map(|class| self.classes.insert(name.clone(), class))
+        else {
+            return;
+        };
+        let (unknown, mut wrong): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|one| one.cause == strict::UNKNOWN_FIELD);
+        if !unknown.is_empty() {
+            let mut known_fields = object.clone();
+            for field in &unknown {
+                notes.push(format!(
+                    "{name}: {}: this version does not know the field, and ignores it",
+                    field.path
+                ));
+                strict::remove(&mut known_fields, &field.path);
+            }
+            wrong = match class(&name.kind, &known_fields) {
+                Ok(class) => {
+                    self.classes.insert(name, class);
+                    return;
+                }
+                Err(found) => found,
+            };
+        }
+        let told: Vec<String> =
+            wrong.iter().map(|one| format!("{}: {}; {}", one.path, one.cause, one.next_step)).collect();
+        self.broken.insert(name.clone(), format!("{name} cannot be used: {}", told.join("; ")));
+    }
 }
 
 fn class(kind: &str, object: &Value) -> Result<NodeClass, Vec<FieldProblem>> {

@@ -119,12 +119,16 @@ fn pods_by_addresses(facts: &TypeFacts, settings: &Settings, per_address: u64) -
     interfaces.saturating_mul(addresses).saturating_mul(per_address).saturating_add(2)
 }
 
-/// Returns the pod limit of the kubelet.
-pub fn max_pods(facts: &TypeFacts, settings: &Settings) -> u64 {
-    let by_cores = match settings.kept.pods_per_core {
+/// Returns the pod limit by the number of cores.
+pub(super) fn pods_by_cores(facts: &TypeFacts, settings: &Settings) -> u64 {
+    match settings.kept.pods_per_core {
         Some(pods) => u64::from(pods) * u64::from(facts.vcpus),
         None => u64::MAX,
-    };
+    }
+}
+
+/// Returns the pod limit of the kubelet.
+pub fn max_pods(facts: &TypeFacts, settings: &Settings) -> u64 {
     let most = match settings.max_pods {
         MaxPods::Addresses => pods_by_addresses(facts, settings, 1),
         MaxPods::Prefixes => {
@@ -133,11 +137,11 @@ pub fn max_pods(facts: &TypeFacts, settings: &Settings) -> u64 {
         }
         MaxPods::Fixed(pods) => pods.into(),
     };
-    most.min(by_cores)
+    most.min(pods_by_cores(facts, settings))
 }
 
 /// Returns the reserved CPU of a node with this number of cores, in thousandths of a core.
-fn reserved_cpu_milli(cores: u64) -> u64 {
+pub(super) fn reserved_cpu_milli(cores: u64) -> u64 {
     let steps = [(0, 1, 600), (1, 2, 100), (2, 4, 50), (4, u64::MAX, 25)];
     let kept = |(above, upto, ten_thousandths): (u64, u64, u64)| {
         cores.min(upto).saturating_sub(above) * ten_thousandths

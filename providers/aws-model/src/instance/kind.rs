@@ -1,6 +1,6 @@
 //! Converts an instance type of EC2 to the type of the catalogue.
 
-use poolwright_catalog::{Gpu, GpuModel, InstanceType, ProviderName, ResourceName};
+use poolwright_catalog::{Gpu, GpuModel, InstanceType, ProviderName, ResourceList, ResourceName};
 
 use super::allocatable::{Settings, allocatable};
 use super::class::{self, Class, Unusable};
@@ -24,6 +24,13 @@ pub fn whole_gpus(facts: &TypeFacts) -> Option<Gpu> {
     })
 }
 
+/// Returns whether resources are left for pods. The disk counts, too: a kubelet that reserves more than the capacity does not start.
+pub(super) fn has_room(allocatable: &ResourceList) -> bool {
+    [ResourceName::CPU, ResourceName::MEMORY, ResourceName::PODS, ResourceName::EPHEMERAL_STORAGE]
+        .iter()
+        .all(|resource| allocatable.get(resource) > 0)
+}
+
 /// Makes the type of the catalogue.
 ///
 /// # Errors
@@ -37,10 +44,7 @@ pub fn instance_type(facts: &TypeFacts, settings: &Settings) -> Result<InstanceT
         (_, Some(arch)) => arch,
     };
     let allocatable = allocatable(facts, settings);
-    // Check the disk too: a kubelet that reserves more than the capacity does not start.
-    let needed =
-        [ResourceName::CPU, ResourceName::MEMORY, ResourceName::PODS, ResourceName::EPHEMERAL_STORAGE];
-    if needed.iter().any(|resource| allocatable.get(resource) == 0) {
+    if !has_room(&allocatable) {
         return Err(Class::Unusable(Unusable::TooSmall));
     }
     let gpu = whole_gpus(facts);

@@ -10,7 +10,9 @@
 //!
 //! If a refresh fails, the old data stays, and each price has its age.
 
+mod offline;
 mod reader;
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -20,9 +22,7 @@ use aws_sdk_pricing::types::{Filter, FilterType};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, Zone};
-use poolwright_provider_aws_model::instance::{
-    Efa, LocalDisks, MaxPods, ReservedMemoryBasis, Selection, Settings, TypeFacts,
-};
+use poolwright_provider_aws_model::instance::{Selection, TypeFacts};
 use poolwright_provider_aws_model::prices::{
     self, DEFAULT_MAX_AGE, InterruptionRates, OnDemandPrices, ReservationLot, Reserved, SpotEntry,
     SpotPrices, request,
@@ -31,11 +31,12 @@ use poolwright_provider_contract::ProviderError;
 
 use crate::clients::Clients;
 use crate::error::provider_error;
-use crate::launch::template::gibibytes;
 use crate::resolve::{ResolvedNodeClass, image_for, nothing_left};
+pub(crate) use offline::sells;
 pub(crate) use reader::Reader;
+use settings::settings;
 
-use crate::node_class::{AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy, kubelet_disk};
+use crate::node_class::EC2NodeClassSpec;
 
 const TYPES_EVERY: SignedDuration = SignedDuration::from_hours(6);
 const ON_DEMAND_EVERY: SignedDuration = SignedDuration::from_hours(12);
@@ -145,9 +146,8 @@ impl Market {
             reservations: &reservations,
             now,
         };
-        let wanted =
-            Selection { metal: false, also: class.spec.also_instance_types.iter().cloned().collect() };
-        let sold = prices::catalogue(&types.facts, &wanted, &settings(class), market);
+        let settings = settings(&class.spec, class.family, class.kept);
+        let sold = prices::catalogue(&types.facts, &selection(&class.spec), &settings, market);
         let catalogue = sold.catalogue.filtered(|kind, offering| {
             zones.contains(&offering.id.zone) && image_for(&class.images, kind).is_some()
         });
@@ -338,53 +338,7 @@ async fn cached<T>(
     }
 }
 
-/// Returns the settings of a class that affect the allocatable resources of its nodes.
-fn settings(class: &ResolvedNodeClass) -> Settings {
-    let spec = &class.spec;
-    let defaults = Settings::default();
-    Settings {
-        max_pods: spec
-            .kubelet
-            .max_pods
-            .and_then(|pods| u32::try_from(pods).ok())
-            .map_or(MaxPods::Addresses, MaxPods::Fixed),
-        reserve: match class.family {
-            AmiFamily::Bottlerocket => ReservedMemoryBasis::MaxPods,
-            AmiFamily::Al2023 | AmiFamily::Ubuntu | AmiFamily::Custom => ReservedMemoryBasis::Addresses,
-        },
-        root_disk_gib: root_disk(class.family, &spec.block_device_mappings).unwrap_or(defaults.root_disk_gib),
-        local_disks: match spec.instance_store_policy {
-            Some(InstanceStorePolicy::Raid0) => LocalDisks::Raid0,
-            None => LocalDisks::Unused,
-        },
-        efa: match spec.efa {
-            crate::node_class::Efa::Auto => Efa::All,
-            crate::node_class::Efa::None => Efa::None,
-        },
-        kept: class.kept,
-        ..defaults
-    }
-}
-
-/// Returns the size of the disk for ephemeral storage in GiB, if the class sets one.
-fn root_disk(family: AmiFamily, disks: &[BlockDeviceMapping]) -> Option<u32> {
-    let root = kubelet_disk(family, disks)?;
-    u32::try_from(gibibytes(root.ebs.volume_size.as_deref()?)?).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ephemeral_storage_of_bottlerocket_is_the_data_disk_and_not_the_small_one_of_the_system() {
-        let disk = |device: &str, size: &str| {
-            let ebs = serde_json::json!({"volumeSize": size});
-            serde_json::from_value(serde_json::json!({"deviceName": device, "ebs": ebs})).expect("a disk")
-        };
-        let disks: Vec<BlockDeviceMapping> = vec![disk("/dev/xvda", "4Gi"), disk("/dev/xvdb", "200Gi")];
-        assert_eq!(root_disk(AmiFamily::Bottlerocket, &disks), Some(200));
-        assert_eq!(root_disk(AmiFamily::Al2023, &disks), Some(4));
-        assert_eq!(root_disk(AmiFamily::Bottlerocket, &disks[..1]), None, "the disk of the image");
-    }
+/// Returns which instance types a class sells.
+fn selection(spec: &EC2NodeClassSpec) -> Selection {
+    Selection { metal: false, also: spec.also_instance_types.iter().cloned().collect() }
 }

@@ -3,21 +3,26 @@
 use poolwright_provider_aws_model::instance::{KubeletReserved, ThresholdDefaults};
 use poolwright_provider_contract::ProviderError;
 
-use super::unusable;
+use super::WrongField;
 use crate::bootstrap;
 use crate::node_class::{AmiFamily, EC2NodeClassSpec};
 
 /// Returns the resources that the kubelet of this class reserves, if the image family supports the settings.
 pub(crate) fn find(class: &str, spec: &EC2NodeClassSpec) -> Result<KubeletReserved, ProviderError> {
-    let kubelet = bootstrap::kubelet(class, &spec.kubelet)?;
+    reserved(spec).map_err(|wrong| wrong.of(class))
+}
+
+/// Returns the resources that the kubelet reserves, or the wrong setting.
+pub(crate) fn reserved(spec: &EC2NodeClassSpec) -> Result<KubeletReserved, WrongField> {
+    let kubelet = bootstrap::kubelet(&spec.kubelet)?;
     let bottlerocket = spec.family() == Some(AmiFamily::Bottlerocket);
     if bottlerocket && kubelet.pods_per_core.is_some() {
-        let cause = "Bottlerocket has no such setting: use kubelet.maxPods, or another amiFamily";
-        return Err(unusable(class, "kubelet.podsPerCore", cause));
+        let cause = "Bottlerocket has no such setting; use kubelet.maxPods, or another amiFamily";
+        return Err(WrongField::new("kubelet.podsPerCore", cause));
     }
     let unnamed = if bottlerocket { ThresholdDefaults::None } else { ThresholdDefaults::AsTheImage };
     KubeletReserved::of(&kubelet, unnamed)
-        .map_err(|wrong| unusable(class, &format!("kubelet.{}", wrong.field), wrong.cause.to_string()))
+        .map_err(|wrong| WrongField::new(format!("kubelet.{}", wrong.field), wrong.cause.to_string()))
 }
 
 #[cfg(test)]

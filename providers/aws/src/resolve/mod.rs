@@ -3,7 +3,7 @@
 
 mod dry_run;
 mod images;
-mod kubelet;
+pub(crate) mod kubelet;
 mod objects;
 mod placement;
 mod profile;
@@ -78,6 +78,32 @@ pub(crate) fn unusable(name: &str, field: &str, cause: impl AsRef<str>) -> Provi
     ProviderError::Invalid(format!("{KIND} `{name}`: spec.{field}: {}", cause.as_ref()))
 }
 
+/// A field that makes a class unusable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WrongField {
+    /// The path below `spec`.
+    pub field: String,
+    /// The cause and, after a semicolon, the next step.
+    pub cause: String,
+}
+
+impl WrongField {
+    pub fn new(field: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self { field: field.into(), cause: cause.into() }
+    }
+
+    /// Makes the error for this class.
+    pub fn of(&self, class: &str) -> ProviderError {
+        unusable(class, &self.field, &self.cause)
+    }
+}
+
+/// Returns how nodes of a class join the cluster.
+pub(crate) fn family(spec: &EC2NodeClassSpec) -> Result<AmiFamily, WrongField> {
+    let cause = "neither it nor an alias says how nodes of this image join the cluster; set it";
+    spec.family().ok_or_else(|| WrongField::new("amiFamily", cause))
+}
+
 /// Each part of a class, resolved, or the reason why it could not be resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolution {
@@ -103,13 +129,7 @@ pub(crate) async fn resolve(
     name: &str,
     spec: &EC2NodeClassSpec,
 ) -> Resolution {
-    let family = spec.family().ok_or_else(|| {
-        unusable(
-            name,
-            "amiFamily",
-            "neither it nor an alias says how nodes of this image join the cluster: set it",
-        )
-    });
+    let family = family(spec).map_err(|wrong| wrong.of(name));
     let (subnets, groups, images, profile, placement, reservations) = futures::join!(
         subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
         security_groups::find(&clients.ec2, name, &spec.security_group_selector_terms),

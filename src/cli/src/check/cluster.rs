@@ -17,7 +17,7 @@ use super::{readiness, resources, rights};
 use crate::args::CheckFlags;
 use crate::clouds;
 use crate::connect::{self, Patience};
-use crate::node_classes::{self, NodeClasses};
+use crate::node_classes::{self, Known, NodeClasses};
 
 /// The group of the checks.
 const CLUSTER: &str = "Cluster";
@@ -73,7 +73,11 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
             .map(|(name, verdict)| result(&name, verdict)),
     );
     // If node classes cannot be listed, the check of rights reports it.
-    let classes = node_classes::list(&client, &mut Vec::new()).await.unwrap_or_default();
+    let Known { classes, broken } = node_classes::list(&client, &mut Vec::new()).await.unwrap_or_default();
+    for (class, why) in broken {
+        let fix = format!("kubectl edit {} {}", class.kind.to_lowercase(), class.name);
+        results.push(result(&class.to_string(), Verdict::wrong(why, fix)));
+    }
     let meant = if flags.filename.is_empty() { &classes } else { from_files };
     if let Some((class, _)) = meant.iter().find(|(_, class)| class.facts.needs_bootstrap_tokens) {
         let answers = rights::ask(&client, &rights::of_kubeadm(), flags.service_account.as_ref()).await;

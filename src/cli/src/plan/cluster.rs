@@ -23,7 +23,7 @@ use super::{Input, Offers, PodNames, lives, pool};
 use crate::args::InputFlags;
 use crate::connect;
 use crate::exit::Failure;
-use crate::node_classes::{self, NodeClasses};
+use crate::node_classes::{self, Known};
 
 /// The selector of unfinished pods. Finished pods use no resources, and clusters that run jobs keep many of them.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -75,7 +75,7 @@ struct Objects {
     daemonsets: Vec<DaemonSet>,
     pools: Vec<NodePool>,
     claims: Vec<NodeClaim>,
-    classes: NodeClasses,
+    classes: Known,
     volume_claims: Vec<PersistentVolumeClaim>,
     volumes: Vec<PersistentVolume>,
     storage_classes: Vec<StorageClass>,

@@ -21,9 +21,15 @@ pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
 /// Reads the input of a plan from manifests. Problems of all manifests are reported together.
 pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
     let (manifest, mut problems) = read(paths)?;
-    let classes = node_classes::read(&manifest.node_classes)
+    let mut class_notes = Vec::new();
+    let classes = node_classes::read(&manifest.node_classes, &mut class_notes)
         .map_err(|found| problems.extend(found))
         .unwrap_or_default();
+    if problems.is_empty() {
+        node_classes::refused_written(&manifest.node_classes)
+            .iter()
+            .for_each(|refusal| problems.push(refusal));
+    }
     if !problems.is_empty() {
         return Err(Failure::bad_input(format!("the manifests cannot be used: {problems}")));
     }
@@ -46,6 +52,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         pod_groups,
         mut notes,
     } = manifest;
+    notes.extend(class_notes);
     // A workload without pods has a note of its own, and some pools buy nodes without pods.
     let buys_anyway = pools.iter().any(|pool| pool.replicas.is_some() || !pool.buffer.is_empty());
     if !buys_anyway && pods.is_empty() && workloads.is_empty() && daemonsets.is_empty() && notes.is_empty() {
@@ -87,6 +94,11 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
             snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
         }
     }
+    let unused = classes
+        .classes
+        .keys()
+        .filter(|class| !snapshot.pools.values().any(|pool| pool.node_class == **class));
+    notes.extend(unused.map(|class| format!("{class}: no NodePool names it, so it does not count")));
     let catalogue = if implicit_pool {
         notes.push("no NodePool is given; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?

@@ -12,8 +12,9 @@ use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;
 use crate::catalogue::default_provider;
+use crate::clouds::{clouds, of_kind};
 use crate::exit::Failure;
-use crate::node_classes::NodeClasses;
+use crate::node_classes::Known;
 
 /// The name of the pool that Poolwright invents if the user gives none.
 const IMPLICIT: &str = "any";
@@ -46,61 +47,116 @@ pub fn without_pool(
 /// Returns the catalogues of the node classes of `pools`.
 ///
 /// A missing class sells nothing if `strict` is set, as in a cluster. Otherwise, for manifests, it sells what a plan without a
-/// pool could buy, and a note says so.
+/// pool could buy, and a note says so, unless the manifests have other classes of its kind.
 pub fn sold(
     pools: &PersistentMap<PoolName, Arc<Pool>>,
-    classes: &NodeClasses,
+    known: &Known,
     strict: bool,
     offers: &Offers,
     notes: &mut Vec<String>,
 ) -> Sold {
-    let mut catalogues = BTreeMap::new();
-    let mut sellers: BTreeSet<Option<String>> = BTreeSet::new();
     let used: BTreeSet<&NodeClassRef> = pools.values().map(|pool| &pool.node_class).collect();
+    // The reason of pods that are left out names a broken class that a pool uses.
+    let unused = known.broken.iter().filter(|(class, _)| !used.contains(class));
+    notes.extend(unused.map(|(_, why)| format!("left out: {why}")));
+    let mut catalogues = BTreeMap::new();
     for class in used {
-        let provider = match classes.get(class) {
-            Some(known) => {
-                if let Some(unread) = known.facts.unread {
-                    notes.push(format!(
-                        "{class}: {unread} are not read; its pools may buy everything that the catalogue has of {}",
-                        known.cloud.short
-                    ));
-                }
-                offers.wanted.provider.clone().or_else(|| known.facts.provider.clone())
-            }
-            None if strict => {
-                let message =
-                    format!("{class} does not exist; create it, or correct nodeClassRef of the pool");
-                catalogues.insert(class.clone(), Err(message));
-                continue;
-            }
-            None => {
-                notes.push(format!(
-                    "{class} is not in the files; its pools may buy everything in the catalogue"
-                ));
-                provider(offers, notes)
-            }
-        };
-        sellers.insert(provider.clone());
-        let sells = part(offers, |name| provider.as_deref().is_none_or(|wanted| wanted == name));
-        let result = if sells.offerings().is_empty() {
-            let what = provider.map_or_else(String::new, |provider| format!(" of provider `{provider}`"));
-            Err(format!("{class} sells nothing: the catalogue has no offering{what} that the flags allow"))
-        } else {
-            Ok(Arc::new(sells))
-        };
-        catalogues.insert(class.clone(), result);
+        let sells = of_class(class, known, strict, offers, notes);
+        catalogues.insert(class.clone(), sells.map(Arc::new));
     }
-    // A class without a provider sells the whole catalogue.
-    let all = part(offers, |name| sellers.contains(&None) || sellers.contains(&Some(name.to_owned())));
+    let sellers: Vec<_> = catalogues.values().filter_map(|sells| sells.as_ref().ok()).collect();
+    let all = offers
+        .catalogue
+        .filtered(|_, offering| sellers.iter().any(|sells| sells.offering(&offering.id).is_some()));
     (catalogues, all)
 }
 
-/// Returns the offerings of the wanted providers and of the capacity types that the flags select.
-fn part(offers: &Offers, is_wanted: impl Fn(&str) -> bool) -> Catalogue {
+/// Returns what a node class sells, or why it sells nothing.
+fn of_class(
+    class: &NodeClassRef,
+    known: &Known,
+    strict: bool,
+    offers: &Offers,
+    notes: &mut Vec<String>,
+) -> Result<Catalogue, String> {
+    if let Some(why) = known.broken.get(class) {
+        return Err(why.clone());
+    }
+    let Some(found) = known.classes.get(class) else {
+        return of_missing(class, known, strict, offers, notes);
+    };
+    let provider = offers.wanted.provider.clone().or_else(|| found.facts.provider.clone());
+    let sells = found.sells(class, &part(offers, provider.as_deref()), notes)?;
+    not_empty(class, sells, provider.as_deref())
+}
+
+/// Returns what a class that does not exist sells.
+fn of_missing(
+    class: &NodeClassRef,
+    known: &Known,
+    strict: bool,
+    offers: &Offers,
+    notes: &mut Vec<String>,
+) -> Result<Catalogue, String> {
+    let cloud = of_kind(&class.kind).filter(|_| class.group == poolwright_terms::GROUP);
+    let Some(cloud) = cloud else {
+        let kinds: Vec<_> = clouds().iter().map(|cloud| cloud.node_class.kind.kind).collect();
+        return Err(format!(
+            "no provider launches with {class} of {}; write group {} and one of the kinds {} in nodeClassRef of the pool",
+            class.group,
+            poolwright_terms::GROUP,
+            kinds.join(", ")
+        ));
+    };
+    let names = known.classes.keys().chain(known.broken.keys());
+    let others: Vec<_> =
+        names.filter(|other| other.kind == class.kind).map(|other| format!("`{}`", other.name)).collect();
+    let others = (!others.is_empty()).then(|| format!("{} {}", class.kind, others.join(", ")));
+    match (strict, others) {
+        (true, Some(others)) => Err(format!(
+            "{class} does not exist; there is {others}; create it, or correct nodeClassRef of the pool"
+        )),
+        (true, None) => Err(format!(
+            "{class} does not exist, nor does any other {}; create it, or correct nodeClassRef of the pool",
+            class.kind
+        )),
+        (false, Some(others)) => Err(format!(
+            "{class} is not in the files, which have {others}; add it, or correct nodeClassRef of the pool"
+        )),
+        (false, None) => {
+            let has = |name: &str| offers.catalogue.providers().iter().any(|known| known.as_str() == name);
+            let own = Some(cloud.name).filter(|name| offers.wanted.provider.is_none() && has(name));
+            let what = own.map_or_else(
+                || "in the catalogue".to_owned(),
+                |_| {
+                    format!(
+                        "that the catalogue has of {}, with the usual disks and kubelet settings",
+                        cloud.short
+                    )
+                },
+            );
+            notes.push(format!("{class} is not in the files; its pools may buy everything {what}"));
+            let provider = own.map(str::to_owned).or_else(|| provider(offers, notes));
+            not_empty(class, part(offers, provider.as_deref()), provider.as_deref())
+        }
+    }
+}
+
+fn not_empty(class: &NodeClassRef, sells: Catalogue, provider: Option<&str>) -> Result<Catalogue, String> {
+    if sells.offerings().is_empty() {
+        let what = provider.map_or_else(String::new, |provider| format!(" of provider `{provider}`"));
+        return Err(format!(
+            "{class} sells nothing: the catalogue has no offering{what} that the flags allow"
+        ));
+    }
+    Ok(sells)
+}
+
+/// Returns the offerings of a provider, or of all, and of the capacity types that the flags select.
+fn part(offers: &Offers, provider: Option<&str>) -> Catalogue {
     let capacity_types = &offers.wanted.capacity_types;
     offers.catalogue.filtered(|kind, offering| {
-        is_wanted(kind.provider.as_str())
+        provider.is_none_or(|wanted| wanted == kind.provider.as_str())
             && (capacity_types.is_empty() || capacity_types.contains(&offering.id.capacity_type))
     })
 }

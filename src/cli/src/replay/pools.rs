@@ -7,14 +7,13 @@ use std::sync::Arc;
 use poolwright_catalog::Catalogue;
 use poolwright_core::Pool;
 use poolwright_intake::manifest;
-use poolwright_sim::replay::refusals;
 use poolwright_terms::NodeClassRef;
 use serde_json::Value;
 
 use super::policy::Policy;
-use crate::clouds::{clouds, of_kind};
+use crate::clouds::of_kind;
 use crate::exit::Failure;
-use crate::node_classes::{self, NodeClasses};
+use crate::node_classes::{self, Known, refused};
 use crate::problems::Problems;
 use crate::source::{self, Source};
 
@@ -27,7 +26,7 @@ pub struct Pools {
     pub models: Vec<Pool>,
     /// The catalogue of each node class.
     pub sold: BTreeMap<NodeClassRef, Arc<Catalogue>>,
-    classes: NodeClasses,
+    known: Known,
     /// Notes on how the input was understood.
     pub notes: Vec<String>,
 }
@@ -83,10 +82,10 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
         }
     }
     let objects = classes.into_iter().chain(pools).collect();
-    let classes = node_classes::read(&manifest.node_classes)
+    let known = node_classes::read(&manifest.node_classes, &mut notes)
         .map_err(|found| problems.extend(found))
         .unwrap_or_default();
-    problems.or(Pools { objects, models, sold: BTreeMap::new(), classes, notes })
+    problems.or(Pools { objects, models, sold: BTreeMap::new(), known, notes })
 }
 
 fn read_policies(texts: &[String], problems: &mut Problems) -> Vec<Policy> {
@@ -119,12 +118,6 @@ fn lay(pool: &Value, policies: &[Policy], problems: &mut Problems) -> Value {
     with_all
 }
 
-/// Returns the objections of the API server to these objects.
-pub(super) fn refused(objects: &[Value]) -> Vec<String> {
-    let classes: Vec<_> = clouds().iter().map(|cloud| cloud.node_class).collect();
-    refusals(objects, &classes)
-}
-
 /// Returns the objections of the API server to a pool or, if there are none, the parts that have no meaning, such as misspelt
 /// fields.
 fn wrong(pool: &Value) -> Vec<String> {
@@ -141,13 +134,14 @@ impl Pools {
     /// Adds the catalogue of each class.
     fn selling(mut self, prices: &Catalogue) -> Result<Self, Problems> {
         let mut problems = Problems::new();
-        for (name, class) in &self.classes {
-            if let Some(unread) = class.facts.unread {
-                self.notes.push(format!(
-                    "{name}: {unread} are not read; its pools may buy everything that the prices have of {}",
-                    class.cloud.short
-                ));
+        for (name, why) in &self.known.broken {
+            if self.models.iter().any(|pool| pool.node_class == *name) {
+                problems.push(why);
+            } else {
+                self.notes.push(format!("left out: {why}"));
             }
+        }
+        for (name, class) in &self.known.classes {
             let provider = class.facts.provider.as_deref();
             let sells =
                 prices.filtered(|kind, _| provider.is_none_or(|wanted| kind.provider.as_str() == wanted));
@@ -156,12 +150,18 @@ impl Pools {
                 problems.push(format!(
                     "{name}: --prices have no offering of `{provider}`; correct the node class, or pass prices of `{provider}`"
                 ));
+                continue;
             }
-            self.sold.insert(name.clone(), Arc::new(sells));
+            match class.sells(name, &sells, &mut self.notes) {
+                Ok(sells) => {
+                    self.sold.insert(name.clone(), Arc::new(sells));
+                }
+                Err(why) => problems.push(why),
+            }
         }
         for pool in &self.models {
             let class = &pool.node_class;
-            if !self.sold.contains_key(class) {
+            if !self.known.classes.contains_key(class) && !self.known.broken.contains_key(class) {
                 problems.push(format!(
                     "NodePool {}: spec.template.spec.nodeClassRef: {class} is not in the files of --pools; add it",
                     pool.name

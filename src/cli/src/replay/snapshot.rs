@@ -9,11 +9,11 @@ use poolwright_intake::manifest;
 use poolwright_sim::cluster::JobPlan;
 use serde_json::{Value, json};
 
-use super::pools::refused;
 use super::work::{Names, Work};
 use crate::args::runs_for;
 use crate::clouds::of_kind;
 use crate::exit::Failure;
+use crate::node_classes::refused;
 use crate::problems::Problems;
 use crate::source::{self, Source};
 

@@ -15,7 +15,7 @@ use poolwright_provider_contract::{
     Clock, CloudProvider, ConditionOutcome, Connect, ConnectError, Connected, Flag, FlagValues, Instance,
     InstanceState, LaunchError, LaunchRequest, LaunchedInstance, MarketRegistration, NodeClass,
     NodeClassCondition, NodeClassFacts, NodeClassKind, NodeClassStatus, NodeClassStatusSource, ProviderError,
-    Registration, Site,
+    Registration, Site, sells_all,
 };
 use poolwright_terms::{NodeClassRef, RegisteredReason, reasons};
 use schemars::JsonSchema;
@@ -26,7 +26,13 @@ pub const REGISTRATION: Registration = Registration {
     name: "haze",
     short: "Haze",
     title: "Haze: a cloud of one type",
-    node_class: NodeClass { kind: KIND, crd: HazeNodeClass::crd, conditions: &[SKY_READY], read },
+    node_class: NodeClass {
+        kind: KIND,
+        crd: HazeNodeClass::crd,
+        conditions: &[SKY_READY],
+        read,
+        sells: sells_all,
+    },
     reasons: HazeReason::TABLE,
     flags: &[ACCOUNT],
     enabled_by: Some(ACCOUNT.name),

@@ -2,7 +2,7 @@
 
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use poolwright_api::strict;
-use poolwright_provider_contract::{NodeClass, NodeClassFacts, NodeClassKind};
+use poolwright_provider_contract::{NodeClass, NodeClassFacts, NodeClassKind, sells_all};
 use serde::{Deserialize, Serialize};
 
 /// Launches nodes in a simulated cloud.
@@ -19,6 +19,7 @@ pub const SIM_NODE_CLASS: NodeClass = NodeClass {
     crd: SimNodeClass::crd,
     conditions: &[],
     read: |object| strict::read::<SimNodeClass>(object).map(|_| NodeClassFacts::default()),
+    sells: sells_all,
 };
 
 /// Returns the kinds of these node classes.

@@ -1,0 +1,378 @@
+//! The offerings of an EC2NodeClass from a catalogue, without calls to AWS: for `plan`, `explain` and `simulate`.
+//!
+//! The settings of nodes and the selection of types are those of [`super::Market`]. Subnets and images come from the status of the
+//! class, where the controller has written them. A class without a status allows every zone and every instance type, and a note
+//! says so.
+
+use std::collections::BTreeSet;
+
+use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, Zone};
+use poolwright_provider_aws_model::instance::{Efa, LocalDisks, Settings, described, facts_of, under};
+use poolwright_provider_contract::ClassOffers;
+use serde_json::Value;
+
+use super::selection;
+use super::settings::{root_disk, settings};
+use crate::node_class::{
+    AmiFamily, EC2NodeClass, EC2NodeClassSpec, Ec2NodeClassStatus, conditions, kubelet_disk,
+};
+use crate::registration::NAME;
+use crate::resolve::{self, image_for, kubelet, nothing_left};
+
+/// Returns what a class sells of a catalogue.
+pub(crate) fn sells(object: &Value, catalogue: &Catalogue) -> ClassOffers {
+    let mut notes = Vec::new();
+    let catalogue = serde_json::from_value::<EC2NodeClass>(object.clone())
+        .map_err(|error| format!("{}: {error}; correct it", resolve::KIND))
+        .and_then(|class| of_class(&class, catalogue, &mut notes));
+    ClassOffers { catalogue, notes }
+}
+
+fn of_class(
+    class: &EC2NodeClass,
+    catalogue: &Catalogue,
+    notes: &mut Vec<String>,
+) -> Result<Catalogue, String> {
+    let (spec, name) = (&class.spec, class.metadata.name.as_deref().unwrap_or_default());
+    let told = |wrong: resolve::WrongField| wrong.of(name).message().to_owned();
+    let status = current_status(class);
+    if let Some(why) = not_ready(&status) {
+        let class = format!("{} `{name}`", resolve::KIND);
+        return Err(if why.starts_with(&class) {
+            why.to_owned()
+        } else {
+            format!("{class} is not ready: {why}")
+        });
+    }
+    let (family, kept) = (resolve::family(spec).map_err(told)?, kubelet::reserved(spec).map_err(told)?);
+    let settings = settings(spec, family, kept);
+    notes.extend(unread(spec, &status));
+    notes.extend(disk_note(spec, family));
+    let nothing = |why: &str| format!("{} `{name}` sells nothing: {why}", resolve::KIND);
+    let ours = catalogue.filtered(|kind, _| kind.provider.as_str() == NAME);
+    if ours.offerings().is_empty() {
+        return Err(nothing(&format!(
+            "the catalogue has no offering of provider `{NAME}` that the flags allow"
+        )));
+    }
+    notes.extend(unknown_types(spec, &ours));
+    let of_types = with_types_of(spec, &settings, &ours, notes);
+    if of_types.offerings().is_empty() {
+        return Err(nothing(
+            "none of the instance types in the catalogue is left; correct its kubelet settings, its disks or alsoInstanceTypes",
+        ));
+    }
+    let zones: BTreeSet<&str> = status.subnets.iter().map(|subnet| subnet.zone.as_str()).collect();
+    let in_zones = of_types.filtered(|_, offering| zones.is_empty() || is_in(&offering.id.zone, &zones));
+    if in_zones.offerings().is_empty() {
+        let zones = Vec::from_iter(zones).join(", ");
+        return Err(nothing(&format!(
+            "its subnets are in {zones}, where the catalogue has no offering; give a catalogue of that region"
+        )));
+    }
+    let images = &status.images;
+    let with_image = in_zones.filtered(|kind, _| images.is_empty() || image_for(images, kind).is_some());
+    if with_image.offerings().is_empty() {
+        let cause = "its images fit no instance type of the catalogue; correct its amiSelectorTerms";
+        return Err(nothing(cause));
+    }
+    Ok(with_image)
+}
+
+/// Returns the status of the class, or an empty one if it describes an earlier spec.
+fn current_status(class: &EC2NodeClass) -> Ec2NodeClassStatus {
+    let status = class.status.clone().unwrap_or_default();
+    let is_current = match (status.observed_generation, class.metadata.generation) {
+        (Some(observed), Some(generation)) => observed == generation,
+        _ => true,
+    };
+    if is_current { status } else { Ec2NodeClassStatus::default() }
+}
+
+/// Returns the message of the first condition of these types that is false.
+fn failed<'a>(status: &'a Ec2NodeClassStatus, is_wanted: impl Fn(&str) -> bool) -> Option<&'a str> {
+    let found = status.conditions.iter().find(|one| one.status == "False" && is_wanted(&one.type_));
+    found.map(|one| one.message.as_str())
+}
+
+/// Returns why the controller cannot plan with the class. It plans with a class of which only the dry run failed.
+fn not_ready(status: &Ec2NodeClassStatus) -> Option<&str> {
+    let blocks = |kind: &str| kind != conditions::VALIDATED && conditions::ALL.contains(&kind);
+    failed(status, blocks).or_else(|| match failed(status, |kind| kind == conditions::VALIDATED) {
+        Some(_) => None,
+        None => failed(status, |kind| kind == "Ready"),
+    })
+}
+
+/// Returns the parts of the class that only AWS knows, with what the offerings assume about them.
+fn unread(spec: &EC2NodeClassSpec, status: &Ec2NodeClassStatus) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(why) = failed(status, |kind| kind == conditions::VALIDATED) {
+        notes.push(format!("it is not ready, and its launches fail: {why}"));
+    }
+    let looked_up = [
+        ("subnets", status.subnets.is_empty()),
+        ("security groups", status.security_groups.is_empty()),
+        ("images", status.images.is_empty()),
+    ];
+    let missing: Vec<&str> =
+        looked_up.iter().filter(|(_, missing)| *missing).map(|(part, _)| *part).collect();
+    let assumed = match (status.subnets.is_empty(), status.images.is_empty()) {
+        (true, true) => "; every zone and instance type of the catalogue counts as allowed",
+        (true, false) => "; every zone of the catalogue counts as allowed",
+        (false, true) => "; every instance type of the catalogue counts as allowed",
+        (false, false) => "",
+    };
+    if let Some((last, others)) = missing.split_last() {
+        let parts =
+            if others.is_empty() { (*last).to_owned() } else { format!("{} and {last}", others.join(", ")) };
+        notes.push(format!("its {parts} are not read, because only AWS knows them{assumed}"));
+    }
+    if !spec.capacity_reservation_selector_terms.is_empty() {
+        notes.push(
+            "its capacity reservations are not read, because only AWS knows them; they do not count as offerings"
+                .to_owned(),
+        );
+    }
+    if spec.user_data.is_some() {
+        notes.push(
+            "settings in its userData are not read; repeat those of the kubelet in spec.kubelet".to_owned(),
+        );
+    }
+    notes
+}
+
+/// Says which disk size counts, if the list of disks does not say it.
+fn disk_note(spec: &EC2NodeClassSpec, family: AmiFamily) -> Option<String> {
+    let disks = &spec.block_device_mappings;
+    if disks.is_empty() || root_disk(family, disks).is_some() {
+        return None;
+    }
+    let size = Settings::default().root_disk_gib;
+    Some(match kubelet_disk(family, disks) {
+        Some(disk) => format!(
+            "its disk {} has the size of a snapshot, which is not read; {size} GiB count; set volumeSize",
+            disk.device_name
+        ),
+        None => format!(
+            "none of its blockDeviceMappings is the disk of the kubelet, so {size} GiB count; set rootVolume on that disk"
+        ),
+    })
+}
+
+/// Names the types and families of `alsoInstanceTypes` that the catalogue lacks.
+fn unknown_types(spec: &EC2NodeClassSpec, catalogue: &Catalogue) -> Option<String> {
+    let has = |wanted: &str| {
+        catalogue.types().values().any(|kind| kind.name.as_str() == wanted || kind.family() == wanted)
+    };
+    let missing: Vec<&str> =
+        spec.also_instance_types.iter().map(String::as_str).filter(|wanted| !has(wanted)).collect();
+    (!missing.is_empty()).then(|| {
+        format!("the catalogue has no offering of {}, which its alsoInstanceTypes name", missing.join(", "))
+    })
+}
+
+/// Returns the offerings of the types that the class sells, with the resources of its nodes.
+fn with_types_of(
+    spec: &EC2NodeClassSpec,
+    settings: &Settings,
+    catalogue: &Catalogue,
+    notes: &mut Vec<String>,
+) -> Catalogue {
+    let selection = selection(spec);
+    let (mut sold, mut left_out, mut too_small): (Vec<InstanceType>, Vec<String>, Vec<InstanceTypeName>) =
+        Default::default();
+    let (mut first, mut unknown) = (None, Vec::new());
+    for kind in catalogue.types().values() {
+        if let Some(why) = selection.leaves_out(&facts_of(kind)) {
+            left_out.push(kind.name.to_string());
+            first.get_or_insert(why);
+        } else if let Some(kind) = under(kind, settings) {
+            if described(&kind.name).is_none() {
+                unknown.push(kind.name.to_string());
+            }
+            sold.push(kind);
+        } else {
+            too_small.push(kind.name.clone());
+        }
+    }
+    if let Some(why) = first {
+        notes.push(format!("it does not sell {} of the catalogue: {}: {why}", count(&left_out), left_out[0]));
+    }
+    if !too_small.is_empty() {
+        notes.push(nothing_left(&too_small));
+    }
+    if !unknown.is_empty() && (settings.local_disks == LocalDisks::Raid0 || settings.efa == Efa::All) {
+        notes.push(format!(
+            "local disks and EFA of {} of the catalogue are not known and do not count: {}",
+            count(&unknown),
+            unknown[0]
+        ));
+    }
+    Catalogue::new(catalogue.origin().clone(), sold, catalogue.offerings().to_vec())
+}
+
+fn count(types: &[String]) -> String {
+    format!("{} instance type{}", types.len(), if types.len() == 1 { "" } else { "s" })
+}
+
+/// Returns whether an offering is in one of the zones. The offerings of a whole region are, if one zone is of that region, and those
+/// of a catalogue without zones are, too.
+fn is_in(zone: &Zone, zones: &BTreeSet<&str>) -> bool {
+    let zone = zone.as_str();
+    zone == Zone::ANY || zones.contains(zone) || zones.iter().any(|one| is_zone_of(one, zone))
+}
+
+/// Returns whether a zone such as `us-east-1a` is of this region.
+fn is_zone_of(zone: &str, region: &str) -> bool {
+    zone.strip_prefix(region).is_some_and(|letter| matches!(letter.as_bytes(), [b'a'..=b'z']))
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_catalog::{ResourceName, builtin};
+    use serde_json::json;
+
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn class(fields: &Value, status: &Value) -> Value {
+        let mut class = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "EC2NodeClass",
+            "metadata": {"name": "gpu", "generation": 3},
+            "spec": {"role": "r", "amiSelectorTerms": [{"alias": "al2023@latest"}],
+                "subnetSelectorTerms": [{"id": "subnet-1"}], "securityGroupSelectorTerms": [{"id": "sg-1"}]}});
+        class["spec"].as_object_mut().expect("a map").extend(fields.as_object().expect("a map").clone());
+        if !status.is_null() {
+            class["status"] = status.clone();
+        }
+        class
+    }
+
+    fn sold(fields: &Value) -> ClassOffers {
+        sells(&class(fields, &Value::Null), &builtin())
+    }
+
+    /// Returns the allocatable amount on a `m6i.large`: 2 cores, 8 GiB, 29 pods.
+    fn of_m6i(offers: &ClassOffers, resource: &str) -> u64 {
+        let catalogue = offers.catalogue.as_ref().expect("it sells something");
+        catalogue.types()[&"m6i.large".into()].allocatable.get(resource)
+    }
+
+    #[test]
+    fn a_class_sells_the_types_with_its_disk_and_pods_and_less_what_its_kubelet_reserves() {
+        let plain = sold(&json!({}));
+        assert_eq!(of_m6i(&plain, ResourceName::EPHEMERAL_STORAGE), 17 * GIB);
+        let disk = json!([{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "250Gi"}}]);
+        let class = sold(&json!({"blockDeviceMappings": disk, "kubelet": {
+            "maxPods": 20, "kubeReserved": {"cpu": "100m"}, "systemReserved": {"memory": "1Gi"},
+            "evictionHard": {"memory.available": "5%", "nodefs.available": "20%"}}}));
+        assert_eq!(of_m6i(&class, ResourceName::PODS), 20);
+        assert_eq!(of_m6i(&class, ResourceName::CPU), 1900);
+        assert_eq!(of_m6i(&class, ResourceName::EPHEMERAL_STORAGE), 199 * GIB, "250 less 20 % and 1");
+        // The kernel sees 7577 MiB; 5 % of it replace the 100 MiB.
+        let seen = 7577u64 << 20;
+        let expected = of_m6i(&plain, ResourceName::MEMORY) + (100 << 20) - GIB - seen.div_ceil(20);
+        assert_eq!(of_m6i(&class, ResourceName::MEMORY), expected);
+    }
+
+    #[test]
+    fn zones_and_images_in_the_status_limit_the_offerings_unless_the_status_is_of_an_earlier_spec() {
+        let mut status = json!({"observedGeneration": 3,
+            "subnets": [{"id": "subnet-1", "zone": "us-east-1b"}],
+            "securityGroups": [{"id": "sg-1"}],
+            "images": [{"id": "ami-1", "architecture": "arm64"}]});
+        let offers = sells(&class(&json!({}), &status), &builtin());
+        let limited = offers.catalogue.expect("it sells something");
+        assert!(limited.offerings().iter().all(|offering| offering.id.zone.as_str() == "us-east-1b"));
+        assert!(limited.types().values().all(|kind| kind.arch.as_str() == "arm64"));
+        assert_eq!(offers.notes, Vec::<String>::new());
+
+        status["observedGeneration"] = json!(2);
+        let offers = sells(&class(&json!({}), &status), &builtin());
+        assert!(offers.catalogue.expect("it sells all").types().len() > limited.types().len());
+        assert_eq!(
+            offers.notes,
+            [
+                "its subnets, security groups and images are not read, because only AWS knows them; every zone and instance \
+              type of the catalogue counts as allowed"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_class_whose_subnets_are_elsewhere_says_which_catalogue_to_give() {
+        let status = json!({"subnets": [{"id": "subnet-1", "zone": "eu-central-1a"}]});
+        let offers = sells(&class(&json!({}), &status), &builtin());
+        assert_eq!(
+            offers.catalogue,
+            Err("EC2NodeClass `gpu` sells nothing: its subnets are in eu-central-1a, where the catalogue has no offering; \
+                 give a catalogue of that region"
+                .to_owned())
+        );
+    }
+
+    #[test]
+    fn a_class_that_is_not_ready_sells_nothing_unless_only_its_dry_run_failed() {
+        let status = |kind: &str, message: &str| {
+            json!({"conditions": [{"type": kind, "status": "False", "reason": "R", "message": message,
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
+        };
+        let why = "EC2NodeClass `gpu`: spec.subnetSelectorTerms: no subnet of this region meets a term";
+        let offers = sells(&class(&json!({}), &status("SubnetsReady", why)), &builtin());
+        assert_eq!(offers.catalogue, Err(why.to_owned()), "the message of the controller");
+        let offers =
+            sells(&class(&json!({}), &status("Validated", "ec2:RunInstances is not allowed")), &builtin());
+        assert!(offers.catalogue.is_ok());
+        assert_eq!(
+            offers.notes[0],
+            "it is not ready, and its launches fail: ec2:RunInstances is not allowed"
+        );
+    }
+
+    #[test]
+    fn what_only_aws_knows_or_what_counts_instead_is_named() {
+        let notes = |fields| sold(&fields).notes[1..].to_vec();
+        assert_eq!(
+            notes(
+                json!({"blockDeviceMappings": [{"deviceName": "/dev/sdf", "ebs": {"volumeSize": "100Gi"}}]})
+            ),
+            [
+                "none of its blockDeviceMappings is the disk of the kubelet, so 20 GiB count; set rootVolume on that disk"
+            ]
+        );
+        assert_eq!(
+            notes(
+                json!({"blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": {"snapshotID": "snap-1"}}]})
+            ),
+            [
+                "its disk /dev/xvda has the size of a snapshot, which is not read; 20 GiB count; set volumeSize"
+            ]
+        );
+        assert_eq!(
+            notes(json!({"alsoInstanceTypes": ["t3", "m6i"]})),
+            ["the catalogue has no offering of t3, which its alsoInstanceTypes name"]
+        );
+        let small = notes(json!({"kubelet": {"systemReserved": {"memory": "4Gi"}}}));
+        assert!(small[0].starts_with("no resources are left for pods on "), "{small:?}");
+        assert_eq!(
+            notes(json!({"userData": "#!/bin/sh", "capacityReservationSelectorTerms": [{"id": "cr-1"}]}))
+                .len(),
+            2
+        );
+    }
+
+    #[test]
+    fn a_type_that_pools_get_only_by_name_is_left_out_as_in_the_controller() {
+        let row = "instance_type,provider,arch,allocatable_cpu_milli,allocatable_memory_mib,allocatable_pods,gpu_model,gpu_count,\
+                   gpu_memory_mib_each,on_demand_usd_per_hour\nt3.large,aws,amd64,1930,6903,35,,0,,0.0832\n\
+                   own.large,aws,amd64,1930,6903,35,,0,,0.1\n";
+        let catalogue = poolwright_catalog::read_csv(&[("own.csv", row)]).expect("a catalogue");
+        let names = |fields: Value| -> Vec<String> {
+            let offers = sells(&class(&fields, &Value::Null), &catalogue);
+            offers.catalogue.expect("it sells something").types().keys().map(ToString::to_string).collect()
+        };
+        assert_eq!(names(json!({})), ["own.large"]);
+        assert_eq!(names(json!({"alsoInstanceTypes": ["t3"]})), ["own.large", "t3.large"]);
+    }
+}
