@@ -49,6 +49,8 @@ pub fn input(
         include_waiting: true,
         counts_risk: false,
         lives_unread: None,
+        makers_unread: None,
+        gangs: Vec::new(),
         origin: Origin::Trace,
     })
 }

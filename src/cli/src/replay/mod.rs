@@ -125,7 +125,8 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     };
     let arrivals = replay.arrivals();
     let ignored = baselines::ignored(&arrivals);
-    let notes = pools.notes.iter().chain(&work.notes).cloned().chain(ignored).collect();
+    let intolerable = pools::intolerable(&pools.models, arrivals.iter().map(|arrival| &arrival.pod));
+    let notes = pools.notes.iter().chain(&work.notes).cloned().chain(ignored).chain(intolerable).collect();
     Ok(Prepared { replay, arrivals, lives: work.lives, pools, notes })
 }
 
