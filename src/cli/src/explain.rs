@@ -34,7 +34,13 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         }
         Explainable::Node => why::node(snapshot, now, &plan, name),
         Explainable::Claim => why::claim(snapshot, now, &plan, &ClaimName(name.to_owned())),
-        Explainable::Pool => why::pool(snapshot, &plan, &PoolName(name.to_owned())),
+        Explainable::Pool => {
+            let pool = PoolName(name.to_owned());
+            why::pool(snapshot, &plan, &pool).map(|mut lines| {
+                lines.extend(input.told_of_pools.get(&pool).cloned());
+                lines
+            })
+        }
     };
     let Some(mut lines) = lines else {
         return Err(Failure::bad_input(input.no_such(flags.kind, name)));

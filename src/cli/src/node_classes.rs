@@ -85,6 +85,24 @@ pub async fn list(
     Ok(classes)
 }
 
+/// Says that a class does not exist, with those of its kind that do.
+pub fn absent(class: &NodeClassRef, classes: &NodeClasses) -> String {
+    let there: Vec<String> =
+        classes.keys().filter(|one| one.kind == class.kind).map(|one| format!("`{}`", one.name)).collect();
+    let there = match (of_kind(&class.kind), there.as_slice()) {
+        (None, _) => {
+            let known: Vec<&str> = clouds().iter().map(|cloud| cloud.node_class.kind.kind).collect();
+            format!("no cloud has this kind: write {}", known.join(" or "))
+        }
+        (Some(_), []) => format!(
+            "there is no {} (if the cluster does not know this kind: poolwright crds | kubectl apply --server-side -f -)",
+            class.kind
+        ),
+        (Some(_), there) => format!("these exist: {}", there.join(", ")),
+    };
+    format!("{class} does not exist; create it, or correct nodeClassRef of the pool; {there}")
+}
+
 fn class(kind: &str, object: &Value) -> Result<NodeClass, Vec<FieldProblem>> {
     let Some(cloud) = of_kind(kind) else {
         let known = clouds().iter().map(|cloud| cloud.node_class.kind.kind);

@@ -14,7 +14,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_controller::Learned;
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_core::{Namespace, Profile, Profiles, Snapshot};
+use poolwright_core::{Namespace, PoolName, Profile, Profiles, Snapshot};
 use poolwright_report::plan::CatalogueSummary;
 use serde::de::DeserializeOwned;
 
@@ -45,6 +45,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
     snapshot.lives = Arc::new(known);
     snapshot.gaps = Arc::new(gaps);
     notes.extend(lives_unread.clone());
+    let told_of_pools = objects.pools.iter().filter_map(told_of).collect();
     let implicit_pool = snapshot.pools.is_empty();
     let catalogue = if implicit_pool {
         notes.push("the cluster has no NodePool; the plan may use the whole catalogue".to_owned());
@@ -63,10 +64,26 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         include_waiting: false,
         counts_risk: false,
         lives_unread,
+        told_of_pools,
         makers_unread: objects.makers.unread,
         gangs: objects.makers.gangs,
         origin: Origin::Cluster,
     })
+}
+
+/// Returns what the controller says about a pool that it does not find ready. Its flags and rights are unknown here, so a plan may
+/// come to another result.
+fn told_of(pool: &NodePool) -> Option<(PoolName, String)> {
+    let conditions = pool.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let told = match conditions.iter().find(|one| one.type_ == "Ready") {
+        Some(ready) if ready.status == "True" => return None,
+        Some(ready) => {
+            let message = ready.message.trim_end_matches('.');
+            format!("The controller says that it is not ready ({}): {message}.", ready.reason)
+        }
+        None => "No controller has looked at it yet; `poolwright check` says whether one runs.".to_owned(),
+    };
+    Some((PoolName(pool.name_any()), told))
 }
 
 struct Objects {

@@ -1,5 +1,6 @@
 //! Reads manifests: pods, and what may be bought for them, without a cluster.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -110,6 +111,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         counts_risk: false,
         lives_unread: None,
         makers_unread: Some(MAKERS.to_owned()),
+        told_of_pools: BTreeMap::new(),
         gangs: Vec::new(),
         origin: Origin::Files,
     })

@@ -22,7 +22,7 @@ use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{MoveHistory, RoomMade, make_room};
 use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
-use poolwright_core::{Gang, PodKey, Snapshot};
+use poolwright_core::{Gang, PodKey, PoolName, Snapshot};
 use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, document};
 use poolwright_terms::CapacityType;
 
@@ -52,6 +52,8 @@ pub struct Input {
     pub lives_unread: Option<String>,
     /// Why controllers of pods may be missing in the input, and what to do about it; `None` if none is missing.
     pub makers_unread: Option<String>,
+    /// What the controller of the cluster says about pools that are not ready, by pool.
+    pub told_of_pools: BTreeMap<PoolName, String>,
     /// Gangs of the cluster. They matter only for the question whether pods can move.
     pub gangs: Vec<Gang>,
     /// The origin of the objects.

@@ -13,7 +13,7 @@ use poolwright_terms::{CapacityType, NodeClassRef};
 use super::Offers;
 use crate::catalogue::default_provider;
 use crate::exit::Failure;
-use crate::node_classes::NodeClasses;
+use crate::node_classes::{self, NodeClasses};
 
 /// The name of the pool that Poolwright invents if the user gives none.
 const IMPLICIT: &str = "any";
@@ -69,8 +69,7 @@ pub fn sold(
                 offers.wanted.provider.clone().or_else(|| known.facts.provider.clone())
             }
             None if strict => {
-                let message =
-                    format!("{class} does not exist; create it, or correct nodeClassRef of the pool");
+                let message = node_classes::absent(class, classes);
                 catalogues.insert(class.clone(), Err(message));
                 continue;
             }

@@ -1,5 +1,6 @@
 //! The pods of a trace, which may use any offering of the catalogue.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,6 +51,7 @@ pub fn input(
         counts_risk: false,
         lives_unread: None,
         makers_unread: None,
+        told_of_pools: BTreeMap::new(),
         gangs: Vec::new(),
         origin: Origin::Trace,
     })
