@@ -143,6 +143,11 @@ fn shortage(requests: &ResourceList, room: &ResourceList) -> u16 {
 /// Returns the change by the user that would make the rule pass.
 fn remedy(rejection: &Rejection) -> String {
     match rejection {
+        Rejection::Taint(taint) if rules::is_of_agent(taint) => {
+            format!(
+                "list `{taint}` under startupTaints of the pool instead of taints, because an agent removes it"
+            )
+        }
         Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
         Rejection::Selector { key, .. } => {
             format!("remove `{key}` from nodeSelector, or let a pool buy nodes with it")

@@ -285,6 +285,10 @@ fn nearest(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, mut wanted: Ve
     let pool = &supply.pools[at];
     match stage(at) {
         0 => match rules::check_taints(&class.spec.tolerations, &pool.pool.taints) {
+            Err(Rejection::Taint(taint)) if rules::is_of_agent(&taint) => format!(
+                "does not tolerate taint `{taint}` of pool `{}`, which an agent removes; list it under startupTaints of the pool instead of taints",
+                pool.pool.name
+            ),
             Err(Rejection::Taint(taint)) => format!(
                 "does not tolerate taint `{taint}` of pool `{}`; add a toleration, or a pool without the taint",
                 pool.pool.name
