@@ -12,7 +12,7 @@ use poolwright_provider_aws_model::bootstrap::UserData;
 use poolwright_provider_aws_model::prices::ReservationLot;
 use poolwright_provider_contract::{
     Clock, CloudProvider, Instance, InstanceState, InterruptionMessage, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassCondition, NodeClassKind, NodeClassStatusSource, ProviderError,
+    LaunchedInstance, NodeClassCondition, NodeClassKind, NodeClassStatusSource, ProviderError, missing_class,
 };
 use poolwright_terms::NodeClassRef;
 
@@ -227,7 +227,9 @@ impl AwsProvider {
 
     /// Resolves a class now.
     async fn resolve(&self, name: &str) -> Result<Arc<ResolvedNodeClass>, ProviderError> {
-        let object = self.object(name).await?.ok_or_else(|| resolve::missing(name))?;
+        let Some(object) = self.object(name).await? else {
+            return Err(missing_class(resolve::KIND, name, self.classes.names().await.as_deref()));
+        };
         self.resolve_spec(name, &object.spec).await.1
     }
 

@@ -7,6 +7,8 @@ use poolwright_catalog::Catalogue;
 use poolwright_terms::{API_VERSION, GROUP, VERSION};
 use serde_json::Value;
 
+use crate::provider::ProviderError;
+
 /// A kind of node class. [`poolwright_terms::API_VERSION`] is its API group and version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeClassKind {
@@ -75,4 +77,39 @@ pub struct NodeClassFacts {
     pub needs_bootstrap_tokens: bool,
     /// Whether its images contain the NVIDIA device plugin.
     pub has_device_plugin: bool,
+}
+
+/// Makes the error for a node class that does not exist. `existing` are the names of the classes of this kind; `None` if they are
+/// unknown.
+pub fn missing_class(kind: &str, name: &str, existing: Option<&[String]>) -> ProviderError {
+    let there = match existing {
+        None => String::new(),
+        Some([]) => format!("; there is no {kind} yet"),
+        Some(all) => {
+            let shown = all.iter().take(NAMED).map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", ");
+            let more = all.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("; these exist: {shown}{more}")
+        }
+    };
+    ProviderError::Invalid(format!(
+        "{kind} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool{there}"
+    ))
+}
+
+/// The most existing classes that are named.
+const NAMED: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_class_is_told_with_those_that_exist() {
+        let told = |existing: Option<&[String]>| missing_class("MistNodeClass", "gpu", existing).to_string();
+        assert!(told(None).ends_with("nodeClassRef of the pool"), "{}", told(None));
+        assert!(told(Some(&[])).ends_with("; there is no MistNodeClass yet"), "{}", told(Some(&[])));
+        let all: Vec<String> = (0..7).map(|number| format!("c{number}")).collect();
+        assert!(told(Some(&all)).ends_with("; these exist: `c0`, `c1`, `c2`, `c3`, `c4` and 2 more"));
+    }
 }

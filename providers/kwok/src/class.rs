@@ -46,13 +46,6 @@ pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     )))
 }
 
-/// Returns the error for a node class that does not exist.
-pub(crate) fn missing(name: &str) -> ProviderError {
-    ProviderError::Invalid(format!(
-        "{KIND} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
-    ))
-}
-
 impl Class {
     /// Parses the API object.
     pub fn read(name: &str, object: &KwokNodeClass) -> Result<Self, ProviderError> {

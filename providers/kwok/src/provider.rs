@@ -10,7 +10,7 @@ use kube::Client;
 use poolwright_catalog::{Catalogue, Offering, ProviderName, RankedOffering, ResourceName};
 use poolwright_provider_contract::{
     Clock, CloudProvider, FailedOffering, Instance, InterruptionMessage, LaunchError, LaunchRequest,
-    LaunchedInstance, NodeClassKind, ProviderError,
+    LaunchedInstance, NodeClassKind, ProviderError, missing_class,
 };
 use poolwright_terms::NodeClassRef;
 use tokio::sync::Notify;
@@ -85,7 +85,9 @@ impl KwokProvider {
 
     async fn class(&self, key: &NodeClassRef) -> Result<Class, ProviderError> {
         class::check_kind(key)?;
-        let object = self.store.class(&key.name).await?.ok_or_else(|| class::missing(&key.name))?;
+        let Some(object) = self.store.class(&key.name).await? else {
+            return Err(missing_class(class::KIND, &key.name, self.store.class_names().await.as_deref()));
+        };
         Class::read(&key.name, &object)
     }
 

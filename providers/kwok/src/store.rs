@@ -85,6 +85,14 @@ impl Store {
         }
     }
 
+    /// Returns the names of all node classes; `None` if they cannot be listed.
+    pub async fn class_names(&self) -> Option<Vec<String>> {
+        let call = Call { verb: "list", resource: CLASSES, name: "" };
+        let listed = call.within(self.limit, self.classes.list_metadata(&ListParams::default())).await;
+        let listed = listed.ok()?.ok()?;
+        Some(listed.items.into_iter().filter_map(|object| object.metadata.name).collect())
+    }
+
     /// Reads a record.
     pub async fn get(&self, name: &str) -> Result<Option<Stored>, ProviderError> {
         let call = Call { verb: "get", resource: CONFIG_MAPS, name };

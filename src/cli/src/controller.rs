@@ -49,7 +49,7 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
     runtime.block_on(async {
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-        let config = Config { limits, commitments, ..config(flags, namespace, scheduler) };
+        let mut config = Config { limits, commitments, ..config(flags, namespace, scheduler) };
         let clock = SystemClock::new();
         let site = Site {
             flags: flags.clouds.values.clone(),
@@ -65,7 +65,10 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
                 ConnectError::BadFlag(why) => Failure::bad_input(why),
                 ConnectError::Cluster(why) => Failure::Other(anyhow!(why)),
             })?;
-            let Some(connected) = connected else { continue };
+            let Some(connected) = connected else {
+                config.disabled_kinds.extend(cloud.enabled_by.map(|flag| (cloud.node_class.kind.kind, flag)));
+                continue;
+            };
             providers.push(connected.provider);
             if let Some(work) = connected.background {
                 background.spawn(work);

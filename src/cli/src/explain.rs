@@ -1,13 +1,17 @@
 //! `poolwright explain`: explains in a few lines why one pod, node, claim or pool is as it is.
 
 use std::io::Write;
+use std::sync::Arc;
 
+use jiff::Timestamp;
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_core::{ClaimName, PoolName, why};
+use poolwright_core::disruption::{Kept, MoveHistory, Outlook, outlook};
+use poolwright_core::plan::{Plan, PlanOptions};
+use poolwright_core::{ClaimName, PoolName, Snapshot, why};
 
 use crate::args::{ExplainFlags, Explainable};
 use crate::exit::{ExitStatus, Failure};
-use crate::plan::{PlanWithRoom, plan_with_room, prepare};
+use crate::plan::{Input, PlanWithRoom, plan_with_room, prepare};
 use crate::solve_timer::SolveTimer;
 
 /// Explains one object.
@@ -31,13 +35,23 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         }
         Explainable::Node => why::node(snapshot, now, &plan, name),
         Explainable::Claim => why::claim(snapshot, now, &plan, &ClaimName(name.to_owned())),
-        Explainable::Pool => why::pool(snapshot, &plan, &PoolName(name.to_owned())),
+        Explainable::Pool => {
+            let pool = PoolName(name.to_owned());
+            why::pool(snapshot, &plan, &pool).map(|mut lines| {
+                lines.extend(input.told_of_pools.get(&pool).cloned());
+                lines
+            })
+        }
     };
     let Some(mut lines) = lines else {
         return Err(Failure::bad_input(input.no_such(flags.kind, name)));
     };
     if flags.kind != Explainable::Pool {
         lines.extend(input.lives_unread.as_ref().map(|unread| format!("{unread}.")));
+    }
+    if matches!(flags.kind, Explainable::Node | Explainable::Claim) {
+        let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
+        lines.extend(consolidation(&input, &plan, flags.kind, name, (now, &options, &mut timer)));
     }
     // A price in the answer may be old.
     if lines.iter().any(|line| line.contains("$/h")) {
@@ -47,4 +61,32 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         writeln!(out, "{line}").map_err(Failure::writing)?;
     }
     Ok(ExitStatus::Done)
+}
+
+/// Says why a node is not consolidated, as the search of the controller finds.
+fn consolidation(
+    input: &Input,
+    plan: &Plan,
+    kind: Explainable,
+    name: &str,
+    (now, options, timer): (Timestamp, &PlanOptions, &mut SolveTimer<'_>),
+) -> Vec<String> {
+    let mut snapshot: Snapshot = input.snapshot.clone();
+    let gangs = input.gangs.iter();
+    snapshot.gangs.extend(gangs.map(|gang| ((gang.kind.clone(), gang.key.clone()), Arc::new(gang.clone()))));
+    let claim = if kind == Explainable::Claim {
+        Some(ClaimName(name.to_owned()))
+    } else {
+        let node = snapshot.nodes.get(name);
+        node.and_then(|node| snapshot.claims.of_node(node)).map(|claim| claim.name.clone())
+    };
+    // The moves that the controller remembers are not known here.
+    let history = MoveHistory::default();
+    let found = claim.and_then(|claim| outlook(&snapshot, plan, &history, now, options, &claim, timer));
+    let Some(found) = found else { return vec![why::NOT_OURS.to_owned()] };
+    let mut lines = why::consolidation(&found);
+    if matches!(&found, Outlook::Stays { why: Kept::UnknownMaker(_), .. }) {
+        lines.extend(input.makers_unread.as_ref().map(|unread| format!("{unread}.")));
+    }
+    lines
 }

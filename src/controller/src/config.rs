@@ -1,5 +1,6 @@
 //! Settings of the controller, with defaults for production clusters.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -68,6 +69,8 @@ pub struct Config {
     pub commitments: Option<CommittedFile>,
     /// Disruption budgets over all pools, in addition to each pool's own.
     pub disruption_budgets: Vec<DisruptionBudget>,
+    /// The kinds of node class that no provider of this controller launches with, each with the flag that would change that.
+    pub disabled_kinds: BTreeMap<&'static str, &'static str>,
     /// The number of claims that are created concurrently.
     pub create_concurrency: usize,
     /// The number of objects that the executor works on concurrently.
@@ -100,6 +103,7 @@ impl Config {
             limits: PoolLimits::default(),
             commitments: None,
             disruption_budgets: Vec::new(),
+            disabled_kinds: BTreeMap::new(),
             create_concurrency: 10,
             act_concurrency: 32,
             list_interval: Duration::from_secs(30),

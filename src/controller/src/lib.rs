@@ -70,6 +70,7 @@ use loops::compute::Compute;
 use loops::leader_loop::Leading;
 use observed::ObserverContext;
 use observed::commitments::Committed;
+use observed::lease_notes::lease_notes;
 use observed::providers::Providers;
 use observed::reader::Reader;
 
@@ -97,12 +98,14 @@ pub async fn run_in(
     config.check()?;
     let Environment { clock, spawner, stoppable } = environment;
     let (config, metrics) = (Arc::new(config), Metrics::new()?.with_process()?);
-    let providers = Providers::new(providers)?;
+    let providers = Providers::new(providers)?.without(config.disabled_kinds.clone());
     let (elector, terms) =
         Elector::new(client.clone(), config.lease.clone(), clock.clone(), metrics.clone())?;
     let (events, queue) = Events::new(clock.clone(), metrics.clone());
     let observers =
         ObserverContext::new(&config, Reader::new(client), providers, events, metrics.clone(), clock.clone());
+    let world = observers.world.clone();
+    let elector = elector.noting(Arc::new(move || world.view(lease_notes)));
     let context = Context::new(&observers, Writer::new(terms.clone(), metrics.clone()));
     let executor = Executor::new(context.clone(), config.act_concurrency, stoppable.clone());
     let committed = Committed::new(config.commitments.as_ref());

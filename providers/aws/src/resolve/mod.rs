@@ -66,13 +66,6 @@ pub(crate) fn check_kind(key: &NodeClassRef) -> Result<(), ProviderError> {
     )))
 }
 
-/// Makes the error for a node class that does not exist.
-pub(crate) fn missing(name: &str) -> ProviderError {
-    ProviderError::Invalid(format!(
-        "{KIND} `{name}` does not exist: create it or correct spec.template.spec.nodeClassRef of the pool"
-    ))
-}
-
 /// Makes the error for a class that cannot be used: the class, the field, the cause and the next step.
 pub(crate) fn unusable(name: &str, field: &str, cause: impl AsRef<str>) -> ProviderError {
     ProviderError::Invalid(format!("{KIND} `{name}`: spec.{field}: {}", cause.as_ref()))

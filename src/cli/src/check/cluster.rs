@@ -13,7 +13,7 @@ use poolwright_controller::causes;
 use poolwright_controller::clock::Clock;
 use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 
-use super::{readiness, resources, rights};
+use super::{controller, readiness, resources, rights};
 use crate::args::CheckFlags;
 use crate::clouds;
 use crate::connect::{self, Patience};
@@ -21,6 +21,9 @@ use crate::node_classes::{self, Known, NodeClasses};
 
 /// The group of the checks.
 const CLUSTER: &str = "Cluster";
+
+/// The group of the checks of the running controller.
+const CONTROLLER: &str = "Controller";
 
 /// The selector of unfinished pods.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -58,7 +61,8 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
         }
     };
     let mut results = vec![result("API server", Verdict::fine(format!("Kubernetes {version}")))];
-    results.push(result("clock", readiness::clock(date(&client).await, clock.now())));
+    let date = date(&client).await;
+    results.push(result("clock", readiness::clock(date, clock.now())));
     for crd in clouds::crds() {
         let name = crd.name_any();
         let installed = Api::<CustomResourceDefinition>::all(client.clone()).get_opt(&name).await;
@@ -90,6 +94,14 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
     let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default().fields(UNFINISHED)).await;
     let durations = pods.ok().and_then(|pods| readiness::durations(&pods.items));
     results.extend(durations.map(|verdict| result("durations of pods", verdict)));
+    let seen = controller::Seen {
+        leases: &controller::leases(&client, flags.service_account.as_ref()).await,
+        pools: &controller::pools(&client).await,
+        classes: &classes,
+        now: date.unwrap_or_else(|| clock.now()),
+    };
+    let verdicts = controller::verdicts(&seen);
+    results.extend(verdicts.into_iter().map(|(name, verdict)| CheckResult::new(CONTROLLER, &name, verdict)));
     Cluster { results, kubernetes: Some(version), classes }
 }
 

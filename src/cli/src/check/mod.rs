@@ -1,10 +1,11 @@
 //! `poolwright check`: checks that the cluster and the account have what Poolwright needs, and says how to fix each problem.
 //!
-//! `cluster` queries the API server; `resources`, `rights` and `readiness` evaluate the responses. The checks of the account are
+//! `cluster` queries the API server; `resources`, `rights`, `readiness` and `controller` evaluate the responses. The checks of the account are
 //! in the provider's crate. No check writes anything.
 
 mod classes;
 mod cluster;
+mod controller;
 mod print;
 mod readiness;
 mod resources;

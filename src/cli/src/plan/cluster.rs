@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{self as k8s, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1alpha2::PodGroup;
@@ -14,10 +14,11 @@ use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_controller::Learned;
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_core::{Namespace, Profile, Profiles, Snapshot, Workload};
+use poolwright_core::{Namespace, PoolName, Profile, Profiles, Snapshot};
 use poolwright_report::plan::CatalogueSummary;
 use serde::de::DeserializeOwned;
 
+use super::makers::{self, Makers};
 use super::missing::Origin;
 use super::{Input, Offers, PodNames, lives, pool};
 use crate::args::InputFlags;
@@ -39,10 +40,12 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         .map_err(|error| error.context("cannot read the cluster (to plan for manifests instead, use -f)"))?;
     let mut notes = objects.notes.clone();
     let mut snapshot = objects.snapshot(&mut notes);
+    makers::want_own_pods(&mut snapshot);
     let (known, gaps, lives_unread) = lives::of(&snapshot, objects.learned, SystemClock::new().now());
     snapshot.lives = Arc::new(known);
     snapshot.gaps = Arc::new(gaps);
     notes.extend(lives_unread.clone());
+    let told_of_pools = objects.pools.iter().filter_map(told_of).collect();
     let implicit_pool = snapshot.pools.is_empty();
     let catalogue = if implicit_pool {
         notes.push("the cluster has no NodePool; the plan may use the whole catalogue".to_owned());
@@ -60,8 +63,26 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         implicit_pool,
         include_waiting: false,
         lives_unread,
+        told_of_pools,
+        makers_unread: objects.makers.unread,
+        gangs: objects.makers.gangs,
         origin: Origin::Cluster,
     })
+}
+
+/// Returns what the controller says about a pool that it does not find ready. Its flags and rights are unknown here, so a plan may
+/// come to another result.
+fn told_of(pool: &NodePool) -> Option<(PoolName, String)> {
+    let conditions = pool.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let told = match conditions.iter().find(|one| one.type_ == "Ready") {
+        Some(ready) if ready.status == "True" => return None,
+        Some(ready) => {
+            let message = ready.message.trim_end_matches('.');
+            format!("The controller says that it is not ready ({}): {message}.", ready.reason)
+        }
+        None => "No controller has looked at it yet; `poolwright check` says whether one runs.".to_owned(),
+    };
+    Some((PoolName(pool.name_any()), told))
 }
 
 struct Objects {
@@ -83,13 +104,11 @@ struct Objects {
     budgets: Vec<PodDisruptionBudget>,
     pod_groups: Vec<PodGroup>,
     services: Vec<k8s::Service>,
-    replica_sets: Vec<ReplicaSet>,
-    stateful_sets: Vec<StatefulSet>,
-    replication_controllers: Vec<k8s::ReplicationController>,
+    makers: Makers,
 }
 
-/// Reads the objects of the cluster. `makers` says whether the controllers of pods are needed.
-async fn read(flags: &InputFlags, makers: bool) -> Result<Objects> {
+/// Reads the objects of the cluster. `spreads` says whether a scheduler profile spreads pods by their Services.
+async fn read(flags: &InputFlags, spreads: bool) -> Result<Objects> {
     let client =
         connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), connect::Patience::Retries)
             .await?;
@@ -113,10 +132,8 @@ async fn read(flags: &InputFlags, makers: bool) -> Result<Objects> {
         node_drivers: list(&client, &ListParams::default()).await?,
         budgets: list(&client, &ListParams::default()).await?,
         pod_groups: pod_groups(&client).await?,
-        services: list_if(makers, &client).await?,
-        replica_sets: list_if(makers, &client).await?,
-        stateful_sets: list_if(makers, &client).await?,
-        replication_controllers: list_if(makers, &client).await?,
+        services: list_if(spreads, &client).await?,
+        makers: makers::read(&client).await,
     })
 }
 
@@ -176,11 +193,7 @@ impl Objects {
         let storage_classes = self.storage_classes.iter().map(poolwright_intake::storage_class);
         let node_drivers = self.node_drivers.iter().map(poolwright_intake::node_drivers);
         let services = self.services.iter().map(poolwright_intake::service);
-        // Only the selectors of these workloads are needed.
-        let workloads = (self.replica_sets.iter().map(poolwright_intake::replica_set))
-            .chain(self.stateful_sets.iter().map(poolwright_intake::stateful_set))
-            .chain(self.replication_controllers.iter().map(poolwright_intake::replication_controller))
-            .map(Workload::without_demand);
+        let workloads = self.makers.workloads.iter().cloned();
         Snapshot {
             services: keyed(services, |service| service.key.clone()),
             workloads: keyed(workloads, |workload| (workload.kind.clone(), workload.key.clone())),

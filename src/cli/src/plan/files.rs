@@ -1,5 +1,6 @@
 //! Reads manifests: pods, and what may be bought for them, without a cluster.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,10 +9,14 @@ use poolwright_intake::manifest::Manifest;
 use poolwright_report::plan::CatalogueSummary;
 
 use super::missing::Origin;
-use super::{Input, Offers, PodNames, pool};
+use super::{Input, Offers, PodNames, makers, pool};
 use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::{node_classes, source};
+
+/// What to do if the controller of a pod is not among the files.
+const MAKERS: &str = "The files may lack the controllers of its pods: add those that `kubectl get \
+     replicasets,statefulsets,replicationcontrollers,jobs -A -o yaml` prints";
 
 /// Reads all manifests of the files. Also returns their problems.
 pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
@@ -79,6 +84,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         pod_groups: keyed(pod_groups, |group| group.key.clone()),
         ..Snapshot::default()
     };
+    makers::want_own_pods(&mut snapshot);
     let sized: Vec<DaemonSet> =
         snapshot.daemonsets.values().map(|set| set.sized_as(&snapshot.pods)).collect();
     for set in sized {
@@ -115,6 +121,9 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         implicit_pool,
         include_waiting: true,
         lives_unread: None,
+        makers_unread: Some(MAKERS.to_owned()),
+        told_of_pools: BTreeMap::new(),
+        gangs: Vec::new(),
         origin: Origin::Files,
     })
 }

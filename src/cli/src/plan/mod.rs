@@ -7,6 +7,7 @@ mod existing;
 mod files;
 pub mod limits;
 mod lives;
+mod makers;
 mod missing;
 mod pool;
 #[cfg(test)]
@@ -21,7 +22,7 @@ use poolwright_catalog::Catalogue;
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{MoveHistory, RoomMade, make_room};
 use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
-use poolwright_core::{PodKey, Snapshot};
+use poolwright_core::{Gang, PodKey, PoolName, Snapshot};
 use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, document};
 use poolwright_terms::CapacityType;
 
@@ -47,6 +48,12 @@ pub struct Input {
     /// Says that what the controller has learned about durations of pods could not be read; `None` if it was read, or if there
     /// is no controller.
     pub lives_unread: Option<String>,
+    /// Why controllers of pods may be missing in the input, and what to do about it; `None` if none is missing.
+    pub makers_unread: Option<String>,
+    /// What the controller of the cluster says about pools that are not ready, by pool.
+    pub told_of_pools: BTreeMap<PoolName, String>,
+    /// Gangs of the cluster. They matter only for the question whether pods can move.
+    pub gangs: Vec<Gang>,
     /// The origin of the objects.
     origin: missing::Origin,
 }

@@ -1,5 +1,6 @@
 //! The pods of a trace, which may use any offering of the catalogue.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,6 +49,9 @@ pub fn input(
         implicit_pool: true,
         include_waiting: true,
         lives_unread: None,
+        makers_unread: None,
+        told_of_pools: BTreeMap::new(),
+        gangs: Vec::new(),
         origin: Origin::Trace,
     })
 }

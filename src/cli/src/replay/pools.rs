@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
-use poolwright_core::Pool;
+use poolwright_core::{Pod, Pool, rules};
 use poolwright_intake::manifest;
-use poolwright_terms::NodeClassRef;
+use poolwright_sim::replay::refusals;
+use poolwright_terms::{NodeClassRef, Taint, TaintEffect};
 use serde_json::Value;
 
 use super::policy::Policy;
@@ -130,6 +131,46 @@ fn wrong(pool: &Value) -> Vec<String> {
     errors.into_iter().map(|error| bare(error).to_string()).collect()
 }
 
+/// Says how the nodes of a pool lose their startup taints and pass their readiness gates.
+fn agents(pool: &Pool) -> Option<String> {
+    let mut what: Vec<String> = Vec::new();
+    let taints: Vec<String> = pool.startup_taints.iter().map(|taint| format!("`{taint}`")).collect();
+    if !taints.is_empty() {
+        what.push(format!("lose their startup taints ({})", taints.join(", ")));
+    }
+    let gates: Vec<&str> =
+        pool.readiness_gates.iter().map(String::as_str).filter(|gate| *gate != "Ready").collect();
+    if !gates.is_empty() {
+        what.push(format!("pass their readiness gates ({})", gates.join(", ")));
+    }
+    let what = (!what.is_empty()).then(|| what.join(" and "))?;
+    Some(format!(
+        "NodePool {}: its nodes {what} 2 to 20 seconds after they join, as if the agent that does this ran; \
+         other methods start nodes without that time",
+        pool.name
+    ))
+}
+
+/// Names the taints of pools that no pod tolerates, so that the pool's nodes would get no pod.
+pub fn intolerable<'a>(pools: &[Pool], pods: impl Iterator<Item = &'a Pod> + Clone) -> Vec<String> {
+    let mut notes = Vec::new();
+    for pool in pools {
+        let keeps_off = |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule;
+        for taint in pool.taints.iter().filter(keeps_off) {
+            let tolerates =
+                |pod: &Pod| pod.spec.tolerations.iter().any(|toleration| rules::tolerates(toleration, taint));
+            if pods.clone().next().is_some() && !pods.clone().any(tolerates) {
+                notes.push(format!(
+                    "NodePool {}: no pod tolerates its taint `{taint}`, so none of them can run on its nodes. If an agent removes this taint \
+                     when it runs (as Cilium does), move it from spec.template.spec.taints to startupTaints; else add a toleration to pods",
+                    pool.name
+                ));
+            }
+        }
+    }
+    notes
+}
+
 impl Pools {
     /// Adds the catalogue of each class.
     fn selling(mut self, prices: &Catalogue) -> Result<Self, Problems> {
@@ -160,6 +201,7 @@ impl Pools {
             }
         }
         for pool in &self.models {
+            self.notes.extend(agents(pool));
             let class = &pool.node_class;
             if !self.known.classes.contains_key(class) && !self.known.broken.contains_key(class) {
                 problems.push(format!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use poolwright_catalog::UsdPerHour;
 use poolwright_report::money::{Ratio, Usd, six_decimals};
 use poolwright_report::replay::baselines::{Baseline, Method};
-use poolwright_report::replay::{Bought, Cause, Report};
+use poolwright_report::replay::{Bought, Cause, Report, Told};
 use serde_json::{Value, json};
 
 use super::chart;
@@ -77,7 +77,9 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
         span(pending.p99),
         span(pending.most)
     )?;
+    told(&report.why_waiting, "pod waits", "pods wait", out)?;
     writeln!(out, "Node starts    {}", report.node_starts())?;
+    told(&report.in_vain, "node ended and never opened", "nodes ended and never opened", out)?;
     writeln!(
         out,
         "Lost work      {} pod-hours, {} GPU-hours",
@@ -106,6 +108,30 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "note: {note}")?;
     }
     Ok(())
+}
+
+/// The most reasons that are printed.
+const REASONS: usize = 3;
+
+/// Prints the most frequent reasons why something waits or failed.
+fn told(all: &[Told], one: &str, many: &str, out: &mut impl Write) -> io::Result<()> {
+    for Told { reason, count, example } in all.iter().take(REASONS) {
+        let what = if *count == 1 { one } else { many };
+        match reason {
+            Some(reason) => writeln!(out, "               {count} {what}: {reason}: {example}")?,
+            None => writeln!(out, "               {count} {what}, and the controller gave no reason")?,
+        }
+    }
+    let more: u64 = all.iter().skip(REASONS).map(|told| told.count).sum();
+    if more > 0 {
+        writeln!(out, "               {more} more, for other reasons (-o json lists them all)")?;
+    }
+    Ok(())
+}
+
+fn reasons(all: &[Told]) -> Vec<Value> {
+    let one = |told: &Told| json!({"reason": told.reason, "count": told.count, "example": told.example});
+    all.iter().map(one).collect()
 }
 
 /// Returns the names of a cause in JSON and CSV, and the sentence about it.
@@ -263,6 +289,8 @@ fn document(report: &Report) -> Value {
         "nodesWithUnknownPrice": report.unknown_prices,
         "pods": {"made": pods.made, "finished": pods.finished, "running": pods.running, "waiting": pods.waiting,
             "evicted": pods.evicted, "nodeLost": pods.machine_lost},
+        "whyPodsWait": reasons(&report.why_waiting),
+        "nodesNeverOpened": reasons(&report.in_vain),
         "pendingSeconds": {"p50": seconds(pending.p50), "p95": seconds(pending.p95), "p99": seconds(pending.p99),
             "longest": seconds(pending.most)},
         "lostWork": {"podHours": in_hours(report.lost_millis), "gpuHours": in_hours(report.lost_gpu_millis)},

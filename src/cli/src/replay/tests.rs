@@ -107,3 +107,31 @@ fn a_service_moves_to_another_node_so_that_a_pod_gets_the_gpu_that_only_its_node
     assert!(with.cost() < without.cost(), "{} and {}", with.cost(), without.cost());
     assert_eq!(with.pods.finished, without.pods.finished);
 }
+
+const CILIUM: &str = "[{key: node.cilium.io/agent-not-ready, value: 'true', effect: NoExecute}]";
+
+#[test]
+fn nodes_with_startup_taints_and_readiness_gates_open_as_if_their_agents_ran_and_a_note_says_so() {
+    let taints = format!("template.spec.startupTaints={CILIUM}");
+    let gates = "template.spec.readinessGates=[{conditionType: example.com/NetworkReady}]";
+    let prepared = prepared(&["--policy", &taints, "--policy", gates]);
+    let note = prepared.notes.iter().find(|note| note.contains("startup taints")).expect("a note");
+    assert!(note.contains("`node.cilium.io/agent-not-ready=true:NoExecute`"), "{note}");
+    assert!(note.contains("example.com/NetworkReady"), "{note}");
+    let (history, report) = played(&prepared);
+    assert_eq!((report.pods.finished, report.node_starts()), (8, 8), "{:?}", report.pods);
+    assert_eq!((history.in_vain, history.waiting), (vec![], vec![]));
+}
+
+#[test]
+fn a_taint_that_no_pod_tolerates_is_named_and_the_waiting_pods_say_why_they_wait() {
+    let prepared = prepared(&["--policy", &format!("template.spec.taints={CILIUM}")]);
+    let note = prepared.notes.iter().find(|note| note.contains("no pod tolerates")).expect("a note");
+    assert!(note.contains("`node.cilium.io/agent-not-ready=true:NoExecute`"), "{note}");
+    assert!(note.contains("startupTaints"), "{note}");
+    let (_, report) = played(&prepared);
+    assert_eq!(report.node_starts(), 0);
+    let [told] = &report.why_waiting[..] else { panic!("{:?}", report.why_waiting) };
+    assert_eq!((told.reason.as_deref(), told.count), (Some("NoOfferingFits"), report.pods.waiting));
+    assert!(told.example.contains("node.cilium.io/agent-not-ready"), "{}", told.example);
+}

@@ -19,7 +19,7 @@ mod testing;
 mod tests;
 mod text;
 mod view;
-mod words;
+pub mod words;
 
 pub use model::leader;
 

@@ -105,3 +105,176 @@ fn a_plan_names_the_pods_whose_durations_it_ignores() {
         "{said}"
     );
 }
+
+/// A node for 4.608 $/h with one small pod of a ReplicaSet, which would run on a node for a few cents.
+fn oversized(request: &Request) -> (u16, Value) {
+    let path = request.path.split('?').next().unwrap_or_default();
+    let objects: Vec<Value> =
+        oversized_objects().into_iter().filter(|(at, _)| *at == path).map(|(_, object)| object).collect();
+    list(&objects)
+}
+
+/// The objects with the paths of their collections.
+fn oversized_objects() -> [(&'static str, Value); 6] {
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": kind, "message": "done",
+            "lastTransitionTime": "2026-03-01T11:00:00Z"})
+    };
+    let class = json!({"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "aws"});
+    let size = json!({"cpu": "95", "memory": "370Gi", "pods": "110"});
+    [
+        (
+            PODS,
+            json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "web-0", "namespace": "shop", "uid": "p", "creationTimestamp": "2026-03-01T11:00:00Z",
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": true}]},
+            "spec": {"nodeName": "big-a", "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
+            "status": {"phase": "Running", "startTime": "2026-03-01T11:00:00Z"}}),
+        ),
+        (
+            NODES,
+            json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": "big-a", "labels": {"kubernetes.io/hostname": "big-a"}},
+            "spec": {"providerID": "kwok://big-a"},
+            "status": {"allocatable": size, "conditions": [{"type": "Ready", "status": "True"}]}}),
+        ),
+        (
+            CLAIMS,
+            json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",
+            "metadata": {"name": "big-a", "uid": "c", "labels": {"poolwright.dev/nodepool": "gpu"},
+                "creationTimestamp": "2026-03-01T10:50:00Z"},
+            "spec": {"nodeClassRef": class,
+                "offerings": [{"instanceType": "m6i.24xlarge", "zone": "us-east-1a", "capacityType": "on-demand",
+                    "usdPerHour": "4.608", "allocatable": size}]},
+            "status": {"providerID": "kwok://big-a", "nodeName": "big-a", "conditions":
+                [condition("Launched"), condition("Registered"), condition("Initialized")]}}),
+        ),
+        (
+            "/apis/poolwright.dev/v1alpha1/nodepools",
+            json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool",
+            "metadata": {"name": "gpu", "uid": "n"}, "spec": {"template": {"spec": {"nodeClassRef": class}}},
+            "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeClassNotReady",
+                "message": "this controller launches no nodes with it", "lastTransitionTime": "2026-03-01T11:00:00Z"}]}}),
+        ),
+        (
+            "/apis/poolwright.dev/v1alpha1/kwoknodeclasses",
+            json!({"apiVersion": "poolwright.dev/v1alpha1",
+            "kind": "KwokNodeClass", "metadata": {"name": "aws", "uid": "k"}, "spec": {"provider": "aws"}}),
+        ),
+        (
+            "/apis/apps/v1/replicasets",
+            json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "rs"},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}}, "status": {"replicas": 1}}),
+        ),
+    ]
+}
+
+#[test]
+fn a_node_that_consolidation_would_empty_says_so_in_its_last_line() {
+    for what in [["node", "big-a"], ["claim", "big-a"]] {
+        let said = explain(&format!("oversized-{}", what[0]), oversized, &what);
+        let last = said.lines().last().unwrap_or_default();
+        let start =
+            "The next search for savings would empty it: the work of its node costs 4.608 $/h now and ";
+        assert!(last.starts_with(start), "{said}");
+    }
+}
+
+#[test]
+fn a_node_that_a_pod_keeps_names_the_pod_and_what_it_would_save() {
+    let protected = |request: &Request| {
+        let (code, mut answer) = oversized(request);
+        if request.path.starts_with(PODS) {
+            answer["items"][0]["metadata"]["annotations"] = json!({"poolwright.dev/do-not-disrupt": "true"});
+        }
+        (code, answer)
+    };
+    let said = explain("protected", protected, &["node", "big-a"]);
+    let last: Vec<&str> = said.lines().rev().take(2).collect();
+    assert!(
+        last[1].starts_with("Not consolidated: pod shop/web-0 is protected by poolwright.dev/do-not-disrupt"),
+        "{said}"
+    );
+    assert!(last[0].starts_with("Without that, emptying it might save up to 4."), "{said}");
+}
+
+#[test]
+fn a_controller_that_may_not_be_read_is_said_and_no_saving_is_invented() {
+    let blind = |request: &Request| {
+        if request.path.contains("/replicasets") { status(403, "not for you") } else { oversized(request) }
+    };
+    let said = explain("blind", blind, &["node", "big-a"]);
+    let last: Vec<&str> = said.lines().rev().take(2).collect();
+    assert_eq!(
+        last[1],
+        "Not consolidated: pod shop/web-0 would not be recreated: Poolwright does not know its controller."
+    );
+    assert!(
+        last[0].starts_with("Poolwright cannot list replicasets (") && last[0].contains("not for you"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_same_objects_in_files_say_the_same_and_files_without_controllers_say_what_to_add() {
+    let write = |name: &str, objects: &[Value]| {
+        let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        std::fs::write(&path, list.to_string()).expect("a file in cargo's folder for tests");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let said = |file: &str| {
+        let output = poolwright(&["explain", "node", "big-a", "-f", file], "");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let all: Vec<Value> = oversized_objects().into_iter().map(|(_, object)| object).collect();
+    let whole = said(&write("oversized.json", &all));
+    let start = "The next search for savings would empty it: the work of its node costs 4.608 $/h now and ";
+    assert!(whole.lines().last().unwrap_or_default().starts_with(start), "{whole}");
+    let without: Vec<Value> = all.into_iter().filter(|object| object["kind"] != "ReplicaSet").collect();
+    let said = said(&write("without-replica-set.json", &without));
+    assert!(
+        said.lines().last().unwrap_or_default().starts_with("The files may lack the controllers"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_pool_says_what_its_controller_says_about_it() {
+    let said = explain("pool", oversized, &["pool", "gpu"]);
+    let last = said.lines().last().unwrap_or_default();
+    assert_eq!(
+        last,
+        "The controller says that it is not ready (NodeClassNotReady): this controller launches no nodes with it."
+    );
+}
+
+#[test]
+fn a_pool_whose_class_does_not_exist_names_those_that_do() {
+    let other = |request: &Request| {
+        let (code, mut answer) = oversized(request);
+        if request.path.contains("/kwoknodeclasses") {
+            answer["items"][0]["metadata"]["name"] = json!("trial");
+        }
+        (code, answer)
+    };
+    let said = explain("other-class", other, &["pool", "gpu"]);
+    assert!(
+        said.contains("KwokNodeClass `aws` does not exist") && said.contains("these exist: `trial`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_node_that_poolwright_did_not_buy_says_that_it_never_empties_it() {
+    let foreign = |request: &Request| {
+        if request.path.starts_with(CLAIMS) { list(&[]) } else { oversized(request) }
+    };
+    let said = explain("foreign", foreign, &["node", "big-a"]);
+    assert_eq!(
+        said.lines().last(),
+        Some("Not consolidated: Poolwright did not buy this node, so it never empties it.")
+    );
+}

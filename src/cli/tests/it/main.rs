@@ -1,6 +1,7 @@
 //! Tests of the command as its users see it: what they type, what it prints, and whether its plans are correct.
 
 mod api;
+mod check;
 mod cloudformation;
 mod commands;
 mod explain;

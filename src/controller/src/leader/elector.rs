@@ -1,5 +1,7 @@
 //! The elector: the task that acquires and renews the Lease, and publishes the term.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -67,6 +69,9 @@ impl LeaseSettings {
     }
 }
 
+/// Returns the annotations that the leader writes into its Lease, so that people can see who leads; an empty value is left out.
+pub type LeaseNotes = Arc<dyn Fn() -> BTreeMap<&'static str, String> + Send + Sync>;
+
 /// The elector.
 pub struct Elector {
     api: Api<Lease>,
@@ -74,6 +79,8 @@ pub struct Elector {
     clock: SharedClock,
     metrics: Metrics,
     term: Sender<Option<LeaderTerm>>,
+    /// What the Lease says about us besides our identity.
+    notes: LeaseNotes,
     /// Why the last attempt failed, if it did.
     trouble: Sender<Option<String>>,
     observed: Option<Observed>,
@@ -101,7 +108,13 @@ impl Elector {
         let terms = LeaderTerms::new(term.subscribe(), clock.clone());
         let api = Api::namespaced(client, &settings.namespace);
         let trouble = signal::sender(None);
-        Ok((Self { api, settings, clock, metrics, term, trouble, observed: None, number: 0 }, terms))
+        let notes: LeaseNotes = Arc::new(BTreeMap::new);
+        Ok((Self { api, settings, clock, metrics, term, notes, trouble, observed: None, number: 0 }, terms))
+    }
+
+    /// Lets the Lease carry these annotations.
+    pub fn noting(self, notes: LeaseNotes) -> Self {
+        Self { notes, ..self }
     }
 
     /// Returns a receiver of the reason why the Lease cannot be read or renewed; `None` while it can.
@@ -214,6 +227,14 @@ impl Elector {
             spec: None,
         });
         lease.metadata.managed_fields = None;
+        let annotations = lease.metadata.annotations.get_or_insert_default();
+        for (key, value) in (self.notes)() {
+            if value.is_empty() {
+                annotations.remove(key);
+            } else {
+                annotations.insert(key.to_owned(), value);
+            }
+        }
         let spec = lease.spec.get_or_insert_with(LeaseSpec::default);
         if spec.holder_identity.as_deref() != Some(&self.settings.identity) {
             spec.lease_transitions = Some(spec.lease_transitions.map_or(0, |count| count.saturating_add(1)));
@@ -267,8 +288,6 @@ impl Elector {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tokio::task::JoinHandle;
     use tokio::time::Instant;
 
@@ -341,6 +360,32 @@ mod tests {
         assert!(why.starts_with("writing the lease: "), "{why}");
         leader.terms.gained().await;
         assert_eq!(leader.trouble.view(Clone::clone), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_lease_says_what_its_holder_notes_and_forgets_what_it_no_longer_does() {
+        let api = FakeApi::default();
+        let settings = LeaseSettings::new("leader", "default");
+        let clock: SharedClock = Arc::new(TokioClock::new());
+        let (elector, terms) = Elector::new(api.client(), settings, clock, Metrics::new().unwrap()).unwrap();
+        let rounds = std::sync::atomic::AtomicU64::new(0);
+        let notes: LeaseNotes = Arc::new(move || {
+            let first = rounds.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+            let date = if first { "2026-07-20" } else { "" };
+            [("poolwright.dev/version", "1".to_owned()), ("poolwright.dev/prices-as-of", date.to_owned())]
+                .into()
+        });
+        let release = CancellationToken::new();
+        tokio::spawn(elector.noting(notes).run(release.clone()));
+        terms.gained().await;
+        let leases: Api<Lease> = Api::namespaced(api.client(), "default");
+        let noted =
+            || async { leases.get("poolwright-controller").await.unwrap().metadata.annotations.unwrap() };
+        let first = noted().await;
+        assert_eq!(first["poolwright.dev/prices-as-of"], "2026-07-20");
+        sleep(Duration::from_secs(6)).await;
+        let second: Vec<String> = noted().await.into_keys().collect();
+        assert_eq!(second, ["poolwright.dev/version"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod fence;
 mod inventory;
 mod kinds;
 mod last_seen;
+pub mod lease_notes;
 mod lists;
 pub mod providers;
 pub mod reader;

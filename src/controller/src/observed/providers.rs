@@ -72,6 +72,8 @@ impl Cloud {
 pub struct Providers {
     all: Vec<Cloud>,
     by_kind: BTreeMap<&'static str, Cloud>,
+    /// The kinds of node class of clouds that are not enabled, each with the flag that enables its cloud.
+    disabled: BTreeMap<&'static str, &'static str>,
 }
 
 impl Providers {
@@ -90,7 +92,12 @@ impl Providers {
                 }
             }
         }
-        Ok(Self { all, by_kind })
+        Ok(Self { all, by_kind, disabled: BTreeMap::new() })
+    }
+
+    /// Names the kinds of node class of clouds that are not enabled, each with the flag that enables its cloud.
+    pub fn without(self, disabled: BTreeMap<&'static str, &'static str>) -> Self {
+        Self { disabled, ..self }
     }
 
     /// Returns every provider.
@@ -107,10 +114,14 @@ impl Providers {
     pub fn for_class(&self, class: &NodeClassRef) -> Result<&Cloud, String> {
         self.by_kind.get(class.kind.as_str()).ok_or_else(|| {
             let kinds: Vec<&str> = self.by_kind.keys().copied().collect();
-            format!(
-                "no provider launches with {class}; nodeClassRef.kind must be one of: {}",
-                kinds.join(", ")
-            )
+            let kinds = kinds.join(", ");
+            match self.disabled.get(class.kind.as_str()) {
+                Some(flag) => format!(
+                    "this controller launches no nodes with {class}; start the controller with --{flag}, or correct \
+                     spec.template.spec.nodeClassRef of the pool to a kind that it launches with: {kinds}"
+                ),
+                None => format!("no provider launches with {class}; nodeClassRef.kind must be one of: {kinds}"),
+            }
         })
     }
 }
@@ -121,5 +132,30 @@ pub fn error_label(error: &ProviderError) -> &'static str {
         ProviderError::Throttled(_) => "throttled",
         ProviderError::Invalid(_) => "invalid",
         ProviderError::Transient(_) => "transient",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_of_a_cloud_that_is_not_enabled_names_the_flag_that_enables_it() {
+        let class = |kind: &str| NodeClassRef {
+            group: poolwright_terms::GROUP.to_owned(),
+            kind: kind.to_owned(),
+            name: "gpu".to_owned(),
+        };
+        let none = Providers::new(Vec::new()).expect("no two for one kind");
+        let providers = none.without([("MistNodeClass", "mist-cluster")].into());
+        let why = providers.for_class(&class("MistNodeClass")).err().expect("no provider serves it");
+        assert!(
+            why.starts_with(
+                "this controller launches no nodes with MistNodeClass `gpu`; start the controller with --mist-cluster"
+            ),
+            "{why}"
+        );
+        let why = providers.for_class(&class("FogNodeClass")).err().expect("no provider serves it");
+        assert!(why.starts_with("no provider launches with FogNodeClass `gpu`"), "{why}");
     }
 }

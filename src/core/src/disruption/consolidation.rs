@@ -7,14 +7,18 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use poolwright_solver::StopSignal;
 use poolwright_terms::ConditionType;
 
+use crate::disruption::kept::Kept;
 use crate::disruption::proposal::{Proposal, leave};
 use crate::disruption::search::{Search, places};
 use crate::disruption::{payback, repack};
+use crate::lifecycle::protection::UNKNOWN_MAKER;
 use crate::model::plan::{MovedTo, Plan};
-use crate::model::{Cause, Claim, ClaimName, PoolName, Snapshot};
+use crate::model::{Cause, Claim, ClaimName, PodKey, PoolName, Snapshot};
+use crate::rules::format::count;
 
 /// The least saving for each dollar that the restarts of pods cost. How long pods will live is a guess, and pods that moved may move
 /// again. In replays of the GPU trace, twice the loss saves as much as once, with a fifth fewer evictions.
@@ -27,11 +31,11 @@ impl<'a> Search<'a> {
     pub(crate) fn consolidation(&mut self, stop: &mut dyn StopSignal) -> Option<Proposal> {
         let mut candidates: Vec<&'a Claim> = Vec::new();
         for claim in self.settled() {
-            if self.may_save(claim)
-                && self.left(&claim.pool, Cause::Underutilized) > 0
-                && self.left_over_all(Cause::Underutilized) > 0
-            {
-                candidates.push(claim);
+            match self.why_kept(claim) {
+                Some(why) => {
+                    self.kept.insert(claim.name.clone(), why);
+                }
+                None => candidates.push(claim),
             }
         }
         if candidates.is_empty() {
@@ -77,33 +81,96 @@ impl<'a> Search<'a> {
             {
                 self.alone.push(only.name.clone());
             }
-            if let Some(proposal) = self.saves(&set, stop) {
-                return Some(proposal);
+            match (self.saves(&set, stop), set.as_slice()) {
+                (Ok(proposal), _) => return Some(proposal),
+                (Err(why), [only]) => {
+                    self.kept.insert(only.name.clone(), why);
+                }
+                (Err(_), _) => {}
             }
         }
         None
     }
 
-    /// Returns whether a node may be consolidated.
-    fn may_save(&self, claim: &Claim) -> bool {
-        let Some(pool) = self.facts.pool(claim) else { return false };
-        let moves = pool.disruption.consolidates && pool.replicas.is_none() && !pool.deleting;
-        let Some(quiet) = pool.disruption.consolidate_after.filter(|_| moves) else {
-            return false;
+    /// Returns why a node may not be consolidated, whatever its pods would cost elsewhere; `None` if it may.
+    pub(crate) fn why_kept(&mut self, claim: &Claim) -> Option<Kept> {
+        if let Some(why) = self.why_unfit(claim) {
+            return Some(why);
+        }
+        let cause = Cause::Underutilized;
+        if self.left(&claim.pool, cause) == 0 {
+            return Some(Kept::NodeBudget(self.left[&(claim.pool.clone(), cause)].why.clone()));
+        }
+        (self.left_over_all(cause) == 0).then(|| Kept::NodeBudget(self.over_all[&cause].why.clone()))
+    }
+
+    /// Returns why a node may not be consolidated, apart from disruption budgets.
+    fn why_unfit(&self, claim: &Claim) -> Option<Kept> {
+        let cause = Cause::Underutilized;
+        if let Some(why) = self.facts.node_obstacle(claim, cause) {
+            return Some(Kept::Obstacle(why));
+        }
+        let pool = self.facts.pool(claim)?;
+        let name = || pool.name.clone();
+        if pool.replicas.is_some() {
+            return Some(Kept::FixedNumber(name()));
+        }
+        if pool.deleting {
+            return Some(Kept::PoolBeingDeleted(name()));
+        }
+        let Some(after) = pool.disruption.consolidate_after else { return Some(Kept::Never(name())) };
+        let Some(newest) = self.facts.work(claim).max_by_key(|pod| pod.created) else {
+            return Some(Kept::NoWork);
         };
-        let opened = claim.since(ConditionType::Initialized);
-        let newest = self.facts.work(claim).map(|pod| pod.created).max();
-        let Some(newest) = newest else { return false };
-        let since = opened.map_or(newest, |opened| opened.max(newest));
-        let is_quiet = since.checked_add(quiet).is_ok_and(|until| until <= self.facts.now);
-        is_quiet
-            && !self.targets.contains(&claim.name)
-            && claim.current_offering().price.is_some()
-            && self.facts.obstacle(claim, Cause::Underutilized).is_none()
-            && self.facts.shut_budget(claim).is_none()
-            && self.move_history.allow(&self.facts, &[claim])
-            // A node is not worth a trial if moving its pods loses more than the node costs until they end.
-            && self.loss_permille(claim) < 1000
+        let opened = claim.since(ConditionType::Initialized).filter(|opened| *opened > newest.created);
+        let until = opened.unwrap_or(newest.created).checked_add(after).unwrap_or(Timestamp::MAX);
+        if until > self.facts.now {
+            let newest = opened.is_none().then(|| newest.key.clone());
+            return Some(Kept::NotQuiet { pool: name(), after, until, newest });
+        }
+        if self.targets.contains(&claim.name) {
+            return Some(Kept::Planned(self.planned_for(claim)));
+        }
+        let offering = claim.current_offering();
+        let Some(price) = offering.price else {
+            return Some(Kept::PriceUnknown(offering.offering.clone()));
+        };
+        if let Some(why) = self.obstacle_of_pods(claim) {
+            return Some(why);
+        }
+        if let Some(why) = self.facts.shut_budget(claim) {
+            return Some(Kept::PodBudget(why));
+        }
+        if let Some(why) = self.move_history.refusal(&self.facts, &[claim]) {
+            return Some(Kept::Moved(why));
+        }
+        // A node is not worth a trial if moving its pods loses more than the node costs until they end.
+        (self.loss_permille(claim) >= 1000).then(|| Kept::LossAboveCost {
+            lost: payback::lost(&self.facts, claim, price),
+            costs: payback::during(price, self.lasts(claim)),
+        })
+    }
+
+    /// Returns what keeps the first pod that may not move, and how many more may not.
+    fn obstacle_of_pods(&self, claim: &Claim) -> Option<Kept> {
+        let obstacle = |pod| self.facts.pod_obstacle(pod, Cause::Underutilized);
+        let mut all = self.facts.work(claim).filter_map(obstacle);
+        let why = all.next()?;
+        if why.ends_with(UNKNOWN_MAKER) {
+            return Some(Kept::UnknownMaker(why));
+        }
+        let others = all.count();
+        let keep = if others == 1 { "keeps" } else { "keep" };
+        let more =
+            if others > 0 { format!("; {} {keep} it too", count(others, "more pod")) } else { String::new() };
+        Some(Kept::Obstacle(format!("{why}{more}")))
+    }
+
+    /// Returns the pods that are planned for a claim's node.
+    fn planned_for(&self, claim: &Claim) -> Vec<PodKey> {
+        let rooms = self.current.placements.iter().filter(|one| one.target.name() == claim.name.0);
+        let moves = self.current.moved.iter().filter(|moved| moved.goes_to(&claim.name.0));
+        rooms.map(|one| &one.pod).chain(moves.map(|moved| &moved.pod)).cloned().collect()
     }
 
     /// Returns the loss of emptying a node, in thousandths of what the node will cost.
@@ -123,30 +190,40 @@ impl<'a> Search<'a> {
             && counts.into_iter().all(|(pool, count)| count <= self.left(pool, Cause::Underutilized))
     }
 
-    /// Returns a proposal to empty these nodes, if that saves enough.
-    fn saves(&self, set: &[&Claim], stop: &mut dyn StopSignal) -> Option<Proposal> {
+    /// Returns a proposal to empty these nodes.
+    ///
+    /// # Errors
+    ///
+    /// The reason why they stay.
+    pub(crate) fn saves(&self, set: &[&Claim], stop: &mut dyn StopSignal) -> Result<Proposal, Kept> {
         let caused: Vec<(&Claim, Cause)> = set.iter().map(|claim| (*claim, Cause::Underutilized)).collect();
-        if !self.move_history.allow(&self.facts, set) {
-            return None;
+        if let Some(why) = self.move_history.refusal(&self.facts, set) {
+            return Err(Kept::Moved(why));
         }
         let tried = self.attempt(&caused, stop)?;
-        if !tried.stuck.is_empty() || goes_down(self.facts.snapshot, &tried.plan) {
-            return None;
+        if let Some(why) = tried.stuck.values().next() {
+            return Err(Kept::NoPlace(why.clone()));
+        }
+        if let Some(pool) = goes_down(self.facts.snapshot, &tried.plan) {
+            return Err(Kept::LowerWeight(pool));
         }
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
         let lost = set
             .iter()
             .map(|claim| payback::lost(&self.facts, claim, price(claim)))
             .fold(0, u64::saturating_add);
-        let payback =
-            set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback)).min()?;
+        let paybacks = set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback));
+        let payback = paybacks.min().unwrap_or_default();
         let counted = tried.plan.cost + tried.plan.risk;
         let over_time = self.over_time(set, &tried, payback);
-        if !payback::pays(tried.before, counted, over_time, lost.saturating_mul(LEAST_TIMES)) {
-            return match set {
+        let lost = lost.saturating_mul(LEAST_TIMES);
+        if let Some(shortfall) = payback::shortfall(tried.before, counted, over_time, lost) {
+            let with_room = match set {
                 [only] => self.saves_with_room(only, &tried, stop),
                 _ => None,
             };
+            let places = set.first().map(|claim| places(&tried.plan, &claim.name)).unwrap_or_default();
+            return with_room.ok_or(Kept::NotWorth { shortfall, places, payback });
         }
         let saving = tried.before.saturating_sub(tried.plan.cost);
         let leave = set.iter().map(|claim| {
@@ -160,19 +237,19 @@ impl<'a> Search<'a> {
             );
             leave(claim, Cause::Underutilized, what)
         });
-        Some(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving, makes_room: false })
+        Ok(Proposal { nodes_to_empty: leave.collect(), plan: tried.plan, saving, makes_room: false })
     }
 }
 
-/// Returns whether a pod would move to a new node of a pool with a lower weight. As soon as such a pod is recreated, it would be planned
-/// for the higher weight again.
-pub(crate) fn goes_down(snapshot: &Snapshot, plan: &Plan) -> bool {
+/// Returns the pool with a lower weight to whose new node a pod would move, if there is one. As soon as such a pod is recreated, it
+/// would be planned for the higher weight again.
+pub(crate) fn goes_down(snapshot: &Snapshot, plan: &Plan) -> Option<PoolName> {
     let weight = |pool: &PoolName| snapshot.pools.get(pool).map_or(0, |pool| pool.weight);
-    let bought: BTreeMap<&ClaimName, u32> =
-        plan.claims.iter().map(|claim| (&claim.name, weight(&claim.pool))).collect();
-    plan.moved.iter().any(|moved| {
-        let MovedTo::New(name) = &moved.to else { return false };
+    let bought: BTreeMap<&ClaimName, &PoolName> =
+        plan.claims.iter().map(|claim| (&claim.name, &claim.pool)).collect();
+    plan.moved.iter().find_map(|moved| {
+        let MovedTo::New(name) = &moved.to else { return None };
         let from = snapshot.claims.get(&moved.from).map_or(0, |claim| weight(&claim.pool));
-        bought.get(name).is_some_and(|to| *to < from)
+        bought.get(name).copied().filter(|to| weight(to) < from).cloned()
     })
 }

@@ -9,6 +9,7 @@ use poolwright_terms::Reason;
 use crate::disruption::proposal::{Proposal, SearchResult};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Claim, ClaimName, Pod, PodKey, Snapshot, Uid, Workload};
+use crate::rules::format::count;
 
 /// The time within which pods do not move again, even if the move pays off sooner.
 const LEAST: SignedDuration = SignedDuration::from_hours(1);
@@ -182,26 +183,42 @@ impl MoveHistory {
     /// Returns how many more moves a controller may have on a claim's node now. Within the pool's payback time, no controller may
     /// have more moves than pods.
     pub(crate) fn moves_left(&self, facts: &Facts<'_>, claim: &Claim, maker: &Workload) -> u64 {
-        let payback = facts.pool(claim).map_or(LEAST, |pool| pool.disruption.payback.max(LEAST));
+        let payback = payback_of(facts, claim);
         let begin = facts.now.checked_sub(payback).unwrap_or(Timestamp::MIN);
         let times = self.times.get(&maker.uid).into_iter().flatten();
         maker.total.saturating_sub(times.filter(|at| **at > begin && **at <= facts.now).count() as u64)
     }
 
-    /// Returns whether these nodes may be consolidated.
-    pub(crate) fn allow(&self, facts: &Facts<'_>, claims: &[&Claim]) -> bool {
+    /// Returns why these nodes may not be consolidated, because their pods moved not long ago; `None` if they may.
+    pub(crate) fn refusal(&self, facts: &Facts<'_>, claims: &[&Claim]) -> Option<String> {
         let mut left: BTreeMap<&Uid, u64> = BTreeMap::new();
-        claims.iter().all(|claim| {
-            facts.work(claim).filter_map(|pod| facts.maker(pod)).all(|maker| {
+        claims.iter().find_map(|claim| {
+            facts.work(claim).filter_map(|pod| facts.maker(pod)).find_map(|maker| {
                 let left = left.entry(&maker.uid).or_insert_with(|| self.moves_left(facts, claim, maker));
-                let made_room =
-                    self.made_room.get(&maker.uid).is_some_and(|at| is_within(*at, facts.now, AFTER_ROOM));
-                let is_allowed = *left > 0 && !made_room;
-                *left = left.saturating_sub(1);
-                is_allowed
+                if *left == 0 {
+                    return Some(format!(
+                        "{} {} has {} and no move left: each may move once within {:#} (disruption.paybackWithin)",
+                        maker.kind,
+                        maker.key,
+                        count(usize::try_from(maker.total).unwrap_or(usize::MAX), "pod"),
+                        payback_of(facts, claim)
+                    ));
+                }
+                *left -= 1;
+                let made_room = self.made_room.get(&maker.uid)?;
+                is_within(*made_room, facts.now, AFTER_ROOM).then(|| {
+                    format!(
+                        "pods of {} {} gave way to other pods less than {AFTER_ROOM:#} ago",
+                        maker.kind, maker.key
+                    )
+                })
             })
         })
     }
+}
+
+fn payback_of(facts: &Facts<'_>, claim: &Claim) -> SignedDuration {
+    facts.pool(claim).map_or(LEAST, |pool| pool.disruption.payback.max(LEAST))
 }
 
 /// Returns whether a time is less than `within` away. A clock that was set back leaves times in the future.

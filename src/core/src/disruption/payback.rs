@@ -23,6 +23,38 @@ pub(crate) struct OverTime {
     pub after: u64,
 }
 
+/// Why a move does not pay off. Prices are per hour, and amounts are in micro-dollars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortfall {
+    /// The pods cost as much elsewhere, or more.
+    NoSaving {
+        /// The price of the nodes to empty.
+        before: UsdPerHour,
+        /// The price of the nodes that the pods would need instead.
+        after: UsdPerHour,
+    },
+    /// The saving is too small.
+    Small {
+        /// The price of the nodes to empty.
+        before: UsdPerHour,
+        /// The price of the nodes that the pods would need instead.
+        after: UsdPerHour,
+        /// The least saving.
+        least: UsdPerHour,
+    },
+    /// The move costs as much as it saves over time, or more.
+    Loss {
+        /// The price of the nodes to empty.
+        before: UsdPerHour,
+        /// The price of the nodes that the pods would need instead.
+        after: UsdPerHour,
+        /// The saving over time.
+        saves: u64,
+        /// The cost of the move.
+        costs: u64,
+    },
+}
+
 /// Returns the loss of emptying a claim's node, in micro-dollars.
 pub(crate) fn lost(facts: &Facts<'_>, claim: &Claim, price: UsdPerHour) -> u64 {
     let total = &claim.current_offering().allocatable;
@@ -72,12 +104,28 @@ fn permille_of(name: &str, requests: &ResourceList, total: &ResourceList) -> Opt
 
 /// Returns whether a move from nodes at one price to nodes at another saves more over time than it loses.
 pub(crate) fn pays(before: UsdPerHour, after: UsdPerHour, over_time: OverTime, lost: u64) -> bool {
+    shortfall(before, after, over_time, lost).is_none()
+}
+
+/// Returns why a move from nodes at one price to nodes at another does not pay off; `None` if it does.
+pub(crate) fn shortfall(
+    before: UsdPerHour,
+    after: UsdPerHour,
+    over_time: OverTime,
+    lost: u64,
+) -> Option<Shortfall> {
     let saving = before.saturating_sub(after);
+    if saving == UsdPerHour::ZERO {
+        return Some(Shortfall::NoSaving { before, after });
+    }
     let least = u128::from(before.micros()) * u128::from(LEAST_PERMILLE) / 1000;
-    let cost = lost.saturating_add(during(after, OVERLAP));
-    saving > UsdPerHour::ZERO
-        && u128::from(saving.micros()) >= least
-        && over_time.before.saturating_sub(over_time.after) > cost
+    if u128::from(saving.micros()) < least {
+        let least = UsdPerHour::from_micros(u64::try_from(least).unwrap_or(u64::MAX));
+        return Some(Shortfall::Small { before, after, least });
+    }
+    let costs = lost.saturating_add(during(after, OVERLAP));
+    let saves = over_time.before.saturating_sub(over_time.after);
+    (saves <= costs).then_some(Shortfall::Loss { before, after, saves, costs })
 }
 
 #[cfg(test)]

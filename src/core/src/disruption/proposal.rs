@@ -1,6 +1,9 @@
 //! Proposals: the result of a search for nodes to empty.
 
+use std::collections::BTreeMap;
+
 use crate::action::{Action, ConditionUpdate};
+use crate::disruption::kept::Kept;
 use crate::model::plan::Plan;
 use crate::model::{Cause, Claim};
 use crate::model::{ClaimName, Uid};
@@ -22,6 +25,8 @@ pub struct SearchResult {
     pub tried_with_room: Vec<ClaimName>,
     /// Whether this round has not tried all claims yet.
     pub has_untried: bool,
+    /// The first reason that kept each open node from being consolidated, as far as the search came.
+    pub kept: BTreeMap<ClaimName, Kept>,
 }
 
 /// Nodes to empty, and the plan for their pods.

@@ -40,18 +40,20 @@ pub fn propose(
         alone: Vec::new(),
         more: false,
         with_room: RefCell::default(),
+        kept: BTreeMap::new(),
     };
     let mut proposal = search.required(stop);
     if proposal.is_none() && !stop.should_stop() {
         proposal = search.consolidation(stop);
     }
-    let Search { actions, together: tried_together, alone: tried_alone, more: has_untried, .. } = search;
+    let Search { actions, together: tried_together, alone: tried_alone, more: has_untried, kept, .. } =
+        search;
     let tried_with_room = search.with_room.into_inner();
-    SearchResult { proposal, actions, tried_together, tried_alone, tried_with_room, has_untried }
+    SearchResult { proposal, actions, tried_together, tried_alone, tried_with_room, has_untried, kept }
 }
 
 /// Returns the claims that pods are planned for. Their nodes stay.
-fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
+pub(crate) fn targets(snapshot: &Snapshot, current: &Plan) -> BTreeSet<ClaimName> {
     let moves = snapshot
         .claims
         .values()

@@ -62,7 +62,7 @@ impl Search<'_> {
         }
         while !chosen.is_empty() && !stop.should_stop() {
             let set: Vec<(&Claim, Cause)> = chosen.iter().map(|(cause, claim, _)| (*claim, *cause)).collect();
-            let tried = self.attempt(&set, stop)?;
+            let tried = self.attempt(&set, stop).ok()?;
             if tried.stuck.is_empty() {
                 let saving = tried.before.saturating_sub(tried.plan.cost);
                 let leave = chosen.iter().map(|(cause, claim, what)| {

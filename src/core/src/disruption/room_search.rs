@@ -343,6 +343,6 @@ impl<'a> RoomSearch<'a> {
             && unmet(plan).is_subset(&unmet(self.current))
             && stranded(plan).is_subset(&stranded(self.current))
             && others(plan) == others(self.current)
-            && !goes_down(self.facts.snapshot, plan)
+            && goes_down(self.facts.snapshot, plan).is_none()
     }
 }

@@ -9,10 +9,11 @@ use poolwright_solver::StopSignal;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, Event, EventType, Subject};
+use crate::disruption::kept::Kept;
 use crate::disruption::move_history::MoveHistory;
 use crate::lifecycle::allowance;
 use crate::lifecycle::protection::Facts;
-use crate::model::plan::{MovedTo, Plan, PlannedClaim};
+use crate::model::plan::{MovedTo, Plan};
 use crate::model::{Cause, Claim, ClaimName, Condition, PlanOptions, PodKey, PoolName, Snapshot};
 use crate::plan::plan;
 use crate::supply::commitments;
@@ -36,6 +37,8 @@ pub(crate) struct Search<'a> {
     pub(crate) more: bool,
     /// The claims for whose pods this search looked for room that other pods would make.
     pub(crate) with_room: RefCell<Vec<ClaimName>>,
+    /// The first reason that kept each node.
+    pub(crate) kept: BTreeMap<ClaimName, Kept>,
 }
 
 /// The result of trying to empty a set of nodes.
@@ -113,13 +116,20 @@ impl<'a> Search<'a> {
         commitments::worth(&self.options.commitments, &self.staying, gone)
     }
 
-    /// Makes a plan without these nodes; `None` if other pods would be worse off.
-    pub(crate) fn attempt(&self, set: &[(&Claim, Cause)], stop: &mut dyn StopSignal) -> Option<TrialPlan> {
+    /// Makes a plan without these nodes.
+    ///
+    /// # Errors
+    ///
+    /// The reason why they stay, for example that other pods would be worse off.
+    pub(crate) fn attempt(
+        &self,
+        set: &[(&Claim, Cause)],
+        stop: &mut dyn StopSignal,
+    ) -> Result<TrialPlan, Kept> {
         let plan = plan(&self.without(set), self.facts.now, self.options, stop);
         let names: BTreeSet<&ClaimName> = set.iter().map(|(claim, _)| &claim.name).collect();
         let unmet =
             |plan: &Plan| -> BTreeSet<PodKey> { plan.unplaced.iter().map(|left| left.pod.clone()).collect() };
-        let strands = || !unmet(&plan).is_subset(&unmet(self.current));
         let mut stuck: BTreeMap<ClaimName, String> = BTreeMap::new();
         for moved in &plan.moved {
             match &moved.to {
@@ -127,19 +137,29 @@ impl<'a> Search<'a> {
                     let why = format!("pod {} has no other place: {why}", moved.pod);
                     stuck.entry(moved.from.clone()).or_insert(why);
                 }
-                MovedTo::Unplaced(_) | MovedTo::New(_) if !names.contains(&moved.from) => return None,
+                MovedTo::Unplaced(_) | MovedTo::New(_) if !names.contains(&moved.from) => {
+                    return Err(Kept::WorseForOthers(moved.pod.clone()));
+                }
                 _ => {}
             }
         }
-        let only_theirs =
-            |claim: &PlannedClaim| claim.planned_pods.iter().all(|key| key.existing().is_none());
-        let sound = plan.refused.is_empty()
-            && plan.unknown_price_claims == 0
-            && plan.claims.iter().all(only_theirs)
-            && !strands();
+        if let Some(violation) = plan.refused.first() {
+            return Err(Kept::Refused(violation.to_string()));
+        }
+        if plan.unknown_price_claims > 0 {
+            return Err(Kept::NewPriceUnknown);
+        }
+        let others = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
+        if let Some(other) = others.into_iter().find(|key| key.existing().is_some()) {
+            return Err(Kept::WorseForOthers(other.clone()));
+        }
+        let unmet_now = unmet(self.current);
+        if let Some(stranded) = unmet(&plan).into_iter().find(|key| !unmet_now.contains(key)) {
+            return Err(Kept::WorseForOthers(stranded));
+        }
         let gone: Vec<&Claim> = set.iter().map(|(claim, _)| *claim).collect();
         let before = self.worth(&gone);
-        sound.then_some(TrialPlan { plan, before, stuck })
+        Ok(TrialPlan { plan, before, stuck })
     }
 }
 

@@ -29,8 +29,9 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
         Some(Window::Unreadable(why)) => {
             format!("a budget of pool `{name}` is invalid and allows nothing: {why}")
         }
-        _ => format!(
-            "spec.disruption.budgets[{at}] of pool `{name}` allows {allowed} of {nodes} nodes at a time"
+        window => format!(
+            "spec.disruption.budgets[{at}] of pool `{name}` allows {allowed} of {nodes} nodes at a time{}",
+            window.as_ref().map(times).unwrap_or_default()
         ),
     });
     if budgets.is_empty() {
@@ -42,6 +43,16 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
         least = Some((u64::try_from(allowed).unwrap_or(u64::MAX), why));
     }
     left(least, disturbed)
+}
+
+/// Returns the times at which a budget is in force, for messages.
+fn times(window: &Window) -> String {
+    match window {
+        Window::Scheduled { schedule, length } => {
+            format!(" for {length:#} from each time of `{schedule}` on")
+        }
+        Window::Unreadable(_) => String::new(),
+    }
 }
 
 /// Returns the number of nodes that the budgets of all pools together allow for a cause.

@@ -21,6 +21,9 @@ pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'stati
     kept.into_iter().find_map(|(kept, kind)| kept.then_some(kind))
 }
 
+/// The end of the obstacle of a pod whose controller is not in the snapshot.
+pub(crate) const UNKNOWN_MAKER: &str = "Poolwright does not know its controller";
+
 /// Data from the snapshot that is needed for many nodes.
 pub(crate) struct Facts<'a> {
     pub snapshot: &'a Snapshot,
@@ -108,11 +111,7 @@ impl<'a> Facts<'a> {
             return Some(format!("pod {key} is protected by {}", protection.annotation));
         }
         let Some(maker) = self.maker(pod) else {
-            let why = if pod.owner.is_some() {
-                "Poolwright does not know its controller"
-            } else {
-                "it has no controller"
-            };
+            let why = if pod.owner.is_some() { UNKNOWN_MAKER } else { "it has no controller" };
             return Some(format!("pod {key} would not be recreated: {why}"));
         };
         if maker.scheduling_gated && cause == Cause::Underutilized {

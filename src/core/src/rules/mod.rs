@@ -41,5 +41,7 @@ pub use crate::rules::requirement::{contradiction, matches};
 pub use crate::rules::resources::check as check_resources;
 pub use crate::rules::selector::check as check_selector;
 pub use crate::rules::spread::constraint::{counts, is_host};
-pub use crate::rules::taints::{check as check_taints, check_daemonset as check_daemonset_taints, tolerates};
+pub use crate::rules::taints::{
+    check as check_taints, check_daemonset as check_daemonset_taints, is_of_agent, tolerates,
+};
 pub use crate::rules::volumes::check as check_volumes;

@@ -42,6 +42,12 @@ fn tolerated(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| tolerates(toleration, taint))
 }
 
+/// Returns whether an agent removes the taint when it runs on the node. The names of such taints end alike by convention, as in
+/// `node.cilium.io/agent-not-ready` and `ebs.csi.aws.com/agent-not-ready`.
+pub fn is_of_agent(taint: &Taint) -> bool {
+    taint.key.ends_with("/agent-not-ready")
+}
+
 /// Returns whether one toleration tolerates one taint.
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     toleration.effect.is_none_or(|effect| effect == taint.effect)

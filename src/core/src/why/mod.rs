@@ -3,6 +3,7 @@
 //! the plan that decisions use.
 
 pub(crate) mod claim;
+pub(crate) mod consolidation;
 pub(crate) mod event_note;
 pub mod events;
 pub(crate) mod lives;
@@ -12,6 +13,7 @@ pub(crate) mod retiring;
 pub(crate) mod rulings;
 
 pub use crate::why::claim::{claim, node};
+pub use crate::why::consolidation::{NOT_OURS, consolidation};
 pub use crate::why::event_note::event_note;
 pub use crate::why::lives::life;
 pub use crate::why::pod::{MOST_LINES, pod, pods};

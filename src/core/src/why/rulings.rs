@@ -252,6 +252,11 @@ fn shortage(requests: &ResourceList, room: &ResourceList) -> u16 {
 /// Returns the change by the user that would make the rule pass.
 fn change(rejection: &Rejection) -> Change {
     Change::Words(match rejection {
+        Rejection::Taint(taint) if rules::is_of_agent(taint) => {
+            format!(
+                "list `{taint}` under startupTaints of the pool instead of taints, because an agent removes it"
+            )
+        }
         Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
         Rejection::Selector { key, .. }
         | Rejection::Affinity { requirement: Some(Requirement { key, .. }), .. } => {

@@ -4,6 +4,7 @@ mod budgets;
 mod committed;
 mod exchange;
 mod follow;
+mod kept;
 mod over_time;
 mod required;
 mod room;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::UnplacedReason;
 use poolwright_core::{DaemonSet, NodeSelectorTerm, Pod, PodSpec, Pool, PoolLimits};
+use poolwright_terms::{Taint, TaintEffect};
 
 use crate::kit::*;
 
@@ -307,4 +308,24 @@ fn a_pod_that_names_its_pool_is_told_about_that_pool() {
         message.starts_with("pool `research` cannot be used: ") && message.contains("`gone`"),
         "{message}"
     );
+}
+
+#[test]
+fn a_taint_that_an_agent_removes_belongs_to_the_startup_taints_of_its_pool() {
+    let cilium = Taint {
+        key: "node.cilium.io/agent-not-ready".into(),
+        value: "true".into(),
+        effect: TaintEffect::NoExecute,
+    };
+    let waiting = |pool: Pool| {
+        let plan = planned(&with(cluster(aws(), [pool]), [pod("p", requests(1, 1, 1))]));
+        plan.unplaced.first().map(|left| left.message.clone())
+    };
+    assert_eq!(
+        waiting(Pool { taints: vec![cilium.clone()], ..pool("gpu") }).as_deref(),
+        Some(
+            "does not tolerate taint `node.cilium.io/agent-not-ready=true:NoExecute` of pool `gpu`, which an agent removes; list it under startupTaints of the pool instead of taints"
+        )
+    );
+    assert_eq!(waiting(Pool { startup_taints: vec![cilium], ..pool("gpu") }), None, "the advice helps");
 }

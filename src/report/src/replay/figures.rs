@@ -9,7 +9,7 @@ use poolwright_terms::CapacityType;
 use super::baselines::Baseline;
 use super::bound::Bounds;
 use super::gap::{Cause, Gap};
-use super::history::{End, History, Pod};
+use super::history::{End, History, Pod, Told};
 use super::idle::Idle;
 use super::steps::Steps;
 use crate::money::{HOUR, Ratio, Usd};
@@ -105,6 +105,10 @@ pub struct Report {
     pub bound_steps: Steps,
     /// The number of waiting pods over time.
     pub waiting_steps: Steps,
+    /// Why pods wait at the end.
+    pub why_waiting: Vec<Told>,
+    /// Why nodes ended without ever running a pod.
+    pub in_vain: Vec<Told>,
     /// Notes for the reader.
     pub notes: Vec<String>,
     /// The figures of simpler methods for the same pods.
@@ -115,7 +119,8 @@ impl Report {
     /// Computes the figures of `history`.
     pub fn new(history: &History, bounds: Bounds, requested: Duration, notes: Vec<String>) -> Self {
         let played = history.played;
-        let mut report = Self { played, requested, notes, ..Self::default() };
+        let (why_waiting, in_vain) = (history.waiting.clone(), history.in_vain.clone());
+        let mut report = Self { played, requested, notes, why_waiting, in_vain, ..Self::default() };
         for machine in &history.machines {
             let key = (machine.pool.clone(), machine.offering.capacity_type);
             let line = report.bought.entry(key).or_default();

@@ -16,6 +16,39 @@ pub struct History {
     pub machines: Vec<Machine>,
     /// Every pod, in the order of creation.
     pub pods: Vec<Pod>,
+    /// Why pods wait at the end, the most frequent reason first.
+    pub waiting: Vec<Told>,
+    /// Why machines ended without ever running a pod, the most frequent reason first.
+    pub in_vain: Vec<Told>,
+}
+
+/// A reason that the controller gave for several pods or machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The reason of the event: `LimitReached`; `None` for those of which the controller said nothing.
+    pub reason: Option<String>,
+    /// How many pods or machines it concerns.
+    pub count: u64,
+    /// The message about the first of them.
+    pub example: String,
+}
+
+impl Told {
+    /// Groups what was told, in the order of the first example, by reason. The most frequent reason comes first.
+    pub fn group<'a>(all: impl IntoIterator<Item = Option<&'a (String, String)>>) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for told in all {
+            let reason = told.map(|(reason, _)| reason);
+            if let Some(group) = groups.iter_mut().find(|group| group.reason.as_ref() == reason) {
+                group.count += 1;
+                continue;
+            }
+            let example = told.map(|(_, message)| message.clone()).unwrap_or_default();
+            groups.push(Self { reason: reason.cloned(), count: 1, example });
+        }
+        groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+        groups
+    }
 }
 
 impl History {

@@ -14,6 +14,6 @@ mod tests;
 pub use bound::{Bounds, over_time as bounds_over_time};
 pub use figures::{Bought, Pending, Pods, Point, Report};
 pub use gap::{Cause, Gap};
-pub use history::{End, History, Machine, Pod};
+pub use history::{End, History, Machine, Pod, Told};
 pub use idle::Idle;
 pub use steps::Steps;

@@ -11,7 +11,7 @@ use poolwright_terms::CapacityType;
 use proptest::prelude::*;
 
 use super::bound::{Bounds, of, solve_all, spread};
-use super::{Cause, End, History, Idle, Machine, Pod, Report, bound};
+use super::{Cause, End, History, Idle, Machine, Pod, Report, Told, bound};
 use crate::money::Usd;
 
 /// One dollar in micro-dollars.
@@ -144,7 +144,7 @@ fn pod(from: u64, until: u64) -> Pod {
 
 /// Returns the parts of the gap of a world of `hours`, in micro-dollars, after a check that they add up to the gap.
 fn parts(machines: Vec<Machine>, pods: Vec<Pod>, hours: u64) -> [u128; 5] {
-    let history = History { played: Duration::from_hours(hours), machines, pods };
+    let history = History { played: Duration::from_hours(hours), machines, pods, ..History::default() };
     let problem = problem(&[(SMALL, 1), (LARGE, 4)], &[(1, &[0, 1])]);
     let classes: BTreeMap<usize, usize> = (0..history.pods.len()).map(|at| (at, 0)).collect();
     let report = Report::new(&history, of(&history, &problem, &classes), history.played, Vec::new());
@@ -206,6 +206,7 @@ fn the_distance_between_the_limit_and_the_best_known_plan_is_the_limits_own() {
         played: Duration::from_hours(1),
         machines: vec![machine(LARGE, [0, 0, 60], &[])],
         pods: vec![pod(0, 60)],
+        ..History::default()
     };
     let all = |level| super::Steps::of_levels([(Duration::ZERO, level)]);
     let bounds = Bounds { limit: all(USD), best_known: all(2 * USD), excess: vec![0] };
@@ -220,7 +221,7 @@ fn the_distance_between_the_limit_and_the_best_known_plan_is_the_limits_own() {
 fn idle(gone: u64, pods: Vec<Pod>, bought: &[u64]) -> Idle {
     let mut machines = vec![machine(3600 * USD, [0, 0, gone], &[0])];
     machines.extend(bought.iter().map(|at| machine(3600 * USD, [*at, at + 2, 600], &[])));
-    Idle::new(&History { played: Duration::from_hours(10), machines, pods })
+    Idle::new(&History { played: Duration::from_hours(10), machines, pods, ..History::default() })
 }
 
 /// The price of the machine for some seconds: one dollar each.
@@ -255,4 +256,15 @@ fn the_parts_add_up_even_where_the_cost_is_rounded_up() {
     odd.launched = Duration::from_millis(1);
     let parts = parts(vec![odd, machine(LARGE, [1, 2, 50], &[])], vec![pod(11, 37)], 1);
     assert!(parts[0] > 0 && parts[1] > 0);
+}
+
+#[test]
+fn what_was_told_is_grouped_by_reason_and_the_most_frequent_comes_first() {
+    let told = |reason: &str, message: &str| (reason.to_owned(), message.to_owned());
+    let (limit, full, large) =
+        (told("LimitReached", "a"), told("NoOfferingFits", "b"), told("NoOfferingFits", "c"));
+    let groups = Told::group([Some(&limit), None, Some(&full), Some(&large)]);
+    let seen: Vec<(Option<&str>, u64, &str)> =
+        groups.iter().map(|one| (one.reason.as_deref(), one.count, one.example.as_str())).collect();
+    assert_eq!(seen, [(Some("NoOfferingFits"), 2, "b"), (Some("LimitReached"), 1, "a"), (None, 1, "")]);
 }

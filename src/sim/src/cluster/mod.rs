@@ -60,6 +60,8 @@ pub(crate) enum Due {
     Lift { node: String },
     /// The device plugin of a node advertises its GPUs.
     Advertise { key: String },
+    /// The agents that the startup taints and readiness gates of a node wait for run.
+    AgentsRun { node: String },
     /// The containers of a pod run.
     Start { pod: PodKey, uid: String },
     /// The containers have completed.
@@ -209,6 +211,7 @@ impl Cluster {
             Due::Join { key } => self.join(&key),
             Due::Lift { node } => self.lift(&node),
             Due::Advertise { key } => self.advertise(&key),
+            Due::AgentsRun { node } => self.agents_run(&node),
             Due::Start { pod, uid } => self.start(&pod, &uid),
             Due::Finish { pod, uid } => self.finish(&pod, &uid),
             Due::Ended { pod, uid } => self.ended(&pod, &uid),

@@ -2,6 +2,7 @@
 
 use axum::http::Method;
 use k8s_openapi::api::core::v1 as k8s;
+use poolwright_api::NodeClaim;
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::{PodKey, PodPhase};
 use poolwright_terms::keys::NOT_READY_TAINT;
@@ -11,6 +12,8 @@ use serde_json::{Value, json};
 use super::{Cluster, Due, condition, pod_path, read};
 /// Milliseconds from joining until the node advertises its GPUs.
 pub(crate) const ADVERTISES: (u64, u64) = (2_000, 40_000);
+/// Milliseconds from joining until the agents run that startup taints and readiness gates wait for.
+const AGENTS: (u64, u64) = (2_000, 20_000);
 /// Milliseconds from ready until the not-ready taint is removed.
 const LIFTED: (u64, u64) = (50, 5_000);
 /// Milliseconds from the end of an instance to the deletion of its node.
@@ -78,9 +81,48 @@ impl Cluster {
         if self.ask(&Method::POST, super::NODES, &node).is_some() {
             self.record.say(format_args!("kubelet node {name} joins"));
             self.tally.joined += 1;
+            let waits = |claim: &NodeClaim| {
+                !claim.spec.startup_taints.is_empty() || !claim.spec.readiness_gates.is_empty()
+            };
+            if self.claims.get(name).is_some_and(waits) {
+                self.after(AGENTS.0, AGENTS.1, Due::AgentsRun { node: name.clone() });
+            }
             if gpus > machine.lacks {
                 self.after(ADVERTISES.0, ADVERTISES.1, Due::Advertise { key: key.to_owned() });
             }
+        }
+    }
+
+    /// Removes the startup taints of a node and sets the conditions of its readiness gates, like the agents that they are for.
+    pub(super) fn agents_run(&mut self, name: &str) {
+        let Some(claim) = self.claims.get(name) else { return };
+        let path = format!("{}/{name}", super::NODES);
+        let Some(node) = self.ask(&Method::GET, &path, &Value::Null) else { return };
+        let is_startup = |taint: &Value| {
+            let mut startup = claim.spec.startup_taints.iter();
+            startup.any(|one| taint["key"] == one.key && taint["effect"] == one.effect.as_str())
+        };
+        let taints: Vec<&Value> = node["spec"]["taints"].as_array().into_iter().flatten().collect();
+        let left: Vec<&&Value> = taints.iter().filter(|taint| !is_startup(taint)).collect();
+        let gates = claim.spec.readiness_gates.iter().map(|gate| gate.condition_type.as_str());
+        let gates = gates.filter(|gate| *gate != "Ready");
+        let now = self.time.now();
+        let passed: Vec<Value> =
+            gates.map(|gate| condition(gate, "True", "AgentRuns", "simulated", now)).collect();
+        if left.len() < taints.len() {
+            let version = &node["metadata"]["resourceVersion"];
+            let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": left}});
+            if self.ask(&Method::PATCH, &path, &patch).is_none() {
+                // Somebody else changed the node meanwhile.
+                return self.after(AGENTS.0, AGENTS.1, Due::AgentsRun { node: name.to_owned() });
+            }
+            self.record.say(format_args!("agents of node {name} run"));
+        }
+        if !passed.is_empty() {
+            let mut conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.extend(passed);
+            let status = json!({"status": {"conditions": conditions}});
+            self.ask(&Method::PATCH, &format!("{path}/status"), &status);
         }
     }
 

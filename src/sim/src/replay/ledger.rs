@@ -7,18 +7,25 @@ use std::time::Duration;
 use futures::channel::mpsc::UnboundedReceiver;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_catalog::ResourceName;
-use poolwright_report::replay::{End, History, Machine, Pod};
+use poolwright_report::replay::{End, History, Machine, Pod, Told};
 use poolwright_terms::{ConditionType, keys};
 use serde_json::Value;
 
 use crate::api::ApiServer;
 use crate::cloud::Cloud;
 
+/// The kinds of objects whose events are remembered.
+const POD: &str = "Pod";
+const CLAIM: &str = "NodeClaim";
+
 /// The record so far.
 pub(super) struct Ledger {
     feed: UnboundedReceiver<Value>,
     claims: UnboundedReceiver<Value>,
     sets: UnboundedReceiver<Value>,
+    events: UnboundedReceiver<Value>,
+    /// The reason and the message of the last event about each pod and each claim, by kind and name.
+    told: BTreeMap<(String, String), (String, String)>,
     /// UIDs of the ReplicaSets that are scaled to zero: their work is done.
     scaled_to_zero: BTreeSet<String>,
     version: u64,
@@ -38,6 +45,8 @@ impl Ledger {
             feed: feed("/api/v1/pods"),
             claims: feed("/apis/poolwright.dev/v1alpha1/nodeclaims"),
             sets: feed("/apis/apps/v1/replicasets"),
+            events: feed("/apis/events.k8s.io/v1/events"),
+            told: BTreeMap::new(),
             scaled_to_zero: BTreeSet::new(),
             version: u64::MAX,
             history: History::default(),
@@ -69,6 +78,9 @@ impl Ledger {
         while let Ok(event) = self.feed.try_recv() {
             self.look_at_pod(&event, now);
         }
+        while let Ok(event) = self.events.try_recv() {
+            self.look_at_event(&event["object"]);
+        }
     }
 
     /// Returns the complete record.
@@ -79,7 +91,31 @@ impl Ledger {
             let planned = self.planned.get(&machine.claim).into_iter().flatten();
             machine.bought_for = planned.filter_map(|name| by_name.get(name).copied()).collect();
         }
-        History { played: now, ..self.history }
+        let History { pods, machines, .. } = &self.history;
+        let told = |kind: &str, name: String| self.told.get(&(kind.to_owned(), name));
+        let waits = |pod: &&Pod| pod.started.is_none() && pod.ended.is_none();
+        let waiting = Told::group(pods.iter().filter(waits).map(|pod| told(POD, pod.model.key.to_string())));
+        let is_vain = |machine: &&Machine| machine.opened.is_none() && machine.gone.is_some();
+        let in_vain = Told::group(
+            machines.iter().filter(is_vain).map(|machine| told(CLAIM, format!("/{}", machine.claim))),
+        );
+        History { played: now, waiting, in_vain, ..self.history }
+    }
+
+    /// Remembers the last event about a pod or a claim.
+    fn look_at_event(&mut self, event: &Value) {
+        let about = &event["regarding"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let kind = text(&about["kind"]);
+        if kind != POD && kind != CLAIM {
+            return;
+        }
+        // Claims have no namespace.
+        let namespace = if kind == POD { text(&about["namespace"]) } else { String::new() };
+        let name = format!("{namespace}/{}", text(&about["name"]));
+        let note = text(&event["note"]);
+        let sentence = note.lines().next().unwrap_or_default().to_owned();
+        self.told.insert((kind, name), (text(&event["reason"]), sentence));
     }
 
     fn look_at_claim(&mut self, claim: &Value, now: Duration) {

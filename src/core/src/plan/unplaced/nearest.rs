@@ -80,6 +80,10 @@ impl Misses {
         let mut all = Vec::new();
         if self.taint {
             all.push(match rules::check_taints(&class.spec.tolerations, &pool.taints) {
+                Err(Rejection::Taint(taint)) if rules::is_of_agent(&taint) => format!(
+                    "does not tolerate taint `{taint}` of pool `{}`, which an agent removes; list it under startupTaints of the pool instead of taints",
+                    pool.name
+                ),
                 Err(Rejection::Taint(taint)) => format!(
                     "does not tolerate taint `{taint}` of pool `{}`; add a toleration, or a pool without the taint",
                     pool.name

@@ -1,0 +1,94 @@
+//! Tests of `poolwright check` with an API server that gives the answers of the test.
+
+use jiff::SignedDuration;
+use poolwright_controller::clock::{Clock, SystemClock};
+use serde_json::{Value, json};
+
+use crate::api::{Request, kubeconfig, list, serve, status};
+use crate::support::poolwright;
+
+const POOLS: &str = "/apis/poolwright.dev/v1alpha1/nodepools";
+
+fn lease(renewed_seconds_ago: i64) -> Value {
+    let now = SystemClock::new().now();
+    let renewed = now - SignedDuration::from_secs(renewed_seconds_ago);
+    let today = now.to_string()[..10].to_owned();
+    json!({"metadata": {"name": "poolwright-controller", "namespace": "gpus",
+            "annotations": {"poolwright.dev/version": env!("CARGO_PKG_VERSION"), "poolwright.dev/prices-as-of": today}},
+        "spec": {"holderIdentity": "poolwright-0", "leaseDurationSeconds": 15,
+            "acquireTime": format!("{:.6}", renewed - SignedDuration::from_hours(2)), "renewTime": format!("{renewed:.6}")}})
+}
+
+fn pool() -> Value {
+    let class = json!({"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "aws"});
+    json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "gpu"},
+        "spec": {"template": {"spec": {"nodeClassRef": class}}},
+        "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "LimitReached",
+            "message": "its limit of 3 nodes is reached", "lastTransitionTime": "2026-03-01T11:00:00Z"}]}})
+}
+
+fn answered(request: &Request, leases: (u16, Value)) -> (u16, Value) {
+    match request.path.split('?').next().unwrap_or_default() {
+        "/version" => (
+            200,
+            json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0", "gitCommit": "", "buildDate": "",
+            "gitTreeState": "", "goVersion": "", "compiler": "", "platform": ""}),
+        ),
+        path if path.contains("/leases") => leases,
+        POOLS => list(&[pool()]),
+        path if path.ends_with("accessreviews") => (
+            201,
+            json!({"apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview", "spec": {}, "status": {"allowed": true}}),
+        ),
+        path if path.contains("customresourcedefinitions/") => status(404, "not found"),
+        _ => list(&[]),
+    }
+}
+
+/// Returns the exit code and the findings about the controller: what, verdict and message.
+fn checked(name: &str, leases: fn() -> (u16, Value)) -> (Option<i32>, Vec<[String; 3]>) {
+    let kubeconfig = kubeconfig(&format!("check-{name}"), serve(move |request| answered(request, leases())));
+    let output =
+        poolwright(&["check", "-o", "json", "--kubeconfig", kubeconfig.to_str().expect("UTF-8")], "");
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let findings = document["findings"].as_array().expect("findings").iter();
+    let own = findings.filter(|finding| finding["group"] == "Controller");
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    let all = own.map(|finding| ["what", "verdict", "message"].map(|key| text(finding, key))).collect();
+    (output.status.code(), all)
+}
+
+#[test]
+fn the_leader_its_version_its_prices_and_pools_that_are_not_ready_are_shown() {
+    let (code, all) = checked("led", || list(&[lease(2)]));
+    let verdicts: Vec<[&str; 2]> =
+        all.iter().map(|[what, verdict, _]| [what.as_str(), verdict.as_str()]).collect();
+    let wanted = [["leader", "fine"], ["version", "fine"], ["prices", "fine"], ["NodePool gpu", "wrong"]];
+    assert_eq!(verdicts, wanted, "{all:?}");
+    assert!(
+        all[0][2]
+            .starts_with("poolwright-0 leads for 2h00m; it renewed the Lease gpus/poolwright-controller"),
+        "{all:?}"
+    );
+    assert_eq!(all[3][2], "not ready (LimitReached): its limit of 3 nodes is reached");
+    assert_eq!(code, Some(5));
+}
+
+#[test]
+fn a_lease_that_nobody_renews_is_wrong_and_names_its_last_holder() {
+    let (code, all) = checked("dead", || list(&[lease(120)]));
+    assert_eq!((all[0][1].as_str(), code), ("wrong", Some(5)));
+    assert!(
+        all[0][2]
+            .starts_with("nobody leads: poolwright-0 renewed the Lease gpus/poolwright-controller 2m00s ago"),
+        "{all:?}"
+    );
+}
+
+#[test]
+fn who_may_not_list_leases_is_told_what_could_not_be_read() {
+    let (_, all) = checked("blind", || status(403, "no leases for you"));
+    assert_eq!(all[0][1], "undetermined", "{all:?}");
+}

@@ -1,0 +1,30 @@
+//! Explanations of nodes that stay: why consolidation does not empty them, and what that would save.
+
+use crate::disruption::Outlook;
+
+/// Says of a node that Poolwright did not buy why it is not consolidated.
+pub const NOT_OURS: &str = "Not consolidated: Poolwright did not buy this node, so it never empties it.";
+
+/// Returns the lines about the outlook of a node.
+pub fn consolidation(outlook: &Outlook) -> Vec<String> {
+    match outlook {
+        Outlook::Leaves(why) => {
+            vec![format!("The next search for savings would empty it: {}.", why.trim_end_matches('.'))]
+        }
+        Outlook::Stays { why, elsewhere } => {
+            let mut lines = vec![format!("Not consolidated: {}.", why.to_string().trim_end_matches('.'))];
+            lines.extend(elsewhere.as_ref().map(|elsewhere| {
+                let (before, after, places) = (elsewhere.before, elsewhere.after, &elsewhere.places);
+                if after < before {
+                    let saving = before.saturating_sub(after);
+                    format!("Without that, emptying it might save up to {saving} $/h: its pods would go to {places}.")
+                } else {
+                    format!(
+                        "Emptying it would save nothing: its pods would cost {after} $/h elsewhere ({places}), and it costs {before} $/h."
+                    )
+                }
+            }));
+            lines
+        }
+    }
+}
