@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, ResourceExt};
-use poolwright_api::{FieldProblem, meant};
+use poolwright_api::{FieldProblem, meant, strict};
 use poolwright_intake::manifest::NodeClassObject;
 use poolwright_provider_contract::{NodeClassFacts, Registration};
 use poolwright_terms::{GROUP, NodeClassRef};
@@ -27,15 +27,32 @@ pub struct NodeClass {
 /// Node classes by kind and name.
 pub type NodeClasses = BTreeMap<NodeClassRef, NodeClass>;
 
-/// Reads the node classes of manifests.
+/// Reads the node classes of manifests. A field of a stored class that its cloud does not know becomes a note: the API server that
+/// printed it may be newer.
 ///
 /// # Errors
 ///
 /// A kind belongs to no cloud, or a cloud finds a problem in one of its classes.
-pub fn read(objects: &[NodeClassObject]) -> Result<NodeClasses, Problems> {
+pub fn read(objects: &[NodeClassObject], notes: &mut Vec<String>) -> Result<NodeClasses, Problems> {
     let (mut classes, mut problems) = (NodeClasses::new(), Problems::new());
     for given in objects {
-        match class(&given.reference.kind, &given.object) {
+        let mut read = class(&given.reference.kind, &given.object);
+        if let Err(found) = &read
+            && given.is_stored()
+            && found.iter().any(|one| one.cause == strict::UNKNOWN_FIELD)
+        {
+            let mut known = given.object.clone();
+            for one in found.iter().filter(|one| one.cause == strict::UNKNOWN_FIELD) {
+                strict::remove(&mut known, &one.path);
+                notes.push(format!(
+                    "{}: {}: this version does not know the field, and ignores it",
+                    given.name(),
+                    one.path
+                ));
+            }
+            read = class(&given.reference.kind, &known);
+        }
+        match read {
             Ok(class) => {
                 classes.insert(given.reference.clone(), class);
             }

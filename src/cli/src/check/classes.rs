@@ -37,7 +37,7 @@ pub fn read(paths: &[PathBuf], cloud: Option<&'static Registration>) -> Result<N
     }
     problems
         .or(found)
-        .and_then(|found| node_classes::read(&found))
+        .and_then(|found| node_classes::read(&found, &mut Vec::new()))
         .map_err(|problems| Failure::bad_input(format!("the node classes cannot be used: {problems}")))
 }
 

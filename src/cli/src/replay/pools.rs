@@ -83,7 +83,7 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
         }
     }
     let objects = classes.into_iter().chain(pools).collect();
-    let classes = node_classes::read(&manifest.node_classes)
+    let classes = node_classes::read(&manifest.node_classes, &mut notes)
         .map_err(|found| problems.extend(found))
         .unwrap_or_default();
     problems.or(Pools { objects, models, sold: BTreeMap::new(), classes, notes })
