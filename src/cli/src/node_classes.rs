@@ -61,7 +61,7 @@ pub fn read(objects: &[NodeClassObject], notes: &mut Vec<String>) -> Result<Know
     let (mut known, mut problems) = (Known::default(), Problems::new());
     for given in objects {
         let kind = given.reference.kind.as_str();
-        if is_stored(&given.object) && of_kind(kind).is_some() {
+        if given.is_stored() && of_kind(kind).is_some() {
             known.add_stored(given.reference.clone(), &given.object, notes);
             continue;
         }
@@ -75,15 +75,10 @@ pub fn read(objects: &[NodeClassObject], notes: &mut Vec<String>) -> Result<Know
     problems.or(known)
 }
 
-/// Returns whether an API server has stored the object: it then has a UID and a version.
-fn is_stored(object: &Value) -> bool {
-    ["uid", "resourceVersion"].iter().any(|field| object["metadata"][field].is_string())
-}
-
 /// Returns the objections of the API server to the node classes that it has not stored.
 pub fn refused_written(objects: &[NodeClassObject]) -> Vec<String> {
     let written: Vec<Value> =
-        objects.iter().map(|given| &given.object).filter(|object| !is_stored(object)).cloned().collect();
+        objects.iter().filter(|given| !given.is_stored()).map(|given| given.object.clone()).collect();
     if written.is_empty() { Vec::new() } else { refused(&written) }
 }
 

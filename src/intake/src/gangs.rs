@@ -12,6 +12,7 @@ use poolwright_api::FieldProblem;
 use poolwright_core::{Gang, GangPart, Pod as Model, PodPhase, PodVolume};
 use serde::Deserialize;
 
+use crate::admission::Admission;
 use crate::duration;
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod::{convert, key_of, uid_of};
@@ -185,6 +186,24 @@ pub fn job_set(from: &JobSet) -> Result<Gang, IntakeError> {
 }
 
 impl JobSet {
+    /// Its metadata.
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    /// Writes into its pod templates what admission adds to pods.
+    #[must_use]
+    pub fn admitted(mut self, admission: &Admission) -> Self {
+        let namespace = self.metadata.namespace.clone();
+        for replicated in &mut self.spec.replicated_jobs {
+            let spec = replicated.template.spec.as_mut().and_then(|spec| spec.template.spec.as_mut());
+            if let Some(spec) = spec {
+                admission.fill_in(namespace.as_deref(), spec);
+            }
+        }
+        self
+    }
+
     /// Returns whether all jobs on which a replicated job depends have the required status.
     fn is_free(&self, replicated: &ReplicatedJob) -> bool {
         replicated.depends_on.iter().all(|on| {
@@ -207,6 +226,26 @@ impl JobSetStatus {
 impl ReplicatedJobStatus {
     fn started(&self) -> u64 {
         count(self.ready) + count(self.succeeded) + count(self.failed)
+    }
+}
+
+impl LeaderWorkerSet {
+    /// Its metadata.
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    /// Writes into its pod templates what admission adds to pods.
+    #[must_use]
+    pub fn admitted(mut self, admission: &Admission) -> Self {
+        let namespace = self.metadata.namespace.clone();
+        let template = &mut self.spec.leader_worker_template;
+        for template in template.leader_template.iter_mut().chain([&mut template.worker_template]) {
+            if let Some(spec) = &mut template.spec {
+                admission.fill_in(namespace.as_deref(), spec);
+            }
+        }
+        self
     }
 }
 
@@ -264,8 +303,8 @@ fn count(number: i32) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// Returns a pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. It does
-/// not have the changes by admission. It runs as long as the pods of its `controller`, a kind and a name.
+/// Returns a pod of a template, as if the scheduler had found no node for it, with the labels that its controllers add. It runs as
+/// long as the pods of its `controller`, a kind and a name.
 fn example(
     kind: &str,
     meta: &ObjectMeta,

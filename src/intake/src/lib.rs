@@ -23,6 +23,7 @@ mod others;
 mod owned;
 mod pod;
 mod pod_groups;
+mod pod_sets;
 mod pool;
 mod preferences;
 mod quota;
@@ -30,11 +31,13 @@ mod requests;
 mod rules;
 mod scheduler;
 mod services;
+mod template;
 mod unmodelled;
 mod volumes;
 mod workload;
 mod workloads;
 
+pub use admission::Admission;
 pub use budget::budget;
 pub use claim::{
     api_interruption, claim_object, claim_price, interruption, node_claim, offering_id, offering_ref,

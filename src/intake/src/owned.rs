@@ -2,32 +2,70 @@
 //! planned a second time, and those that it lacks are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use poolwright_core::Pod;
 use serde_json::Value;
 
-/// The objects of a manifest that have a controller.
+use crate::workload::Made;
+
+/// The controller that makes the pods of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Maker {
+    /// The object itself.
+    Itself,
+    /// Another controller, by kind and name, such as the Job of a JobSet.
+    Other(&'static str, String),
+    /// Another controller, by kind and the beginning of its name, such as the ReplicaSet of a Deployment.
+    Begins(&'static str, String),
+}
+
+/// How the pods of one template come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub maker: Maker,
+    /// Whether the names of its pods are fixed, as those of a StatefulSet. A pod that has failed or is being deleted then still has
+    /// the name that its successor will get.
+    pub fixed: bool,
+    /// The beginning of the names of its pods, where one controller has several templates.
+    pub prefix: String,
+    /// Which of the object's gangs its pods belong to.
+    pub gang: Option<usize>,
+}
+
+impl Origin {
+    /// Returns the origin of pods that their object makes itself, under names that it makes up.
+    pub fn itself() -> Rc<Self> {
+        Rc::new(Self { maker: Maker::Itself, fixed: false, prefix: String::new(), gang: None })
+    }
+}
+
+/// The objects of a manifest, by their controller.
 #[derive(Default)]
 pub(crate) struct Owned {
-    by_owner: BTreeMap<Owner, Vec<Child>>,
-    /// Owners of pods that may not be in the manifest, by namespace.
-    owners_of_pods: BTreeMap<String, BTreeSet<Owner>>,
+    children: Vec<Child>,
+    by_uid: BTreeMap<String, Vec<usize>>,
+    /// By namespace, kind and name of the controller.
+    by_name: BTreeMap<Name, Vec<usize>>,
     uids: BTreeSet<String>,
+    names: BTreeSet<Name>,
 }
 
-/// A controller, by its reference in what it controls.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Owner {
-    uid: String,
-    kind: String,
-    name: String,
-}
+/// Namespace, kind and name.
+pub(crate) type Name = (String, String, String);
 
 struct Child {
-    kind: String,
-    name: String,
-    /// Whether it has not ended and is not being deleted.
-    lives: bool,
+    name: Name,
+    uid: String,
+    owner_uid: String,
+    owner_group: String,
+    ended: bool,
+    deleting: bool,
+}
+
+impl Child {
+    fn is_pod(&self) -> bool {
+        self.name.1 == "Pod"
+    }
 }
 
 impl Owned {
@@ -36,84 +74,209 @@ impl Owned {
         let mut owned = Self::default();
         for object in objects {
             let meta = &object["metadata"];
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let name = name_of(object);
             owned.uids.extend(meta["uid"].as_str().map(str::to_owned));
+            owned.names.insert(name.clone());
             let references = meta["ownerReferences"].as_array();
             let controller = references.into_iter().flatten().find(|one| one["controller"] == true);
             let Some(controller) = controller else { continue };
-            let owner = Owner {
-                uid: text(&controller["uid"]),
-                kind: text(&controller["kind"]),
-                name: text(&controller["name"]),
-            };
-            let kind = text(&object["kind"]);
-            if kind == "Pod" {
-                owned.owners_of_pods.entry(namespace(meta)).or_default().insert(owner.clone());
+            let at = owned.children.len();
+            let owner_uid = text(&controller["uid"]);
+            let of = (name.0.clone(), text(&controller["kind"]), text(&controller["name"]));
+            if !owner_uid.is_empty() {
+                owned.by_uid.entry(owner_uid.clone()).or_default().push(at);
             }
-            let ended = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-            let lives = !ended && meta["deletionTimestamp"].is_null();
-            owned.by_owner.entry(owner).or_default().push(Child { kind, name: text(&meta["name"]), lives });
+            owned.by_name.entry(of).or_default().push(at);
+            owned.children.push(Child {
+                name,
+                uid: text(&meta["uid"]),
+                owner_uid,
+                owner_group: group(&controller["apiVersion"]).to_owned(),
+                ended: matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed")),
+                deleting: !meta["deletionTimestamp"].is_null(),
+            });
         }
         owned
     }
 
+    /// Returns whether an object of the manifest is named so.
+    pub fn has(&self, namespace: &str, kind: &str, name: &str) -> bool {
+        self.names.contains(&(namespace.to_owned(), kind.to_owned(), name.to_owned()))
+    }
+
+    /// Returns whether the manifest has a pod whose name is this one and a number.
+    pub fn has_numbered_pod(&self, namespace: &str, name: &str) -> bool {
+        let first = (namespace.to_owned(), "Pod".to_owned(), format!("{name}-"));
+        let named = self.names.range(first.clone()..);
+        let mut alike = named.take_while(|one| (&one.0, &one.1) == (&first.0, &first.1));
+        let rest = |one: &Name| one.2.strip_prefix(&first.2).map(str::to_owned);
+        alike
+            .by_ref()
+            .map_while(rest)
+            .any(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
+    /// Returns whether the manifest has something that the object controls.
+    pub fn controls(&self, object: &Value) -> bool {
+        self.children_of(object).next().is_some()
+    }
+
+    /// Returns whether the controller of an object is in the manifest.
+    pub fn is_controlled(&self, object: &Value) -> bool {
+        let references = object["metadata"]["ownerReferences"].as_array();
+        references.into_iter().flatten().any(|owner| {
+            let uid = text(&owner["uid"]);
+            let name = (namespace(&object["metadata"]), text(&owner["kind"]), text(&owner["name"]));
+            owner["controller"] == true && (self.uids.contains(&uid) || self.names.contains(&name))
+        })
+    }
+
     /// Removes the pods that a controller has already from those that it makes, and returns their number; `None` if the manifest
     /// has nothing of the controller.
-    pub fn take(&self, controller: &Value, made: &mut Vec<Pod>) -> Option<usize> {
-        let uid = controller["metadata"]["uid"].as_str()?;
-        let children: Vec<&Child> =
-            self.by_owner.iter().filter(|(owner, _)| owner.uid == uid).flat_map(|(_, all)| all).collect();
-        let living: BTreeSet<&str> =
-            children.iter().filter(|child| child.lives).map(|child| child.name.as_str()).collect();
-        let name = controller["metadata"]["name"].as_str().unwrap_or_default();
+    pub fn take(&self, object: &Value, made: &mut Vec<Made>) -> Option<usize> {
+        let children: Vec<&Child> = self.children_of(object).collect();
         let before = made.len();
-        match controller["kind"].as_str() {
-            // A pod that has failed or is being deleted still has the name that its successor will get.
-            Some("StatefulSet") => {
-                let names: BTreeSet<&str> = children.iter().map(|child| child.name.as_str()).collect();
-                made.retain(|pod| !names.contains(&*pod.key.name()));
+        // A pod of such a Job is replaced only when it has ended, not as soon as it is being deleted.
+        let waits_for_end = object["kind"] == "Job"
+            && (object["spec"]["podReplacementPolicy"] == "Failed"
+                || (object["spec"]["podReplacementPolicy"].is_null()
+                    && !object["spec"]["podFailurePolicy"].is_null()));
+        let mut left: Vec<(Rc<Origin>, usize)> = Vec::new();
+        made.retain(|one| {
+            let name = one.pod.key.name();
+            if self.is_made_by_another(object, &one.origin.maker, &children) {
+                return false;
             }
-            // Its ReplicaSets make the pods, and are read themselves.
-            Some("Deployment") if children.iter().any(|child| child.kind == "ReplicaSet") => made.clear(),
-            Some("Deployment") => {
-                let has = self.pods_of_missing(controller, |owner| {
-                    let hash = owner.name.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
-                    owner.kind == "ReplicaSet" && hash.is_some_and(|hash| !hash.contains('-'))
-                });
-                made.drain(..has.min(made.len()));
-                (has > 0).then_some(())?;
+            let pods = || self.pods_of(object, &one.origin, &children);
+            if one.origin.fixed {
+                return !pods().any(|child| child.name.2 == *name);
             }
-            Some("JobSet") => {
-                let jobs: BTreeSet<&str> = children.iter().map(|child| child.name.as_str()).collect();
-                let mut left: BTreeMap<String, usize> = BTreeMap::new();
-                made.retain(|pod| {
-                    let name = pod.key.name().into_owned();
-                    let Some((job, _)) = name.rsplit_once('-') else { return true };
-                    if jobs.contains(job) {
-                        return false;
-                    }
-                    let has = left.entry(job.to_owned()).or_insert_with(|| {
-                        self.pods_of_missing(controller, |owner| owner.kind == "Job" && owner.name == job)
-                    });
-                    let is_there = *has > 0;
-                    *has = has.saturating_sub(1);
-                    !is_there
-                });
-                (made.len() < before).then_some(())?;
-            }
-            _ => drop(made.drain(..living.len().min(made.len()))),
-        }
+            let at = left.iter().position(|(origin, _)| Rc::ptr_eq(origin, &one.origin));
+            let at = at.unwrap_or_else(|| {
+                let there = pods().filter(|pod| !pod.ended && (waits_for_end || !pod.deleting)).count();
+                left.push((one.origin.clone(), there));
+                left.len() - 1
+            });
+            let is_there = left[at].1 > 0;
+            left[at].1 = left[at].1.saturating_sub(1);
+            !is_there
+        });
         let knows = !children.is_empty() || made.len() < before;
         knows.then(|| before - made.len())
     }
 
-    /// Returns how many pods live whose controller is not in the manifest and is one of these, in the namespace of an object.
-    fn pods_of_missing(&self, object: &Value, is_wanted: impl Fn(&Owner) -> bool) -> usize {
-        let owners = self.owners_of_pods.get(&namespace(&object["metadata"])).into_iter().flatten();
-        let wanted = owners.filter(|owner| !self.uids.contains(&owner.uid) && is_wanted(owner));
-        let children = wanted.filter_map(|owner| self.by_owner.get(owner)).flatten();
-        children.filter(|child| child.kind == "Pod" && child.lives).count()
+    /// Returns whether a controller of the manifest, which is read itself, makes the pods.
+    fn is_made_by_another(&self, object: &Value, maker: &Maker, children: &[&Child]) -> bool {
+        match maker {
+            Maker::Itself => false,
+            Maker::Other(kind, name) => self.has(&namespace(&object["metadata"]), kind, name),
+            Maker::Begins(kind, _) => children.iter().any(|child| child.name.1 == *kind),
+        }
     }
+
+    /// Returns the pods of the manifest that come from a template of an object, in any phase.
+    fn pods_of<'a>(
+        &'a self,
+        object: &Value,
+        origin: &'a Origin,
+        children: &'a [&'a Child],
+    ) -> Box<dyn Iterator<Item = &'a Child> + 'a> {
+        let namespace = namespace(&object["metadata"]);
+        let own = children.iter().copied().filter(|child| child.is_pod());
+        let own = own.filter(|child| child.name.2.starts_with(&origin.prefix));
+        // The controller between is not in the manifest, and its pods show it.
+        let missing = move |child: &&Child| child.is_pod() && !self.uids.contains(&child.owner_uid);
+        let of_name = move |name: Name| {
+            let all = self.by_name.get(&name).into_iter().flatten();
+            all.map(|at| &self.children[*at]).filter(missing)
+        };
+        match &origin.maker {
+            Maker::Itself => Box::new(own),
+            Maker::Other(kind, name) => {
+                Box::new(own.chain(of_name((namespace, (*kind).to_owned(), name.clone()))))
+            }
+            Maker::Begins(kind, prefix) => {
+                let first = (namespace, (*kind).to_owned(), prefix.clone());
+                let controllers = self.by_name.range(first.clone()..);
+                let controllers = controllers.take_while(move |(name, _)| {
+                    (&name.0, &name.1) == (&first.0, &first.1) && name.2.starts_with(&first.2)
+                });
+                // A ReplicaSet of `web` is named `web-` and a hash; `web-api-` and a hash is of another Deployment.
+                let is_of = move |name: &Name| *kind != "ReplicaSet" || !name.2[prefix.len()..].contains('-');
+                let controllers =
+                    controllers.filter(move |(name, _)| is_of(name) && !self.names.contains(*name));
+                let pods = controllers.flat_map(|(_, all)| all).map(|at| &self.children[*at]);
+                // The name of the controller, and so the beginning of the names of its pods, is not known.
+                let own_name = object["metadata"]["name"].as_str().unwrap_or_default();
+                let part = origin.prefix.strip_prefix(own_name).unwrap_or_default();
+                Box::new(own.chain(pods.filter(missing).filter(move |pod| pod.name.2.contains(part))))
+            }
+        }
+    }
+
+    /// Returns everything that an object controls, at any depth: namespace, kind and name.
+    pub fn under_object(&self, object: &Value) -> BTreeSet<Name> {
+        self.under(self.children_of(object).collect())
+    }
+
+    /// Returns these controllers, and everything that they control.
+    pub fn under_makers(&self, namespace: &str, makers: &[Maker]) -> BTreeSet<Name> {
+        let mut found = BTreeSet::new();
+        for maker in makers {
+            let Maker::Other(kind, name) = maker else { continue };
+            let name = (namespace.to_owned(), (*kind).to_owned(), name.clone());
+            let children = self.by_name.get(&name).into_iter().flatten();
+            found.extend(self.under(children.map(|at| &self.children[*at]).collect()));
+            found.insert(name);
+        }
+        found
+    }
+
+    fn under<'a>(&'a self, mut open: Vec<&'a Child>) -> BTreeSet<Name> {
+        let mut found: BTreeSet<Name> = BTreeSet::new();
+        while let Some(child) = open.pop() {
+            if found.insert(child.name.clone()) {
+                open.extend(self.children_named(&child.name, &child.uid, None));
+            }
+        }
+        found
+    }
+
+    fn children_of<'a>(&'a self, object: &Value) -> impl Iterator<Item = &'a Child> {
+        let group = group(&object["apiVersion"]).to_owned();
+        self.children_named(&name_of(object), &text(&object["metadata"]["uid"]), Some(group))
+    }
+
+    /// Returns what a controller controls: by its UID, and where either side has none, by its name.
+    fn children_named<'a>(
+        &'a self,
+        name: &Name,
+        uid: &str,
+        group: Option<String>,
+    ) -> impl Iterator<Item = &'a Child> + use<'a> {
+        let by_uid = self.by_uid.get(uid).into_iter().flatten();
+        let by_name = self.by_name.get(name).into_iter().flatten();
+        let has_none = uid.is_empty();
+        let by_name = by_name.filter(move |at| {
+            let child = &self.children[**at];
+            let is_of = |group: &String| child.owner_group.is_empty() || child.owner_group == *group;
+            (has_none || child.owner_uid.is_empty()) && group.as_ref().is_none_or(is_of)
+        });
+        by_uid.chain(by_name).map(|at| &self.children[*at])
+    }
+}
+
+fn name_of(object: &Value) -> Name {
+    let meta = &object["metadata"];
+    (namespace(meta), text(&object["kind"]), text(&meta["name"]))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn group(api_version: &Value) -> &str {
+    api_version.as_str().and_then(|version| version.split_once('/')).map_or("", |(group, _)| group)
 }
 
 fn namespace(meta: &Value) -> String {

@@ -1,86 +1,43 @@
 //! Expands workloads into the pods that their controllers would create.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::{self as k8s, PodTemplateSpec};
+use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use poolwright_api::FieldProblem;
 use poolwright_api::strict::read;
-use poolwright_core::{Pod, PodKey, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim, Workload};
+use poolwright_core::{PodKey, Uid, UnmodelledRule, Workload};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::admission::Admission;
-use crate::duration;
+use crate::error::object_name;
 use crate::others;
+use crate::owned::{Maker, Origin};
 use crate::pod;
+pub use crate::template::MAX_PODS;
+pub(crate) use crate::template::{Expanded, Expansion, GangOf, Made, Making};
+use crate::template::{Template, count, has_containers, is_polite, missing, one, submitted};
 use crate::volumes;
-use crate::workloads;
-
-/// The most pods of a workload. A larger number is an error, because it is usually a typing mistake, and
-/// each pod takes memory.
-pub const MAX_PODS: i64 = 200_000;
-
-/// The note of a controller that is being deleted.
-const BEING_DELETED: &str = "it is being deleted and makes no more pods";
-
-/// The name of Kubernetes' own controller of Jobs in `spec.managedBy`.
-const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+use crate::workloads::{self, BEING_DELETED, ENDED, SUSPENDED};
 
 /// Annotation on JobSets: one job per topology domain. It works like a pod anti-affinity.
 const EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
 
-/// The pods of a workload, or why it has none.
-#[derive(Default)]
-pub(crate) struct Expansion {
-    pub pods: Vec<Pod>,
-    /// The PersistentVolumeClaims that controllers will create for them.
-    pub claims: Vec<VolumeClaim>,
-    pub notes: Vec<String>,
-    /// Their controller, if a scheduler's default spread uses its selector.
-    pub workload: Option<Workload>,
-}
-
-impl Expansion {
-    fn none(note: &str) -> Self {
-        Self { notes: vec![note.to_owned()], ..Self::default() }
-    }
-
-    /// Makes the workload the controller of the pods. All of its pods exist.
-    fn made_by(mut self, meta: &ObjectMeta, mut workload: Workload) -> Self {
-        if meta.uid.is_none() {
-            workload.uid = Uid(format!("{} {}", workload.kind, workload.key));
-        }
-        workload.total = self.pods.len() as u64;
-        for pod in &mut self.pods {
-            pod.owner = Some(workload.uid.clone());
-            if duration::keeps_running(&workload.kind) {
-                pod.duration.make_service();
-            }
-        }
-        self.workload = Some(workload.without_demand());
-        self
-    }
-}
-
-type Expanded = Result<Expansion, Vec<FieldProblem>>;
-
 /// Converts a pod that is written in a file by itself.
-pub(crate) fn single(value: &Value, admission: &Admission) -> Expanded {
+pub(crate) fn single(value: &Value, making: Making<'_>) -> Expanded {
     let mut object: k8s::Pod = read(value)?;
     has_containers("spec", object.spec.as_ref())?;
     let is_new = object.metadata.uid.is_none() && object.metadata.resource_version.is_none();
     let notes = match &mut object.spec {
-        Some(spec) if is_new => admission.admit("spec", object.metadata.namespace.as_deref(), spec)?,
+        Some(spec) if is_new => making.admission.admit("spec", object.metadata.namespace.as_deref(), spec)?,
         _ => Vec::new(),
     };
     let mut converted = pod::convert(&object, "spec").map_err(one)?;
     if converted.key.name().is_empty() {
-        let name = object.metadata.generate_name.clone().unwrap_or_default();
-        converted.key = PodKey::new(converted.key.namespace(), name);
+        converted.key = PodKey::new(converted.key.namespace(), making.name);
     }
     if converted.uid.0.is_empty() || object.metadata.uid.is_none() {
         converted.uid = Uid(converted.key.to_string());
@@ -91,145 +48,146 @@ pub(crate) fn single(value: &Value, admission: &Admission) -> Expanded {
         Some(spec) => volumes::ephemeral_claims(namespace, &converted.key.name(), spec, &[]).map_err(one)?,
         None => Vec::new(),
     };
-    Ok(Expansion { pods: vec![converted], claims, notes, workload: None })
+    let is_polite = object.spec.as_ref().is_some_and(is_polite);
+    let pods = vec![Made { pod: converted, origin: Origin::itself(), is_polite }];
+    Ok(Expansion { pods, claims, notes, ..Expansion::default() })
 }
 
 /// Expands a Deployment.
-pub(crate) fn deployment(value: &Value, admission: &Admission) -> Expanded {
+pub(crate) fn deployment(value: &Value, making: Making<'_>) -> Expanded {
     let object: Deployment = read(value)?;
     // The ReplicaSet of a Deployment has this selector, and a hash label that all these pods share.
     if object.metadata.deletion_timestamp.is_some() {
         return Ok(Expansion::none(BEING_DELETED));
     }
-    let workload = selecting("Deployment", &object.metadata, object.spec.as_ref().map(|spec| &spec.selector));
+    let meta = &object.metadata;
+    let workload = selecting("Deployment", meta, object.spec.as_ref().map(|spec| &spec.selector));
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
-    let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
-    let name = name_of(&object.metadata);
-    let template = Template::new(&object.metadata, "spec.template", &spec.template, admission);
-    Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1)?;
+    let template = Template::new(meta, "spec.template", &spec.template, making);
+    let origin = of_deployment(meta);
+    Ok(Template { origin, ..template }.copies(making.name, count, &[])?.made_by(meta, workload))
+}
+
+/// Returns the origin of the pods of an object that makes ReplicaSets.
+pub(crate) fn of_deployment(meta: &ObjectMeta) -> Rc<Origin> {
+    let prefix = format!("{}-", meta.name.as_deref().unwrap_or_default());
+    let maker = Maker::Begins("ReplicaSet", prefix);
+    Rc::new(Origin { maker, fixed: false, prefix: String::new(), gang: None })
 }
 
 /// Expands a ReplicationController.
-pub(crate) fn replication_controller(value: &Value, admission: &Admission) -> Expanded {
+pub(crate) fn replication_controller(value: &Value, making: Making<'_>) -> Expanded {
     let object: k8s::ReplicationController = read(value)?;
-    if object.metadata.deletion_timestamp.is_some() {
-        return Ok(Expansion::none(BEING_DELETED));
+    if let Some(stopped) = workloads::replication_controller_stopped(&object) {
+        return Ok(Expansion::none(stopped));
     }
     let workload = workloads::replication_controller(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
-    let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1)?;
     let pods = spec.template.unwrap_or_default();
-    let name = name_of(&object.metadata);
-    let template = Template::new(&object.metadata, "spec.template", &pods, admission);
-    Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
+    let template = Template::new(&object.metadata, "spec.template", &pods, making);
+    Ok(template.copies(making.name, count, &[])?.made_by(&object.metadata, workload))
 }
 
 /// Expands a ReplicaSet.
-pub(crate) fn replica_set(value: &Value, admission: &Admission) -> Expanded {
+pub(crate) fn replica_set(value: &Value, making: Making<'_>) -> Expanded {
     let object: ReplicaSet = read(value)?;
-    if object.metadata.deletion_timestamp.is_some() {
-        return Ok(Expansion::none(BEING_DELETED));
-    }
-    let conditions = object.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    if conditions.into_iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True") {
-        return Ok(Expansion::none("the API server refuses more of its pods (ReplicaFailure)"));
+    if let Some(stopped) = workloads::replica_set_stopped(&object) {
+        return Ok(Expansion::none(stopped));
     }
     let workload = workloads::replica_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
-    let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1)?;
     let template = spec.template.unwrap_or_default();
-    let name = name_of(&object.metadata);
-    let template = Template::new(&object.metadata, "spec.template", &template, admission);
-    Ok(template.copies(&name, count, &[])?.made_by(&object.metadata, workload))
+    let template = Template::new(&object.metadata, "spec.template", &template, making);
+    Ok(template.copies(making.name, count, &[])?.made_by(&object.metadata, workload))
 }
 
 /// Expands a StatefulSet.
-pub(crate) fn stateful_set(value: &Value, admission: &Admission) -> Expanded {
+pub(crate) fn stateful_set(value: &Value, making: Making<'_>) -> Expanded {
     let object: StatefulSet = read(value)?;
     if object.metadata.deletion_timestamp.is_some() {
         return Ok(Expansion::none(BEING_DELETED));
     }
     let workload = workloads::stateful_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
-    let count = count("spec.replicas", spec.replicas.unwrap_or(1), 1)?;
-    let name = name_of(&object.metadata);
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1)?;
     let claims = spec.volume_claim_templates.unwrap_or_default();
     let first = spec.ordinals.and_then(|ordinals| ordinals.start).unwrap_or_default();
-    let template = Template::new(&object.metadata, "spec.template", &spec.template, admission);
-    Ok(Template { claims: &claims, first: i64::from(first), ..template }
-        .copies(&name, count, &[])?
+    let template = Template::new(&object.metadata, "spec.template", &spec.template, making);
+    let origin = Rc::new(Origin { fixed: true, ..(*Origin::itself()).clone() });
+    Ok(Template { claims: &claims, first: i64::from(first), origin, ..template }
+        .copies(making.name, count, &[])?
         .made_by(&object.metadata, workload))
 }
 
 /// Expands a Job: as many pods as it runs at the same time, and no more than it has left to complete.
-pub(crate) fn job(value: &Value, admission: &Admission) -> Expanded {
+pub(crate) fn job(value: &Value, making: Making<'_>) -> Expanded {
     let object: Job = read(value)?;
-    let spec = object.spec.ok_or_else(|| missing("spec"))?;
-    if spec.suspend == Some(true) {
-        return Ok(Expansion::none("it is suspended and has no pods now"));
-    }
-    if object.metadata.deletion_timestamp.is_some() {
-        return Ok(Expansion::none(BEING_DELETED));
-    }
-    if let Some(other) = spec.managed_by.as_deref().filter(|name| *name != JOB_CONTROLLER) {
-        return Ok(Expansion::none(&format!("`{other}` manages it, and may make its pods elsewhere")));
-    }
-    let status = object.status.unwrap_or_default();
-    let ended = status.conditions.unwrap_or_default();
-    let ends = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"];
-    if ended.iter().any(|one| ends.contains(&one.type_.as_str()) && one.status == "True") {
-        return Ok(Expansion::none("it has ended and has no pods now"));
-    }
-    let succeeded = i64::from(status.succeeded.unwrap_or_default().max(0));
-    let count = match spec.completions {
-        Some(wanted) => at_once("spec", &spec, 1)?.min((i64::from(wanted) - succeeded).max(0)),
-        // A Job without completions makes no more pods once one has succeeded.
-        None if succeeded > 0 => 0,
-        None => at_once("spec", &spec, 1)?,
+    let spec = object.spec.as_ref().ok_or_else(|| missing("spec"))?;
+    at_once("spec", spec, 1)?;
+    let wanted = match workloads::wanted_of_job(&object) {
+        Ok(wanted) => i64::try_from(wanted).unwrap_or(i64::MAX),
+        Err(none) => return Ok(Expansion::none(none)),
     };
-    let name = name_of(&object.metadata);
-    Template::new(&object.metadata, "spec.template", &spec.template, admission).copies(&name, count, &[])
+    let template = Template::new(&object.metadata, "spec.template", &spec.template, making);
+    let labels = job_labels(object.metadata.name.as_deref());
+    Template { labels, ..template }.copies(making.name, wanted, &[])
 }
 
-/// Expands a JobSet (<https://jobset.sigs.k8s.io>): all its jobs run at the same time.
-pub(crate) fn job_set(value: &Value, admission: &Admission) -> Expanded {
+/// The labels of a Job's pods.
+fn job_labels(name: Option<&str>) -> BTreeMap<String, String> {
+    let keys = ["batch.kubernetes.io/job-name", "job-name"];
+    name.map(|name| keys.map(|key| (key.to_owned(), name.to_owned())).into()).unwrap_or_default()
+}
+
+/// Expands a JobSet (<https://jobset.sigs.k8s.io>): all its jobs run at the same time, and start together.
+pub(crate) fn job_set(value: &Value, making: Making<'_>) -> Expanded {
     let object: JobSet = read(value)?;
     if object.spec.suspend == Some(true) {
-        return Ok(Expansion::none("it is suspended and has no pods now"));
+        return Ok(Expansion::none(SUSPENDED));
     }
     if object.metadata.deletion_timestamp.is_some() {
         return Ok(Expansion::none(BEING_DELETED));
     }
     if object.status.as_ref().and_then(|status| status.get("terminalState")).is_some_and(|state| *state != "")
     {
-        return Ok(Expansion::none("it has ended and has no pods now"));
+        return Ok(Expansion::none(ENDED));
     }
-    let mut whole = Expansion::default();
+    let meta = &object.metadata;
+    let kind = value["kind"].as_str().unwrap_or_default();
+    let gang = object_name(kind, meta.namespace.as_deref().or(Some("default")), Some(making.name));
+    let mut whole = Expansion { gangs: vec![GangOf { name: gang, optional: 0 }], ..Expansion::default() };
     for (at, replicated) in object.spec.replicated_jobs.iter().enumerate() {
         let path = format!("spec.replicatedJobs[{at}]");
-        let replicas = count(&format!("{path}.replicas"), replicated.replicas.unwrap_or(1), 1)?;
+        let replicas = count(&format!("{path}.replicas"), replicated.replicas.unwrap_or(1).into(), 1)?;
         let spec =
             replicated.template.spec.as_ref().ok_or_else(|| missing(&format!("{path}.template.spec")))?;
         let parallel = at_once(&format!("{path}.template.spec"), spec, replicas)?;
-        let meta = replicated.template.metadata.as_ref();
-        let extra = exclusive(&object.metadata, "metadata")
-            .or_else(|| exclusive(meta?, &format!("{path}.template.metadata")));
+        let of_job = replicated.template.metadata.as_ref();
+        let extra =
+            exclusive(meta, "metadata").or_else(|| exclusive(of_job?, &format!("{path}.template.metadata")));
+        // It starts when others have ended, so it does not start together with them.
+        let follows = replicated.depends_on.iter().flatten().any(|on| on["status"] == "Complete");
         let path = format!("{path}.template.spec.template");
-        let template = Template::new(&object.metadata, &path, &spec.template, admission);
         for replica in 0..replicas {
-            let name = format!("{}-{}-{replica}", name_of(&object.metadata), replicated.name);
-            let made = template.copies(&name, parallel, extra.as_slice())?;
-            let notes = whole.notes.clone();
-            whole.pods.extend(made.pods);
-            whole.claims.extend(made.claims);
-            whole.notes.extend(made.notes.into_iter().filter(|note| !notes.contains(note)));
+            let name = format!("{}-{}-{replica}", making.name, replicated.name);
+            let maker = Maker::Other("Job", name.clone());
+            let gang = (!follows).then_some(0);
+            let origin = Rc::new(Origin { maker, fixed: false, prefix: String::new(), gang });
+            let mut labels = job_labels(Some(&name));
+            labels.insert("jobset.sigs.k8s.io/jobset-name".to_owned(), making.name.to_owned());
+            labels.insert("jobset.sigs.k8s.io/replicatedjob-name".to_owned(), replicated.name.clone());
+            let template = Template::new(meta, &path, &spec.template, making);
+            whole.add(Template { labels, origin, ..template }.copies(&name, parallel, extra.as_slice())?);
         }
     }
     Ok(whole)
 }
 
 /// Returns a controller that matters only for the selector of its pods.
-fn selecting(kind: &str, meta: &ObjectMeta, selector: Option<&LabelSelector>) -> Workload {
+pub(crate) fn selecting(kind: &str, meta: &ObjectMeta, selector: Option<&LabelSelector>) -> Workload {
     let (key, uid) = (pod::key_of(meta), pod::uid_of(meta));
     let selector = selector.and_then(others::requirements);
     Workload {
@@ -253,135 +211,15 @@ fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {
     })
 }
 
-fn one(problem: FieldProblem) -> Vec<FieldProblem> {
-    vec![problem]
-}
-
-fn missing(path: &str) -> Vec<FieldProblem> {
-    one(FieldProblem::new(path, "missing", "add it"))
-}
-
-fn name_of(meta: &ObjectMeta) -> String {
-    meta.name.clone().or_else(|| meta.generate_name.clone()).unwrap_or_default()
-}
-
-/// Checks a number of pods: `each` pods, `times` times.
-fn count(path: &str, each: i32, times: i64) -> Result<i64, Vec<FieldProblem>> {
-    let total = i64::from(each).saturating_mul(times);
-    if each < 0 {
-        Err(one(FieldProblem::new(path, format!("`{each}` is negative"), "write zero or more")))
-    } else if total > MAX_PODS {
-        let cause = format!("this asks for {total} pods, more than the {MAX_PODS} a workload may have here");
-        Err(one(FieldProblem::new(path, cause, "check the number")))
-    } else {
-        Ok(i64::from(each))
-    }
-}
-
 /// Returns the number of pods that a Job runs at the same time.
 fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<FieldProblem>> {
-    let parallel = count(&format!("{path}.parallelism"), spec.parallelism.unwrap_or(1), jobs)?;
+    let parallel = count(&format!("{path}.parallelism"), spec.parallelism.unwrap_or(1).into(), jobs)?;
     match spec.completions {
         // A Job never runs more pods than remain to complete.
-        Some(wanted) if i64::from(wanted) < parallel => count(&format!("{path}.completions"), wanted, jobs),
+        Some(wanted) if i64::from(wanted) < parallel => {
+            count(&format!("{path}.completions"), wanted.into(), jobs)
+        }
         _ => Ok(parallel),
-    }
-}
-
-fn has_containers(path: &str, spec: Option<&k8s::PodSpec>) -> Result<(), Vec<FieldProblem>> {
-    if spec.is_some_and(|spec| !spec.containers.is_empty()) {
-        Ok(())
-    } else {
-        Err(one(FieldProblem::new(
-            format!("{path}.containers"),
-            "a pod needs at least one container",
-            "add one",
-        )))
-    }
-}
-
-/// Returns the phase of pods from a file: they count as pods for which the scheduler found no node.
-fn submitted(phase: PodPhase) -> PodPhase {
-    match phase {
-        PodPhase::Waiting => PodPhase::Unschedulable {
-            since: Timestamp::UNIX_EPOCH,
-            message: "read from a file; not submitted to a scheduler yet".to_owned(),
-        },
-        other => other,
-    }
-}
-
-/// The source of a workload's pods.
-struct Template<'a> {
-    /// The workload.
-    owner: &'a ObjectMeta,
-    /// The path of the template in it.
-    path: &'a str,
-    pods: &'a PodTemplateSpec,
-    /// The additions by admission.
-    admission: &'a Admission,
-    /// For a StatefulSet: the PersistentVolumeClaims that each pod gets.
-    claims: &'a [k8s::PersistentVolumeClaim],
-    /// The number of the first pod.
-    first: i64,
-}
-
-impl<'a> Template<'a> {
-    fn new(
-        owner: &'a ObjectMeta,
-        path: &'a str,
-        pods: &'a PodTemplateSpec,
-        admission: &'a Admission,
-    ) -> Self {
-        Self { owner, path, pods, admission, claims: &[], first: 0 }
-    }
-
-    /// Returns `count` pods, named `name-0`, `name-1`, ..., from the number of the first on.
-    fn copies(&self, name: &str, count: i64, extra: &[UnmodelledRule]) -> Expanded {
-        let path = format!("{}.spec", self.path);
-        let mut spec = self.pods.spec.clone();
-        has_containers(&path, spec.as_ref())?;
-        let namespace = self.owner.namespace.as_deref();
-        let notes = match &mut spec {
-            Some(spec) => self.admission.admit(&path, namespace, spec)?,
-            None => Vec::new(),
-        };
-        for (at, claim) in self.claims.iter().enumerate() {
-            self.admission.check_claim(&format!("spec.volumeClaimTemplates[{at}].spec"), namespace, claim)?;
-        }
-        let template = self.pods.metadata.as_ref();
-        let meta = ObjectMeta {
-            name: Some(name.to_owned()),
-            namespace: self.owner.namespace.clone(),
-            labels: template.and_then(|meta| meta.labels.clone()),
-            annotations: template.and_then(|meta| meta.annotations.clone()),
-            ..Default::default()
-        };
-        let object = k8s::Pod { metadata: meta, spec, status: None };
-        let mut first = pod::convert(&object, &path).map_err(one)?;
-        first.phase = submitted(first.phase);
-        first.spec.unmodelled.extend_from_slice(extra);
-        let mut spec = object.spec.unwrap_or_default();
-        let own: Vec<_> = self.claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
-        // A StatefulSet's claim replaces a volume of the same name.
-        spec.volumes.get_or_insert_default().retain(|volume| !own.contains(&volume.name));
-        let mut made = Expansion { notes, ..Expansion::default() };
-        for at in self.first..self.first + count {
-            let mut pod = first.clone();
-            pod.key = PodKey::new(first.key.namespace(), format!("{name}-{at}"));
-            pod.uid = Uid(pod.key.to_string());
-            pod.volumes = volumes::of_pod(&pod.key.name(), &spec);
-            let claim = |own: &String| PodVolume::Claim {
-                name: format!("{own}-{}", pod.key.name()),
-                ephemeral: false,
-            };
-            let claimed: Vec<_> = own.iter().map(claim).collect();
-            pod.volumes.extend(claimed);
-            let claims = volumes::ephemeral_claims(namespace, &pod.key.name(), &spec, self.claims);
-            made.claims.extend(claims.map_err(one)?);
-            made.pods.push(pod);
-        }
-        Ok(made)
     }
 }
 
@@ -431,6 +269,5 @@ struct ReplicatedJob {
     replicas: Option<i32>,
     #[serde(rename = "groupName")]
     _group_name: Option<String>,
-    #[serde(rename = "dependsOn")]
-    _depends_on: Option<Value>,
+    depends_on: Option<Vec<Value>>,
 }

@@ -1,13 +1,25 @@
 //! Controllers of pods: the number of pods that they want at a time, and the number that they have created.
 
-use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::{PodTemplateSpec, ReplicationController};
+use k8s_openapi::api::core::v1::{PodTemplateSpec, ReplicationController, ReplicationControllerCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use poolwright_core::Workload;
 
 use crate::others::requirements;
 use crate::pod::{key_of, owner_of, uid_of};
+
+/// The name of Kubernetes' own controller of Jobs in `spec.managedBy`.
+const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+
+/// The reason why a controller that is being deleted makes no pods.
+pub(crate) const BEING_DELETED: &str = "it is being deleted and makes no more pods";
+
+/// The reason why a suspended object has no pods.
+pub(crate) const SUSPENDED: &str = "it is suspended and has no pods now";
+
+/// The reason why an object that has ended has no pods.
+pub(crate) const ENDED: &str = "it has ended and has no pods now";
 
 /// Converts a Job: `parallelism` pods at a time, but no more than must still succeed. Jobs that are suspended, finished, being
 /// deleted or managed by another controller want none.
@@ -15,18 +27,8 @@ pub fn job(from: &Job) -> Workload {
     let nothing = JobSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let status = from.status.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let ends = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget", "Suspended"];
-    let stopped = spec.suspend == Some(true)
-        || from.metadata.deletion_timestamp.is_some()
-        || spec.managed_by.as_deref().is_some_and(|by| by != "kubernetes.io/job-controller")
-        || conditions.iter().any(|one| ends.contains(&one.type_.as_str()) && one.status == "True");
     let parallel = count(spec.parallelism.unwrap_or(1));
-    let succeeded = count(status.and_then(|status| status.succeeded).unwrap_or(0));
-    let left = spec.completions.map_or(u64::MAX, |wanted| count(wanted).saturating_sub(succeeded));
-    // Without completions, the first success ends the Job, and no more pods are created.
-    let ending = spec.completions.is_none() && succeeded > 0;
-    let wanted = if stopped || ending { 0 } else { parallel.min(left) };
+    let wanted = wanted_of_job(from).unwrap_or(0);
     let active = status.and_then(|status| status.active).unwrap_or(0);
     let terminating = status.and_then(|status| status.terminating).unwrap_or(0);
     let scheduling_gated = has_gates(Some(&spec.template));
@@ -36,16 +38,87 @@ pub fn job(from: &Job) -> Workload {
     }
 }
 
+/// Returns how many pods a Job runs at the same time, or why it has none.
+pub(crate) fn wanted_of_job(from: &Job) -> Result<u64, String> {
+    let nothing = JobSpec::default();
+    let spec = from.spec.as_ref().unwrap_or(&nothing);
+    let status = from.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let is = |kinds: &[&str]| {
+        conditions.iter().any(|one| kinds.contains(&one.type_.as_str()) && one.status == "True")
+    };
+    if spec.suspend == Some(true) || is(&["Suspended"]) {
+        return Err(SUSPENDED.to_owned());
+    }
+    if from.metadata.deletion_timestamp.is_some() {
+        return Err(BEING_DELETED.to_owned());
+    }
+    if let Some(other) = spec.managed_by.as_deref().filter(|name| *name != JOB_CONTROLLER) {
+        return Err(format!("`{other}` manages it, and may make its pods elsewhere"));
+    }
+    if is(&["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"]) {
+        return Err(ENDED.to_owned());
+    }
+    let parallel = count(spec.parallelism.unwrap_or(1));
+    let uncounted = status.and_then(|status| status.uncounted_terminated_pods.as_ref());
+    let uncounted = uncounted.and_then(|pods| pods.succeeded.as_ref()).map_or(0, |pods| pods.len() as u64);
+    let succeeded = count(status.and_then(|status| status.succeeded).unwrap_or(0)) + uncounted;
+    let Some(completions) = spec.completions else {
+        // Without completions, the first success ends the Job, and no more pods are created.
+        return Ok(if succeeded > 0 { 0 } else { parallel });
+    };
+    let done = if spec.completion_mode.as_deref() == Some("Indexed") {
+        // An index whose pods have failed too often is not tried again.
+        let indexes = |text: Option<&String>| text.map_or(0, |text| number_of_indexes(text));
+        let completed = indexes(status.and_then(|status| status.completed_indexes.as_ref()));
+        completed.max(succeeded) + indexes(status.and_then(|status| status.failed_indexes.as_ref()))
+    } else {
+        succeeded
+    };
+    Ok(parallel.min(count(completions).saturating_sub(done)))
+}
+
+/// Returns the number of indexes in a text such as `1,3-5,7`.
+fn number_of_indexes(text: &str) -> u64 {
+    let one = |part: &str| -> Option<u64> {
+        let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        Some(last.checked_sub(first)?.saturating_add(1))
+    };
+    text.split(',').filter_map(one).fold(0, u64::saturating_add)
+}
+
+/// Returns why a controller makes no pods, if it makes none: it is being deleted, or the API server refuses its pods (a quota, a
+/// webhook).
+fn stopped(meta: &ObjectMeta, is_refused: bool) -> Option<&'static str> {
+    if meta.deletion_timestamp.is_some() {
+        return Some(BEING_DELETED);
+    }
+    is_refused.then_some("the API server refuses more of its pods (ReplicaFailure)")
+}
+
+/// Returns why a ReplicaSet makes no pods, if it makes none.
+pub(crate) fn replica_set_stopped(from: &ReplicaSet) -> Option<&'static str> {
+    let conditions = from.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let is_refused = |one: &ReplicaSetCondition| one.type_ == "ReplicaFailure" && one.status == "True";
+    stopped(&from.metadata, conditions.into_iter().any(is_refused))
+}
+
+/// Returns why a ReplicationController makes no pods, if it makes none.
+pub(crate) fn replication_controller_stopped(from: &ReplicationController) -> Option<&'static str> {
+    let conditions = from.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let is_refused =
+        |one: &ReplicationControllerCondition| one.type_ == "ReplicaFailure" && one.status == "True";
+    stopped(&from.metadata, conditions.into_iter().any(is_refused))
+}
+
 /// Converts a ReplicaSet. If it reports that it cannot create pods (a quota, a webhook), it wants none.
 pub fn replica_set(from: &ReplicaSet) -> Workload {
     let wanted = count(from.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1));
-    let status = from.status.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let fails = conditions.iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True");
-    let stopped = fails || from.metadata.deletion_timestamp.is_some();
-    let current = status.map_or(0, |status| count(status.replicas));
+    let current = from.status.as_ref().map_or(0, |status| count(status.replicas));
     let selector = from.spec.as_ref().and_then(|spec| requirements(&spec.selector));
-    let workload = of("ReplicaSet", &from.metadata, [wanted, if stopped { 0 } else { wanted }, current]);
+    let is_stopped = replica_set_stopped(from).is_some();
+    let workload = of("ReplicaSet", &from.metadata, [wanted, if is_stopped { 0 } else { wanted }, current]);
     let scheduling_gated = has_gates(from.spec.as_ref().and_then(|spec| spec.template.as_ref()));
     Workload { selector, scheduling_gated, ..workload }
 }
@@ -54,17 +127,14 @@ pub fn replica_set(from: &ReplicaSet) -> Workload {
 pub fn replication_controller(from: &ReplicationController) -> Workload {
     let spec = from.spec.as_ref();
     let wanted = count(spec.and_then(|spec| spec.replicas).unwrap_or(1));
-    let status = from.status.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let fails = conditions.iter().any(|one| one.type_ == "ReplicaFailure" && one.status == "True");
-    let stopped = fails || from.metadata.deletion_timestamp.is_some();
-    let current = status.map_or(0, |status| count(status.replicas));
+    let current = from.status.as_ref().map_or(0, |status| count(status.replicas));
     // Without a selector, the pods have the labels of the template.
     let labels = || spec?.template.as_ref()?.metadata.as_ref()?.labels.clone();
     let match_labels = spec.and_then(|spec| spec.selector.clone()).or_else(labels);
     let selector = requirements(&LabelSelector { match_labels, ..LabelSelector::default() });
-    let workload =
-        of("ReplicationController", &from.metadata, [wanted, if stopped { 0 } else { wanted }, current]);
+    let is_stopped = replication_controller_stopped(from).is_some();
+    let numbers = [wanted, if is_stopped { 0 } else { wanted }, current];
+    let workload = of("ReplicationController", &from.metadata, numbers);
     let scheduling_gated = has_gates(spec.and_then(|spec| spec.template.as_ref()));
     Workload { selector, scheduling_gated, ..workload }
 }

@@ -313,3 +313,115 @@ fn a_stored_pool_that_cannot_be_read_is_an_error_because_it_limits_what_may_be_b
     let pool = "apiVersion: poolwright.dev/v1alpha1\nkind: NodePool\nmetadata: {name: gpu, uid: u}\nspec: {future: 1}\n";
     assert!(problems(pool)[0].contains("NodePool gpu: spec.future: unknown field"));
 }
+
+/// Returns the problems of a pod with this spec, beside other objects.
+fn refused(others: &str, spec: &str) -> Vec<String> {
+    let text = format!("{others}---\napiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{{spec}}}\n");
+    let errors = parse("pods.yaml", &text).expect_err("it is refused");
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_preemption_policy_that_is_not_that_of_the_class_is_refused() {
+    let class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: low}\nvalue: 1\n";
+    let pod = |policy: &str| {
+        format!("priorityClassName: low, preemptionPolicy: {policy}, containers: [{{name: a}}]")
+    };
+    let found = refused(class, &pod("Never"));
+    assert!(found[0].contains("spec.preemptionPolicy: an API server refuses `Never`"), "{found:?}");
+    let polite = format!("{class}preemptionPolicy: Never\n");
+    assert!(refused(&polite, &pod("PreemptLowerPriority"))[0].contains("has Never"));
+}
+
+#[test]
+fn the_resources_of_a_whole_pod_are_judged_as_an_api_server_does() {
+    let found = refused(
+        "",
+        "resources: {requests: {cpu: '2', nvidia.com/gpu: '1'}, limits: {cpu: '1'}}, containers: [{name: a}]",
+    );
+    assert!(found.iter().any(|one| one.contains("spec.resources.requests.cpu: it is larger than the limit")));
+    assert!(found.iter().any(|one| one.contains("a pod cannot state nvidia.com/gpu")), "{found:?}");
+    let found = refused(
+        "",
+        "resources: {requests: {cpu: '2'}, limits: {cpu: '3'}}, containers: [{name: a, resources: {requests: {cpu: 2500m}, limits: {cpu: '4'}}}]",
+    );
+    assert!(
+        found[0].contains("spec.resources.requests.cpu: its containers request more together"),
+        "{found:?}"
+    );
+    assert!(found[1].contains("it is larger than the limit of the whole pod"), "{found:?}");
+}
+
+#[test]
+fn an_overhead_that_is_written_otherwise_but_equal_is_not_refused() {
+    let pod = deployment("overhead: {cpu: '0.25', memory: 163840Ki},");
+    assert_eq!(read(&format!("{CLASS}{pod}")).pods[0].spec.requests.get("cpu"), 1250);
+}
+
+#[test]
+fn a_bad_amount_of_a_limit_range_is_named_where_it_is_written() {
+    let errors = parse("pods.yaml", &limit_range("{type: Container, max: {cpu: lots}}")).expect_err("bad");
+    assert!(errors[0].to_string().contains("spec.limits[0].max.cpu"), "{errors:?}");
+}
+
+#[test]
+fn the_claim_of_an_ephemeral_volume_is_judged_by_the_limit_range() {
+    let range = limit_range("{type: PersistentVolumeClaim, max: {storage: 10Gi}}");
+    let claim =
+        "volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 20Gi}}}}";
+    let found = refused(
+        &range,
+        &format!("containers: [{{name: a}}], volumes: [{{name: v, ephemeral: {{{claim}}}}}]"),
+    );
+    assert!(found[0].contains("spec.volumes[0].ephemeral.volumeClaimTemplate.spec"), "{found:?}");
+}
+
+const QUOTA: &str = "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team}\nspec: {hard: {requests.cpu: '4', pods: '3'}}\n";
+
+#[test]
+fn a_quota_refuses_pods_that_do_not_state_what_it_limits() {
+    let found = refused(QUOTA, "containers: [{name: a, resources: {requests: {memory: 1Gi}}}]");
+    let expected = "spec.containers[0].resources.requests.cpu: missing, and ResourceQuota `team` refuses pods without it";
+    assert!(found[0].contains(expected), "{found:?}");
+    let range = limit_range("{type: Container, defaultRequest: {cpu: 500m}}");
+    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a}]}\n";
+    assert_eq!(read(&format!("{QUOTA}{range}{pod}")).pods.len(), 1, "the default counts as stated");
+}
+
+#[test]
+fn a_quota_without_a_status_counts_the_stored_pods_of_its_namespace() {
+    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: old, uid: u}\nspec: {nodeName: n, containers: [{name: a, resources: {requests: {cpu: '3'}}}]}\nstatus: {phase: Running}\n";
+    let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: new}\nspec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: a, resources: {requests: {cpu: '1'}}}]}}}\n";
+    let manifest = read(&format!("{job}{pod}{QUOTA}"));
+    assert_eq!(manifest.pods.len(), 2, "the stored one, and one of the Job: {:?}", manifest.notes);
+}
+
+#[test]
+fn all_problems_of_a_pod_are_told_at_once() {
+    let found = refused(
+        QUOTA,
+        "typo: 1, priorityClassName: system-node-critical, priority: 3, containers: [{name: a, resources: {limits: {nvidia.com/gpu: '0.5'}}}]",
+    );
+    for part in [
+        "spec.typo: unknown field",
+        "spec.priority: an API server refuses",
+        "is not a whole number",
+        "requests.cpu: missing",
+    ] {
+        assert!(found.iter().any(|one| one.contains(part)), "{part}: {found:?}");
+    }
+}
+
+#[test]
+fn a_namespace_adds_its_node_selector_and_default_tolerations() {
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, annotations: {scheduler.alpha.kubernetes.io/node-selector: 'pool=gpu', scheduler.alpha.kubernetes.io/defaultTolerations: '[{\"key\": \"gpu\", \"operator\": \"Exists\"}]'}}\n";
+    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a}]}\n";
+    let manifest = read(&format!("{pod}---\n{namespace}"));
+    assert_eq!(manifest.pods[0].spec.node_selector["pool"], "gpu");
+    assert_eq!(manifest.pods[0].spec.tolerations.len(), 1);
+    assert!(
+        manifest.notes[0].contains("its new pods get the node selector pool=gpu and default tolerations")
+    );
+    let found = refused(namespace, "nodeSelector: {pool: cpu}, containers: [{name: a}]");
+    assert!(found[0].contains("contradicts the node selector of the namespace"), "{found:?}");
+}

@@ -150,7 +150,7 @@ fn a_workload_without_pods_is_noted_and_other_kinds_are_ignored() {
 ---
 {{apiVersion: poolwright.dev/v1alpha1, kind: EC2NodeClass, metadata: {{name: gpu}}}}
 ---
-{{apiVersion: ray.io/v1, kind: RayCluster, metadata: {{name: ray}}}}
+{{apiVersion: example.com/v1, kind: Widget, metadata: {{name: thing}}}}
 ---
 {{apiVersion: batch/v1, kind: Job, metadata: {{name: later}}, spec: {{suspend: true, {TEMPLATE}}}}}
 "
@@ -159,8 +159,9 @@ fn a_workload_without_pods_is_noted_and_other_kinds_are_ignored() {
     assert_eq!(
         manifest.notes,
         [
-            "CronJob default/nightly: it makes jobs by the clock and has no pods now",
-            "RayCluster default/ray: ray.io/v1 RayCluster is not read; pods it may make are not planned",
+            "CronJob default/nightly: it makes jobs by the clock and has no pods now; to plan one run, give its Job \
+             (`kubectl create job nightly --from=cronjob/nightly --dry-run=client -o yaml`)",
+            "Widget default/thing: example.com/v1 Widget is not read; pods it may make are not planned",
             "Job default/later: it is suspended and has no pods now",
         ]
     );
@@ -303,6 +304,81 @@ fn an_object_that_is_there_twice_is_a_problem() {
     let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a}]}}";
     let found = errors(&format!("{pod}\n---\n{pod}\n"));
     assert_eq!(found, ["train.yaml: Pod default/a: it is there more than once; remove one or rename it"]);
+    let set = format!(
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, spec: {{replicas: 3, selector: {{}}, {TEMPLATE}}}}}"
+    );
+    let found = errors(&format!("{set}\n---\n{set}\n"));
+    assert_eq!(
+        found,
+        ["train.yaml: Deployment default/a: it is there more than once; remove one or rename it"]
+    );
+}
+
+#[test]
+fn what_a_server_printed_twice_counts_once() {
+    let set = stored("Deployment", "web", None, "spec: {replicas: 2, selector: {}, TEMPLATE}");
+    let manifest = read(&format!("{set}{set}"));
+    assert_eq!(
+        (manifest.pods.len(), manifest.notes.as_slice()),
+        (
+            2,
+            ["Deployment default/web: the same is there more than once, and counts once".to_owned()]
+                .as_slice()
+        )
+    );
+    let at = |version: u32, replicas: u32| {
+        set.replace("uid: u-web", &format!("uid: u-web, resourceVersion: '{version}'"))
+            .replace("replicas: 2", &format!("replicas: {replicas}"))
+    };
+    let manifest = read(&format!("{}{}", at(7, 3), at(9, 4)));
+    assert_eq!(manifest.pods.len(), 4);
+    assert!(manifest.notes[0].contains("with differences; the newer counts"), "{:?}", manifest.notes);
+}
+
+#[test]
+fn objects_of_the_same_name_and_pods_of_generated_names_do_not_collide() {
+    let objects = format!(
+        r"
+{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 2, selector: {{}}, {TEMPLATE}}}}}
+---
+{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: web}}, spec: {{replicas: 2, selector: {{}}, serviceName: web, {TEMPLATE}}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{generateName: run-}}, spec: {{containers: [{{name: a}}]}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{generateName: run-}}, spec: {{containers: [{{name: a}}]}}}}
+---
+{{apiVersion: batch/v1, kind: Job, metadata: {{generateName: train-}}, spec: {{{TEMPLATE}}}}}
+---
+{{apiVersion: batch/v1, kind: Job, metadata: {{generateName: train-}}, spec: {{{TEMPLATE}}}}}
+"
+    );
+    let manifest = read(&objects);
+    let names: std::collections::BTreeSet<String> = names(&manifest).into_iter().collect();
+    assert_eq!(names.len(), 8, "{names:?}");
+    assert!(names.contains("default/web-0") && names.contains("default/web-deployment-0"), "{names:?}");
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_refused_in_yaml_and_json() {
+    for text in [
+        r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [
+            {"name": "a", "resources": {"requests": {"cpu": "1", "cpu": "2"}}}]}}"#,
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a, name: b}\nspec: {containers: [{name: a}]}\n",
+    ] {
+        let found = errors(text);
+        assert!(found[0].to_lowercase().contains("duplicate"), "{found:?}");
+    }
+}
+
+#[test]
+fn an_empty_uid_is_no_uid() {
+    let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "NAME", "uid": "", "resourceVersion": ""},
+        "spec": {"containers": [{"name": "a"}], "typo": 1}}"#;
+    let found = errors(&pod.replace("NAME", "a"));
+    assert!(found[0].contains("typo: unknown field"), "{found:?}");
+    let pod = pod.replace(r#", "typo": 1"#, "");
+    let both = read(&format!("{}\n{}", pod.replace("NAME", "a"), pod.replace("NAME", "b")));
+    assert_ne!(both.pods[0].uid, both.pods[1].uid);
 }
 
 #[test]
@@ -410,6 +486,42 @@ fn a_job_makes_no_more_pods_than_it_has_left_to_complete() {
         child("sweep-x", owner, "Running")
     );
     assert_eq!(count(&with_one), 3, "one that is there and two that are missing");
+}
+
+#[test]
+fn a_job_counts_what_its_status_says_of_its_indexes_and_of_pods_that_end() {
+    let job = |spec: &str, status: &str| {
+        stored("Job", "sweep", None, &format!("spec: {{{spec} TEMPLATE}}\nstatus: {{{status}}}"))
+    };
+    let count = |text: &str| read(text).pods.len();
+    let indexed = "parallelism: 10, completions: 10, completionMode: Indexed, backoffLimitPerIndex: 1,";
+    assert_eq!(count(&job(indexed, "succeeded: 4, completedIndexes: '0,2-4', failedIndexes: '1,5-6'")), 3);
+    let uncounted = "succeeded: 1, uncountedTerminatedPods: {succeeded: [u-1, u-2]}";
+    assert_eq!(count(&job("parallelism: 5, completions: 5,", uncounted)), 2);
+    let owner = ["Job", "sweep", "u-sweep"];
+    let ending = child("sweep-x", owner, "Running")
+        .replace(", uid: u-sweep-x", ", deletionTimestamp: '2026-01-01T00:00:00Z', uid: u-sweep-x");
+    let waiting = |policy: &str| {
+        let manifest =
+            read(&format!("{}{ending}", job(&format!("parallelism: 2, completions: 2,{policy}"), "")));
+        manifest.pods.iter().filter(|pod| pod.deleting_since.is_none()).count()
+    };
+    assert_eq!(waiting(""), 2, "a pod that is being deleted is replaced at once");
+    assert_eq!(waiting(" podReplacementPolicy: Failed,"), 1, "only when it is gone");
+}
+
+#[test]
+fn a_controller_without_a_uid_has_the_stored_pods_that_name_it() {
+    let set = format!(
+        "---\n{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: db}}, spec: {{replicas: 3, selector: {{}}, serviceName: db, {TEMPLATE}}}}}\n"
+    );
+    let pod = child("db-0", ["StatefulSet", "db", "u-db"], "Running");
+    assert_eq!(names(&read(&format!("{set}{pod}"))), ["default/db-1", "default/db-2", "default/db-0"]);
+    let web = format!(
+        "---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 3, selector: {{}}, {TEMPLATE}}}}}\n"
+    );
+    let pod = child("web-5d4-a", ["ReplicaSet", "web-5d4", "u-gone"], "Running");
+    assert_eq!(read(&format!("{web}{pod}")).pods.len(), 3);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use super::{PreferenceMode, SearchFlags};
         # For a trace, with a catalogue of one's own, to a file\n  \
         poolwright plan --trace pods.csv --catalogue types.csv -o json > plan.json\n\n\
         Exit codes: 0 planned (also when pods are left out), 1 failed, 2 bad usage or\n\
-        input, 3 pods are left out and --fail-on-unplaced is given."
+        input, 3 see --fail-on-unplaced."
 )]
 pub struct PlanFlags {
     /// What to plan from.
@@ -47,7 +47,7 @@ pub struct PlanFlags {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Table)]
     pub output: OutputFormat,
 
-    /// Exit with code 3 when the plan leaves pods out
+    /// Exit with code 3 when the plan leaves pods out, or when an object that makes pods is not read
     #[arg(long)]
     pub fail_on_unplaced: bool,
 }
@@ -57,9 +57,9 @@ pub struct PlanFlags {
 pub struct InputFlags {
     /// Plan for these manifests: YAML or JSON files, directories, or - for stdin
     ///
-    /// Reads Pod, Deployment, StatefulSet, Job, JobSet and List. NodePools and node classes limit the offerings; without
-    /// a NodePool the plan may use the whole catalogue. Node, NodeClaim and DaemonSet count as in a cluster. Repeat the
-    /// flag for more files.
+    /// Reads Pod, Deployment, StatefulSet, Job, JobSet, List, and kinds of Kubeflow, Ray, Volcano and others. NodePools
+    /// and node classes limit the offerings; without a NodePool the plan may use the whole catalogue. Node, NodeClaim
+    /// and DaemonSet count as in a cluster. Repeat the flag for more files.
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., help_heading = "Pods to plan for")]
     pub filename: Vec<PathBuf>,
 

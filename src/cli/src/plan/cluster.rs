@@ -1,11 +1,13 @@
 //! Reads the current cluster once through its API.
 
+use std::collections::BTreeSet;
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{self as k8s, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1alpha2::PodGroup;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
@@ -15,6 +17,7 @@ use poolwright_api::{NodeClaim, NodePool};
 use poolwright_controller::Learned;
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::{Namespace, PoolName, Profile, Profiles, Snapshot};
+use poolwright_intake::Admission;
 use poolwright_report::plan::CatalogueSummary;
 use serde::de::DeserializeOwned;
 
@@ -59,6 +62,8 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         snapshot,
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
+        unread: Vec::new(),
+        polite: BTreeSet::new(),
         names: PodNames::Qualified,
         implicit_pool,
         include_waiting: false,
@@ -105,6 +110,8 @@ struct Objects {
     pod_groups: Vec<PodGroup>,
     services: Vec<k8s::Service>,
     makers: Makers,
+    limit_ranges: Vec<k8s::LimitRange>,
+    runtime_classes: Vec<RuntimeClass>,
 }
 
 /// Reads the objects of the cluster. `spreads` says whether a scheduler profile spreads pods by their Services.
@@ -116,9 +123,13 @@ async fn read(flags: &InputFlags, spreads: bool) -> Result<Objects> {
     let classes = node_classes::list(&client, &mut notes)
         .await
         .map_err(|(kind, error)| anyhow::Error::new(error).context(format!("cannot list {kind}")))?;
+    let limit_ranges = permitted(&client, &mut notes).await?;
+    let runtime_classes = permitted(&client, &mut notes).await?;
     Ok(Objects {
         learned: lives::learned(&client).await,
         notes,
+        limit_ranges,
+        runtime_classes,
         pods: list(&client, &ListParams::default().fields(UNFINISHED)).await?,
         nodes: list(&client, &ListParams::default()).await?,
         namespaces: list(&client, &ListParams::default()).await?,
@@ -153,6 +164,23 @@ where
     if needed { list(client, &ListParams::default()).await } else { Ok(Vec::new()) }
 }
 
+/// Lists all objects of a kind that admission follows; none, with a note, if we may not.
+async fn permitted<K>(client: &Client, notes: &mut Vec<String>) -> Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            notes.push(format!(
+                "you may not list {}, so DaemonSets count as their templates are written; allow `list` to count what they add",
+                K::plural(&())
+            ));
+            Ok(Vec::new())
+        }
+        listed => Ok(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items),
+    }
+}
+
 /// Lists the objects of one of our resources; none if the resource is not installed.
 async fn custom<K>(client: &Client) -> Result<Vec<K>>
 where
@@ -183,7 +211,18 @@ impl Objects {
             notes.extend(ignored.map(|ignored| format!("Pod {namespace}/{name}: ignored {ignored}")));
         }
         let nodes = convert(&self.nodes, poolwright_intake::node, notes);
-        let daemonsets = convert(&self.daemonsets, poolwright_intake::daemonset, notes);
+        let mut admission = Admission::default();
+        for range in &self.limit_ranges {
+            if let Err(problem) = admission.add_limit_range(range) {
+                let (namespace, name) = (range.namespace().unwrap_or_default(), range.name_any());
+                notes.push(format!(
+                    "left out: LimitRange {namespace}/{name}: {}: {}",
+                    problem.path, problem.cause
+                ));
+            }
+        }
+        self.runtime_classes.iter().for_each(|class| admission.add_runtime_class(class.clone()));
+        let daemonsets = convert(&self.daemonsets, |set| admission.daemonset(set), notes);
         let claims = convert(&self.claims, poolwright_intake::node_claim, notes);
         let pools = self.pools.iter().map(poolwright_intake::node_pool);
         let volume_claims = convert(&self.volume_claims, poolwright_intake::volume_claim, notes);
@@ -216,7 +255,7 @@ impl Objects {
 
 fn convert<T, M, E: Display>(
     objects: &[T],
-    convert: fn(&T) -> Result<M, E>,
+    convert: impl Fn(&T) -> Result<M, E>,
     notes: &mut Vec<String>,
 ) -> Vec<M> {
     let mut models = Vec::new();

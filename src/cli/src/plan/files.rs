@@ -25,9 +25,8 @@ pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
 
 /// Reads the input of a plan from manifests. Problems of all manifests are reported together.
 pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
-    let (manifest, mut problems) = read(paths)?;
-    let mut class_notes = Vec::new();
-    let classes = node_classes::read(&manifest.node_classes, &mut class_notes)
+    let (mut manifest, mut problems) = read(paths)?;
+    let classes = node_classes::read(&manifest.node_classes, &mut manifest.notes)
         .map_err(|found| problems.extend(found))
         .unwrap_or_default();
     if problems.is_empty() {
@@ -56,8 +55,9 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         budgets,
         pod_groups,
         mut notes,
+        unread,
+        polite,
     } = manifest;
-    notes.extend(class_notes);
     // A workload without pods has a note of its own, and some pools buy nodes without pods.
     let buys_anyway = pools.iter().any(|pool| pool.replicas.is_some() || !pool.buffer.is_empty());
     if !buys_anyway && pods.is_empty() && workloads.is_empty() && daemonsets.is_empty() && notes.is_empty() {
@@ -117,6 +117,8 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         snapshot,
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
+        unread,
+        polite,
         names: PodNames::Qualified,
         implicit_pool,
         include_waiting: true,

@@ -10,6 +10,7 @@ mod lives;
 mod makers;
 mod missing;
 mod pool;
+mod preempt;
 #[cfg(test)]
 mod tests;
 mod traced;
@@ -40,6 +41,10 @@ pub struct Input {
     catalogue: CatalogueSummary,
     /// Notes on how the input was understood.
     notes: Vec<String>,
+    /// Objects of the input that make pods, but are not read.
+    unread: Vec<String>,
+    /// Pods that preempt no others.
+    polite: BTreeSet<PodKey>,
     names: PodNames,
     /// Whether Poolwright invented the pool because the user gave none. The output does not mention such a pool.
     implicit_pool: bool,
@@ -116,6 +121,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     let asked = DocumentContext {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
+        unread: input.unread,
         notes: input.notes,
         names: input.names,
         implicit_pool: input.implicit_pool,
@@ -125,7 +131,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
         document(plan, asked, timer.times()).map_err(|refused| Failure::Other(refused.into()))?;
     document.explanation = explained;
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
-    if flags.fail_on_unplaced && document.pods.unplaced > 0 {
+    if flags.fail_on_unplaced && (document.pods.unplaced > 0 || !document.unread.is_empty()) {
         return Ok(ExitStatus::PodsLeftOut);
     }
     Ok(ExitStatus::Done)
@@ -157,6 +163,9 @@ pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanO
         files::input(&flags.filename, &offers)?
     };
     existing::add(&flags.existing, &mut input.snapshot, &mut input.notes)?;
+    if input.origin == missing::Origin::Files {
+        input.notes.extend(preempt::place(&mut input.snapshot, &scheduler.profiles, &input.polite));
+    }
     input.notes.extend(scheduler.notes.iter().cloned());
     let usual = PlanOptions::default();
     let options = PlanOptions {

@@ -39,6 +39,7 @@ fn a_plan_costs_the_same_in_its_document_its_table_and_the_status_of_its_pools()
     let asked = DocumentContext {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
+        unread: input.unread,
         notes: input.notes,
         names: input.names,
         implicit_pool: input.implicit_pool,
@@ -79,6 +80,7 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
     let asked = DocumentContext {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
+        unread: input.unread,
         notes: input.notes,
         names: input.names,
         implicit_pool: input.implicit_pool,

@@ -1,6 +1,6 @@
 //! The pods of a trace, which may use any offering of the catalogue.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +45,8 @@ pub fn input(
         snapshot,
         catalogue: CatalogueSummary::of(&chosen),
         notes,
+        unread: Vec::new(),
+        polite: BTreeSet::new(),
         names: PodNames::Bare,
         implicit_pool: true,
         include_waiting: true,

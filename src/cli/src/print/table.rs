@@ -65,16 +65,22 @@ fn headline(plan: &Document) -> String {
         let kinds = if plan.nodes.len() == 1 { "node" } else { "nodes" };
         format!("buy {} {kinds} for {} $/h", count(plan.nodes.len()), money(plan.cost_usd_per_hour, 2))
     };
-    if total == 0 {
+    let mut parts = vec![match (total, plan.unread.is_empty()) {
         // Static pools and pools that keep room free buy nodes although no pod waits.
-        return format!("No pod waits for a node: {buy}.");
-    }
-    let mut parts = vec![format!("{} waiting: {buy}", pods(total))];
+        (0, true) => format!("No pod waits for a node: {buy}"),
+        (0, false) => format!("No pod that was read waits for a node: {buy}"),
+        _ => format!("{} waiting: {buy}", pods(total)),
+    }];
     if on_existing > 0 {
         parts.push(format!("{} fit on existing nodes", count(on_existing)));
     }
     if plan.pods.unplaced > 0 {
         parts.push(format!("{} left out", count(plan.pods.unplaced)));
+    }
+    match plan.unread.len() {
+        0 => {}
+        1 => parts.push("1 object that makes pods is not read".to_owned()),
+        more => parts.push(format!("{} objects that make pods are not read", count(more))),
     }
     parts.join("; ") + "."
 }

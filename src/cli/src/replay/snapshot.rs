@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use poolwright_core::{PodPhase, PodRole};
-use poolwright_intake::manifest;
+use poolwright_intake::{Admission, manifest};
 use poolwright_sim::cluster::JobPlan;
 use serde_json::{Value, json};
 
@@ -31,6 +31,18 @@ const SURROUNDINGS: [&str; 7] = [
     "DaemonSet",
 ];
 
+/// The kinds that keep their pods running.
+const SERVICES: [&str; 8] = [
+    "CloneSet",
+    "Deployment",
+    "DeploymentConfig",
+    "LeaderWorkerSet",
+    "RayService",
+    "ReplicaSet",
+    "Rollout",
+    "StatefulSet",
+];
+
 /// Reads the files.
 pub fn read(files: &[PathBuf]) -> Result<Result<Work, Problems>, Failure> {
     if files.is_empty() {
@@ -52,6 +64,8 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     let mut work = Work { notes: manifest.notes, ..Work::default() };
     let mut names = Names::default();
     let mut counts = Left::default();
+    // The simulated API server admits pods as they are.
+    let admission = Admission::of(objects.iter().map(|(_, object)| object));
     if problems.is_empty() {
         for (file, object) in &objects {
             let kind = object["kind"].as_str().unwrap_or_default();
@@ -61,12 +75,26 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
                 "Node" => counts.nodes += 1,
                 "NodeClaim" | "NodePool" => counts.ours += 1,
                 kind if of_kind(kind).is_some() => counts.ours += 1,
-                kind if SURROUNDINGS.contains(&kind) => work.objects.push(bare(object)),
+                kind if SURROUNDINGS.contains(&kind) => {
+                    let mut object = bare(object);
+                    if kind == "DaemonSet" {
+                        admission.fill_in_json(
+                            namespace_of(&object).as_deref(),
+                            &mut object["spec"]["template"]["spec"],
+                        );
+                    }
+                    work.objects.push(object);
+                }
                 _ if is_shown_by_what_it_owns => {}
                 _ => match templates(object) {
                     Ok(templates) => {
-                        work.jobs
-                            .extend(templates.into_iter().filter_map(|template| template.plan(&mut names)));
+                        let is_stored_pod = kind == "Pod" && object["metadata"]["uid"].is_string();
+                        for mut template in templates {
+                            if !is_stored_pod {
+                                admission.fill_in_json(Some(&template.namespace), &mut template.spec);
+                            }
+                            work.jobs.extend(template.plan(&mut names));
+                        }
                     }
                     Err(problem) => problems.push(format!("{file}: {problem}")),
                 },
@@ -91,6 +119,10 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     );
     counts.tell(&mut work.notes);
     problems.or(work)
+}
+
+fn namespace_of(object: &Value) -> Option<String> {
+    object["metadata"]["namespace"].as_str().map(str::to_owned)
 }
 
 /// The namespaces that every cluster has.
@@ -208,6 +240,14 @@ fn templates(object: &Value) -> Result<Vec<Template>, String> {
     if object["kind"] == "JobSet" {
         return job_set(object);
     }
+    if let Some(sets) = manifest::described_pods(object) {
+        let of = |set: manifest::DescribedPods| {
+            let mut named = object.clone();
+            named["metadata"]["name"] = set.name.into();
+            template(&named, &set.template, (u32::try_from(set.count).unwrap_or(u32::MAX), &Value::Null))
+        };
+        return sets.into_iter().map(of).collect();
+    }
     let Ok(read) = manifest::parse("", &object.to_string()) else { return Ok(Vec::new()) };
     let counts = |pod: &&poolwright_core::Pod| {
         pod.role == PodRole::Workload && !matches!(pod.phase, PodPhase::Finished)
@@ -228,7 +268,7 @@ fn template(object: &Value, pod: &Value, (count, deadline): (u32, &Value)) -> Re
     let namespace = text(&object["metadata"]["namespace"]).unwrap_or_else(|| "default".to_owned());
     let owner = &object["metadata"]["ownerReferences"][0]["kind"];
     let kind = if object["kind"] == "Pod" { owner } else { &object["kind"] };
-    let is_service = matches!(kind.as_str(), Some("Deployment" | "ReplicaSet" | "StatefulSet"));
+    let is_service = kind.as_str().is_some_and(|kind| SERVICES.contains(&kind));
     let mut spec = pod["spec"].clone();
     if let Some(fields) = spec.as_object_mut() {
         for field in ["nodeName", "schedulingGates", "activeDeadlineSeconds"] {

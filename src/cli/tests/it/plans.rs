@@ -197,6 +197,79 @@ fn a_pod_that_nothing_fits_is_listed_and_tells_by_exit_code_if_asked() {
 }
 
 #[test]
+fn the_pods_of_a_training_job_get_all_their_nodes_or_none_also_under_a_limit() {
+    let job = "fixtures/manifests/pytorchjob.yaml";
+    let whole = plan(&["-f", job], "");
+    assert_eq!(whole["pods"], serde_json::json!({"total": 4, "placed": 4, "unplaced": 0}));
+    let plan = plan(&["-f", job, "--limit", "nvidia.com/gpu=24"], "");
+    assert_follows_schema(&plan);
+    assert_eq!(plan["nodes"], serde_json::json!([]), "room for three of four pods is of no use");
+    for left in plan["unplaced"].as_array().expect("a list") {
+        assert_eq!(left["reason"], "GangIncomplete");
+        let message = left["message"].as_str().expect("a sentence");
+        assert!(message.contains("4 pods of its PyTorchJob research/pretrain start together"), "{message}");
+    }
+}
+
+#[test]
+fn an_object_that_makes_pods_and_is_not_read_is_no_success_if_the_exit_code_matters() {
+    let unread = r#"{"apiVersion": "example.com/v1", "kind": "Trainer", "metadata": {"name": "a"},
+        "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}}"#;
+    let args = ["plan", "-f", "-", "--fail-on-unplaced"];
+    let told = poolwright(&args, unread);
+    assert_eq!(told.status.code(), Some(3));
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(
+        text.contains("1 object that makes pods is not read") && text.contains("Trainer default/a"),
+        "{text}"
+    );
+    let told = poolwright(&[&args[..], &["-o", "json"]].concat(), unread);
+    let plan: Value = serde_json::from_slice(&told.stdout).expect("a plan");
+    assert_follows_schema(&plan);
+    assert_eq!(plan["unread"], serde_json::json!(["Trainer default/a"]));
+}
+
+#[test]
+fn a_pod_of_a_file_that_would_preempt_others_gets_its_place_there() {
+    let objects = |policy: &str| {
+        format!(
+            r"
+{{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{name: high}}, value: 1000, preemptionPolicy: {policy}}}
+---
+{{apiVersion: v1, kind: Node, metadata: {{name: n1, uid: n1, labels: {{kubernetes.io/hostname: n1}}}}, status: {{
+  allocatable: {{cpu: '4', memory: 16Gi, pods: '110'}}, capacity: {{cpu: '4', memory: 16Gi, pods: '110'}},
+  conditions: [{{type: Ready, status: 'True'}}]}}}}
+---
+{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: low, uid: rs}}, spec: {{replicas: 1, selector: {{matchLabels: {{app: low}}}},
+  template: {{metadata: {{labels: {{app: low}}}}, spec: {{containers: [{{name: a, resources: {{requests: {{cpu: '3'}}}}}}]}}}}}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: low-a, uid: low-a, labels: {{app: low}}, ownerReferences: [
+    {{apiVersion: apps/v1, kind: ReplicaSet, name: low, uid: rs, controller: true}}]}},
+  spec: {{nodeName: n1, priority: 0, containers: [{{name: a, resources: {{requests: {{cpu: '3'}}}}}}]}}, status: {{phase: Running}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: urgent}}, spec: {{priorityClassName: high,
+  containers: [{{name: a, resources: {{requests: {{cpu: '3'}}}}}}]}}}}
+"
+        )
+    };
+    let bought = |policy: &str| {
+        let plan = plan(&["-f", "-"], &objects(policy));
+        let pods = plan["nodes"]
+            .as_array()
+            .expect("nodes")
+            .iter()
+            .flat_map(|node| strings(&node["pods"]).into_iter().map(str::to_owned).collect::<Vec<_>>());
+        (pods.collect::<Vec<_>>(), plan["notes"].to_string())
+    };
+    let (pods, notes) = bought("PreemptLowerPriority");
+    assert_eq!(pods, ["default/low-a"], "{notes}");
+    assert!(notes.contains(
+        "Pod default/urgent: the scheduler gives it room on node n1, where it preempts default/low-a"
+    ));
+    assert_eq!(bought("Never").0, ["default/urgent"]);
+}
+
+#[test]
 fn a_saved_problem_is_solved_again_to_the_same_cost_and_the_same_bytes() {
     let file = std::env::temp_dir().join(format!("poolwright-problem-{}.json", std::process::id()));
     let file = file.to_str().expect("a path");

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::{
-    apps::v1 as apps, batch::v1 as batch, core::v1 as k8s, policy::v1 as policy,
+    apps::v1 as apps, batch::v1 as batch, core::v1 as k8s, node::v1::RuntimeClass, policy::v1 as policy,
     scheduling::v1alpha2 as scheduling, storage::v1 as storage,
 };
 use poolwright_core::index::Change;
@@ -241,9 +241,20 @@ watched! {
     DaemonSets("DaemonSet"): apps::DaemonSet => DaemonSet {
         need: Need::ToDecide,
         read: checked(intake::daemonset),
-        apply: |state, daemonset| state.index.apply_daemonset(daemonset),
-        delete: |state, key| state.index.delete_daemonset(&key.namespaced()),
-        reset: |state, all, _| state.index.reset_daemonsets(all),
+        keep: |state, set| state.templates.keep_daemonset(set),
+        apply: |state, set| {
+            let set = state.templates.daemonset(set);
+            state.index.apply_daemonset(set)
+        },
+        delete: |state, key| {
+            state.templates.forget(Self::NAME, &key.namespaced());
+            state.index.delete_daemonset(&key.namespaced())
+        },
+        reset: |state, all, _| {
+            state.templates.retain(Self::NAME, all.iter().map(|set| &set.key));
+            let all: Vec<_> = all.into_iter().map(|set| state.templates.daemonset(set)).collect();
+            state.index.reset_daemonsets(all)
+        },
         known: |all, key| all.daemonsets.get(&key.namespaced()).map(|one| (**one).clone()),
     }
 
@@ -337,6 +348,29 @@ watched! {
         known: |all, key| all.quotas.get(&key.namespaced()).map(|one| (**one).clone()),
     }
 
+    /// LimitRanges: the default requests of pods that do not exist yet.
+    LimitRanges("LimitRange"): k8s::LimitRange => k8s::LimitRange {
+        need: Need::ToAdmit,
+        read: |range: &k8s::LimitRange| {
+            let checked = intake::Admission::default().add_limit_range(range);
+            checked.map(|()| range.clone()).map_err(|problem| format!("{}: {}", problem.path, problem.cause))
+        },
+        apply: |state, range| state.apply_limit_range(range),
+        delete: |state, key| state.delete_limit_range(&key.namespaced()),
+        reset: |state, all, _| state.reset_limit_ranges(all),
+        known: |_, _| None,
+    }
+
+    /// RuntimeClasses: the overhead of pods that do not exist yet.
+    RuntimeClasses("RuntimeClass"): RuntimeClass => RuntimeClass {
+        need: Need::ToAdmit,
+        read: always(RuntimeClass::clone),
+        apply: |state, class| state.apply_runtime_class(class),
+        delete: |state, key| state.delete_runtime_class(key.name),
+        reset: |state, all, _| state.reset_runtime_classes(all),
+        known: |_, _| None,
+    }
+
     /// PodDisruptionBudgets.
     Budgets("PodDisruptionBudget"): policy::PodDisruptionBudget => PodDisruptionBudget {
         need: Need::ToTell,
@@ -371,9 +405,20 @@ watched! {
     JobSets("JobSet"): intake::JobSet => Gang {
         need: Need::WhenInstalled,
         read: checked(intake::job_set),
-        apply: |state, set| state.index.apply_gang(set),
-        delete: |state, key| state.index.delete_gang(Self::NAME, &key.namespaced()),
-        reset: |state, all, _| state.index.reset_gangs(Self::NAME, all),
+        keep: |state, set| state.templates.keep_job_set(set),
+        apply: |state, set| {
+            let set = state.templates.gang(set);
+            state.index.apply_gang(set)
+        },
+        delete: |state, key| {
+            state.templates.forget(Self::NAME, &key.namespaced());
+            state.index.delete_gang(Self::NAME, &key.namespaced())
+        },
+        reset: |state, all, _| {
+            state.templates.retain(Self::NAME, all.iter().map(|set| &set.key));
+            let all: Vec<_> = all.into_iter().map(|set| state.templates.gang(set)).collect();
+            state.index.reset_gangs(Self::NAME, all)
+        },
         known: |all, key| all.gangs.get(&key.of(Self::NAME)).map(|one| (**one).clone()),
     }
 
@@ -381,9 +426,20 @@ watched! {
     LeaderWorkerSets("LeaderWorkerSet"): intake::LeaderWorkerSet => Gang {
         need: Need::WhenInstalled,
         read: checked(intake::leader_worker_set),
-        apply: |state, set| state.index.apply_gang(set),
-        delete: |state, key| state.index.delete_gang(Self::NAME, &key.namespaced()),
-        reset: |state, all, _| state.index.reset_gangs(Self::NAME, all),
+        keep: |state, set| state.templates.keep_leader_worker_set(set),
+        apply: |state, set| {
+            let set = state.templates.gang(set);
+            state.index.apply_gang(set)
+        },
+        delete: |state, key| {
+            state.templates.forget(Self::NAME, &key.namespaced());
+            state.index.delete_gang(Self::NAME, &key.namespaced())
+        },
+        reset: |state, all, _| {
+            state.templates.retain(Self::NAME, all.iter().map(|set| &set.key));
+            let all: Vec<_> = all.into_iter().map(|set| state.templates.gang(set)).collect();
+            state.index.reset_gangs(Self::NAME, all)
+        },
         known: |all, key| all.gangs.get(&key.of(Self::NAME)).map(|one| (**one).clone()),
     }
 
@@ -432,6 +488,40 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_daemonset_counts_with_the_defaults_of_a_limit_range_whichever_arrives_first() {
+        let set = json!({"metadata": {"name": "agent", "namespace": "kube-system"}, "spec": {"selector": {},
+            "template": {"spec": {"containers": [{"name": "agent", "image": "agent"}]}}}});
+        let range = json!({"metadata": {"name": "defaults", "namespace": "kube-system"}, "spec": {"limits":
+            [{"type": "Container", "defaultRequest": {"cpu": "3"}}]}});
+        let set: apps::DaemonSet = serde_json::from_value(set).unwrap();
+        let range: k8s::LimitRange = serde_json::from_value(range).unwrap();
+        let cpu = |world: &World| {
+            let key = ObjectKey::new("kube-system", "agent");
+            world.view(|all| all.daemonsets[&key].spec.requests.get("cpu"))
+        };
+        let add = |world: &World| {
+            world.change(|state| {
+                DaemonSets::keep(state, set.clone());
+                DaemonSets::apply(state, DaemonSets::read(&set).unwrap())
+            });
+        };
+        let limit = |world: &World| {
+            world.change(|state| LimitRanges::apply(state, LimitRanges::read(&range).unwrap()));
+        };
+        let world = || World::new(BatchWindow::default(), Setbacks::default(), Arc::new(TestClock::new()));
+        let (first, second) = (world(), world());
+        add(&first);
+        assert_eq!(cpu(&first), 0);
+        limit(&first);
+        limit(&second);
+        add(&second);
+        assert_eq!((cpu(&first), cpu(&second)), (3000, 3000));
+        let key = Key { namespace: Some("kube-system"), name: "defaults", gone: None };
+        first.change(|state| LimitRanges::delete(state, key));
+        assert_eq!(cpu(&first), 0, "the LimitRange is gone");
     }
 
     #[test]

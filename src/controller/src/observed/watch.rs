@@ -36,6 +36,9 @@ pub enum Need {
     ToDecide,
     /// Every decision, if a scheduler has default spread constraints. Otherwise it is not watched.
     ToSpreadPods,
+    /// What admission adds to pods of templates: without permission to read it, nothing waits for it, and templates count as they
+    /// are written.
+    ToAdmit,
     /// Only events for users: without permission to read it, nothing waits for it.
     ToTell,
     /// Every decision, in clusters that have the kind. It may be installed later.
@@ -306,7 +309,7 @@ impl<K: Kind> Intake<K> {
     }
 
     fn failed(&mut self, error: &watcher::Error) {
-        if matches!(K::NEED, Need::ToTell | Need::WhenInstalled) && self.wait_no_longer() {
+        if matches!(K::NEED, Need::ToAdmit | Need::ToTell | Need::WhenInstalled) && self.wait_no_longer() {
             self.observers.world.poke();
         }
         self.observers.metrics.watch_errors.with_label_values(&[K::NAME]).inc();

@@ -26,6 +26,7 @@ use crate::edge::clock::{Moment, SharedClock};
 use crate::edge::signal::{self, Receiver, Sender};
 use crate::observed::fence::Fence;
 use crate::observed::last_seen::{self, LastSeen};
+use crate::observed::templates::Templates;
 
 /// The shared world.
 pub struct World {
@@ -45,6 +46,8 @@ pub struct State {
     pub claims: LastSeen<NodeClaim>,
     /// Nodes as last seen.
     pub nodes: LastSeen<k8s::Node>,
+    /// Pod templates as last seen.
+    pub templates: Templates,
     window: BatchWindow,
     setbacks: Setbacks,
     doubtful: bool,
@@ -70,6 +73,7 @@ impl World {
             fence: Fence::default(),
             claims: LastSeen::default(),
             nodes: LastSeen::default(),
+            templates: Templates::default(),
             window,
             setbacks,
             doubtful: false,

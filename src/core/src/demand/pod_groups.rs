@@ -27,6 +27,11 @@ impl GroupState<'_> {
     pub fn least(&self) -> Option<usize> {
         self.group?.min_count.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
     }
+
+    /// Returns its name in messages.
+    pub fn name(&self, key: &ObjectKey) -> String {
+        self.group.map_or_else(|| format!("PodGroup {key}"), PodGroup::name)
+    }
 }
 
 /// The thing that a held PodGroup lacks.

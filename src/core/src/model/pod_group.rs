@@ -18,4 +18,14 @@ pub struct PodGroup {
     pub min_count: Option<u32>,
     /// Rules that the planner does not model. If there are any, its pods are not planned.
     pub unmodelled: Vec<UnmodelledRule>,
+    /// What it stands for, if it is no object of a cluster: `JobSet ml/train`, whose pods start together.
+    #[serde(default)]
+    pub stands_for: Option<String>,
+}
+
+impl PodGroup {
+    /// Returns its name in messages.
+    pub fn name(&self) -> String {
+        self.stands_for.clone().unwrap_or_else(|| format!("PodGroup {}", self.key))
+    }
 }

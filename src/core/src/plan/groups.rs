@@ -41,16 +41,23 @@ impl<'a> Groups<'a> {
         };
         if let Some(rule) = group.unmodelled.first() {
             let message = format!(
-                "its PodGroup {key} uses {} (`{}`), which Poolwright does not model, so it buys no node for the pod; remove the rule, or add nodes by hand",
-                rule.rule, rule.field
+                "its {} uses {} (`{}`), which Poolwright does not model, so it buys no node for the pod; remove the rule, or add nodes by hand",
+                group.name(),
+                rule.rule,
+                rule.field
             );
             return Some((UnplacedReason::UnmodelledRule, message));
         }
         let least = state.least()?;
         let missing = least.checked_sub(state.there).filter(|missing| *missing > 0)?;
         let are = if state.there == 1 { "is" } else { "are" };
+        let why = match &group.stands_for {
+            Some(_) => format!("all {least} start together"),
+            None => format!("the scheduler tries none before all {least} are"),
+        };
         let message = format!(
-            "waits for {missing} of {least} pods of its PodGroup {key}: {} {are} there, and the scheduler tries none before all {least} are",
+            "waits for {missing} of {least} pods of its {}: {} {are} there, and {why}",
+            group.name(),
             state.there
         );
         Some((UnplacedReason::PodGroupPending, message))
@@ -75,7 +82,8 @@ impl<'a> Groups<'a> {
             let lacking = least - state.bound - can;
             let why = other.map_or_else(String::new, |left| format!("; pod {}: {}", left.pod, left.message));
             let message = format!(
-                "waits for {lacking} of {least} pods of its PodGroup {key} that cannot be planned yet{why}"
+                "waits for {lacking} of {least} pods of its {} that cannot be planned yet{why}",
+                state.name(key)
             );
             held.insert(key.clone(), (reason, message));
         }
@@ -118,7 +126,8 @@ impl<'a> Groups<'a> {
             let why = other.map_or_else(String::new, |left| format!("; pod {}: {}", left.pod, left.message));
             let room = state.bound + have;
             let sentence = format!(
-                "{least} pods of its PodGroup {key} start together, but only {room} of them have room, so Poolwright buys nothing for any{why}"
+                "{least} pods of its {} start together, but only {room} of them have room, so Poolwright buys nothing for any{why}",
+                state.name(key)
             );
             found.push((key, state, sentence));
         }
@@ -160,7 +169,8 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
         }
         let room = state.bound + placed.get(&key).copied().unwrap_or_default();
         if let Some(least) = state.least().filter(|least| room < *least) {
-            problems.push(format!("PodGroup {key}: {least} pods start together, and {room} have room"));
+            let name = state.name(&key);
+            problems.push(format!("{name}: {least} pods start together, and {room} have room"));
         }
     }
     problems

@@ -170,6 +170,7 @@ fn a_running_gang_gets_a_place_for_its_interrupted_pod() {
         uid: Uid("group".into()),
         min_count: Some(3),
         unmodelled: vec![],
+        stands_for: None,
     };
     let others = ["b", "c"].map(|name| bound(member(name), "other"));
     let snapshot = with(with(with(snapshot, others), [node("other", capacity(2, 16, 0))]), [web(3)]);

@@ -16,7 +16,8 @@ impl Put for PodGroup {
 }
 
 fn group(name: &str, min_count: Option<u32>) -> PodGroup {
-    PodGroup { key: object_key(name), uid: Uid(format!("group-{name}")), min_count, unmodelled: vec![] }
+    let (key, uid) = (object_key(name), Uid(format!("group-{name}")));
+    PodGroup { key, uid, min_count, unmodelled: vec![], stands_for: None }
 }
 
 /// Returns a pod of this group that fills a g5.xlarge.

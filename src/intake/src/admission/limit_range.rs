@@ -56,6 +56,15 @@ pub(super) fn read(name: &str, from: &k8s::LimitRange) -> Result<LimitRange, Fie
     let items = from.spec.iter().flat_map(|spec| &spec.limits).enumerate();
     let items = items.map(|(at, item)| {
         let path = |field: &str| format!("spec.limits[{at}].{field}");
+        // Each amount is judged where it is written, because the defaults below copy it.
+        for (field, written) in [
+            ("max", item.max.as_ref()),
+            ("min", item.min.as_ref()),
+            ("default", item.default.as_ref()),
+            ("defaultRequest", item.default_request.as_ref()),
+        ] {
+            resources(&path(field), written)?;
+        }
         let (mut limits, mut requests) = (Quantities::new(), Quantities::new());
         if item.type_ == "Container" {
             limits = item.default.clone().unwrap_or_default();
@@ -69,8 +78,6 @@ pub(super) fn read(name: &str, from: &k8s::LimitRange) -> Result<LimitRange, Fie
             add(&mut requests, &limits);
             add(&mut requests, item.min.as_ref().unwrap_or(&Quantities::new()));
         }
-        resources(&path("default"), Some(&limits))?;
-        resources(&path("defaultRequest"), Some(&requests))?;
         let mut ratio = BTreeMap::new();
         for (name, most) in item.max_limit_request_ratio.iter().flatten() {
             let most = quantity::parse(&most.0).map_err(|error| {

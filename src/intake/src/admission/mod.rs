@@ -4,6 +4,7 @@
 //! they would lack the overhead of their runtime, the default requests of their namespace and their priority.
 
 mod limit_range;
+mod namespace;
 mod priority;
 mod quota;
 mod resources;
@@ -11,32 +12,60 @@ mod runtime_class;
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::core::v1::{self as k8s, PodSpec};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use poolwright_api::FieldProblem;
+use poolwright_core::DaemonSet;
+use serde::Deserialize;
+use serde_json::Value;
 
+use crate::daemonset::daemonset;
+use crate::error::IntakeError;
 use limit_range::LimitRange;
+use namespace::NamespaceDefaults;
 pub(crate) use priority::built_in;
+use quota::QuotaDemands;
 pub(crate) use quota::Quotas;
 
 /// The objects that admission follows.
 #[derive(Default)]
-pub(crate) struct Admission {
+pub struct Admission {
     runtime_classes: BTreeMap<String, RuntimeClass>,
     priority_classes: BTreeMap<String, PriorityClass>,
     /// By namespace and name.
     limit_ranges: BTreeMap<(String, String), LimitRange>,
+    namespaces: BTreeMap<String, NamespaceDefaults>,
+    quotas: Vec<QuotaDemands>,
 }
 
 impl Admission {
     /// The kinds of the objects that decide about others.
-    pub const KINDS: [&str; 4] = ["RuntimeClass", "PriorityClass", "LimitRange", "ResourceQuota"];
+    pub(crate) const KINDS: [&str; 5] =
+        ["RuntimeClass", "PriorityClass", "LimitRange", "ResourceQuota", "Namespace"];
 
+    /// Adds what a namespace adds to its pods. Returns a note if it adds something.
+    ///
+    /// Errors: an annotation that admission cannot read.
+    pub(crate) fn add_namespace(&mut self, from: &k8s::Namespace) -> Result<Option<String>, FieldProblem> {
+        let Some(defaults) = NamespaceDefaults::of(from)? else { return Ok(None) };
+        let note = defaults.note();
+        self.namespaces.insert(from.metadata.name.clone().unwrap_or_default(), defaults);
+        Ok(Some(note))
+    }
+
+    /// Adds what a quota demands that each container states.
+    pub(crate) fn add_quota(&mut self, from: &k8s::ResourceQuota) {
+        self.quotas.extend(QuotaDemands::of(from));
+    }
+
+    /// Adds a RuntimeClass.
     pub fn add_runtime_class(&mut self, class: RuntimeClass) {
         self.runtime_classes.insert(class.metadata.name.clone().unwrap_or_default(), class);
     }
 
+    /// Adds a PriorityClass.
     pub fn add_priority_class(&mut self, class: PriorityClass) {
         self.priority_classes.insert(class.metadata.name.clone().unwrap_or_default(), class);
     }
@@ -51,11 +80,71 @@ impl Admission {
         Ok(())
     }
 
+    /// Converts a DaemonSet with what admission adds to its pods. Its pods that the API server would refuse count too: that of
+    /// another version of a LimitRange may be there.
+    ///
+    /// Errors: as [`daemonset`].
+    pub fn daemonset(&self, from: &apps::DaemonSet) -> Result<DaemonSet, IntakeError> {
+        let mut from = from.clone();
+        let namespace = from.metadata.namespace.clone();
+        if let Some(spec) = from.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
+            self.fill_in(namespace.as_deref(), spec);
+        }
+        daemonset(&from)
+    }
+
+    /// Writes into the spec of a pod of a template what admission adds. What it would refuse stays as it is.
+    pub(crate) fn fill_in(&self, namespace: Option<&str>, spec: &mut PodSpec) {
+        drop(self.admit("", namespace, spec));
+    }
+
+    /// Does the same for a spec as JSON. A spec that cannot be read stays as it is.
+    pub fn fill_in_json(&self, namespace: Option<&str>, spec: &mut Value) {
+        let adds = !self.limit_ranges.is_empty() || !self.namespaces.is_empty();
+        if !adds && self.runtime_classes.is_empty() && self.priority_classes.is_empty() {
+            return;
+        }
+        let Ok(mut read) = serde_json::from_value::<PodSpec>(spec.clone()) else { return };
+        self.fill_in(namespace, &mut read);
+        if let Ok(filled) = serde_json::to_value(read) {
+            *spec = filled;
+        }
+    }
+
+    /// Reads the objects that admission follows from these. Those that cannot be read, and all others, are left out.
+    pub fn of<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut admission = Self::default();
+        for object in objects {
+            match object["kind"].as_str() {
+                Some("LimitRange") => {
+                    let range = k8s::LimitRange::deserialize(object).ok();
+                    range.and_then(|range| admission.add_limit_range(&range).ok());
+                }
+                Some("RuntimeClass") => {
+                    if let Ok(class) = RuntimeClass::deserialize(object) {
+                        admission.add_runtime_class(class);
+                    }
+                }
+                Some("PriorityClass") => {
+                    if let Ok(class) = PriorityClass::deserialize(object) {
+                        admission.add_priority_class(class);
+                    }
+                }
+                Some("Namespace") => {
+                    let namespace = k8s::Namespace::deserialize(object).ok();
+                    namespace.and_then(|namespace| admission.add_namespace(&namespace).ok());
+                }
+                _ => {}
+            }
+        }
+        admission
+    }
+
     /// Changes the spec of a new pod as admission would. `path` is the path of the spec. Returns notes about classes that are not
     /// among the manifests.
     ///
     /// Errors: everything for which an API server would refuse the pod.
-    pub fn admit(
+    pub(crate) fn admit(
         &self,
         path: &str,
         namespace: Option<&str>,
@@ -64,21 +153,41 @@ impl Admission {
         for (_, range) in self.in_namespace(namespace) {
             range.fill_in(spec);
         }
-        resources::check(path, spec)?;
+        let mut problems = resources::check(path, spec);
         let mut notes = Vec::new();
-        notes.extend(priority::admit(path, spec, &self.priority_classes).map_err(one)?);
-        notes.extend(runtime_class::admit(path, spec, &self.runtime_classes).map_err(one)?);
-        let mut problems = Vec::new();
+        let mut keep = |result: Result<Option<String>, FieldProblem>| match result {
+            Ok(note) => notes.extend(note),
+            Err(problem) => problems.push(problem),
+        };
+        keep(priority::admit(path, spec, &self.priority_classes));
+        keep(runtime_class::admit(path, spec, &self.runtime_classes));
+        if let Some(of) = self.namespaces.get(&namespace_of(namespace)) {
+            keep(of.admit(path, spec).map(|()| None));
+        }
         for (_, range) in self.in_namespace(namespace) {
             problems.extend(range.refusals(path, spec));
         }
+        for (at, volume) in spec.volumes.iter().flatten().enumerate() {
+            let template = volume.ephemeral.as_ref().and_then(|own| own.volume_claim_template.as_ref());
+            let Some(template) = template else { continue };
+            let path = format!("{path}.volumes[{at}].ephemeral.volumeClaimTemplate.spec");
+            let claim =
+                k8s::PersistentVolumeClaim { spec: Some(template.spec.clone()), ..Default::default() };
+            problems.extend(self.check_claim(&path, namespace, &claim).err().into_iter().flatten());
+        }
+        problems.extend(
+            self.quotas
+                .iter()
+                .filter(|quota| quota.namespace == namespace_of(namespace))
+                .flat_map(|quota| quota.refusals(path, spec)),
+        );
         if problems.is_empty() { Ok(notes) } else { Err(problems) }
     }
 
     /// Checks a new PersistentVolumeClaim. `path` is the path of its spec.
     ///
     /// Errors: a size that a LimitRange refuses.
-    pub fn check_claim(
+    pub(crate) fn check_claim(
         &self,
         path: &str,
         namespace: Option<&str>,
@@ -101,8 +210,4 @@ impl Admission {
 
 fn namespace_of(written: Option<&str>) -> String {
     written.filter(|namespace| !namespace.is_empty()).unwrap_or("default").to_owned()
-}
-
-fn one(problem: FieldProblem) -> Vec<FieldProblem> {
-    vec![problem]
 }

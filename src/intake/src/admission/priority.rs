@@ -10,6 +10,9 @@ use poolwright_api::FieldProblem;
 const BUILT_IN: [(&str, i32); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
+/// The policy of classes that state none.
+const USUAL_POLICY: &str = "PreemptLowerPriority";
+
 /// Returns the priority of a class that every cluster has.
 pub(crate) fn built_in(name: &str) -> Option<i32> {
     BUILT_IN.iter().find(|(class, _)| *class == name).map(|(_, value)| *value)
@@ -49,12 +52,18 @@ pub(super) fn admit(
             "remove it, and write priorityClassName",
         ));
     }
+    let policy = class.and_then(|class| class.preemption_policy.as_deref()).unwrap_or(USUAL_POLICY);
+    if let Some(stated) = spec.preemption_policy.as_deref().filter(|stated| *stated != policy) {
+        return Err(FieldProblem::new(
+            format!("{path}.preemptionPolicy"),
+            format!("an API server refuses `{stated}`, because PriorityClass `{name}` has {policy}"),
+            "remove it, and choose another class",
+        ));
+    }
     spec.priority = Some(value);
     if let Some(class) = class {
         spec.priority_class_name.clone_from(&class.metadata.name);
-        if spec.preemption_policy.is_none() {
-            spec.preemption_policy.clone_from(&class.preemption_policy);
-        }
     }
+    spec.preemption_policy = Some(policy.to_owned());
     Ok(None)
 }

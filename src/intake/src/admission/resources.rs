@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::{FieldProblem, key_segment};
 use poolwright_catalog::quantity;
@@ -11,20 +11,80 @@ use crate::error::quantity_problem;
 
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Checks the containers of a new pod. `path` is the path of its spec. Returns all problems.
-pub(super) fn check(path: &str, spec: &PodSpec) -> Result<(), Vec<FieldProblem>> {
+/// Checks the containers of a new pod, and the resources of the whole pod. `path` is the path of its spec. Returns all problems.
+pub(super) fn check(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
     let lists = [("containers", Some(&spec.containers)), ("initContainers", spec.init_containers.as_ref())];
     let mut problems = Vec::new();
     for (list, containers) in lists {
         for (at, container) in containers.into_iter().flatten().enumerate() {
-            problems.extend(of_container(&format!("{path}.{list}[{at}].resources"), container));
+            let stated = container.resources.as_ref();
+            problems.extend(of_container(&format!("{path}.{list}[{at}].resources"), stated));
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+    problems.extend(of_pod(path, spec));
+    problems
 }
 
-fn of_container(path: &str, container: &Container) -> Vec<FieldProblem> {
-    let Some(stated) = &container.resources else { return Vec::new() };
+/// Checks the resources of the whole pod: only CPU, memory and huge pages; at least what the containers request together, and no
+/// limit below that of a container.
+fn of_pod(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
+    let Some(whole) = &spec.resources else { return Vec::new() };
+    let at = format!("{path}.resources");
+    let mut problems = of_container(&at, Some(whole));
+    let written = |field: &str, amounts: Option<&BTreeMap<String, Quantity>>| {
+        let names = amounts.into_iter().flatten().map(|(name, _)| name.clone());
+        names.map(|name| (field.to_owned(), name)).collect::<Vec<_>>()
+    };
+    let all =
+        [written("requests", whole.requests.as_ref()), written("limits", whole.limits.as_ref())].concat();
+    for (field, name) in all {
+        if !["cpu", "memory"].contains(&name.as_str()) && !name.starts_with(HUGE_PAGES) {
+            problems.push(FieldProblem::new(
+                format!("{at}.{field}{}", key_segment(&name)),
+                format!("a pod cannot state {name} for all its containers together"),
+                "write it in the container that uses it",
+            ));
+        }
+    }
+    if !problems.is_empty() {
+        return problems;
+    }
+    let amount = |amounts: Option<&BTreeMap<String, Quantity>>, name: &str| {
+        let text = amounts.and_then(|amounts| amounts.get(name))?;
+        quantity::parse(&text.0).ok().map(quantity::Quantity::milli_ceil)
+    };
+    let of = |container: &Container, name: &str| {
+        let stated = container.resources.as_ref();
+        let limit = amount(stated.and_then(|stated| stated.limits.as_ref()), name);
+        (amount(stated.and_then(|stated| stated.requests.as_ref()), name).or(limit), limit)
+    };
+    for name in whole.requests.iter().flatten().map(|(name, _)| name) {
+        let sum: i128 = spec.containers.iter().filter_map(|container| of(container, name).0).sum();
+        if amount(whole.requests.as_ref(), name).is_some_and(|most| sum > most) {
+            problems.push(FieldProblem::new(
+                format!("{at}.requests{}", key_segment(name)),
+                "its containers request more together",
+                "raise it, or lower the requests of the containers",
+            ));
+        }
+    }
+    for name in whole.limits.iter().flatten().map(|(name, _)| name) {
+        let most = amount(whole.limits.as_ref(), name);
+        for (index, container) in spec.containers.iter().enumerate() {
+            if of(container, name).1 > most {
+                problems.push(FieldProblem::new(
+                    format!("{path}.containers[{index}].resources.limits{}", key_segment(name)),
+                    "it is larger than the limit of the whole pod",
+                    format!("lower it, or raise {at}.limits{}", key_segment(name)),
+                ));
+            }
+        }
+    }
+    problems
+}
+
+fn of_container(path: &str, stated: Option<&ResourceRequirements>) -> Vec<FieldProblem> {
+    let Some(stated) = stated else { return Vec::new() };
     let nothing = BTreeMap::new();
     let limits = stated.limits.as_ref().unwrap_or(&nothing);
     let requests = stated.requests.as_ref().unwrap_or(&nothing);

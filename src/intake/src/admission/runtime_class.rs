@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::FieldProblem;
+use poolwright_catalog::quantity;
 
 /// Adds the changes of admission to the spec: overhead, node selector and tolerations of its runtime class. `path` is the path of
 /// the spec. Returns a note if the class is not in the manifests.
@@ -26,7 +28,7 @@ pub(super) fn admit(
     };
     if let Some(fixed) = class.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref()) {
         let stated = spec.overhead.as_ref().filter(|stated| !stated.is_empty());
-        if stated.is_some_and(|stated| stated != fixed) {
+        if stated.is_some_and(|stated| !is_same(stated, fixed)) {
             return Err(FieldProblem::new(
                 format!("{path}.overhead"),
                 format!("it differs from that of RuntimeClass `{name}`, so admission would refuse the pod"),
@@ -54,4 +56,15 @@ pub(super) fn admit(
         }
     }
     Ok(None)
+}
+
+/// Returns whether two amounts of resources are equal, however they are written.
+fn is_same(a: &BTreeMap<String, Quantity>, b: &BTreeMap<String, Quantity>) -> bool {
+    let amount = |text: &Quantity| quantity::parse(&text.0).map(quantity::Quantity::milli_ceil).ok();
+    let within = |a: &BTreeMap<String, Quantity>, b: &BTreeMap<String, Quantity>| {
+        a.iter().all(|(name, text)| {
+            b.get(name).is_some_and(|other| other == text || amount(other) == amount(text))
+        })
+    };
+    within(a, b) && within(b, a)
 }

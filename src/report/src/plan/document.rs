@@ -72,6 +72,9 @@ pub struct Document {
     pub explanation: Option<Explained>,
     /// The catalogue that the plan chose from.
     pub catalogue: CatalogueSummary,
+    /// Objects that make pods, but are not read, so that no pods are planned for them; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
     /// Notes on how Poolwright understood the input.
     pub notes: Vec<String>,
 }

@@ -41,6 +41,8 @@ pub struct DocumentContext<'a> {
     pub snapshot: &'a Snapshot,
     /// The offerings that the plan could choose.
     pub catalogue: CatalogueSummary,
+    /// Objects that make pods, but are not read.
+    pub unread: Vec<String>,
     /// Notes on how Poolwright understood the input.
     pub notes: Vec<String>,
     /// How to name pods.
@@ -186,6 +188,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             })
             .collect(),
         explanation: None,
+        unread: context.unread,
         catalogue: context.catalogue,
         notes,
     })

@@ -75,7 +75,7 @@ pub(super) fn built_in() -> Vec<Kind> {
     let counted = Traits { generation: true, ..status };
     let strict = Traits { unconditional: false, ..none };
     let strict_status = Traits { status: true, ..strict };
-    let all: [(&str, &str, &str, &str, bool, Traits); 24] = [
+    let all: [(&str, &str, &str, &str, bool, Traits); 25] = [
         ("", "v1", "pods", "Pod", true, counted),
         ("", "v1", "nodes", "Node", false, status),
         ("", "v1", "namespaces", "Namespace", false, status),
@@ -83,6 +83,7 @@ pub(super) fn built_in() -> Vec<Kind> {
         ("", "v1", "services", "Service", true, status),
         ("", "v1", "persistentvolumes", "PersistentVolume", false, status),
         ("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true, status),
+        ("", "v1", "limitranges", "LimitRange", true, none),
         ("", "v1", "resourcequotas", "ResourceQuota", true, status),
         ("", "v1", "replicationcontrollers", "ReplicationController", true, counted),
         ("apps", "v1", "deployments", "Deployment", true, counted),

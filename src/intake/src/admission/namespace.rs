@@ -1,0 +1,78 @@
+//! What a namespace adds to its pods by its annotations (admission plugins `PodNodeSelector` and `PodTolerationRestriction`).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{self as k8s, PodSpec, Toleration};
+use poolwright_api::{FieldProblem, key_segment};
+
+const NODE_SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
+const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
+
+/// The additions of a namespace.
+pub(super) struct NamespaceDefaults {
+    node_selector: BTreeMap<String, String>,
+    tolerations: Vec<Toleration>,
+}
+
+impl NamespaceDefaults {
+    /// Reads the annotations of a namespace; `None` if it adds nothing.
+    pub fn of(from: &k8s::Namespace) -> Result<Option<Self>, FieldProblem> {
+        let annotation = |key: &str| from.metadata.annotations.as_ref()?.get(key).map(|text| text.trim());
+        let problem = |key: &str, cause: String, next: &str| {
+            FieldProblem::new(format!("metadata.annotations[{key:?}]"), cause, next)
+        };
+        let mut node_selector = BTreeMap::new();
+        let written = annotation(NODE_SELECTOR).unwrap_or_default();
+        for term in written.split(',').map(str::trim).filter(|term| !term.is_empty()) {
+            let (key, value) = term.split_once('=').ok_or_else(|| {
+                problem(
+                    NODE_SELECTOR,
+                    format!("`{term}` has no `=`"),
+                    "write labels as `key=value,key=value`",
+                )
+            })?;
+            node_selector.insert(key.trim().to_owned(), value.trim_start_matches('=').trim().to_owned());
+        }
+        let tolerations = match annotation(TOLERATIONS).filter(|text| !text.is_empty()) {
+            None => Vec::new(),
+            Some(text) => serde_json::from_str(text).map_err(|error| {
+                problem(TOLERATIONS, format!("not a list of tolerations: {error}"), "write a list in JSON")
+            })?,
+        };
+        let adds = !node_selector.is_empty() || !tolerations.is_empty();
+        Ok(adds.then_some(Self { node_selector, tolerations }))
+    }
+
+    /// Says what the namespace adds.
+    pub fn note(&self) -> String {
+        let labels: Vec<String> =
+            self.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let selector = (!labels.is_empty()).then(|| format!("the node selector {}", labels.join(",")));
+        let tolerations = (!self.tolerations.is_empty()).then(|| "default tolerations".to_owned());
+        let added: Vec<String> = selector.into_iter().chain(tolerations).collect();
+        format!("by its annotations, its new pods get {}", added.join(" and "))
+    }
+
+    /// Adds them to a new pod.
+    ///
+    /// Errors: a node selector that contradicts that of the namespace.
+    pub fn admit(&self, path: &str, spec: &mut PodSpec) -> Result<(), FieldProblem> {
+        for (key, value) in &self.node_selector {
+            let selector = spec.node_selector.get_or_insert_default();
+            if let Some(stated) = selector.get(key).filter(|stated| *stated != value) {
+                return Err(FieldProblem::new(
+                    format!("{path}.nodeSelector{}", key_segment(key)),
+                    format!("`{stated}` contradicts the node selector of the namespace, which has `{value}`"),
+                    "remove one of them",
+                ));
+            }
+            selector.insert(key.clone(), value.clone());
+        }
+        // The namespace's defaults are only for pods without tolerations of their own.
+        let own = spec.tolerations.get_or_insert_default();
+        if own.is_empty() {
+            own.extend(self.tolerations.iter().cloned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! The kinds of objects that are read, and what is said of the others.
+
+use poolwright_api::meant;
+use poolwright_terms::API_VERSION;
+use serde_json::Value;
+
+use super::Manifest;
+use super::objects::{Object, group, meta};
+use crate::pod_sets;
+
+/// The supported kinds with their version, and whether they are namespaced.
+pub(super) const KINDS: [(&str, &str, bool); 23] = [
+    ("Pod", "v1", true),
+    ("Node", "v1", false),
+    ("Namespace", "v1", false),
+    ("Deployment", "apps/v1", true),
+    ("ReplicaSet", "apps/v1", true),
+    ("StatefulSet", "apps/v1", true),
+    ("DaemonSet", "apps/v1", true),
+    ("ReplicationController", "v1", true),
+    ("Service", "v1", true),
+    ("Job", "batch/v1", true),
+    ("JobSet", "jobset.x-k8s.io/v1alpha2", true),
+    ("RuntimeClass", "node.k8s.io/v1", false),
+    ("PriorityClass", "scheduling.k8s.io/v1", false),
+    ("LimitRange", "v1", true),
+    ("ResourceQuota", "v1", true),
+    ("PersistentVolumeClaim", "v1", true),
+    ("PersistentVolume", "v1", false),
+    ("StorageClass", "storage.k8s.io/v1", false),
+    ("CSINode", "storage.k8s.io/v1", false),
+    ("PodDisruptionBudget", "policy/v1", true),
+    ("PodGroup", "scheduling.k8s.io/v1alpha2", true),
+    ("NodePool", API_VERSION, false),
+    ("NodeClaim", API_VERSION, false),
+];
+
+/// Groups without kinds that create pods. Their objects are skipped without a note.
+const QUIET_GROUPS: [&str; 14] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "autoscaling",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// Kinds of the core group that are skipped without a note.
+const QUIET_KINDS: [&str; 7] =
+    ["Binding", "ComponentStatus", "ConfigMap", "Endpoints", "Event", "Secret", "ServiceAccount"];
+
+/// Groups of Kubernetes that are read or that contain workloads, besides the core group and [`QUIET_GROUPS`].
+const WORKLOAD_GROUPS: [&str; 2] = ["apps", "batch"];
+
+/// Kinds that make pods although their objects need not contain a list of containers.
+const MAKERS: [(&str, &str); 9] = [
+    ("argoproj.io", "CronWorkflow"),
+    ("argoproj.io", "Workflow"),
+    ("batch", "CronJob"),
+    ("flink.apache.org", "FlinkDeployment"),
+    ("serving.kserve.io", "InferenceService"),
+    ("serving.kserve.io", "LLMInferenceService"),
+    ("sparkoperator.k8s.io", "ScheduledSparkApplication"),
+    ("sparkoperator.k8s.io", "SparkApplication"),
+    ("trainer.kubeflow.org", "TrainJob"),
+];
+
+/// Kinds that hold pod templates for other objects, and make no pods themselves.
+const TEMPLATES: [&str; 11] = [
+    "ClusterServingRuntime",
+    "ClusterTrainingRuntime",
+    "ClusterWorkflowTemplate",
+    "ControllerRevision",
+    "InstanceSet",
+    "LLMInferenceServiceConfig",
+    "PodTemplate",
+    "ServingRuntime",
+    "TrainingRuntime",
+    "Workload",
+    "WorkflowTemplate",
+];
+
+/// The endings of groups whose objects are rules about pods of others.
+const POLICIES: [&str; 3] = ["gatekeeper.sh", "kyverno.io", "policies.kubewarden.io"];
+
+impl Object {
+    /// Whether it is of a kind that is read.
+    pub(super) fn is_read(&self) -> bool {
+        let group = group(&self.api_version);
+        let is_listed = KINDS
+            .iter()
+            .any(|(kind, version, _)| *kind == self.kind && super::objects::group(version) == group);
+        is_listed || self.is_node_class() || pod_sets::is_read(group, &self.kind)
+    }
+
+    /// Notes that the object is not read. If it makes pods that are in the input in no other form, they are missing in the plan.
+    pub(super) fn note_unread(&self, is_shown_otherwise: bool, manifest: &mut Manifest) {
+        let group = group(&self.api_version);
+        let what = || format!("{} {} is not read", self.api_version, self.kind);
+        let is_quiet = QUIET_GROUPS.contains(&group);
+        let lacks_pods = self.makes_pods() && !is_shown_otherwise;
+        let note = if is_shown_otherwise && self.makes_pods() {
+            format!("{}; what the manifest has of it counts instead", what())
+        } else if lacks_pods && self.is_over() {
+            "it has ended or is suspended, and has no pods now".to_owned()
+        } else if self.kind == "CronJob" && group == "batch" {
+            let name = meta(&self.value, "name").unwrap_or("NAME");
+            format!(
+                "it makes jobs by the clock and has no pods now; to plan one run, give its Job (`kubectl create job {name} --from=cronjob/{name} --dry-run=client -o yaml`)"
+            )
+        } else if let Some(hint) = self.mistaken_kind() {
+            format!("{}; {hint}", what())
+        } else if group.is_empty() && self.kind != "PodTemplate" {
+            if QUIET_KINDS.contains(&self.kind.as_str()) {
+                return;
+            }
+            format!("{}, because there is no such kind; correct apiVersion or kind", what())
+        } else if is_quiet || (group == "apps" && self.kind == "ControllerRevision") {
+            return;
+        } else if group.starts_with("karpenter.") || group == "eks.amazonaws.com" {
+            format!("{}; convert it with `poolwright convert`", what())
+        } else if TEMPLATES.contains(&self.kind.as_str()) && self.kind != "PodTemplate" {
+            format!("{}; it is a template of other objects, and makes no pods itself", what())
+        } else if lacks_pods && self.kind == "TrainJob" {
+            let (kind, name) = pod_sets::train_job::runtime_of(&self.value);
+            format!(
+                "{}, because {kind} `{name}` is not in the files, so the pods that it makes are not planned; add that object, or give these pods too (`kubectl get pods -o yaml`)",
+                what()
+            )
+        } else if lacks_pods {
+            format!(
+                "{}, so the pods that it makes are not planned; give these pods too (`kubectl get pods -o yaml`), or a Job or Deployment like them",
+                what()
+            )
+        } else {
+            format!("{}; pods it may make are not planned", what())
+        };
+        // A stored CronJob has no pods but those of its Jobs, which are objects of their own.
+        let is_clock = self.kind == "CronJob" && self.is_stored();
+        if lacks_pods && !self.is_over() && !is_clock {
+            manifest.unread.push(self.name());
+        }
+        manifest.notes.push(format!("{}: {note}", self.name()));
+    }
+
+    /// Returns whether it makes pods: its kind is known for that, or its spec has a list of containers.
+    pub(super) fn makes_pods(&self) -> bool {
+        let group = group(&self.api_version);
+        let is_rule = POLICIES.iter().any(|end| group.ends_with(end)) || QUIET_GROUPS.contains(&group);
+        let is_template = TEMPLATES.contains(&self.kind.as_str());
+        MAKERS.contains(&(group, &self.kind))
+            || (!is_rule && !is_template && has_containers(&self.value["spec"]))
+    }
+
+    /// Returns whether the object says that it has ended or is suspended.
+    fn is_over(&self) -> bool {
+        let (spec, status) = (&self.value["spec"], &self.value["status"]);
+        let ends = ["Succeeded", "Failed", "Error", "Completed", "Complete", "COMPLETED", "FAILED"];
+        let ended = |state: &Value| state.as_str().is_some_and(|state| ends.contains(&state));
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        let mut conditions = conditions.filter(|one| one["status"] == "True");
+        spec["suspend"] == true
+            || ended(&status["phase"])
+            || ended(&status["applicationState"]["state"])
+            || conditions.any(|one| ["Complete", "Failed", "Succeeded"].iter().any(|end| one["type"] == *end))
+    }
+
+    /// What the author of an unknown kind in a group of Kubernetes probably meant.
+    fn mistaken_kind(&self) -> Option<String> {
+        let own = group(&self.api_version);
+        let is_kubernetes = own.is_empty() || WORKLOAD_GROUPS.contains(&own) || QUIET_GROUPS.contains(&own);
+        if !is_kubernetes || (own.is_empty() && QUIET_KINDS.contains(&self.kind.as_str())) {
+            return None;
+        }
+        let elsewhere = KINDS.iter().find(|(kind, ..)| *kind == self.kind);
+        if let Some((kind, version, _)) = elsewhere {
+            return Some(format!("{kind} belongs to {version}; correct apiVersion"));
+        }
+        let ours = KINDS.iter().filter(|(_, version, _)| group(version) == own).map(|(kind, ..)| *kind);
+        let kind = meant(&self.kind, ours.chain((own == "batch").then_some("CronJob")))?;
+        Some(format!("did you mean {kind}?"))
+    }
+}
+
+/// Returns whether there is a list of containers at any depth.
+fn has_containers(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            let own = fields.get("containers").and_then(Value::as_array);
+            own.is_some_and(|list| list.iter().any(Value::is_object)) || fields.values().any(has_containers)
+        }
+        Value::Array(items) => items.iter().any(has_containers),
+        _ => false,
+    }
+}

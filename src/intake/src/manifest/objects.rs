@@ -1,0 +1,276 @@
+//! The documents and objects of manifests, before they are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use poolwright_api::FieldProblem;
+use poolwright_terms::GROUP;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::kinds::KINDS;
+use crate::error::{IntakeError, OfObject, object_name};
+
+/// The documents of a text; empty ones are skipped.
+pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
+    // JSON is YAML, but a JSON parser is many times faster, and large lists are usually JSON.
+    if text.trim_start().starts_with('{') {
+        let stream = serde_json::Deserializer::from_str(text).into_iter::<Unique>();
+        // The YAML parser names the line of a key that is there twice.
+        if let Ok(documents) = stream.map(|read| read.map(|read| read.0)).collect::<Result<Vec<_>, _>>() {
+            return Ok(documents);
+        }
+    }
+    // Keeps the limits against maliciously nested aliases, and lifts those on size, because a cluster has many pods.
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: usize::MAX,
+            max_nodes: usize::MAX,
+            max_documents: usize::MAX,
+            max_total_scalar_bytes: usize::MAX,
+        },
+        with_snippet: false,
+    };
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        FieldProblem::new("", format!("not readable as YAML or JSON: {error}"), "correct the syntax")
+    })
+}
+
+/// One object of a manifest.
+#[derive(Clone)]
+pub(super) struct Object {
+    pub file: String,
+    /// Its place in the file, for messages about objects without a name.
+    place: String,
+    pub kind: String,
+    pub api_version: String,
+    pub value: Value,
+}
+
+/// Splits lists into their objects.
+pub(super) fn flatten(
+    mut value: Value,
+    place: &str,
+    of: Option<(&str, &str)>,
+    into: &mut Vec<Object>,
+    errors: &mut Vec<IntakeError>,
+) {
+    if value.is_null() {
+        return;
+    }
+    let mut problem =
+        |path: &str, cause: &str, next: &str| errors.push(FieldProblem::new(path, cause, next).of(place));
+    let Some(fields) = value.as_object_mut() else {
+        return problem("", "not an object", "write apiVersion, kind, metadata and spec");
+    };
+    // Items of a typed list may omit the kind and version of the list.
+    if let Some((api_version, kind)) = of {
+        fields.entry("apiVersion").or_insert_with(|| api_version.into());
+        fields.entry("kind").or_insert_with(|| kind.into());
+    }
+    let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
+    let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) else {
+        return problem(
+            "",
+            "apiVersion or kind is missing",
+            "write both, such as `apiVersion: v1` and `kind: Pod`",
+        );
+    };
+    let item_kind = kind.strip_suffix("List").filter(|_| fields.get("items").is_some_and(Value::is_array));
+    let Some(item_kind) = item_kind else {
+        // An empty text says nothing: the object has no UID and no version.
+        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            meta.retain(|field, value| {
+                !(["uid", "resourceVersion"].contains(&field.as_str()) && *value == "")
+            });
+        }
+        into.push(Object { file: String::new(), place: place.to_owned(), kind, api_version, value });
+        return;
+    };
+    let items = fields.get_mut("items").map(Value::take);
+    let of = (!item_kind.is_empty()).then_some((api_version.as_str(), item_kind));
+    for (at, item) in items.as_ref().and_then(Value::as_array).into_iter().flatten().enumerate() {
+        flatten(item.clone(), &format!("{place}, item {}", at + 1), of, into, errors);
+    }
+}
+
+pub(super) fn meta<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
+}
+
+pub(super) fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+impl Object {
+    /// Whether it is a node class of some cloud. The cloud's crate reads it. Any other unknown kind of our group counts as one, so
+    /// that the caller, who knows the clouds, reports it.
+    pub(super) fn is_node_class(&self) -> bool {
+        group(&self.api_version) == GROUP && KINDS.iter().all(|(kind, ..)| *kind != self.kind)
+    }
+
+    pub(super) fn name(&self) -> String {
+        let is_listed = KINDS.iter().all(|(kind, _, namespaced)| *kind != self.kind || *namespaced);
+        let namespaced = is_listed && !self.is_node_class();
+        let namespace = meta(&self.value, "namespace").or(namespaced.then_some("default"));
+        match meta(&self.value, "name").or_else(|| meta(&self.value, "generateName")) {
+            Some(name) => object_name(&self.kind, namespace, Some(name)),
+            None => format!("{} ({})", self.kind, self.place),
+        }
+    }
+
+    /// Returns whether an API server has stored the object: it then has a UID and a version.
+    pub(super) fn is_stored(&self) -> bool {
+        meta(&self.value, "uid").or(meta(&self.value, "resourceVersion")).is_some()
+    }
+
+    /// Its namespace, or `default`.
+    pub(super) fn namespace(&self) -> &str {
+        meta(&self.value, "namespace").unwrap_or("default")
+    }
+
+    /// Returns whether a server printed it with the same content as another.
+    fn equals(&self, other: &Self) -> bool {
+        let bare = |object: &Self| {
+            let mut value = object.value.clone();
+            if let Some(meta) = value["metadata"].as_object_mut() {
+                meta.remove("managedFields");
+            }
+            value
+        };
+        bare(self) == bare(other)
+    }
+
+    fn version(&self) -> Option<u64> {
+        meta(&self.value, "resourceVersion")?.parse().ok()
+    }
+}
+
+/// Names the objects that only have the beginning of a name as an API server would: no two alike.
+pub(super) fn number_generated(objects: &mut [Object]) {
+    let of =
+        |object: &Object, name: &str| (object.kind.clone(), object.namespace().to_owned(), name.to_owned());
+    let names = objects.iter().filter_map(|object| Some(of(object, meta(&object.value, "name")?)));
+    let mut names: BTreeSet<_> = names.collect();
+    for object in objects {
+        if meta(&object.value, "name").is_some() {
+            continue;
+        }
+        let Some(begin) = meta(&object.value, "generateName").map(str::to_owned) else { continue };
+        // The first keeps the beginning as its name.
+        let mut name = begin.clone();
+        for number in 2_u64.. {
+            if names.insert(of(object, &name)) {
+                break;
+            }
+            name = format!("{begin}{number}");
+        }
+        if name != begin {
+            object.value["metadata"]["name"] = name.into();
+        }
+    }
+}
+
+/// Removes objects that are there a second time. Returns notes, and a problem for each object that its author wrote twice. Of two
+/// versions that a server printed, the newer counts.
+pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>) {
+    let mut seen: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut kept: Vec<Object> = Vec::new();
+    let (mut equal, mut notes) = (Vec::new(), Vec::new());
+    let mut twice: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for object in std::mem::take(objects) {
+        let has_name = meta(&object.value, "name").or_else(|| meta(&object.value, "generateName")).is_some();
+        let key = (group(&object.api_version).to_owned(), object.name());
+        let Some(first) = seen.get(&key).copied().filter(|_| has_name && object.is_read()) else {
+            seen.insert(key, kept.len());
+            kept.push(object);
+            continue;
+        };
+        let known = &mut kept[first];
+        if !(known.is_stored() && object.is_stored()) {
+            twice.entry(key.1).or_insert_with(|| [known.file.clone()].into()).insert(object.file);
+        } else if known.equals(&object) {
+            equal.push(key.1);
+        } else {
+            let is_newer = object.version() > known.version();
+            let which = if is_newer { "the newer" } else { "the first" };
+            notes.push(format!("{}: it is there more than once, with differences; {which} counts", key.1));
+            if is_newer {
+                *known = object;
+            }
+        }
+    }
+    *objects = kept;
+    if let Some((first, more)) = equal.split_first() {
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        notes.push(format!("{first}{more}: the same is there more than once, and counts once"));
+    }
+    let problem = || FieldProblem::new("", "it is there more than once", "remove one or rename it");
+    let of = |(name, files): (String, BTreeSet<String>)| {
+        let file = files.into_iter().collect::<Vec<_>>().join(" and ");
+        IntakeError { file: Some(file), ..problem().of(name) }
+    };
+    (notes, twice.into_iter().map(of).collect())
+}
+
+/// A JSON value without keys that are there twice. Parsers otherwise keep the last.
+struct Unique(Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(UniqueVisitor)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Unique;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Unique, E> {
+        Ok(Unique(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Unique, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Unique(item)) = items.next_element()? {
+            all.push(item);
+        }
+        Ok(Unique(all.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Unique, A::Error> {
+        let mut all = Map::new();
+        while let Some((key, Unique(value))) = entries.next_entry::<String, Unique>()? {
+            if all.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key `{key}` is there twice")));
+            }
+            all.insert(key, value);
+        }
+        Ok(Unique(all.into()))
+    }
+}

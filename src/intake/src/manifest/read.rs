@@ -1,0 +1,340 @@
+//! Reads the objects of manifests: each by its kind.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::{apps, core::v1 as k8s};
+use poolwright_api::FieldProblem;
+use poolwright_api::strict::{self, read};
+use poolwright_core::Pod;
+use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::gangs::Gangs;
+use super::kinds::KINDS;
+use super::objects::{Object, group, meta};
+use super::{Manifest, NodeClassObject};
+use crate::admission::{Admission, Quotas};
+use crate::error::{IntakeError, OfObject};
+use crate::owned::Owned;
+use crate::pod_sets;
+use crate::workload::{self, Expansion, Making};
+use crate::{budget, claim, daemonset, duration, node, others, pod_groups, pool, services, volumes};
+
+/// Facts about objects that affect other objects of the manifest.
+pub(super) struct Shared {
+    pub owned: Owned,
+    pub gangs: Gangs,
+    admission: Admission,
+    quotas: Quotas,
+    /// Runtimes of TrainJobs, by kind and name.
+    runtimes: BTreeMap<(String, String), Value>,
+}
+
+impl Shared {
+    pub fn new(objects: &[Object]) -> Self {
+        let is_runtime = |object: &&Object| {
+            group(&object.api_version) == "trainer.kubeflow.org" && object.kind.ends_with("TrainingRuntime")
+        };
+        let runtimes = objects.iter().filter(is_runtime).map(|object| {
+            let name = meta(&object.value, "name").unwrap_or_default();
+            ((object.kind.clone(), name.to_owned()), object.value.clone())
+        });
+        Self {
+            owned: Owned::of(objects.iter().map(|object| &object.value)),
+            gangs: Gangs::default(),
+            admission: Admission::default(),
+            quotas: Quotas::default(),
+            runtimes: runtimes.collect(),
+        }
+    }
+
+    /// Returns the runtime of a `TrainJob`, if it is in the manifest and its JobSet is not.
+    fn runtime_of(&self, object: &Object) -> Option<&Value> {
+        let (kind, name) = pod_sets::train_job::runtime_of(&object.value);
+        let own = meta(&object.value, "name").unwrap_or_default();
+        let is_made = self.owned.has(object.namespace(), "JobSet", own);
+        self.runtimes.get(&(kind.to_owned(), name.to_owned())).filter(|_| !is_made)
+    }
+}
+
+impl Object {
+    /// Reads the object. Of an object that an API server has stored, the API server knows best: unknown fields become notes, and an
+    /// object that cannot be read is left out with a note. Our own objects are always read strictly, because they limit what may
+    /// be bought.
+    pub(super) fn read_into(
+        &self,
+        manifest: &mut Manifest,
+        shared: &mut Shared,
+    ) -> Result<(), Vec<IntakeError>> {
+        let Err(mut errors) = self.read_strictly_into(manifest, shared) else { return Ok(()) };
+        let mut known = self.clone();
+        let unknown = errors.iter().filter(|error| error.cause == strict::UNKNOWN_FIELD);
+        let unknown: Vec<String> = unknown.map(|error| error.path.clone()).collect();
+        if !unknown.is_empty() {
+            for path in &unknown {
+                strict::remove(&mut known.value, path);
+            }
+            let others = known.read_strictly_into(manifest, shared).err().unwrap_or_default();
+            if self.is_strict() {
+                errors.extend(others);
+            } else {
+                errors = others;
+            }
+        }
+        if self.is_strict() {
+            return Err(errors);
+        }
+        let named = |note: &str| format!("{}: {note}", self.name());
+        for path in &unknown {
+            manifest
+                .notes
+                .push(named(&format!("{path}: this version does not know the field, and ignores it")));
+        }
+        for error in &errors {
+            let place = if error.path.is_empty() { String::new() } else { format!("{}: ", error.path) };
+            manifest.notes.push(named(&format!("{place}{}; the object is left out", error.cause)));
+        }
+        if !errors.is_empty() && (self.kind == "Pod" || self.makes_pods()) {
+            manifest.unread.push(self.name());
+        }
+        Ok(())
+    }
+
+    /// Returns whether all its problems are errors.
+    fn is_strict(&self) -> bool {
+        !self.is_stored() || group(&self.api_version) == GROUP
+    }
+
+    /// Counts a stored pod to the quotas that do not say what is in use.
+    pub(super) fn count_to_quotas(&self, shared: &mut Shared) {
+        let ended = matches!(self.value["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        if self.kind != "Pod" || !self.is_stored() || ended || !shared.quotas.counts_pods_of(self.namespace())
+        {
+            return;
+        }
+        if let Ok(pod) = k8s::Pod::deserialize(&self.value)
+            && let Ok(pod) = crate::pod::pod(&pod)
+        {
+            shared.quotas.count(&pod);
+        }
+    }
+
+    fn read_strictly_into(
+        &self,
+        manifest: &mut Manifest,
+        shared: &mut Shared,
+    ) -> Result<(), Vec<IntakeError>> {
+        let name = |problems: Vec<FieldProblem>| {
+            problems.into_iter().map(|problem| problem.of(self.name())).collect()
+        };
+        let known = KINDS
+            .iter()
+            .find(|(kind, version, _)| *kind == self.kind && group(version) == group(&self.api_version));
+        let version = match known {
+            Some((_, version, _)) => *version,
+            None if self.is_node_class() => API_VERSION,
+            // The versions of these kinds have the same layout.
+            None if pod_sets::is_read(group(&self.api_version), &self.kind) => self.api_version.as_str(),
+            None if self.kind == "TrainJob" && shared.runtime_of(self).is_some() => self.api_version.as_str(),
+            None => {
+                let owned = &shared.owned;
+                let is_shown_otherwise = owned.controls(&self.value) || owned.is_controlled(&self.value);
+                self.note_unread(is_shown_otherwise, manifest);
+                return Ok(());
+            }
+        };
+        if version != self.api_version {
+            let cause = format!("version `{}` of this kind is not read", self.api_version);
+            return Err(name(vec![FieldProblem::new("apiVersion", cause, format!("use `{version}`"))]));
+        }
+        if meta(&self.value, "name").is_none() && meta(&self.value, "generateName").is_none() {
+            return Err(name(vec![FieldProblem::new("metadata.name", "missing", "give the object a name")]));
+        }
+        self.convert_into(manifest, shared).map_err(name)
+    }
+
+    fn convert_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<FieldProblem>> {
+        let value = &self.value;
+        let admission = &shared.admission;
+        let name = self.pod_name(&shared.owned);
+        let making = Making { admission, name: &name };
+        let expansion = match self.kind.as_str() {
+            _ if pod_sets::is_read(group(&self.api_version), &self.kind) => {
+                pod_sets::expand(value, making).transpose()?.unwrap_or_default()
+            }
+            "TrainJob" => match shared.runtime_of(self) {
+                Some(runtime) => pod_sets::train_job::expand(value, runtime, making)?,
+                None => Expansion::default(),
+            },
+            "Pod" => workload::single(value, making)?,
+            "Deployment" => workload::deployment(value, making)?,
+            "ReplicaSet" => workload::replica_set(value, making)?,
+            "StatefulSet" => workload::stateful_set(value, making)?,
+            "ReplicationController" => workload::replication_controller(value, making)?,
+            "Job" => workload::job(value, making)?,
+            "JobSet" => workload::job_set(value, making)?,
+            "Node" => {
+                manifest
+                    .nodes
+                    .push(node::convert(&read::<k8s::Node>(value)?).map_err(|problem| vec![problem])?);
+                return Ok(());
+            }
+            "Namespace" => {
+                let namespace = read(value)?;
+                let note = shared.admission.add_namespace(&namespace).map_err(|problem| vec![problem])?;
+                manifest.notes.extend(note.map(|note| format!("{}: {note}", self.name())));
+                manifest.namespaces.push(others::namespace(&namespace));
+                return Ok(());
+            }
+            "DaemonSet" => {
+                let mut set: apps::v1::DaemonSet = read(value)?;
+                let namespace = set.metadata.namespace.clone();
+                if let Some(spec) = set.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
+                    let notes = admission.admit("spec.template.spec", namespace.as_deref(), spec)?;
+                    manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
+                }
+                manifest.daemonsets.push(daemonset::convert(&set).map_err(|problem| vec![problem])?);
+                return Ok(());
+            }
+            "PersistentVolumeClaim" => {
+                let from = read(value)?;
+                if !self.is_stored() {
+                    admission.check_claim("spec", meta(value, "namespace"), &from)?;
+                }
+                let claim = volumes::convert_claim(&from).map_err(|problem| vec![problem])?;
+                manifest.volume_claims.push(claim);
+                return Ok(());
+            }
+            "PersistentVolume" => {
+                let volume = volumes::convert_volume(&read(value)?).map_err(|problem| vec![problem])?;
+                manifest.volumes.push(volume);
+                return Ok(());
+            }
+            "StorageClass" => {
+                manifest.storage_classes.push(volumes::storage_class(&read(value)?));
+                return Ok(());
+            }
+            "CSINode" => {
+                manifest.node_drivers.push(volumes::node_drivers(&read(value)?));
+                return Ok(());
+            }
+            "Service" => {
+                manifest.services.push(services::read_service(value)?);
+                return Ok(());
+            }
+            "PodDisruptionBudget" => {
+                let budget = budget::convert_budget(&read(value)?).map_err(|problem| vec![problem])?;
+                manifest.budgets.push(budget);
+                return Ok(());
+            }
+            "PodGroup" => {
+                let group = pod_groups::convert(&read(value)?).map_err(|problem| vec![problem])?;
+                manifest.pod_groups.push(group);
+                return Ok(());
+            }
+            "RuntimeClass" => {
+                shared.admission.add_runtime_class(read(value)?);
+                return Ok(());
+            }
+            "PriorityClass" => {
+                shared.admission.add_priority_class(read(value)?);
+                return Ok(());
+            }
+            "ResourceQuota" => {
+                let quota = read(value)?;
+                shared.admission.add_quota(&quota);
+                let notes = shared
+                    .quotas
+                    .add(&quota)
+                    .map_err(|error| vec![FieldProblem::new(error.path, error.cause, error.next_step)])?;
+                manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
+                return Ok(());
+            }
+            "LimitRange" => {
+                shared.admission.add_limit_range(&read(value)?).map_err(|problem| vec![problem])?;
+                return Ok(());
+            }
+            "NodePool" => {
+                manifest.pools.push(pool::checked(&read(value)?)?);
+                return Ok(());
+            }
+            "NodeClaim" => {
+                manifest.claims.push(claim::convert(&read(value)?).map_err(|problem| vec![problem])?);
+                return Ok(());
+            }
+            _ => {
+                manifest.node_classes.push(NodeClassObject {
+                    file: self.file.clone(),
+                    reference: NodeClassRef {
+                        group: GROUP.to_owned(),
+                        kind: self.kind.clone(),
+                        name: meta(value, "name").unwrap_or_default().to_owned(),
+                    },
+                    object: value.clone(),
+                });
+                return Ok(());
+            }
+        };
+        self.add_pods(expansion, manifest, shared);
+        Ok(())
+    }
+
+    /// Returns the beginning of the names of the pods that the object makes. Real names end in letters that nobody can know; the
+    /// numbers instead of them must not be those of other pods.
+    fn pod_name(&self, owned: &Owned) -> String {
+        const SAME: [&str; 8] = [
+            "CloneSet",
+            "Deployment",
+            "DeploymentConfig",
+            "Job",
+            "ReplicaSet",
+            "ReplicationController",
+            "Rollout",
+            "StatefulSet",
+        ];
+        let name =
+            meta(&self.value, "name").or_else(|| meta(&self.value, "generateName")).unwrap_or_default();
+        let is_free = self.kind != "StatefulSet" && SAME.contains(&self.kind.as_str());
+        let others = SAME.iter().chain(&["LeaderWorkerSet"]).filter(|kind| **kind != self.kind);
+        let is_taken = || {
+            let namespace = self.namespace();
+            others.into_iter().any(|kind| owned.has(namespace, kind, name))
+                || owned.has_numbered_pod(namespace, name)
+        };
+        if is_free && is_taken() { format!("{name}-{}", self.kind.to_lowercase()) } else { name.to_owned() }
+    }
+
+    fn add_pods(&self, mut expansion: Expansion, manifest: &mut Manifest, shared: &mut Shared) {
+        let mut note = |note: &str| manifest.notes.push(format!("{}: {note}", self.name()));
+        expansion.notes.iter().for_each(|said| note(said));
+        if let Some(ignored) = duration::ignored_in(&self.value) {
+            note(&format!("ignored {ignored}"));
+        }
+        manifest.workloads.extend(expansion.workload.take());
+        let gangs = Gangs::of(&expansion);
+        if self.kind != "Pod" {
+            // The output of a cluster contains both workloads and their pods.
+            let had = shared.owned.take(&self.value, &mut expansion.pods);
+            match (had, expansion.pods.len()) {
+                (None, _) => {}
+                (Some(_), 0) => note("what it controls is in the manifest and counts instead"),
+                (Some(had), lacks) => {
+                    note(&format!("pods in the manifest: {had}; pods that it lacks, planned too: {lacks}"));
+                }
+            }
+        }
+        let before = expansion.pods.len();
+        let polite = expansion.pods.iter().filter(|made| made.is_polite);
+        manifest.polite.extend(polite.map(|made| made.pod.key.clone()));
+        let mut pods: Vec<Pod> = expansion.pods.into_iter().map(|made| made.pod).collect();
+        if self.kind != "Pod" || !self.is_stored() {
+            shared.quotas.hold_back(&mut pods).iter().for_each(|said| note(said));
+        }
+        shared.gangs.add(self, gangs, &pods, before - pods.len());
+        if !pods.is_empty() {
+            manifest.made_claims.extend(expansion.claims);
+            manifest.pods.extend(pods);
+        }
+    }
+}

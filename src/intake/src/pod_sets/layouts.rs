@@ -1,0 +1,320 @@
+//! Where each kind has its pod templates, and how many pods it makes of each.
+
+use poolwright_api::FieldProblem;
+use poolwright_core::UnmodelledRule;
+use serde_json::{Value, json};
+
+use super::{PodSet, Problems, Sets, at, below, has_condition, number, suspended_or_ended, unknown_fields};
+use crate::error::object_name;
+use crate::owned::Maker;
+use crate::template::{count, missing, one};
+
+/// The field of a training job of Kubeflow with its templates.
+pub(super) fn replica_specs(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "PyTorchJob" => "pytorchReplicaSpecs",
+        "TFJob" => "tfReplicaSpecs",
+        "MPIJob" => "mpiReplicaSpecs",
+        "XGBoostJob" => "xgbReplicaSpecs",
+        "PaddleJob" => "paddleReplicaSpecs",
+        "JAXJob" => "jaxReplicaSpecs",
+        "MXJob" => "mxReplicaSpecs",
+        _ => return None,
+    })
+}
+
+/// A training job of Kubeflow: all its pods start together, or as many as its policies say.
+pub(super) fn training_job(object: &Value, name: &str) -> Result<Sets, Problems> {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let field = replica_specs(kind).unwrap_or_default();
+    let spec = &object["spec"];
+    let ended = has_condition(object, &["Succeeded", "Failed"]);
+    if let Some(none) = suspended_or_ended(spec["runPolicy"]["suspend"] == true, ended) {
+        return Ok(none);
+    }
+    if let Some(by) = spec["runPolicy"]["managedBy"].as_str().filter(|by| !by.starts_with("kubeflow.org/")) {
+        return Ok(Sets::none(format!("`{by}` manages it, and may make its pods elsewhere")));
+    }
+    let roles = spec[field].as_object().filter(|roles| !roles.is_empty());
+    let roles = roles.ok_or_else(|| missing(&format!("spec.{field}")))?;
+    let (mut sets, mut total, mut workers) = (Sets::default(), 0, 0);
+    let mut problems = Vec::new();
+    for (role, replicas) in roles {
+        let path = format!("spec.{field}.{role}");
+        problems.extend(unknown_fields(replicas, &path, &["replicas", "template", "restartPolicy"]));
+        let wanted = match number(object, &format!("{path}.replicas"), 1) {
+            Ok(wanted) => wanted,
+            Err(found) => {
+                problems.extend(found);
+                continue;
+            }
+        };
+        let lower = role.to_lowercase();
+        let pods =
+            PodSet::new(format!("{name}-{lower}"), wanted, format!("{path}.template"), &replicas["template"])
+                .labelled([
+                    ("training.kubeflow.org/job-name", name),
+                    ("training.kubeflow.org/replica-type", &lower),
+                ]);
+        // The launcher of an MPIJob is a Job, and the operator makes the other pods itself.
+        let is_launcher = kind == "MPIJob" && role == "Launcher";
+        let maker = if is_launcher { Maker::Other("Job", pods.name.clone()) } else { Maker::Itself };
+        sets.all.push(PodSet { maker, fixed: !is_launcher, ..pods });
+        total += wanted;
+        workers += if role == "Worker" { wanted } else { 0 };
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let least = spec["runPolicy"]["schedulingPolicy"]["minAvailable"].as_i64();
+    let elastic = spec["elasticPolicy"]["minReplicas"].as_i64();
+    let least = least.or_else(|| elastic.map(|least| total - workers + least.min(workers)));
+    Ok(sets.together(named(object, name), total - least.unwrap_or(total)))
+}
+
+/// A LeaderWorkerSet (<https://lws.sigs.k8s.io>): groups of a leader and its workers, each of which starts together.
+pub(super) fn leader_worker_set(object: &Value, name: &str) -> Result<Sets, Problems> {
+    const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
+    let (replicas, size) = ("spec.replicas", "spec.leaderWorkerTemplate.size");
+    let template = &object["spec"]["leaderWorkerTemplate"];
+    let mut problems = unknown_fields(
+        template,
+        "spec.leaderWorkerTemplate",
+        &[
+            "leaderTemplate",
+            "workerTemplate",
+            "size",
+            "restartPolicy",
+            "resizePolicy",
+            "subGroupPolicy",
+            "volumeClaimTemplates",
+            "persistentVolumeClaimRetentionPolicy",
+        ],
+    );
+    if !template["workerTemplate"].is_object() {
+        problems.extend(missing("spec.leaderWorkerTemplate.workerTemplate"));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let (groups, size) = (number(object, replicas, 1)?, number(object, size, 1)?.max(1));
+    count(replicas, groups, size)?;
+    let has_leader = template["leaderTemplate"].is_object();
+    let of = |part: &str| (format!("spec.leaderWorkerTemplate.{part}"), &template[part]);
+    let (leader_path, leader) = of(if has_leader { "leaderTemplate" } else { "workerTemplate" });
+    let (worker_path, worker) = of("workerTemplate");
+    let claims = template["volumeClaimTemplates"].as_array().into_iter().flatten().enumerate();
+    let claims = claims.map(|(at, claim)| {
+        let path = format!("spec.leaderWorkerTemplate.volumeClaimTemplates[{at}]");
+        poolwright_api::strict::read(claim).map_err(|found| below(&path, found))
+    });
+    let claims = claims.collect::<Result<Vec<_>, Problems>>()?;
+    let exclusive = object["metadata"]["annotations"][EXCLUSIVE].as_str().map(|_| UnmodelledRule {
+        field: format!("metadata.annotations[{EXCLUSIVE:?}]"),
+        rule: "one group of a LeaderWorkerSet per topology domain".to_owned(),
+    });
+    let mut sets = Sets { keeps_running: true, ..Sets::default() };
+    for group in 0..groups {
+        let (index, of_group) = (group.to_string(), format!("{name}-{group}"));
+        let gang = (size > 1).then(|| {
+            let gang = format!("group {group} of {}", named(object, name));
+            sets.gangs.push(crate::template::GangOf { name: gang, optional: 0 });
+            sets.gangs.len() - 1
+        });
+        let labels = [
+            ("leaderworkerset.sigs.k8s.io/name", name),
+            ("leaderworkerset.sigs.k8s.io/group-index", index.as_str()),
+        ];
+        let mut add = |pods: PodSet, maker: String| {
+            let maker = Maker::Other("StatefulSet", maker);
+            let (extra, claims) = (exclusive.iter().cloned().collect(), claims.clone());
+            sets.all.push(PodSet { maker, fixed: true, gang, extra, claims, ..pods.labelled(labels) });
+        };
+        let one = PodSet::new(name.to_owned(), 1, leader_path.clone(), leader);
+        add(PodSet { first: group, ..one }, name.to_owned());
+        if size > 1 {
+            let workers = PodSet::new(of_group.clone(), size - 1, worker_path.clone(), worker);
+            add(PodSet { first: 1, ..workers }, of_group);
+        }
+    }
+    Ok(sets)
+}
+
+/// A cluster of Ray: its head and workers. An autoscaler needs only the least number of workers to start.
+pub(super) fn ray_cluster(object: &Value, name: &str) -> Result<Sets, Problems> {
+    if let Some(none) = suspended_or_ended(object["spec"]["suspend"] == true, false) {
+        return Ok(none);
+    }
+    ray(object, "spec", name, Maker::Itself)
+}
+
+/// A job of Ray: the cluster that it runs on, and the pod that submits it.
+pub(super) fn ray_job(object: &Value, name: &str) -> Result<Sets, Problems> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let state = status["jobDeploymentStatus"].as_str().unwrap_or_default();
+    let ended = ["Complete", "Failed", "ValidationFailed"].contains(&state);
+    if let Some(none) = suspended_or_ended(spec["suspend"] == true || state == "Suspended", ended) {
+        return Ok(none);
+    }
+    if spec["clusterSelector"].as_object().is_some_and(|selector| !selector.is_empty()) {
+        return Ok(Sets::none(
+            "it runs on a RayCluster that is there already, and makes no pods on nodes of its own",
+        ));
+    }
+    let mut sets = ray(object, "spec.rayClusterSpec", name, Maker::Begins("RayCluster", format!("{name}-")))?;
+    let mode = spec["submissionMode"].as_str().unwrap_or("K8sJobMode");
+    if mode == "K8sJobMode" {
+        // KubeRay's own submitter.
+        let amounts = |cpu: &str, memory: &str| json!({"cpu": cpu, "memory": memory});
+        let usual = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "ray-job-submitter",
+            "resources": {"limits": amounts("1", "1Gi"), "requests": amounts("500m", "200Mi")}}]}});
+        let own = &spec["submitterPodTemplate"];
+        let template = if own.is_object() { own } else { &usual };
+        let submitter =
+            PodSet::new(format!("{name}-submitter"), 1, "spec.submitterPodTemplate".to_owned(), template);
+        // It comes when the cluster is ready, as a pod of a Job.
+        sets.all.push(PodSet { maker: Maker::Other("Job", name.to_owned()), ..submitter });
+    }
+    Ok(sets)
+}
+
+/// A service of Ray: the cluster that it runs on.
+pub(super) fn ray_service(object: &Value, name: &str) -> Result<Sets, Problems> {
+    if let Some(none) = suspended_or_ended(object["spec"]["suspend"] == true, false) {
+        return Ok(none);
+    }
+    let cluster = Maker::Begins("RayCluster", format!("{name}-"));
+    let sets = ray(object, "spec.rayClusterConfig", name, cluster)?;
+    Ok(Sets { keeps_running: true, ..sets })
+}
+
+fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Problems> {
+    let spec = at(object, path);
+    if !spec["headGroupSpec"]["template"].is_object() {
+        return Err(missing(&format!("{path}.headGroupSpec.template")));
+    }
+    let scales = spec["enableInTreeAutoscaling"] == true;
+    let mut head = spec["headGroupSpec"]["template"].clone();
+    if scales && let Some(containers) = head["spec"]["containers"].as_array_mut() {
+        // The operator adds the autoscaler to the head, with these resources unless others are written.
+        let usual = json!({"cpu": "500m", "memory": "512Mi"});
+        let own = &spec["autoscalerOptions"]["resources"];
+        let usual = json!({"limits": usual, "requests": usual});
+        let resources = if own.is_object() { own } else { &usual };
+        containers.push(json!({"name": "autoscaler", "resources": resources}));
+    }
+    let labels = |group: &str, node: &str| {
+        [
+            ("ray.io/cluster", name.to_owned()),
+            ("ray.io/group", group.to_owned()),
+            ("ray.io/node-type", node.to_owned()),
+        ]
+    };
+    let mut sets = Sets::default();
+    let mut add = |set: PodSet, group: &str, node: &str| {
+        let labels = labels(group, node);
+        let set = set.labelled(labels.each_ref().map(|(key, value)| (*key, value.as_str())));
+        sets.all.push(PodSet { maker: maker.clone(), ..set });
+    };
+    let template = format!("{path}.headGroupSpec.template");
+    add(PodSet::new(format!("{name}-head"), 1, template, &head), "headgroup", "head");
+    let mut optional = 0;
+    let groups = spec["workerGroupSpecs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, group) in groups.iter().enumerate() {
+        let path = format!("{path}.workerGroupSpecs[{index}]");
+        if group["suspend"] == true {
+            continue;
+        }
+        let least = number(object, &format!("{path}.minReplicas"), 0)?;
+        let most = match &group["maxReplicas"] {
+            Value::Null => i64::MAX,
+            most => most.as_i64().unwrap_or(i64::MAX),
+        };
+        if most < least {
+            let cause = format!("it is less than minReplicas ({least})");
+            return Err(one(FieldProblem::new(format!("{path}.maxReplicas"), cause, "raise it")));
+        }
+        let wanted = number(object, &format!("{path}.replicas"), least)?.clamp(least, most);
+        let hosts = number(object, &format!("{path}.numOfHosts"), 1)?.max(1);
+        count(&format!("{path}.replicas"), wanted, hosts)?;
+        optional += if scales { (wanted - least) * hosts } else { 0 };
+        let of = group["groupName"].as_str().unwrap_or("worker");
+        let set = PodSet::new(
+            format!("{name}-{of}-worker"),
+            wanted * hosts,
+            format!("{path}.template"),
+            &group["template"],
+        );
+        add(set, of, "worker");
+    }
+    let mut sets = sets.together(named(object, name), optional);
+    if scales {
+        sets.notes.push(
+            "Ray's autoscaler may ask for more workers later; the replicas as written are planned".to_owned(),
+        );
+    }
+    Ok(sets)
+}
+
+/// A job of Volcano: its tasks. As many pods as `minAvailable` start together.
+pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> {
+    let spec = &object["spec"];
+    let phase = object["status"]["state"]["phase"].as_str().unwrap_or_default();
+    let ended = ["Completed", "Failed", "Terminated", "Completing", "Terminating"].contains(&phase);
+    if let Some(none) = suspended_or_ended(["Aborted", "Aborting"].contains(&phase), ended) {
+        return Ok(none);
+    }
+    let tasks =
+        spec["tasks"].as_array().filter(|tasks| !tasks.is_empty()).ok_or_else(|| missing("spec.tasks"))?;
+    let scheduler = spec["schedulerName"].as_str().filter(|name| !name.is_empty()).unwrap_or("volcano");
+    let (mut sets, mut total, mut least) = (Sets::default(), 0, 0);
+    for (index, task) in tasks.iter().enumerate() {
+        let path = format!("spec.tasks[{index}]");
+        let wanted = number(object, &format!("{path}.replicas"), 1)?;
+        total += wanted;
+        least += number(object, &format!("{path}.minAvailable"), wanted)?;
+        let own = task["name"].as_str().map_or_else(|| format!("default{index}"), str::to_owned);
+        let mut template = task["template"].clone();
+        if template["spec"].is_object() && template["spec"]["schedulerName"].is_null() {
+            template["spec"]["schedulerName"] = scheduler.into();
+        }
+        let set = PodSet::new(format!("{name}-{own}"), wanted, format!("{path}.template"), &template)
+            .labelled([("volcano.sh/job-name", name), ("volcano.sh/task-spec", &own)]);
+        sets.all.push(PodSet { fixed: true, ..set });
+    }
+    let least = number(object, "spec.minAvailable", least)?;
+    Ok(sets.together(named(object, name), total - least))
+}
+
+/// A Rollout of Argo, which works like a Deployment.
+pub(super) fn rollout(object: &Value, name: &str) -> Result<Sets, Problems> {
+    if object["spec"]["workloadRef"].is_object() {
+        return Ok(Sets::none(
+            "its template is that of another object (spec.workloadRef), whose pods are planned if it is in the files",
+        ));
+    }
+    let mut sets = replicas(object, name)?;
+    let maker = Maker::Begins("ReplicaSet", format!("{name}-"));
+    sets.all.iter_mut().for_each(|set| set.maker = maker.clone());
+    Ok(sets)
+}
+
+/// A kind that has `replicas` and `template`.
+pub(super) fn replicas(object: &Value, name: &str) -> Result<Sets, Problems> {
+    if !object["spec"]["template"].is_object() {
+        return Err(missing("spec.template"));
+    }
+    let wanted = number(object, "spec.replicas", 1)?;
+    let set = PodSet::new(name.to_owned(), wanted, "spec.template".to_owned(), &object["spec"]["template"]);
+    let maker = match object["kind"].as_str() {
+        Some("DeploymentConfig") => Maker::Begins("ReplicationController", format!("{name}-")),
+        _ => Maker::Itself,
+    };
+    Ok(Sets { all: vec![PodSet { maker, ..set }], keeps_running: true, ..Sets::default() })
+}
+
+/// Kind, namespace and name.
+fn named(object: &Value, name: &str) -> String {
+    let namespace = object["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
+    object_name(object["kind"].as_str().unwrap_or_default(), Some(namespace.unwrap_or("default")), Some(name))
+}

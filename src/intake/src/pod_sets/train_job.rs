@@ -1,0 +1,66 @@
+//! `TrainJob` of Kubeflow's trainer: a JobSet made from a runtime, which is another object.
+
+use poolwright_api::FieldProblem;
+use serde_json::{Value, json};
+
+use crate::template::{Expanded, Expansion, Making, one};
+use crate::workload::job_set;
+use crate::workloads::{ENDED, SUSPENDED};
+
+/// The label of the job that trains, in the runtime.
+const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
+
+/// Kind and name of the runtime of a `TrainJob`.
+pub(crate) fn runtime_of(object: &Value) -> (&str, &str) {
+    let reference = &object["spec"]["runtimeRef"];
+    let kind = reference["kind"].as_str().unwrap_or("ClusterTrainingRuntime");
+    (kind, reference["name"].as_str().unwrap_or_default())
+}
+
+/// Expands a `TrainJob` with its runtime.
+pub(crate) fn expand(object: &Value, runtime: &Value, making: Making<'_>) -> Expanded {
+    if object["spec"]["suspend"] == true {
+        return Ok(Expansion::none(SUSPENDED));
+    }
+    if super::has_condition(object, &["Complete", "Failed"]) {
+        return Ok(Expansion::none(ENDED));
+    }
+    for field in ["podTemplateOverrides", "podSpecOverrides"] {
+        if object["spec"][field].as_array().is_some_and(|list| !list.is_empty()) {
+            let problem = FieldProblem::new(
+                format!("spec.{field}"),
+                "changes to the pods of the runtime are not read",
+                "give the JobSet that it makes (`kubectl get jobset -o yaml`)",
+            );
+            return Err(one(problem));
+        }
+    }
+    let trainer = &object["spec"]["trainer"];
+    let of_runtime = [&runtime["spec"]["mlPolicy"]["numNodes"], &trainer["numNodes"]];
+    let nodes = of_runtime.into_iter().rfind(|number| !number.is_null());
+    let mut spec = runtime["spec"]["template"]["spec"].clone();
+    for replicated in spec["replicatedJobs"].as_array_mut().into_iter().flatten() {
+        let is_trainer =
+            replicated["template"]["metadata"]["labels"][STEP] == "trainer" || replicated["name"] == "node";
+        if !is_trainer {
+            continue;
+        }
+        let job = &mut replicated["template"]["spec"];
+        if let Some(nodes) = nodes {
+            job["parallelism"] = nodes.clone();
+            job["completions"] = nodes.clone();
+        }
+        let resources = &trainer["resourcesPerNode"];
+        let containers = job["template"]["spec"]["containers"].as_array_mut();
+        for container in containers.into_iter().flatten().filter(|one| one["name"] == "node") {
+            if resources.is_object() {
+                container["resources"] = resources.clone();
+            }
+        }
+    }
+    let set = json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": object["kind"],
+        "metadata": object["metadata"], "spec": spec});
+    let place =
+        |problem: FieldProblem| FieldProblem { path: format!("(runtime) {}", problem.path), ..problem };
+    job_set(&set, making).map_err(|found| found.into_iter().map(place).collect())
+}

@@ -1,0 +1,235 @@
+//! Makes pods from the pod template of a workload, as its controller would.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{self as k8s, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use poolwright_api::FieldProblem;
+use poolwright_core::{Pod, PodKey, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim, Workload};
+
+use crate::admission::Admission;
+use crate::duration;
+use crate::owned::Origin;
+use crate::pod;
+use crate::volumes;
+
+/// The most pods of a workload. A larger number is an error, because it is usually a typing mistake, and
+/// each pod takes memory.
+pub const MAX_PODS: i64 = 200_000;
+
+/// The message of a pod of a file that no scheduler has tried.
+pub const NOT_SUBMITTED: &str = "read from a file; not submitted to a scheduler yet";
+
+/// What the pods of an object depend on besides the object.
+#[derive(Clone, Copy)]
+pub(crate) struct Making<'a> {
+    /// The additions by admission.
+    pub admission: &'a Admission,
+    /// The beginning of the names of its pods.
+    pub name: &'a str,
+}
+
+/// A pod that a controller would make.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub pod: Pod,
+    pub origin: Rc<Origin>,
+    /// Whether it preempts no other pods (`preemptionPolicy: Never`).
+    pub is_polite: bool,
+}
+
+/// Returns whether pods with this spec preempt no others.
+pub(crate) fn is_polite(spec: &k8s::PodSpec) -> bool {
+    spec.preemption_policy.as_deref() == Some("Never")
+}
+
+/// Pods of one object that start together.
+#[derive(Clone, Debug)]
+pub(crate) struct GangOf {
+    /// Its name in messages: `JobSet ml/train`.
+    pub name: String,
+    /// How many of its pods may be missing when the others start.
+    pub optional: i64,
+}
+
+/// The pods of a workload, or why it has none.
+#[derive(Default)]
+pub(crate) struct Expansion {
+    pub pods: Vec<Made>,
+    /// The PersistentVolumeClaims that controllers will create for them.
+    pub claims: Vec<VolumeClaim>,
+    pub notes: Vec<String>,
+    /// Their controller, if a scheduler's default spread uses its selector.
+    pub workload: Option<Workload>,
+    /// The gangs that [`Origin::gang`] counts.
+    pub gangs: Vec<GangOf>,
+}
+
+pub(crate) type Expanded = Result<Expansion, Vec<FieldProblem>>;
+
+impl Expansion {
+    pub fn none(note: impl Into<String>) -> Self {
+        Self { notes: vec![note.into()], ..Self::default() }
+    }
+
+    /// Makes the workload the controller of the pods. All of its pods exist.
+    pub fn made_by(mut self, meta: &ObjectMeta, mut workload: Workload) -> Self {
+        if meta.uid.is_none() {
+            workload.uid = Uid(format!("{} {}", workload.kind, workload.key));
+        }
+        workload.total = self.pods.len() as u64;
+        let keeps_running = duration::keeps_running(&workload.kind);
+        self.own(&workload.uid, keeps_running);
+        self.workload = Some(workload.without_demand());
+        self
+    }
+
+    /// Makes the controller of this UID the owner of the pods.
+    pub fn own(&mut self, uid: &Uid, keeps_running: bool) {
+        for Made { pod, .. } in &mut self.pods {
+            pod.owner = Some(uid.clone());
+            if keeps_running {
+                pod.duration.make_service();
+            }
+        }
+    }
+
+    /// Adds the pods of another template of the same object. The same note is kept once.
+    pub fn add(&mut self, more: Self) {
+        self.pods.extend(more.pods);
+        self.claims.extend(more.claims);
+        let known = self.notes.len();
+        for note in more.notes {
+            if !self.notes[..known].contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
+}
+
+/// The source of a workload's pods.
+pub(crate) struct Template<'a> {
+    /// The workload.
+    pub owner: &'a ObjectMeta,
+    /// The path of the template in it.
+    pub path: &'a str,
+    pub pods: &'a PodTemplateSpec,
+    pub admission: &'a Admission,
+    /// Labels that the controller adds.
+    pub labels: BTreeMap<String, String>,
+    /// For a StatefulSet: the PersistentVolumeClaims that each pod gets.
+    pub claims: &'a [k8s::PersistentVolumeClaim],
+    /// The number of the first pod.
+    pub first: i64,
+    pub origin: Rc<Origin>,
+}
+
+impl<'a> Template<'a> {
+    pub fn new(owner: &'a ObjectMeta, path: &'a str, pods: &'a PodTemplateSpec, making: Making<'a>) -> Self {
+        let (admission, origin) = (making.admission, Origin::itself());
+        Self { owner, path, pods, admission, labels: BTreeMap::new(), claims: &[], first: 0, origin }
+    }
+
+    /// Returns `count` pods, named `name-0`, `name-1`, ..., from the number of the first on.
+    pub fn copies(&self, name: &str, count: i64, extra: &[UnmodelledRule]) -> Expanded {
+        let path = format!("{}.spec", self.path);
+        let mut spec = self.pods.spec.clone();
+        has_containers(&path, spec.as_ref())?;
+        let namespace = self.owner.namespace.as_deref();
+        let mut problems = Vec::new();
+        let mut notes = Vec::new();
+        if let Some(spec) = &mut spec {
+            match self.admission.admit(&path, namespace, spec) {
+                Ok(said) => notes = said,
+                Err(found) => problems.extend(found),
+            }
+        }
+        for (at, claim) in self.claims.iter().enumerate() {
+            let path = format!("spec.volumeClaimTemplates[{at}].spec");
+            problems.extend(self.admission.check_claim(&path, namespace, claim).err().into_iter().flatten());
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let template = self.pods.metadata.as_ref();
+        let mut labels = template.and_then(|meta| meta.labels.clone()).unwrap_or_default();
+        labels.extend(self.labels.clone());
+        let meta = ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: self.owner.namespace.clone(),
+            labels: Some(labels),
+            annotations: template.and_then(|meta| meta.annotations.clone()),
+            ..Default::default()
+        };
+        let object = k8s::Pod { metadata: meta, spec, status: None };
+        let mut first = pod::convert(&object, &path).map_err(one)?;
+        first.phase = submitted(first.phase);
+        first.spec.unmodelled.extend_from_slice(extra);
+        let mut spec = object.spec.unwrap_or_default();
+        let own: Vec<_> = self.claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
+        // A StatefulSet's claim replaces a volume of the same name.
+        spec.volumes.get_or_insert_default().retain(|volume| !own.contains(&volume.name));
+        let mut made = Expansion { notes, ..Expansion::default() };
+        for at in self.first..self.first + count {
+            let mut pod = first.clone();
+            pod.key = PodKey::new(first.key.namespace(), format!("{name}-{at}"));
+            pod.uid = Uid(pod.key.to_string());
+            pod.volumes = volumes::of_pod(&pod.key.name(), &spec);
+            let claim = |own: &String| PodVolume::Claim {
+                name: format!("{own}-{}", pod.key.name()),
+                ephemeral: false,
+            };
+            let claimed: Vec<_> = own.iter().map(claim).collect();
+            pod.volumes.extend(claimed);
+            let claims = volumes::ephemeral_claims(namespace, &pod.key.name(), &spec, self.claims);
+            made.claims.extend(claims.map_err(one)?);
+            made.pods.push(Made { pod, origin: self.origin.clone(), is_polite: is_polite(&spec) });
+        }
+        Ok(made)
+    }
+}
+
+pub(crate) fn one(problem: FieldProblem) -> Vec<FieldProblem> {
+    vec![problem]
+}
+
+pub(crate) fn missing(path: &str) -> Vec<FieldProblem> {
+    one(FieldProblem::new(path, "missing", "add it"))
+}
+
+/// Checks a number of pods: `each` pods, `times` times.
+pub(crate) fn count(path: &str, each: i64, times: i64) -> Result<i64, Vec<FieldProblem>> {
+    let total = each.saturating_mul(times);
+    if each < 0 {
+        Err(one(FieldProblem::new(path, format!("`{each}` is negative"), "write zero or more")))
+    } else if total > MAX_PODS {
+        let cause = format!("this asks for {total} pods, more than the {MAX_PODS} a workload may have here");
+        Err(one(FieldProblem::new(path, cause, "check the number")))
+    } else {
+        Ok(each)
+    }
+}
+
+pub(crate) fn has_containers(path: &str, spec: Option<&k8s::PodSpec>) -> Result<(), Vec<FieldProblem>> {
+    if spec.is_some_and(|spec| !spec.containers.is_empty()) {
+        Ok(())
+    } else {
+        Err(one(FieldProblem::new(
+            format!("{path}.containers"),
+            "a pod needs at least one container",
+            "add one",
+        )))
+    }
+}
+
+/// Returns the phase of pods from a file: they count as pods for which the scheduler found no node.
+pub(crate) fn submitted(phase: PodPhase) -> PodPhase {
+    match phase {
+        PodPhase::Waiting => {
+            PodPhase::Unschedulable { since: Timestamp::UNIX_EPOCH, message: NOT_SUBMITTED.to_owned() }
+        }
+        other => other,
+    }
+}
