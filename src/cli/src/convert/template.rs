@@ -91,6 +91,7 @@ fn labels(
                     key,
                     operator: Operator::In,
                     values: vec![value],
+                    min_values: None,
                     is_label: true,
                 },
                 report,

@@ -1,7 +1,7 @@
 //! The inputs for explaining unplaced pods.
 
 use crate::demand::volumes::Volumes;
-use crate::model::{Sharing, Snapshot};
+use crate::model::{MinValuesPolicy, Sharing, Snapshot};
 use crate::rules::colocation::Colocation;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::limits::Limits;
@@ -18,6 +18,7 @@ pub(crate) struct UnplacedInputs<'s, 'a> {
     pub colocation: &'s Colocation<'a>,
     pub daemons: &'s DaemonSets<'a>,
     pub sharing: Sharing,
+    pub min_values: MinValuesPolicy,
 }
 
 /// Lists names for a message: `a, b, c and 4 more`.
