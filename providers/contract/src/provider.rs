@@ -24,6 +24,9 @@ pub struct LaunchRequest {
     pub node_class: NodeClassRef,
     /// The offerings to try, best first. The list is never empty.
     pub offerings: Vec<RankedOffering>,
+    /// The number of offerings, from the first on, that the first call to the cloud must name together. Their capacity type is the
+    /// same, and the cloud may launch any of them. With zero, the provider divides the offerings as it likes.
+    pub together: usize,
     /// The labels of the node from the moment it registers. The provider adds the labels of the launched offering.
     pub labels: BTreeMap<String, String>,
     /// The annotations of the node.

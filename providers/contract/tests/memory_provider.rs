@@ -152,6 +152,7 @@ fn request(cloud: &MemoryProvider, catalogue: &Catalogue) -> LaunchRequest {
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         taints: Vec::new(),
+        together: 0,
         batch: None,
     }
 }

@@ -60,6 +60,11 @@ pub struct NodeClaimSpec {
     /// The offerings to try: the planned one first, then the alternatives for a stock-out, best first.
     #[schemars(length(min = 1, max = 60))]
     pub offerings: Vec<ClaimOffering>,
+    /// The number of offerings, from the first on, that the first launch call hands to the cloud together, because `minValues` of
+    /// the pool asks for a choice. The cloud may launch any of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 60))]
+    pub together: Option<i32>,
     /// Labels of the node from the pool's template.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,

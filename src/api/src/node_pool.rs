@@ -308,7 +308,13 @@ pub enum Operator {
     )
     .message("the operators Gt, Lt, Gte and Lte take exactly one value, a whole number of zero or more"),
     validation = Rule::new("!(self.key in ['kubernetes.io/hostname', 'poolwright.dev/nodepool'])")
-        .message("a requirement cannot be on kubernetes.io/hostname or poolwright.dev/nodepool: no offering decides them")
+        .message("a requirement cannot be on kubernetes.io/hostname or poolwright.dev/nodepool: no offering decides them"),
+    validation = Rule::new(
+        "!has(self.minValues) || self.operator != 'In' || (has(self.values) && size(self.values) >= self.minValues)"
+    )
+    .message("minValues asks for more values than the requirement allows; add values, or lower minValues"),
+    validation = Rule::new("!has(self.minValues) || self.operator != 'DoesNotExist'")
+        .message("a label that must be absent has no values; remove minValues")
 )]
 pub struct Requirement {
     /// The key of the label: `node.kubernetes.io/instance-type`, `poolwright.dev/gpu-model`, ...
@@ -328,6 +334,11 @@ pub struct Requirement {
         inner(length(max = 63), regex(pattern = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"))
     )]
     pub values: Vec<String>,
+    /// The least number of different values of the label among the offerings that one launch call lets the cloud choose from. A
+    /// node for which that is impossible is not bought (`--min-values-policy Strict`), or with as many as possible (`BestEffort`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 50))]
+    pub min_values: Option<i32>,
 }
 
 /// When empty nodes are terminated.

@@ -162,6 +162,7 @@ impl World {
             node_class: node_class.clone(),
             weight: 1,
             limits: PoolLimits::default(),
+            min_values: [].into(),
             allow_unknown_price: [].into(),
             scale_to_zero: ScaleToZero::Never,
             replicas: None,

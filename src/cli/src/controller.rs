@@ -103,6 +103,7 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
         profiles: scheduler.profiles,
         min_priority: flags.min_priority,
         preferences: flags.preferences.into(),
+        min_values: flags.min_values_policy.into(),
         spot_risk: SpotRisk::losing(flags.at_risk),
         placement: match flags.placement {
             PlacementMode::Reserve => poolwright_controller::PlacementMode::Reserve,

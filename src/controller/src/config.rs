@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use poolwright_core::lifecycle::PlacementMode;
-use poolwright_core::plan::{PreferencePolicy, SpotRisk};
+use poolwright_core::plan::{MinValuesPolicy, PreferencePolicy, SpotRisk};
 use poolwright_core::{DisruptionBudget, PoolLimits, Profiles};
 use poolwright_intake::Commitments;
 
@@ -61,6 +61,8 @@ pub struct Config {
     pub min_priority: Option<i32>,
     /// Whether preferences of pods influence which nodes are bought.
     pub preferences: PreferencePolicy,
+    /// Whether nodes are bought for which `minValues` of their pool is not met.
+    pub min_values: MinValuesPolicy,
     /// The counted cost of spot interruptions; `None` to compare offerings only by price.
     pub spot_risk: Option<SpotRisk>,
     /// Limits over all pools together, in addition to each pool's own.
@@ -99,6 +101,7 @@ impl Config {
             profiles: Profiles::new(),
             min_priority: None,
             preferences: PreferencePolicy::default(),
+            min_values: MinValuesPolicy::default(),
             spot_risk: Some(SpotRisk::default()),
             limits: PoolLimits::default(),
             commitments: None,

@@ -180,6 +180,7 @@ pub fn claim_object(planned: &PlannedClaim) -> api::NodeClaim {
         api::NodeClaimSpec {
             node_class_ref: planned.node_class.clone(),
             offerings: planned.offerings.iter().map(offering).collect(),
+            together: i32::try_from(planned.together).ok().filter(|together| *together > 0),
             labels: planned.labels.clone(),
             annotations: planned.annotations.clone(),
             taints: planned.taints.clone(),

@@ -93,6 +93,7 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
             .map(|gate| gate.condition_type.clone())
             .collect(),
         requirements,
+        min_values: min_values(&template.spec.requirements),
         node_class: template.spec.node_class_ref.clone(),
         weight: u32::try_from(spec.weight).unwrap_or(0),
         limits,
@@ -311,6 +312,18 @@ fn requirements(from: &[api::Requirement]) -> Result<Vec<Requirement>, FieldProb
         Ok(Requirement { key: requirement.key.clone(), operator })
     };
     from.iter().enumerate().map(convert).collect()
+}
+
+/// The largest `minValues` of each key.
+fn min_values(from: &[api::Requirement]) -> BTreeMap<String, u32> {
+    let mut all = BTreeMap::new();
+    for requirement in from {
+        if let Some(least) = requirement.min_values.and_then(|least| u32::try_from(least).ok()) {
+            let most: &mut u32 = all.entry(requirement.key.clone()).or_default();
+            *most = least.max(*most);
+        }
+    }
+    all
 }
 
 /// A pool that the API server would accept, by the CEL rules of its CRD too.

@@ -203,6 +203,8 @@ fn planned() -> PlannedClaim {
             name: "default".into(),
         },
         offerings: vec![ranked("g5.xlarge", Some(1_006_000)), ranked("p6-b200.48xlarge", None)],
+        together: 0,
+        choice: vec![],
         labels: [("team".to_owned(), "vision".to_owned())].into(),
         annotations: [("note".to_owned(), "x".to_owned())].into(),
         taints: vec![Taint { key: "gpu".into(), value: String::new(), effect: TaintEffect::NoSchedule }],

@@ -87,6 +87,7 @@ fn cost(
         sold: BTreeMap::new(),
         objects,
         jobs,
+        min_values: poolwright_core::plan::MinValuesPolicy::Strict,
         length: LENGTH,
     };
     let history = replay.run(&mut |_| true).expect("it is played");

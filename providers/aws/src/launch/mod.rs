@@ -69,7 +69,8 @@ impl AwsProvider {
         let class = self.resolved(&request.node_class.name).await?;
         let sold = self.class_catalogue(&class).await?;
         check_offerings(&class, &sold, &request.offerings)?;
-        let (steps, mut failed) = order::steps(&request.offerings, |offering| self.lots(&class, offering));
+        let (steps, mut failed) =
+            order::steps(&request.offerings, request.together, |offering| self.lots(&class, offering));
         for (number, step) in steps.into_iter().enumerate() {
             let templates = self.step_templates(&class, &sold, request, &step).await?;
             let (instance, of_round) = self.launch_step(request, &class, &templates, number, &step).await?;

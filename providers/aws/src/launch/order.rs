@@ -52,9 +52,19 @@ pub(crate) struct Order {
 }
 
 /// Splits the offerings of a request into rounds, one for each CreateFleet call. A round has one capacity type. A spot round
-/// contains only offerings of nearly the same price, so that EC2 does not change the ranking of the request.
-pub(crate) fn rounds(offerings: &[RankedOffering]) -> Vec<&[RankedOffering]> {
-    offerings.chunk_by_first(belongs)
+/// contains only offerings of nearly the same price, so that EC2 does not change the ranking of the request. The exception is the
+/// first round, with at least the offerings that the request wants together.
+pub(crate) fn rounds(offerings: &[RankedOffering], together: usize) -> Vec<&[RankedOffering]> {
+    let Some(first) = offerings.first() else { return Vec::new() };
+    let kind = first.offering.capacity_type;
+    let is_same =
+        |one: &&RankedOffering| one.offering.capacity_type == kind && kind != CapacityType::Reserved;
+    let wanted = offerings.iter().take(together).take_while(is_same).count();
+    let natural = offerings.iter().take_while(|one| belongs(first, one)).count();
+    let (round, rest) = offerings.split_at(wanted.max(natural).max(1));
+    let mut rounds = vec![round];
+    rounds.extend(rest.chunk_by_first(belongs));
+    rounds
 }
 
 fn belongs(first: &RankedOffering, other: &RankedOffering) -> bool {
@@ -87,10 +97,11 @@ pub(crate) struct Step<'a> {
 /// reserved offerings without room.
 pub(crate) fn steps(
     offerings: &[RankedOffering],
+    together: usize,
     lots: impl Fn(&OfferingId) -> Vec<ReservationLot>,
 ) -> (Vec<Step<'_>>, Vec<FailedOffering>) {
     let (mut steps, mut failed) = (Vec::new(), Vec::new());
-    for round in rounds(offerings) {
+    for round in rounds(offerings, together) {
         let first = &round[0].offering;
         if first.capacity_type != CapacityType::Reserved {
             steps.push(Step { offerings: round, lot: None });
@@ -133,28 +144,35 @@ impl<T> ChunkByFirst<T> for [T] {
     }
 }
 
-/// Returns the pools of a round: each offering in each subnet of its zone, with the most free addresses first.
+/// Returns the pools of a round: each offering in each subnet of its zone, with the most free addresses first. If there are too many
+/// for one call, every offering keeps its first subnets.
 pub(crate) fn pools(
     round: &[RankedOffering],
     subnets: &BTreeMap<Zone, Vec<String>>,
     templates: &BTreeMap<InstanceTypeName, String>,
 ) -> Vec<Pool> {
-    let mut pools = Vec::new();
+    // Each pool has the position of its subnet.
+    let mut pools: Vec<(usize, Pool)> = Vec::new();
     for (rank, ranked) in round.iter().enumerate() {
         let OfferingId { instance_type, zone, .. } = &ranked.offering;
         let Some(template) = templates.get(instance_type) else { continue };
-        for subnet in subnets.get(zone).into_iter().flatten() {
-            pools.push(Pool {
+        for (position, subnet) in subnets.get(zone).into_iter().flatten().enumerate() {
+            let pool = Pool {
                 instance_type: instance_type.clone(),
                 zone: zone.clone(),
                 subnet: subnet.clone(),
                 template: template.clone(),
                 rank,
-            });
+            };
+            pools.push((position, pool));
         }
     }
-    pools.truncate(MOST_POOLS);
-    pools
+    if pools.len() > MOST_POOLS {
+        pools.sort_by_key(|(position, _)| *position);
+        pools.truncate(MOST_POOLS);
+        pools.sort_by_key(|(position, pool)| (pool.rank, *position));
+    }
+    pools.into_iter().map(|(_, pool)| pool).collect()
 }
 
 /// Returns the key of a batch for tokens. It is short, and unique in the account.
@@ -238,11 +256,11 @@ mod tests {
         }
     }
 
-    fn names(offerings: &[RankedOffering]) -> Vec<Vec<&str>> {
+    fn names(offerings: &[RankedOffering], together: usize) -> Vec<Vec<&str>> {
         let name = |one: &RankedOffering| -> &'static str {
             Box::leak(one.offering.instance_type.to_string().into())
         };
-        rounds(offerings).into_iter().map(|round| round.iter().map(name).collect()).collect()
+        rounds(offerings, together).into_iter().map(|round| round.iter().map(name).collect()).collect()
     }
 
     #[test]
@@ -266,7 +284,27 @@ mod tests {
             &["spot-unknown"],
             &["demand-1", "demand-2"],
         ];
-        assert_eq!(names(&offerings), wanted);
+        assert_eq!(names(&offerings, 0), wanted);
+    }
+
+    #[test]
+    fn offerings_that_are_wanted_together_go_into_one_call_at_any_price_and_without_a_limit_on_subnets() {
+        use CapacityType::{OnDemand, Spot};
+        let mut offerings: Vec<RankedOffering> = (1..=50)
+            .map(|dollars| ranked(&format!("spot-{dollars}"), Spot, Some(dollars * 1_000_000)))
+            .collect();
+        offerings.push(ranked("demand", OnDemand, Some(1)));
+        let lengths = |together| rounds(&offerings, together).iter().map(|one| one.len()).collect::<Vec<_>>();
+        assert_eq!(lengths(50), [50, 1]);
+        assert_eq!(lengths(51), [50, 1], "one call has one capacity type");
+        assert_eq!(lengths(48), [48, 1, 1, 1]);
+        let subnets = (0..8).map(|number| format!("subnet-{number}")).collect();
+        let subnets = BTreeMap::from([("us-east-1a".into(), subnets)]);
+        let templates = offerings.iter().map(|one| (one.offering.instance_type.clone(), "t".to_owned()));
+        let pools = pools(rounds(&offerings, 50)[0], &subnets, &templates.collect());
+        let types: BTreeSet<_> = pools.iter().map(|pool| &pool.instance_type).collect();
+        assert_eq!((types.len(), pools.len()), (50, MOST_POOLS));
+        assert!(pools.is_sorted_by_key(|pool| pool.rank));
     }
 
     #[test]
@@ -274,7 +312,7 @@ mod tests {
         let spot = |name, price| ranked(name, CapacityType::Spot, Some(price));
         let offerings = [spot("seldom-lost", 405_000), spot("dearer", 410_000), spot("often-lost", 400_000)];
         let wanted: [&[&str]; 2] = [&["seldom-lost", "dearer"], &["often-lost"]];
-        assert_eq!(names(&offerings), wanted);
+        assert_eq!(names(&offerings, 0), wanted);
     }
 
     #[test]
@@ -294,7 +332,7 @@ mod tests {
             "held" => vec![lot("cr-1", 2), lot("cr-2", 0), lot("cr-3", 1)],
             _ => vec![lot("cr-4", 0)],
         };
-        let (steps, failed) = steps(&offerings, lots);
+        let (steps, failed) = steps(&offerings, 0, lots);
         let found: Vec<_> = steps
             .iter()
             .map(|step| (step.lot.as_ref().map(|lot| lot.id.as_str()), step.is_block()))

@@ -67,6 +67,7 @@ impl Setting {
             offerings: vec![self.first.clone(), self.second.clone()],
             labels: BTreeMap::from([text(NODEPOOL_LABEL, "gpu"), text("team", "research")]),
             annotations: BTreeMap::from([text("example.com/owner", "the research team")]),
+            together: 0,
             batch: None,
             taints: vec![
                 taint(UNREGISTERED_TAINT, "", TaintEffect::NoExecute),

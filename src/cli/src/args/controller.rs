@@ -12,7 +12,7 @@ use poolwright_intake::disruption_budget;
 
 use super::number::whole;
 use super::plan::{at_risk, duration};
-use super::{CloudFlags, Nodes, PreferenceMode};
+use super::{CloudFlags, MinValuesMode, Nodes, PreferenceMode};
 
 /// Flags of `controller`.
 #[derive(Debug, clap::Args)]
@@ -79,6 +79,17 @@ pub struct ControllerFlags {
     /// How to treat preferences of pods: preferred affinity, ScheduleAnyway, PreferNoSchedule
     #[arg(long, value_enum, value_name = "MODE", default_value_t = PreferenceMode::Respect, env = "POOLWRIGHT_PREFERENCES")]
     pub preferences: PreferenceMode,
+
+    /// What to do if minValues of a NodePool cannot be met: buy nothing, or buy with as many values as there are
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        value_name = "POLICY",
+        default_value_t = MinValuesMode::Strict,
+        env = "POOLWRIGHT_MIN_VALUES_POLICY"
+    )]
+    pub min_values_policy: MinValuesMode,
 
     /// What one interruption costs a pod for each of its GPUs, in US dollars; with 0, spot is compared by price alone
     ///

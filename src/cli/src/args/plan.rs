@@ -9,7 +9,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_catalog::money::MoneyError;
 use poolwright_terms::CapacityType;
 
-use super::{PreferenceMode, SearchFlags};
+use super::{MinValuesMode, PreferenceMode, SearchFlags};
 
 /// Flags of `plan`.
 #[derive(Debug, clap::Args)]
@@ -164,7 +164,7 @@ pub struct InputFlags {
     /// Buy no more than this, over all pools together: usdPerHour=40, nodes=10, nvidia.com/gpu=16
     ///
     /// Takes the keys and amounts of `spec.limits` of a NodePool; the pools' own limits hold too. Existing NodeClaims
-    /// count. Repeat the flag for more limits.
+    /// count, and nodes with a pool's label. Repeat the flag for more limits.
     #[arg(long, value_name = "KEY=AMOUNT", help_heading = "What may be bought")]
     pub limit: Vec<String>,
 
@@ -185,6 +185,17 @@ pub struct InputFlags {
         help_heading = "What may be bought"
     )]
     pub preferences: PreferenceMode,
+
+    /// What to do if minValues of a NodePool cannot be met: buy nothing, or buy with as many values as there are
+    #[arg(
+        long,
+        value_name = "POLICY",
+        value_enum,
+        ignore_case = true,
+        default_value_t = MinValuesMode::Strict,
+        help_heading = "What may be bought"
+    )]
+    pub min_values_policy: MinValuesMode,
 }
 
 /// A capacity type, or all of them.

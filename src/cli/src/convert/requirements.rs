@@ -21,6 +21,8 @@ pub(super) struct KarpenterRequirement {
     pub key: String,
     pub operator: Operator,
     pub values: Vec<String>,
+    /// The least number of values that a launch leaves the cloud to choose from.
+    pub min_values: Option<i32>,
     /// Whether it is a label of the template. Karpenter treats such a label as a requirement with one value.
     pub is_label: bool,
 }
@@ -43,18 +45,21 @@ impl Requirements {
             let operator = fields.needed_text("operator", report);
             let operator = operator.and_then(|text| operator_of(&fields.path("operator"), &text, report));
             let values = fields.texts("values", report);
-            if let Some(least) = fields.number("minValues", report) {
-                report.not_possible(
-                    fields.path("minValues"),
-                    format!(
-                        "Poolwright buys what is cheapest together and has no least number of {least} values. Alternatives for a stock-out \
-                         are taken from all that the requirement allows: allow more values if it names few."
-                    ),
-                );
-            }
+            let min_values = fields.number("minValues", report).and_then(|least| {
+                let in_range = i32::try_from(least).ok().filter(|least| (1..=50).contains(least));
+                if in_range.is_none() {
+                    let cause = format!("{least} is not between 1 and 50");
+                    report.problem(
+                        fields.path("minValues"),
+                        cause,
+                        "write a number in this range, or remove it",
+                    );
+                }
+                in_range
+            });
             fields.finish(report);
             let (Some(key), Some(operator)) = (key, operator) else { continue };
-            let wanted = KarpenterRequirement { path, key, operator, values, is_label: false };
+            let wanted = KarpenterRequirement { path, key, operator, values, min_values, is_label: false };
             if has_right_values(&wanted, report) {
                 self.add(wanted, report);
             }
@@ -62,11 +67,31 @@ impl Requirements {
     }
 
     /// Adds one requirement, with a note on its outcome.
-    pub fn add(&mut self, wanted: KarpenterRequirement, report: &mut Report) {
+    pub fn add(&mut self, mut wanted: KarpenterRequirement, report: &mut Report) {
+        let mapping = label(&wanted.key);
+        let has_values = matches!(
+            mapping,
+            LabelMapping::Renamed(_)
+                | LabelMapping::Cpu
+                | LabelMapping::Category
+                | LabelMapping::Generation
+                | LabelMapping::Size
+        );
+        if !has_values && let Some(least) = wanted.min_values.take() {
+            report.not_possible(
+                format!("{}.minValues", wanted.path),
+                format!(
+                    "Left out: offerings have no values of `{}` in Poolwright, so a launch cannot leave a choice among {least}. Write \
+                     minValues on `{}` instead.",
+                    wanted.key,
+                    ours::INSTANCE_TYPE
+                ),
+            );
+        }
         let families = |part: fn(&'static str) -> &'static str| -> Vec<(&'static str, &'static str)> {
             KARPENTER_CATALOGUE.families.iter().map(|family| (family.as_str(), part(family))).collect()
         };
-        match label(&wanted.key) {
+        match mapping {
             LabelMapping::Renamed(to) => self.renamed(wanted, to, report),
             LabelMapping::Cpu => self.cpu(wanted, report),
             LabelMapping::Category => {
@@ -136,7 +161,7 @@ impl Requirements {
         } else {
             report.changed(&wanted.path, format!("Becomes `{to}`, with the same values.{also}"));
         }
-        self.push(wanted, to);
+        self.push(wanted, to, report);
     }
 
     /// Converts a number of vCPUs. Karpenter counts the vCPUs of the machine. Poolwright's label counts whole allocatable cores,
@@ -173,7 +198,7 @@ impl Requirements {
             ),
         );
         if !(wanted.values.is_empty() && wanted.operator == Operator::NotIn) {
-            self.push(wanted, ours::INSTANCE_CPU);
+            self.push(wanted, ours::INSTANCE_CPU, report);
         }
     }
 
@@ -189,7 +214,7 @@ impl Requirements {
         let what = if to == ours::INSTANCE_FAMILY { "families" } else { "instance types" };
         if matches!(wanted.operator, Operator::Exists | Operator::DoesNotExist) {
             report.changed(&wanted.path, format!("It is `{to}`."));
-            return self.push(wanted, to);
+            return self.push(wanted, to, report);
         }
         let names: Vec<String> = all
             .iter()
@@ -233,7 +258,7 @@ impl Requirements {
         if !excludes {
             wanted.operator = Operator::In;
         }
-        self.push(wanted, to);
+        self.push(wanted, to, report);
     }
 
     /// Converts a requirement on the GPU manufacturer. All GPUs of the catalogue are NVIDIA's.
@@ -252,7 +277,7 @@ impl Requirements {
             &wanted.path,
             format!("Becomes `{}`, present or absent: Poolwright only buys NVIDIA GPUs.", ours::GPU_MODEL),
         );
-        self.push(wanted, ours::GPU_MODEL);
+        self.push(wanted, ours::GPU_MODEL, report);
     }
 
     fn own(&mut self, wanted: KarpenterRequirement, report: &mut Report) {
@@ -264,7 +289,9 @@ impl Requirements {
             (Operator::NotIn | Operator::DoesNotExist, _) => {
                 report.kept(&wanted.path, format!("`{}` is a label of your own; it stays.", wanted.key));
                 let key = wanted.key.clone();
-                self.all.push((wanted.path, Requirement { key, operator: wanted.operator, values: wanted.values }));
+                let requirement =
+                    Requirement { key, operator: wanted.operator, values: wanted.values, min_values: None };
+                self.all.push((wanted.path, requirement));
             }
             _ => report.not_possible(
                 wanted.path,
@@ -277,9 +304,10 @@ impl Requirements {
         }
     }
 
-    fn push(&mut self, wanted: KarpenterRequirement, key: &str) {
+    fn push(&mut self, wanted: KarpenterRequirement, key: &str, report: &mut Report) {
+        let min_values = least_values(&wanted, key, report);
         let requirement =
-            Requirement { key: key.to_owned(), operator: wanted.operator, values: wanted.values };
+            Requirement { key: key.to_owned(), operator: wanted.operator, values: wanted.values, min_values };
         self.all.push((wanted.path, requirement));
     }
 
@@ -292,6 +320,7 @@ impl Requirements {
                 merged.push(next);
                 continue;
             };
+            same.min_values = same.min_values.max(next.min_values);
             match next.operator {
                 Operator::In => same.values.retain(|value| next.values.contains(value)),
                 Operator::NotIn => {
@@ -308,10 +337,59 @@ impl Requirements {
             }
             if same.operator == Operator::In && same.values.is_empty() {
                 nothing_meets(path, report);
+            } else if let Some(least) = same.min_values
+                && same.operator == Operator::In
+                && same.values.len() < usize::try_from(least).unwrap_or(0)
+            {
+                let cause = format!(
+                    "minValues asks for {least} values, but the requirements on its label together leave {}",
+                    same.values.len()
+                );
+                report.problem(path, cause, "allow more values, or lower minValues");
             }
         }
         (merged, self.own)
     }
+}
+
+/// Returns `minValues` of a requirement whose label is now `key`, and notes it.
+fn least_values(wanted: &KarpenterRequirement, key: &str, report: &mut Report) -> Option<i32> {
+    let least = wanted.min_values?;
+    let path = format!("{}.minValues", wanted.path);
+    if wanted.operator == Operator::DoesNotExist {
+        report.not_possible(path, "Left out: a label that must be absent has no values to choose from.");
+        return None;
+    }
+    let most = if wanted.operator == Operator::In { wanted.values.len() } else { usize::MAX };
+    if usize::try_from(least).is_ok_and(|least| least > most) {
+        let cause =
+            format!("minValues asks for {least} values, but the requirement leaves {most} of `{key}`");
+        report.problem(path, cause, "allow more values, or lower minValues");
+        return None;
+    }
+    let policy = "If no such choice is left, nothing is bought, as with Karpenter's default. If you run Karpenter with its \
+                  min-values-policy BestEffort (`settings.minValuesPolicy` of its chart), run `poolwright controller` with \
+                  `--min-values-policy BestEffort`.";
+    let is_derived =
+        matches!(label(&wanted.key), LabelMapping::Category | LabelMapping::Generation | LabelMapping::Size);
+    if is_derived {
+        report.changed(
+            path,
+            format!(
+                "It counts values of `{key}`, which is less strict: {least} values of `{}` are at least as many of `{key}`, but not \
+                 always the other way round. {policy}",
+                wanted.key
+            ),
+        );
+    } else {
+        let what = if key == ours::CAPACITY_TYPE {
+            "The offerings of a NodeClaim have at least this many capacity types; one launch call has one."
+        } else {
+            "One launch call names at least this many values, all of the node's capacity type."
+        };
+        report.kept(path, format!("{what} {policy}"));
+    }
+    Some(least)
 }
 
 /// Keeps the stricter of two bounds.

@@ -92,6 +92,7 @@ fn labels(
                     key,
                     operator: Operator::In,
                     values: vec![value],
+                    min_values: None,
                     is_label: true,
                 },
                 report,

@@ -284,15 +284,35 @@ fn a_static_pool_stays_one() {
 }
 
 #[test]
-fn min_values_are_not_possible_and_the_requirement_stays() {
+fn min_values_stay_and_their_policy_is_named() {
     let converted = requiring(&json!([
         {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 5},
+        {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c", "m", "r"], "minValues": 2},
+        {"key": "karpenter.k8s.aws/instance-gpu-manufacturer", "operator": "Exists", "minValues": 1},
     ]));
-    assert_eq!(
-        note(&converted, "spec.template.spec.requirements[0].minValues").outcome,
-        Outcome::NotPossible
-    );
-    assert_eq!(note(&converted, "spec.template.spec.requirements[0]").outcome, Outcome::Kept);
+    let outcome =
+        |at: usize| note(&converted, &format!("spec.template.spec.requirements[{at}].minValues")).outcome;
+    assert_eq!([outcome(0), outcome(1), outcome(2)], [Outcome::Kept, Outcome::Changed, Outcome::NotPossible]);
+    let kept = note(&converted, "spec.template.spec.requirements[0].minValues");
+    assert!(kept.sentence.contains("--min-values-policy BestEffort"), "{}", kept.sentence);
+    let least = |key: &str| {
+        let all = &only(&converted).spec.template.spec.requirements;
+        all.iter().find(|one| one.key == key).and_then(|one| one.min_values)
+    };
+    assert_eq!(least("node.kubernetes.io/instance-type"), Some(5));
+    assert_eq!(least("poolwright.dev/instance-family"), Some(2));
+    assert_eq!(least("poolwright.dev/gpu-model"), None);
+}
+
+#[test]
+fn min_values_that_no_launch_could_meet_are_a_problem() {
+    let asking = |least: i32| {
+        requiring(&json!([
+            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1a", "us-east-1b"], "minValues": least},
+        ]))
+    };
+    assert!(problem(&asking(3)).contains("minValues asks for 3 values"));
+    assert!(problem(&asking(51)).contains("51 is not between 1 and 50"));
 }
 
 #[test]

@@ -177,6 +177,7 @@ pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanO
         spot_risk: SpotRisk::losing(flags.at_risk),
         commitments: commitments::resolve(&committed, &offers.catalogue)?,
         preferences: flags.preferences.into(),
+        min_values: flags.min_values_policy.into(),
         solver: search.options(),
         ..usual
     };

@@ -193,6 +193,7 @@ fn implicit() -> Pool {
         },
         weight: 1,
         limits: PoolLimits::default(),
+        min_values: std::collections::BTreeMap::new(),
         allow_unknown_price: BTreeSet::new(),
         scale_to_zero: ScaleToZero::Never,
         replicas: None,

@@ -122,6 +122,7 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         sold: pools.sold.clone(),
         objects: pools.objects.iter().chain(&work.objects).cloned().collect(),
         jobs: work.jobs,
+        min_values: flags.min_values_policy.into(),
         length: flags.length.0,
     };
     let arrivals = replay.arrivals();

@@ -200,6 +200,7 @@ fn request(claim: &Claim, object: &NodeClaim) -> LaunchRequest {
         claim: claim.name.0.clone(),
         node_class: claim.node_class.clone(),
         offerings: offerings.collect(),
+        together: object.spec.together.map_or(0, |together| usize::try_from(together).unwrap_or(0)),
         labels,
         annotations: object.spec.annotations.clone(),
         taints: taints::at_launch(claim),

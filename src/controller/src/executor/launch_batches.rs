@@ -39,6 +39,7 @@ fn are_alike(one: &PlannedClaim, other: &PlannedClaim) -> bool {
     one.pool == other.pool
         && one.node_class == other.node_class
         && one.offerings == other.offerings
+        && one.together == other.together
         && one.labels == other.labels
         && one.annotations == other.annotations
         && one.taints == other.taints

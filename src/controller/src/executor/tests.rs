@@ -55,6 +55,8 @@ pub(crate) fn planned() -> PlannedClaim {
         pool_uid: Uid("pool".into()),
         node_class: class(),
         offerings: offerings().into_iter().map(ranked).collect(),
+        together: 0,
+        choice: vec![],
         labels: [].into(),
         annotations: [].into(),
         taints: vec![],

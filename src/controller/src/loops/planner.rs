@@ -90,6 +90,7 @@ impl LeaderLoop for Planner {
             profiles: self.config.profiles.clone(),
             min_priority: self.config.min_priority,
             preferences: self.config.preferences,
+            min_values: self.config.min_values,
             spot_risk: self.config.spot_risk,
             limits: self.config.limits.clone(),
             // Names of claims must differ between leaders, even for the same snapshot.

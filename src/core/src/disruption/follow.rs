@@ -181,7 +181,8 @@ fn giving_way<'a>(snapshot: &Snapshot, plan: &'a Plan, moved: &[&Moved]) -> Vec<
     plan.moved.iter().filter(gives_way).collect()
 }
 
-/// Returns whether pods can be scheduled on this node or claim now.
+/// Returns whether the pods that a plan puts on this node or claim can be scheduled there now. A plan puts on a cordoned node only
+/// pods that tolerate the cordon, but waits for the end of our own.
 pub(crate) fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
     let node = match target {
         Target::Claim(name) => {
@@ -191,7 +192,8 @@ pub(crate) fn is_open(snapshot: &Snapshot, target: &Target) -> bool {
         }
         Target::Node(name) => Some(name.clone()),
     };
-    node.and_then(|name| snapshot.nodes.get(&name)).is_some_and(|node| node.ready && !node.cordoned)
+    node.and_then(|name| snapshot.nodes.get(&name))
+        .is_some_and(|node| node.ready && !node.cordoned_until_initialized)
 }
 
 fn event(claim: &ClaimName, kind: EventType, reason: Reason, message: String) -> Action {

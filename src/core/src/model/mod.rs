@@ -59,7 +59,7 @@ pub use crate::model::names::PoolName;
 pub use crate::model::names::Uid;
 pub use crate::model::node::{Node, NodeCondition};
 pub use crate::model::nodes::Nodes;
-pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
+pub use crate::model::options::{MinValuesPolicy, PlanOptions, Sharing, SpotRisk};
 pub use crate::model::persistent_map::PersistentMap;
 pub use crate::model::pod::{Ending, Pod, PodPhase, PodRole, PodSpec, Protection};
 pub use crate::model::pod_affinity::{

@@ -36,6 +36,8 @@ pub struct PlanOptions {
     pub commitments: Vec<Commitment>,
     /// Whether preferences of pods influence which nodes are bought.
     pub preferences: PreferencePolicy,
+    /// Whether nodes are bought for which `minValues` of their pool is not met.
+    pub min_values: MinValuesPolicy,
     /// Whether to keep the solver's problems and solutions in [`crate::plan::Plan::solves`].
     pub keep_solves: bool,
     /// A text that makes claim names of different planners differ. May be empty in the CLI.
@@ -60,10 +62,21 @@ impl Default for PlanOptions {
             spot_risk: None,
             commitments: Vec::new(),
             preferences: PreferencePolicy::Respect,
+            min_values: MinValuesPolicy::Strict,
             keep_solves: false,
             salt: String::new(),
         }
     }
+}
+
+/// The treatment of `minValues` that no purchase can meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinValuesPolicy {
+    /// Nothing is bought.
+    #[default]
+    Strict,
+    /// The node is bought with as many values as possible.
+    BestEffort,
 }
 
 /// The ways in which GPUs of new nodes may be used.

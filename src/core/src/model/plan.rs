@@ -174,6 +174,11 @@ pub struct PlannedClaim {
     pub node_class: NodeClassRef,
     /// The offerings to launch: the planned offering first, then alternatives if it is out of stock. Never empty.
     pub offerings: Vec<RankedOffering>,
+    /// The number of offerings, from the first on, that the first launch call hands to the cloud together; zero if the provider may
+    /// divide them as it likes.
+    pub together: usize,
+    /// The choice that the launch leaves to the cloud, for each key of the pool's `minValues`.
+    pub choice: Vec<LabelChoice>,
     /// Labels from the pool's template.
     pub labels: BTreeMap<String, String>,
     /// Annotations from the pool's template.
@@ -195,6 +200,32 @@ pub struct PlannedClaim {
     pub gpus: Vec<PlannedGpu>,
     /// The reason for buying this node: a sentence, not a [`Reason`].
     pub reason: String,
+}
+
+/// The values of a label among the offerings that the cloud may choose from for a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LabelChoice {
+    /// The key of the label.
+    pub key: String,
+    /// The least number of values that the pool asks for.
+    pub at_least: usize,
+    /// The number of values.
+    pub found: usize,
+}
+
+impl fmt::Display for LabelChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, at_least, found } = self;
+        let values = if *found == 1 { "value" } else { "values" };
+        if found < at_least {
+            write!(
+                f,
+                "only {found} {values} of `{key}`, where minValues asks for {at_least} (--min-values-policy BestEffort)"
+            )
+        } else {
+            write!(f, "{found} {values} of `{key}`, as minValues {at_least} asks")
+        }
+    }
 }
 
 /// The planned use of one GPU.

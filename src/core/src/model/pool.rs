@@ -33,6 +33,8 @@ pub struct Pool {
     pub readiness_gates: Vec<String>,
     /// Requirements on the offerings that it may buy; all must hold.
     pub requirements: Vec<Requirement>,
+    /// For some label keys, the least number of different values among the offerings that the cloud may choose from for a node.
+    pub min_values: BTreeMap<String, u32>,
     /// Its node class.
     pub node_class: NodeClassRef,
     /// The weight. Pods go to the pool with the highest weight that fits them.

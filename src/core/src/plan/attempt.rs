@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
 
-use crate::model::plan::{OverTime, PlacedPod, Plan, PlannedClaim, UnplacedPod, UnplacedReason};
+use crate::model::plan::{OverTime, PlacedPod, Plan, UnplacedPod, UnplacedReason};
 use crate::model::relaxed::PreferencePolicy;
 use crate::model::{Pod, PodKey, PoolName};
 use crate::plan::audit::topology as audit_topology;
@@ -72,7 +72,12 @@ impl PlanContext<'_> {
         };
         let mut on_rooms = settled.placed.clone();
         if plan.refused.is_empty() {
-            plan.claims = self.make_claims(supply, &settled.open, &packed, &rooms);
+            let made = self.make_claims(supply, &settled.open, &packed, &rooms);
+            plan.claims = made.claims;
+            unplaced.extend(made.refused.into_iter().flat_map(|(pods, message)| {
+                let reason = UnplacedReason::LimitReached;
+                pods.into_iter().map(move |pod| UnplacedPod { pod, reason, message: message.clone() })
+            }));
             on_rooms.extend(&packed.outcome.on_rooms);
         }
         plan.placements = placements(&on_rooms, &rooms);
@@ -202,7 +207,7 @@ impl PlanContext<'_> {
         open: &[PendingPod<'s>],
         packed: &Packed<'s>,
         rooms: &rooms::Rooms<'_>,
-    ) -> Vec<PlannedClaim> {
+    ) -> claims::MadeClaims {
         let displaced = open.iter().filter(|want| want.displaced(rooms)).map(|want| &want.pod.key);
         let maker = claims::ClaimBuilder {
             displaced: displaced.collect(),
@@ -237,6 +242,7 @@ impl PlanContext<'_> {
                 colocation: &packed.colocation,
                 daemons: &self.daemons,
                 sharing: self.options.sharing,
+                min_values: self.options.min_values,
             },
             classes: &packed.classes,
             outcome: &packed.outcome,

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceList, UsdPerHour};
 
 use crate::model::Reclaims;
-use crate::model::plan::PlannedClaim;
+use crate::model::plan::{LabelChoice, PlannedClaim};
 use crate::model::{ClaimName, OwnerKey, PodKey, Snapshot};
 use crate::plan::PlanOptions;
+use crate::plan::listed::{Listed, in_words};
 use crate::plan::pack::classes::PodClasses;
 use crate::plan::pack::solves::NewNode;
 use crate::rules::colocation::Colocation;
@@ -63,21 +64,52 @@ struct Second<'s> {
 #[derive(Clone)]
 struct Order {
     offerings: Vec<RankedOffering>,
+    together: usize,
+    choice: Vec<LabelChoice>,
     reason: String,
+    /// The amount of each limit that an alternative uses beyond the planned node.
+    more: BTreeMap<u32, u64>,
+}
+
+/// The claims for planned nodes, and the pods of nodes that are not bought, with the reason.
+#[derive(Debug, Default)]
+pub(crate) struct MadeClaims {
+    /// Sorted by name.
+    pub claims: Vec<PlannedClaim>,
+    pub refused: Vec<(Vec<PodKey>, String)>,
 }
 
 impl ClaimBuilder<'_, '_> {
-    /// Returns one claim for each node, sorted by name.
-    pub fn claims(&self, nodes: &[NewNode<'_>]) -> Vec<PlannedClaim> {
+    /// Returns one claim for each node.
+    pub fn claims(&self, nodes: &[NewNode<'_>]) -> MadeClaims {
         let mut orders: BTreeMap<Like<'_>, Order> = BTreeMap::new();
         let mut names = ClaimNames::new(self.options, self.snapshot, self.now);
         let mut claims = Vec::with_capacity(nodes.len());
+        let mut refused = Vec::new();
+        // What the planned nodes leave of each limit.
+        let mut spare: Vec<u64> = self.limits.all.iter().map(|limit| limit.left).collect();
         for (index, node) in nodes.iter().enumerate() {
             let key = (node.pool, node.offer.offering, node.form, &node.content);
-            let order = orders.entry(key).or_insert_with(|| self.order(node)).clone();
+            let is_within =
+                |order: &&Order| order.more.iter().all(|(limit, more)| *more <= spare[*limit as usize]);
+            let order = match orders.get(&key).filter(is_within) {
+                Some(order) => Ok(order.clone()),
+                None => self.order(node, &spare),
+            };
             let pool = self.supply.pools[node.pool].pool;
             let mut planned_pods: Vec<PodKey> = node.pods.iter().map(|pod| pod.key.clone()).collect();
             planned_pods.sort();
+            let order = match order {
+                Ok(order) => order,
+                Err(why) => {
+                    refused.push((planned_pods, why));
+                    continue;
+                }
+            };
+            for (limit, more) in &order.more {
+                spare[*limit as usize] -= more;
+            }
+            orders.insert(key, order.clone());
             let name = names.next(&pool.name.0, &planned_pods, &order.offerings[0].offering, index);
             let kept = kept_in_words(&planned_pods);
             let kept = kept.map(|words| format!("it keeps room for {words}"));
@@ -89,6 +121,8 @@ impl ClaimBuilder<'_, '_> {
                 pool_uid: pool.uid.clone(),
                 node_class: pool.node_class.clone(),
                 offerings: order.offerings,
+                together: order.together,
+                choice: order.choice,
                 labels: pool.labels.clone(),
                 annotations: pool.annotations.clone(),
                 taints: pool.taints.clone(),
@@ -106,12 +140,16 @@ impl ClaimBuilder<'_, '_> {
             });
         }
         claims.sort_by(|a, b| a.name.cmp(&b.name));
-        claims
+        MadeClaims { claims, refused }
     }
 
     /// Returns the offerings for a node, and the reason for the choice. Alternatives fit the same pods, use no more of any limit
-    /// and cost little more. They are sorted by price.
-    fn order(&self, node: &NewNode<'_>) -> Order {
+    /// and cost little more. They are sorted by price. More of them are listed if `minValues` of the pool asks for it and the limits
+    /// have this much to `spare`.
+    ///
+    /// # Errors
+    /// A sentence if `minValues` cannot be met.
+    fn order(&self, node: &NewNode<'_>, spare: &[u64]) -> Result<Order, String> {
         // The requests for messages, and the requests without shared and partitioned GPUs.
         let mut stated = ResourceList::new();
         let mut requests = ResourceList::new();
@@ -219,7 +257,14 @@ impl ClaimBuilder<'_, '_> {
                 (counted(offer), other_type, id)
             });
         }
-        offers.truncate(self.options.max_offerings.max(1));
+        let chosen_type = &self.id(node, offers[0]).instance_type;
+        let rank = |offer: &PoolOffering| {
+            let id = self.id(node, offer);
+            let meets = |preference: &usize| self.admissions.admits(node.pool, *preference, offer.offering);
+            (!preferred.iter().all(meets), counted(offer), id.instance_type != *chosen_type, id)
+        };
+        let holding = |offer: &PoolOffering| self.holds(node, offer, &requests);
+        let Listed { offers, together, choice, more } = self.listed(node, offers, rank, holding, spare)?;
         let offerings: Vec<RankedOffering> = offers
             .iter()
             .map(|offer| RankedOffering {
@@ -250,7 +295,10 @@ impl ClaimBuilder<'_, '_> {
         reasons.extend(chosen.price.zip(riskier).map(|(price, one)| {
             interruption_risk::avoided(one.id, (one.price, one.risk), (price, risk(offers[0])))
         }));
-        Order { offerings, reason: reasons.join("; ") }
+        if !choice.is_empty() {
+            reasons.push(in_words(&choice));
+        }
+        Ok(Order { offerings, together, choice, reason: reasons.join("; "), more })
     }
 
     /// Returns the loss on an interruption for this number of pods of a class.
@@ -266,11 +314,11 @@ impl ClaimBuilder<'_, '_> {
         classes.filter_map(|class| class.preferred.iter().find(met).copied()).collect()
     }
 
-    fn id(&self, node: &NewNode<'_>, offer: &PoolOffering) -> &OfferingId {
+    pub(crate) fn id(&self, node: &NewNode<'_>, offer: &PoolOffering) -> &OfferingId {
         &self.supply.offering(node.pool, offer.offering).id
     }
 
-    fn uses(&self, node: &NewNode<'_>, offer: &PoolOffering) -> BTreeMap<u32, u64> {
+    pub(crate) fn uses(&self, node: &NewNode<'_>, offer: &PoolOffering) -> BTreeMap<u32, u64> {
         let uses = self.limits.uses(self.supply, node.pool, offer.offering, offer.availability.price());
         uses.into_iter().collect()
     }

@@ -11,6 +11,7 @@ pub(crate) mod audit;
 pub(crate) mod claims;
 pub(crate) mod context;
 pub(crate) mod groups;
+pub(crate) mod listed;
 pub(crate) mod moved;
 pub(crate) mod order_replicas;
 pub(crate) mod own_nodes;
@@ -24,11 +25,11 @@ pub(crate) mod rule_costs;
 pub(crate) mod unplaced;
 
 pub use crate::demand::{ExpectedPods, expected};
-pub use crate::model::options::{PlanOptions, Sharing, SpotRisk};
+pub use crate::model::options::{MinValuesPolicy, PlanOptions, Sharing, SpotRisk};
 pub use crate::model::plan::{
-    Baseline, Baselines, Commitment, CommitmentUse, CostRule, Counts, Moved, MovedTo, OverTime, PlacedPod,
-    Plan, PlannedClaim, PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, RuleCost, Solve, Target,
-    UnplacedPod, UnplacedReason,
+    Baseline, Baselines, Commitment, CommitmentUse, CostRule, Counts, LabelChoice, Moved, MovedTo, OverTime,
+    PlacedPod, Plan, PlannedClaim, PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, RuleCost, Solve,
+    Target, UnplacedPod, UnplacedReason,
 };
 pub use crate::model::plan_cache::PlanCache;
 pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, WhyRelaxed};

@@ -1,19 +1,22 @@
 //! Claims for the missing nodes of static pools.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, Offering, RankedOffering, UsdPerHour};
 
 use crate::demand::NodesWanted;
-use crate::model::PlanOptions;
-use crate::model::plan::PlannedClaim;
+use crate::model::plan::{LabelChoice, PlannedClaim};
 use crate::model::{Claim, Pool, PoolLimits, Snapshot};
+use crate::model::{MinValuesPolicy, PlanOptions};
 use crate::plan::claims::ClaimNames;
+use crate::plan::listed::{MOST, in_words};
+use crate::rules::new_node::NewNodeLabels;
 use crate::supply::interruption_backoff::remembered;
-use crate::supply::limits::{ceilings, used};
-use crate::supply::{interruption_backoff, offerings};
+use crate::supply::limits::{ceilings, held};
+use crate::supply::{flexibility, interruption_backoff, offerings, unclaimed};
 
 /// The claims for static pools.
 #[derive(Debug, Default)]
@@ -35,17 +38,26 @@ pub(crate) fn order(
     for NodesWanted { pool, there, lacking } in wanted {
         for number in 0..*lacking {
             let Some(Ok(catalogue)) = snapshot.catalogues.get(&pool.node_class).cloned() else { break };
-            let mut offerings = offerings(snapshot, &catalogue, pool, now, options);
-            let Some(first) = offerings.first() else { break };
+            let mut buyable = buyable(snapshot, &catalogue, pool, now, options);
+            let Some((_, first)) = buyable.first() else { break };
             if let Some(sentence) = beyond(snapshot, pool, first, &options.limits) {
                 ordered.limits.push((pool.name.clone(), sentence));
                 break;
             }
             // Each of the offerings may be launched, so each must be within the limits.
-            offerings.retain(|one| beyond(snapshot, pool, one, &options.limits).is_none());
+            buyable.retain(|(_, one)| beyond(snapshot, pool, one, &options.limits).is_none());
+            let listed = listed(&buyable, &snapshot.plan_cache.labels(&catalogue), pool, options);
+            let (offerings, together, choice) = match listed {
+                Ok(listed) => listed,
+                Err(sentence) => {
+                    ordered.limits.push((pool.name.clone(), sentence));
+                    break;
+                }
+            };
             let Some(first) = offerings.first() else { break };
             let mut names = ClaimNames::new(options, snapshot, now);
             let at = usize::try_from(number).unwrap_or(usize::MAX);
+            let among = if choice.is_empty() { String::new() } else { format!("; {}", in_words(&choice)) };
             let price = first.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
             let planned = PlannedClaim {
                 name: names.next(&pool.name.0, &[], &first.offering, at),
@@ -62,13 +74,15 @@ pub(crate) fn order(
                 deadlines: pool.deadlines,
                 gpus: Vec::new(),
                 reason: format!(
-                    "pool `{}` has {} of its {} replicas; {} at {price} is the cheapest that meets its requirements",
+                    "pool `{}` has {} of its {} replicas; {} at {price} is the cheapest that meets its requirements{among}",
                     pool.name,
                     there + number,
                     there + lacking,
                     first.offering,
                 ),
                 offerings,
+                together,
+                choice,
             };
             let claim = Arc::new(as_made(&planned, now));
             snapshot.to_mut().claims.insert(planned.name.clone(), claim);
@@ -78,14 +92,17 @@ pub(crate) fn order(
     ordered
 }
 
-/// Returns the offerings that may be bought for the pool now, cheapest first, without those that are much more expensive.
-fn offerings(
+/// An offering that may be bought: its index in the catalogue and its counted price, and what a claim says of it.
+type Buyable = ((usize, Option<UsdPerHour>), RankedOffering);
+
+/// Returns the offerings that may be bought for the pool now, cheapest first.
+fn buyable(
     snapshot: &Snapshot,
     catalogue: &Arc<Catalogue>,
     pool: &Arc<Pool>,
     now: Timestamp,
     options: &PlanOptions,
-) -> Vec<RankedOffering> {
+) -> Vec<Buyable> {
     let labels = snapshot.plan_cache.labels(catalogue);
     let meeting = snapshot.plan_cache.meeting(catalogue, pool, || offerings::meeting(pool, &labels));
     let is_held = |offering: &Offering| {
@@ -95,16 +112,15 @@ fn offerings(
         held || (!priced && interruption_backoff::of(snapshot, pool, offering, now).is_some())
     };
     let money = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-    // Each entry is the counted price and the offering.
-    let mut all: Vec<(Option<UsdPerHour>, RankedOffering)> = meeting
+    let mut all: Vec<Buyable> = meeting
         .iter()
-        .map(|index| &catalogue.offerings()[*index])
-        .filter(|offering| !is_held(offering))
-        .filter(|offering| {
+        .map(|index| (*index, &catalogue.offerings()[*index]))
+        .filter(|(_, offering)| !is_held(offering))
+        .filter(|(_, offering)| {
             let may_guess = !money && pool.allow_unknown_price.contains(&offering.id.instance_type);
             offering.price.known().is_some() || may_guess
         })
-        .map(|offering| {
+        .map(|(index, offering)| {
             let price = offering.price.known();
             let reclaims = interruption_backoff::of(snapshot, pool, offering, now);
             let ranked = RankedOffering {
@@ -112,22 +128,77 @@ fn offerings(
                 price,
                 allocatable: catalogue.types()[&offering.id.instance_type].allocatable.clone(),
             };
-            (price.map(|price| reclaims.map_or(price, |of| interruption_backoff::weighed(price, of))), ranked)
+            let weigh = |price| reclaims.map_or(price, |of| interruption_backoff::weighed(price, of));
+            ((index, price.map(weigh)), ranked)
         })
         .collect();
-    all.sort_by(|(a, one), (b, other)| {
+    all.sort_by(|((_, a), one), ((_, b), other)| {
         (a.is_none(), a, &one.offering).cmp(&(b.is_none(), b, &other.offering))
     });
-    let most = all
-        .first()
-        .and_then(|(first, _)| *first)
-        .map(|cheapest| u128::from(cheapest.micros()) * u128::from(100 + options.max_dearer_percent) / 100);
     // An offering with an unknown price is no alternative to one with a known price.
-    all.retain(|(price, _)| match (price, most) {
-        (Some(price), Some(most)) => u128::from(price.micros()) <= most,
-        (price, most) => price.is_none() && most.is_none(),
-    });
-    all.into_iter().map(|(_, ranked)| ranked).take(options.max_offerings.max(1)).collect()
+    let is_priced = all.first().is_some_and(|((_, price), _)| price.is_some());
+    all.retain(|((_, price), _)| price.is_some() == is_priced);
+    all
+}
+
+/// Returns the offerings of a claim: the cheapest, those that are not much more expensive, and those that `minValues` asks for.
+/// Returns also how many of them the first launch call names together, and the choice that they leave.
+///
+/// # Errors
+/// A sentence if `minValues` cannot be met.
+fn listed(
+    buyable: &[Buyable],
+    labels: &[BTreeMap<String, String>],
+    pool: &Pool,
+    options: &PlanOptions,
+) -> Result<(Vec<RankedOffering>, usize, Vec<LabelChoice>), String> {
+    let Some(((_, cheapest), first)) = buyable.first() else { return Ok((Vec::new(), 0, Vec::new())) };
+    let dearest =
+        cheapest.map(|price| u128::from(price.micros()) * u128::from(100 + options.max_dearer_percent) / 100);
+    let is_near = |price: &Option<UsdPerHour>| {
+        price.zip(dearest).is_none_or(|(price, most)| u128::from(price.micros()) <= most)
+    };
+    let most = options.max_offerings.clamp(1, MOST);
+    let mut chosen: BTreeSet<usize> =
+        (0..buyable.len()).filter(|at| is_near(&buyable[*at].0.1)).take(most).collect();
+    let kind = first.offering.capacity_type;
+    let (mut together, mut choice) = (BTreeSet::new(), Vec::new());
+    if flexibility::applies(pool, &first.offering) {
+        let mut count = flexibility::ValueCount::new(pool, kind);
+        for (at, ((index, _), ranked)) in buyable.iter().enumerate() {
+            let labels =
+                NewNodeLabels { offering: &labels[*index], template: &pool.labels, pool: &pool.name };
+            if at == 0 || (together.len() < MOST && count.needs(&ranked.offering, &labels)) {
+                count.add(&ranked.offering, &labels);
+                together.insert(at);
+            }
+        }
+        if options.min_values == MinValuesPolicy::Strict
+            && let Some(short) = count.shortages().next()
+        {
+            return Err(format!(
+                "its minValues asks for {} values of `{}`, but the offerings that meet its requirements and limits have {}; widen \
+                 them, lower minValues, or set --min-values-policy BestEffort",
+                short.at_least, short.key, short.found
+            ));
+        }
+        choice = count.found().map(LabelChoice::from).collect();
+        chosen.extend(&together);
+        while chosen.len() > most.max(together.len())
+            && let Some(at) = chosen.iter().rev().find(|at| !together.contains(*at)).copied()
+        {
+            chosen.remove(&at);
+        }
+    }
+    let mut offerings: Vec<(bool, usize)> =
+        chosen.into_iter().map(|at| (buyable[at].1.offering.capacity_type != kind, at)).collect();
+    if !together.is_empty() {
+        // A launch call has one capacity type.
+        offerings.sort_unstable();
+    }
+    let is_called = |(is_other, at): &(bool, usize)| !is_other && together.contains(at);
+    let called = offerings.iter().rposition(is_called).map_or(0, |at| at + 1);
+    Ok((offerings.into_iter().map(|(_, at)| buyable[at].1.clone()).collect(), called, choice))
 }
 
 /// Returns a message about the limit that one more node of this offering would exceed, if there is one.
@@ -139,9 +210,9 @@ fn beyond(
 ) -> Option<String> {
     let own = ceilings(&pool.limits).into_iter().map(|limit| (limit, true));
     let all = ceilings(over_all).into_iter().map(|limit| (limit, false));
+    let unclaimed = unclaimed::nodes(snapshot);
     own.chain(all).find_map(|((kind, ceiling), is_own)| {
-        let claims = snapshot.claims.values().filter(|claim| !is_own || claim.pool == pool.name);
-        let taken = claims.map(|claim| used(&kind, claim)).fold(0, u64::saturating_add);
+        let taken = held(snapshot, &unclaimed, &kind, is_own.then_some(&pool.name));
         let more = kind.of(&offering.allocatable, offering.price);
         (more > 0 && taken.saturating_add(more) > ceiling).then(|| {
             let of = if is_own { format!("of pool `{}`", pool.name) } else { "over all pools".to_owned() };

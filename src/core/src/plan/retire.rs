@@ -81,7 +81,8 @@ impl PlanContext<'_> {
         {
             return before.clone();
         }
-        let rooms = self.rooms.all.iter().filter_map(|room| {
+        // A node that somebody has cordoned takes no more pods already.
+        let rooms = self.rooms.all.iter().filter(|room| !room.is_cordoned()).filter_map(|room| {
             let life = room_lives::of_any_room(self.snapshot, room, self.now)?;
             Some((room.as_ref(), life))
         });

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::Limit;
 
-use crate::model::{Claim, PoolLimits, Snapshot};
+use crate::model::{Claim, PoolLimits, PoolName, Snapshot};
 use crate::supply::offerings::Supply;
+use crate::supply::unclaimed;
+use crate::supply::unclaimed::UnclaimedNode;
 
 /// The kind of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,16 +45,14 @@ pub(crate) struct Limits {
 impl Limits {
     pub fn new(supply: &Supply<'_>, snapshot: &Snapshot, over_all: &PoolLimits) -> Self {
         let mut all = Self::default();
+        let unclaimed = unclaimed::nodes(snapshot);
         for (index, offered) in supply.pools.iter().enumerate() {
             let own = all.add(Some(index), &offered.pool.limits, |kind| {
-                let claims = snapshot.claims.values().filter(|claim| claim.pool == offered.pool.name);
-                claims.map(|claim| used(kind, claim)).fold(0, u64::saturating_add)
+                held(snapshot, &unclaimed, kind, Some(&offered.pool.name))
             });
             all.by_pool.push(own);
         }
-        let shared = all.add(None, over_all, |kind| {
-            snapshot.claims.values().map(|claim| used(kind, claim)).fold(0, u64::saturating_add)
-        });
+        let shared = all.add(None, over_all, |kind| held(snapshot, &unclaimed, kind, None));
         for own in &mut all.by_pool {
             own.extend(&shared);
         }
@@ -239,9 +239,25 @@ pub(crate) fn ceilings(limits: &PoolLimits) -> Vec<(LimitKind, u64)> {
     all
 }
 
+/// Returns the amount that the claims of a pool use, and its nodes without a claim; of all pools together for `None`.
+pub(crate) fn held(
+    snapshot: &Snapshot,
+    unclaimed: &[UnclaimedNode],
+    kind: &LimitKind,
+    pool: Option<&PoolName>,
+) -> u64 {
+    let counts = |of: &PoolName| pool.is_none_or(|pool| pool == of);
+    let claims = snapshot.claims.values().filter(|claim| counts(&claim.pool)).map(|claim| used(kind, claim));
+    let nodes = unclaimed
+        .iter()
+        .filter(|node| counts(&node.pool))
+        .map(|node| kind.of(&node.offering.allocatable, node.offering.price));
+    claims.chain(nodes).fold(0, u64::saturating_add)
+}
+
 /// Returns the amount that a claim uses. Before launch, it is the largest amount of any offering that the claim may be launched
 /// as.
-pub(crate) fn used(kind: &LimitKind, claim: &Claim) -> u64 {
+fn used(kind: &LimitKind, claim: &Claim) -> u64 {
     let of = |ranked: &poolwright_catalog::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
     if claim.launched.is_some() {
         of(claim.current_offering())

@@ -3,9 +3,11 @@
 pub(crate) mod cached;
 pub(crate) mod commitments;
 pub(crate) mod daemonsets;
+pub(crate) mod flexibility;
 pub(crate) mod interruption_backoff;
 pub(crate) mod interruption_risk;
 pub(crate) mod limits;
 pub(crate) mod offerings;
 pub(crate) mod rooms;
+pub(crate) mod unclaimed;
 pub(crate) mod wider;

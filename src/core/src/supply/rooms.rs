@@ -6,7 +6,7 @@ use poolwright_terms::keys::{
     UNREACHABLE_TAINT, UNREGISTERED_TAINT,
 };
 use poolwright_terms::labels::HOSTNAME;
-use poolwright_terms::{ConditionType, Taint, labels};
+use poolwright_terms::{ConditionType, Taint, TaintEffect, labels};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -48,6 +48,11 @@ impl Room<'_> {
             Target::Claim(name) => Some(name),
             Target::Node(_) => None,
         }
+    }
+
+    /// Returns whether somebody else has cordoned its node, so that only pods that tolerate the cordon may come.
+    pub fn is_cordoned(&self) -> bool {
+        self.taints.iter().any(|taint| taint.key == CORDON_TAINT)
     }
 }
 
@@ -266,14 +271,13 @@ fn of_claim(
             (node.labels.clone(), lasting_taints(node), &node.allocatable)
         }
         _ => {
-            if node.is_some_and(|node| {
-                node.deleting_since.is_some() || (node.cordoned && !node.cordoned_until_initialized)
-            }) {
+            if node.is_some_and(|node| node.deleting_since.is_some()) {
                 return None;
             }
             let kind = &promised.offering.instance_type;
             expected = as_measured(snapshot, &claim.node_class, &promised.allocatable, kind);
-            (labels_of_claim(snapshot, claim, node), claim.taints.clone(), &expected)
+            let taints = claim.taints.iter().cloned().chain(node.and_then(foreign_cordon)).collect();
+            (labels_of_claim(snapshot, claim, node), taints, &expected)
         }
     };
     node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
@@ -318,17 +322,30 @@ fn named(node: &Node) -> (String, String) {
     (NODE_NAME_FIELD.to_owned(), node.name.clone())
 }
 
-/// Returns whether a node is open to pods, or is about to be: our cordon on an initialized node will be removed soon.
+/// Returns whether pods may come to a node, or soon may. A cordon keeps out only the pods that do not tolerate it, unless
+/// Poolwright will terminate the node.
 fn is_open(node: &Node) -> bool {
-    node.ready && (!node.cordoned || node.cordoned_until_initialized) && node.deleting_since.is_none()
+    let ends = || node.taints.iter().any(|taint| taint.key == DISRUPTED_TAINT);
+    node.ready && node.deleting_since.is_none() && (foreign_cordon(node).is_none() || !ends())
+}
+
+/// Returns the taint of a cordon that is not ours. Our own cordon on a new node will be removed soon.
+fn foreign_cordon(node: &Node) -> Option<Taint> {
+    let closed = node.cordoned && !node.cordoned_until_initialized;
+    closed.then(|| Taint {
+        key: CORDON_TAINT.to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    })
 }
 
 /// Returns the node's taints without short-lived ones. The node controller updates not-ready and cordon taints with a delay, so a
-/// node that has just opened still has them. Treating it as closed would buy a second node for its pods. Reservation taints are
-/// left out too, because planned pods get a toleration.
+/// node that has just opened still has them. Treating it as closed would buy a second node for its pods. So a cordon counts only as
+/// long as the node's spec has it. Reservation taints are left out too, because planned pods get a toleration.
 pub(crate) fn lasting_taints(node: &Node) -> Vec<Taint> {
     let passing = [NOT_READY_TAINT, UNREACHABLE_TAINT, CORDON_TAINT, RESERVED_TAINT];
-    node.taints.iter().filter(|taint| !passing.contains(&taint.key.as_str())).cloned().collect()
+    let lasting = node.taints.iter().filter(|taint| !passing.contains(&taint.key.as_str())).cloned();
+    lasting.chain(foreign_cordon(node)).collect()
 }
 
 /// Builds the part of a room that is cached: node properties and free capacity.

@@ -5,6 +5,8 @@ use poolwright_catalog::UsdPerHour;
 use crate::model::idle::{LONGEST, SHORTEST};
 use crate::model::plan::Plan;
 use crate::model::{BREAK_EVEN, PoolName, ScaleToZero, Snapshot};
+use crate::rules::format;
+use crate::supply::unclaimed;
 use crate::why::claim::price;
 
 /// Returns the explanation of a pool; `None` if it does not exist.
@@ -19,12 +21,25 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
         (None, Some(found)) => format!("It may buy {} offerings now.", found.offerings),
         (None, None) => "Nothing was planned with it.".to_owned(),
     });
+    for (key, least) in &pool.min_values {
+        lines.push(format!(
+            "Its minValues asks that each launch leaves the cloud a choice among at least {least} values of `{key}`."
+        ));
+    }
     let claims: Vec<_> = snapshot.claims.values().filter(|claim| claim.pool == *name).collect();
     let cost: UsdPerHour = claims.iter().map(|claim| price(claim)).sum();
     lines.push(format!(
         "It has {} for {cost} $/h.",
         if claims.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", claims.len()) }
     ));
+    let unclaimed = unclaimed::nodes(snapshot).into_iter().filter(|node| node.pool == *name).count();
+    if unclaimed > 0 {
+        let (nodes, count) =
+            (format::count(unclaimed, "node"), if unclaimed == 1 { "counts" } else { "count" });
+        lines.push(format!(
+            "Besides, {nodes} with its label and without a NodeClaim {count} towards its limits."
+        ));
+    }
     let planned: Vec<_> = plan.claims.iter().filter(|claim| claim.pool == *name).collect();
     if !planned.is_empty() {
         let cost: UsdPerHour = planned.iter().filter_map(|claim| claim.price()).sum();

@@ -51,6 +51,28 @@ fn nodes_that_take_no_pods_are_no_room() {
 }
 
 #[test]
+fn a_cordoned_node_is_room_for_pods_that_tolerate_the_cordon() {
+    let mut tolerant = one_pod();
+    let mut pod = pod("p2", requests(2, 8, 0));
+    pod.spec.tolerations = vec![tolerate("node.kubernetes.io/unschedulable")];
+    tolerant = with(tolerant, [pod]);
+    let cordoned = |node: Node| Node { cordoned: true, ..node };
+    let foreign = cordoned(node("n", capacity(4, 16, 0)));
+    assert_eq!(goes_to(&with(tolerant.clone(), [foreign.clone()])), Some(Target::Node("n".into())));
+    let claimed = with(with(tolerant.clone(), [free_claim()]), [cordoned(claimed_node())]);
+    assert_eq!(goes_to(&claimed), Some(Target::Claim(ClaimName("c".into()))));
+    let starting = poolwright_core::Claim { planned_pods: vec![], ..registered() };
+    let starting = |snapshot| with(with(snapshot, [starting.clone()]), [cordoned(claimed_node())]);
+    assert_eq!(goes_to(&starting(tolerant.clone())), Some(Target::Claim(ClaimName("c".into()))));
+    assert_eq!(goes_to(&starting(one_pod())), None);
+    // Poolwright will terminate these.
+    let disrupted = Node { taints: vec![taint("poolwright.dev/disrupted", "")], ..foreign };
+    assert_eq!(goes_to(&with(tolerant.clone(), [disrupted])), None);
+    let disrupting = true_since(free_claim(), ConditionType::Disrupting, 40);
+    assert_eq!(goes_to(&with(with(tolerant, [disrupting]), [cordoned(claimed_node())])), None);
+}
+
+#[test]
 fn a_claim_in_flight_is_the_room_that_it_promises() {
     let in_flight = poolwright_core::Claim { planned_pods: vec![], ..claim() };
     let target = Some(Target::Claim(ClaimName("c".into())));

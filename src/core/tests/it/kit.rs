@@ -108,6 +108,7 @@ pub fn pool(name: &str) -> Pool {
         startup_taints: vec![],
         readiness_gates: vec![],
         requirements: vec![],
+        min_values: BTreeMap::new(),
         node_class: node_class(),
         weight: 0,
         limits: PoolLimits::default(),

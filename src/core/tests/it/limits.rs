@@ -2,7 +2,7 @@
 
 use poolwright_catalog::{RankedOffering, ResourceName};
 use poolwright_core::plan::{PlanOptions, UnplacedReason, plan};
-use poolwright_core::{Pool, PoolLimits};
+use poolwright_core::{Claim, Pool, PoolLimits};
 
 use crate::kit::*;
 
@@ -126,4 +126,58 @@ fn a_limit_over_all_pools_holds_for_their_sum_and_counts_what_their_claims_have(
     there.claims.insert(one.name.clone(), std::sync::Arc::new(one));
     let nodes = PoolLimits { nodes: Some(1), ..PoolLimits::default() };
     assert!(planned_within(&there, nodes).claims.is_empty());
+}
+
+/// A node of pool `gpu`, as its labels say.
+fn labelled(name: &str) -> poolwright_core::Node {
+    let labels = [
+        ("poolwright.dev/nodepool", "gpu"),
+        ("node.kubernetes.io/instance-type", "g5.xlarge"),
+        ("topology.kubernetes.io/zone", "a"),
+        ("poolwright.dev/capacity-type", "on-demand"),
+        ("poolwright.dev/nodeclaim", "not-in-the-file"),
+    ];
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    poolwright_core::Node { labels, ..node(name, capacity(4, 16, 0)) }
+}
+
+#[test]
+fn nodes_with_the_label_of_a_pool_count_also_without_a_claim() {
+    let limits = [
+        PoolLimits { nodes: Some(2), ..PoolLimits::default() },
+        // The node does not report its GPU yet, but its type has one.
+        gpus(2),
+        PoolLimits { usd_per_hour: Some(usd("2.10")), ..PoolLimits::default() },
+    ];
+    for limits in limits {
+        let snapshot = with(cluster(aws(), [limited(limits.clone())]), three());
+        assert_eq!(planned(&snapshot).claims.len(), 2);
+        let there = with(snapshot.clone(), [labelled("n1")]);
+        assert_eq!(planned(&there).claims.len(), 1);
+        assert_eq!(planned(&with(there, [labelled("n2")])).claims.len(), 0);
+        let snapshot = with(cluster(aws(), [pool("gpu")]), three());
+        assert_eq!(planned_within(&with(snapshot, [labelled("n1")]), limits).claims.len(), 1);
+    }
+}
+
+#[test]
+fn a_node_of_a_claim_counts_once() {
+    let own = Claim { planned_pods: vec![], ..initialized() };
+    let by_name = poolwright_core::Node { name: "n".into(), ..labelled("n") };
+    let by_id = poolwright_core::Node { provider_id: Some("kwok://c".into()), ..labelled("other") };
+    let mut by_label = labelled("another");
+    by_label.labels.insert("poolwright.dev/nodeclaim".into(), "c".into());
+    for node in [by_name, by_id, by_label] {
+        let busy = bound(pod("x", requests(3, 1, 1)), &node.name);
+        let snapshot = with(cluster(aws(), [limited(gpus(2))]), three());
+        let snapshot = with(with(with(snapshot, [own.clone()]), [node]), [busy]);
+        assert!(!planned(&snapshot).claims.is_empty());
+    }
+}
+
+#[test]
+fn labelled_nodes_count_to_the_limits_of_static_pools() {
+    let limits = PoolLimits { nodes: Some(2), ..PoolLimits::default() };
+    let fixed = Pool { replicas: Some(3), ..limited(limits) };
+    assert_eq!(planned(&with(cluster(aws(), [fixed]), [labelled("n1")])).claims.len(), 1);
 }

@@ -23,6 +23,7 @@ mod launch;
 mod layers;
 mod limits;
 mod measured;
+mod min_values;
 mod nominate;
 mod offering_costs;
 mod outcome;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use poolwright_catalog::{Arch, UsdPerHour};
-use poolwright_core::plan::{Plan, PlannedClaim, PlannedGpu, Target};
-use poolwright_core::{ClaimName, PodKey, Snapshot};
+use poolwright_catalog::{Arch, RankedOffering, UsdPerHour};
+use poolwright_core::plan::{LabelChoice, Plan, PlannedClaim, PlannedGpu, Target};
+use poolwright_core::{ClaimName, PodKey, PoolName, Snapshot};
 
 use super::document::{
     Baselines, CatalogueSummary, CommitmentUse, CostOverTime, Document, ExistingNode, GpuInstance, GpuShare,
@@ -122,6 +122,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             plan.steered_pods
         ));
     }
+    notes.extend(choices(&plan));
     notes.extend(arm(&plan, context.snapshot).filter(|_| context.implicit_pool));
     // Reached limits get no note here: the pods that they leave out name them.
     for (name, findings) in &plan.pools {
@@ -222,4 +223,41 @@ fn arm(plan: &Plan, snapshot: &Snapshot) -> Option<String> {
     (count > 0).then(|| {
         format!("{count} nodes have arm64 processors, which the pods do not rule out; a NodePool can (kubernetes.io/arch)")
     })
+}
+
+/// The most instance types of a choice that a note names.
+const TYPES_SHOWN: usize = 6;
+
+/// Describes the choice that launches leave to the cloud (`minValues`), once for each kind of node.
+fn choices(plan: &Plan) -> Vec<String> {
+    let mut nodes: BTreeMap<(&PoolName, &[LabelChoice], &[RankedOffering]), usize> = BTreeMap::new();
+    for claim in plan.claims.iter().filter(|claim| !claim.choice.is_empty()) {
+        let called = &claim.offerings[..claim.together.max(1)];
+        *nodes.entry((&claim.pool, &claim.choice, called)).or_default() += 1;
+    }
+    let sentence =
+        |((pool, choice, called), count): ((&PoolName, &[LabelChoice], &[RankedOffering]), usize)| {
+            let choice: Vec<String> = choice.iter().map(ToString::to_string).collect();
+            let mut types: Vec<&str> = Vec::new();
+            for one in called {
+                let name = one.offering.instance_type.as_str();
+                if !types.contains(&name) {
+                    types.push(name);
+                }
+            }
+            let more = types.len().saturating_sub(TYPES_SHOWN);
+            types.truncate(TYPES_SHOWN);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let dearest = called.iter().filter_map(|one| one.price).max();
+            let dearest = dearest.filter(|most| called[0].price.is_some_and(|price| *most > price));
+            let dearest =
+                dearest.map_or_else(String::new, |price| format!("; the dearest costs {price} $/h"));
+            let nodes = if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") };
+            format!(
+                "{nodes} of pool `{pool}`: the cloud may choose among {} ({}{more}{dearest})",
+                choice.join(", and "),
+                types.join(", ")
+            )
+        };
+    nodes.into_iter().map(sentence).collect()
 }

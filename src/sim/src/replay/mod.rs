@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use poolwright_catalog::Catalogue;
 use poolwright_controller::{Config, Environment, Stoppable};
+use poolwright_core::plan::MinValuesPolicy;
 use poolwright_core::{Gaps, Lives};
 use poolwright_provider_contract::{NodeClass, crds};
 use poolwright_report::replay::History;
@@ -56,6 +57,8 @@ pub struct Replay {
     pub objects: Vec<Value>,
     /// The future work.
     pub jobs: Vec<JobPlan>,
+    /// Whether nodes are bought for which `minValues` of their pool is not met.
+    pub min_values: MinValuesPolicy,
     /// The length of the replay, in world time.
     pub length: Duration,
 }
@@ -132,6 +135,7 @@ impl Replay {
         let seller = Arc::new(Seller { cloud: cloud_of, sold: self.sold.clone() });
         let mut config = Config::new("controller", NAMESPACE);
         config.http = None;
+        config.min_values = self.min_values;
         // No other controller wants to lead, and frequent renewals would be most of the events in a quiet week.
         config.lease = config.lease.lasting(LEASE);
         let clock = Patience::new(MachineClock::new(time));

@@ -82,6 +82,7 @@ impl SimWorld {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             taints: Vec::new(),
+            together: 0,
             batch: None,
         }
     }

@@ -230,6 +230,7 @@ impl AwsWorld {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             taints: Vec::new(),
+            together: 0,
             batch: None,
         }
     }

@@ -173,6 +173,7 @@ spec: {{provider: aws, registrationDelay: 2s}}
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             taints: Vec::new(),
+            together: 0,
             batch: None,
         }
     }

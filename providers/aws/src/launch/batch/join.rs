@@ -150,6 +150,7 @@ mod tests {
             labels: [(NODECLAIM_LABEL.to_owned(), key.to_owned())].into(),
             annotations: BTreeMap::new(),
             taints: Vec::new(),
+            together: 0,
             batch: None,
         }
     }

@@ -74,7 +74,8 @@ impl AwsProvider {
         let class = self.resolved(&first.node_class.name).await?;
         let sold: Arc<Catalogue> = self.class_catalogue(&class).await?;
         check_offerings(&class, &sold, &first.offerings)?;
-        let (steps, mut failed) = order::steps(&first.offerings, |offering| self.lots(&class, offering));
+        let (steps, mut failed) =
+            order::steps(&first.offerings, first.together, |offering| self.lots(&class, offering));
         for (number, step) in steps.into_iter().enumerate() {
             let templates = self.step_templates(&class, &sold, &first, &step).await?;
             let context = BatchContext { class: Arc::clone(&class), templates };

@@ -16,6 +16,8 @@ use crate::model::{PlanOptions, Sharing};
 use crate::rules;
 use crate::rules::new_node::NewNodeLabels;
 use crate::supply::daemonsets::DaemonSets;
+use crate::supply::unclaimed;
+use crate::supply::unclaimed::UnclaimedNode;
 
 /// Returns the violations of a plan, as messages. [`crate::plan::audit::topology`] checks rules over several nodes.
 pub(crate) fn audit(
@@ -117,6 +119,7 @@ fn audit_limits(
     problems: &mut Vec<String>,
 ) {
     let mut by_pool: BTreeMap<&PoolName, Vec<&PlannedClaim>> = BTreeMap::new();
+    let unclaimed = unclaimed::nodes(snapshot);
     for claim in claims {
         by_pool.entry(&claim.pool).or_default().push(claim);
     }
@@ -124,11 +127,14 @@ fn audit_limits(
         let Some(pool) = snapshot.pools.get(name) else { continue };
         let theirs: Vec<_> =
             snapshot.claims.values().map(AsRef::as_ref).filter(|claim| claim.pool == *name).collect();
-        problems.extend(passed(&format!("pool {name}"), &pool.limits, &theirs, &planned));
+        let beside: Vec<_> = unclaimed.iter().filter(|node| node.pool == *name).collect();
+        problems.extend(passed(&format!("pool {name}"), &pool.limits, (&theirs, &beside), &planned));
     }
     let all: Vec<_> = snapshot.claims.values().map(AsRef::as_ref).collect();
     problems.extend(out_of_stock(snapshot, claims));
-    problems.extend(passed("all pools", &options.limits, &all, &claims.iter().collect::<Vec<_>>()));
+    let beside: Vec<_> = unclaimed.iter().collect();
+    let planned: Vec<_> = claims.iter().collect();
+    problems.extend(passed("all pools", &options.limits, (&all, &beside), &planned));
 }
 
 /// Returns a message for each offering that is planned more often than it is available.
@@ -145,14 +151,20 @@ fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
     planned.into_iter().filter_map(too_many).collect()
 }
 
-/// Returns a message for each limit that existing and planned claims exceed.
-fn passed(whose: &str, limits: &PoolLimits, there: &[&Claim], planned: &[&PlannedClaim]) -> Vec<String> {
+/// Returns a message for each limit that existing and planned claims, and nodes without a claim, exceed.
+fn passed(
+    whose: &str,
+    limits: &PoolLimits,
+    (there, beside): (&[&Claim], &[&UnclaimedNode]),
+    planned: &[&PlannedClaim],
+) -> Vec<String> {
     let mut problems = Vec::new();
     let mut check = |what: &str, ceiling: u64, of: &dyn Fn(&RankedOffering) -> u64| {
         let old = there.iter().map(|claim| match &claim.launched {
             Some(_) => of(claim.current_offering()),
             None => claim.offerings.iter().map(of).max().unwrap_or(0),
         });
+        let old = old.chain(beside.iter().map(|node| of(&node.offering)));
         let new = planned.iter().map(|claim| claim.offerings.iter().map(of).max().unwrap_or(0));
         let (old, new): (u128, u128) = (old.map(u128::from).sum(), new.map(u128::from).sum());
         if new > 0 && old + new > u128::from(ceiling) {

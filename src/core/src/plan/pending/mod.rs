@@ -30,9 +30,10 @@ pub(crate) struct PendingPod<'a> {
 }
 
 impl PendingPod<'_> {
-    /// Returns whether an earlier plan gave it a place on a node or claim that still exists. An open pod has lost this place.
+    /// Returns whether an earlier plan gave it a place on a node or claim that is still open. An open pod has lost this place.
     pub fn displaced(&self, rooms: &Rooms<'_>) -> bool {
-        self.planned_at.is_some_and(|target| rooms.of_target(target).is_some())
+        let room = self.planned_at.and_then(|target| rooms.of_target(target));
+        room.is_some_and(|at| !rooms.all[at].is_cordoned())
     }
 }
 

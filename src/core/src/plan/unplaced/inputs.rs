@@ -1,7 +1,7 @@
 //! The inputs for explaining unplaced pods.
 
 use crate::demand::volumes::Volumes;
-use crate::model::{Sharing, Snapshot};
+use crate::model::{MinValuesPolicy, Sharing, Snapshot};
 use crate::plan::pack::classes::PodClass;
 use crate::rules;
 use crate::rules::colocation::Colocation;
@@ -22,6 +22,7 @@ pub(crate) struct UnplacedInputs<'s, 'a> {
     pub colocation: &'s Colocation<'a>,
     pub daemons: &'s DaemonSets<'a>,
     pub sharing: Sharing,
+    pub min_values: MinValuesPolicy,
 }
 
 impl<'s, 'a> UnplacedInputs<'s, 'a> {

@@ -1,5 +1,6 @@
 //! Unplaced (unschedulable) pods: finds the rule that blocks them at the closest pool, and the remedy.
 
+pub(crate) mod choice;
 pub(crate) mod inputs;
 pub(crate) mod labels;
 pub(crate) mod left_over;
@@ -146,6 +147,9 @@ fn explain(
             pool.offers.iter().find(holds).map(|offer| (at, pool, *offer))
         })
     };
+    if let Some(message) = inputs.lacks_choice(class) {
+        return (UnplacedReason::NoOfferingFits, message);
+    }
     if holding(|availability| availability.is_sold()).is_some() {
         // The solver left the pod unplaced without naming a limit, so nothing more can be bought.
         let message = "offerings fit it, but no more of them can be bought now; it is planned again after the next change";

@@ -6,10 +6,15 @@ use std::rc::Rc;
 
 use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::BitSet;
+use poolwright_terms::CapacityType;
 
+use crate::model::MinValuesPolicy;
 use crate::plan::pack::classes::PodClasses;
+use crate::plan::pack::solves::flexible;
 use crate::plan::pack::solves::inputs::SolveInputs;
 use crate::rules::gpus::GpuForm;
+use crate::rules::labels::Labels;
+use crate::supply::flexibility;
 use crate::supply::interruption_risk;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Availability, PoolOffering, Supply};
@@ -28,6 +33,18 @@ pub(crate) struct NodeCandidate {
     /// Whether the cloud has reclaimed such instances recently. If so, `price` is the raised price, and pools with lower weight
     /// are considered too.
     pub is_reclaimed: bool,
+    pub choice: Choice,
+}
+
+/// The choice that a node of a candidate leaves to the cloud.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Choice {
+    /// None is asked for.
+    Free,
+    /// As `minValues` of the pool asks. The values of its keys, in their order.
+    Required { pool: usize, capacity_type: CapacityType, values: Vec<Option<String>> },
+    /// Less than `minValues` of the pool asks, for pods that cannot have more.
+    Relaxed { pool: usize },
 }
 
 /// The key of a candidate. Of offerings with equal keys, only the cheapest is used.
@@ -43,6 +60,7 @@ struct CandidateKey {
     own_terms: Option<usize>,
     interruptions: u32,
     is_reclaimed: bool,
+    choice: Choice,
     signatures: BitSet,
 }
 
@@ -91,7 +109,8 @@ impl Fits {
                 let key = (signature, self.requests[index], profile, alone);
                 let homes = known.entry(key).or_insert_with(|| {
                     let is_home = |at: &usize| self.holds(&candidates[*at], index, signature, inputs);
-                    (0..candidates.len()).filter(is_home).collect()
+                    let homes = (0..candidates.len()).filter(is_home).collect();
+                    flexible::with_choice(homes, candidates, inputs).into()
                 });
                 (signature, homes.clone())
             });
@@ -117,6 +136,22 @@ impl Fits {
                 let kind = inputs.supply.instance_type(candidate.pool, candidate.offer.offering);
                 candidate.form.grants(inputs.options.sharing, kind, Some(gpu_need))
             })
+    }
+}
+
+/// Returns the choices that a node of an offering may leave to the cloud.
+fn choices(inputs: &SolveInputs<'_, '_>, pool: usize, offer: &PoolOffering) -> Vec<Choice> {
+    let supply = inputs.supply;
+    let (of, id) = (supply.pools[pool].pool, &supply.offering(pool, offer.offering).id);
+    if !flexibility::applies(of, id) {
+        return vec![Choice::Free];
+    }
+    let labels = supply.labels(pool, offer.offering);
+    let values = of.min_values.keys().map(|key| labels.label(key).map(str::to_owned)).collect();
+    let required = Choice::Required { pool, capacity_type: id.capacity_type, values };
+    match inputs.options.min_values {
+        MinValuesPolicy::Strict => vec![required],
+        MinValuesPolicy::BestEffort => vec![required, Choice::Relaxed { pool }],
     }
 }
 
@@ -157,7 +192,13 @@ pub(crate) fn candidates(
                 || options.commitments.iter().any(|one| one.pays_for(&offering.id));
             let interruptions = interruption_risk::interruptions(options, offering);
             let is_reclaimed = matches!(offer.availability, Availability::Reclaimed(..));
-            for form in forms(kind).iter().copied() {
+            let choices = choices(inputs, index, offer);
+            let forms = forms(kind).iter().flat_map(|form| choices.iter().map(move |choice| (*form, choice)));
+            // The layout of a GPU is for one instance type, so it leaves no choice.
+            let possible = |(form, choice): &(GpuForm, &Choice)| {
+                *form == GpuForm::Whole || !matches!(choice, Choice::Required { .. })
+            };
+            for (form, choice) in forms.filter(possible) {
                 let key = CandidateKey {
                     weight: std::cmp::Reverse(weight),
                     capacity: offer.capacity,
@@ -167,6 +208,7 @@ pub(crate) fn candidates(
                     own_terms: own_terms.then_some(offer.offering),
                     interruptions,
                     is_reclaimed,
+                    choice: choice.clone(),
                     signatures: signatures.clone(),
                 };
                 if best.get(&key).is_some_and(|known| known.price <= price) {
@@ -186,6 +228,7 @@ pub(crate) fn candidates(
                         signatures,
                         uses,
                         is_reclaimed,
+                        choice: choice.clone(),
                     },
                 );
             }

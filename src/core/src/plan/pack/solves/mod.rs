@@ -6,6 +6,7 @@
 pub(crate) mod candidates;
 pub(crate) mod columns;
 pub(crate) mod existing;
+pub(crate) mod flexible;
 pub(crate) mod inputs;
 pub(crate) mod naive;
 pub(crate) mod problem;
@@ -22,7 +23,7 @@ use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 use crate::model::Pod;
 use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
 use crate::plan::pack::room_lives::RoomLife;
-use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
+use crate::plan::pack::solves::candidates::{Choice, Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::plan::pack::solves::naive::Steps;
@@ -50,6 +51,8 @@ pub(crate) struct NewNode<'a> {
     pub pods: Vec<&'a Pod>,
     pub form: GpuForm,
     pub gpus: Vec<PlannedGpu>,
+    /// Whether it leaves the cloud a choice that further pods could take away.
+    leaves_choice: bool,
     free: ResourceList,
     present: Present,
 }
@@ -402,6 +405,7 @@ impl Run<'_, '_, '_, '_> {
         (0..self.outcome.new.len()).filter(move |at| {
             let node = &self.outcome.new[*at];
             class.gpu_need.is_none()
+                && !node.leaves_choice
                 && self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
                 && class.requests.fits(&node.free)
                 && self.inputs.colocation.admits(class.profile, &node.present)
@@ -459,6 +463,7 @@ impl Run<'_, '_, '_, '_> {
                     pods: Vec::new(),
                     form: candidate.form,
                     gpus: Vec::new(),
+                    leaves_choice: matches!(candidate.choice, Choice::Required { .. }),
                     free: candidate.form.room(&self.inputs.supply.capacities[candidate.offer.capacity]),
                     present: self.inputs.supply.residents[candidate.offer.residents].clone(),
                 };

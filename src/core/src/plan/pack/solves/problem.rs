@@ -12,6 +12,7 @@ use crate::model::plan::Target;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
+use crate::plan::pack::solves::flexible::FlexibleRules;
 use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::rules::gpus;
 use crate::rules::gpus::GpuNeed;
@@ -77,6 +78,10 @@ impl Run<'_, '_, '_, '_> {
             }
             limits.push(solver::Limit { name: format!("uses of {}", self.rooms.all[room].target), bound: 1 });
         }
+        // Naive planning knows no such rule.
+        let none = Columns::default();
+        let flexible = FlexibleRules::new(self.inputs, candidates, if naive { &none } else { columns });
+        let domains = flexible.domains.into_iter().chain(std::iter::repeat(Vec::new()));
         Problem {
             resources: names.iter().cloned().chain(tallied).collect(),
             classes: classes
@@ -104,7 +109,8 @@ impl Run<'_, '_, '_, '_> {
                 .all
                 .iter()
                 .zip(room_limit)
-                .map(|(column, room_limit)| {
+                .zip(domains)
+                .map(|((column, room_limit), domains)| {
                     let price = self.price(candidates, *column);
                     let candidate = match column.source {
                         Source::New(at) => &candidates[at],
@@ -131,12 +137,12 @@ impl Run<'_, '_, '_, '_> {
                             .gpus(sharing, supply.instance_type(candidate.pool, candidate.offer.offering)),
                         max_nodes: None,
                         limit_use: candidate.uses.clone(),
+                        domains,
                         interruptions: self.inputs.horizons.rate(
                             candidate.interruptions,
                             supply.pools[candidate.pool].pool,
                             column.horizon,
                         ),
-                        ..Candidate::default()
                     }
                 })
                 .collect(),
@@ -156,6 +162,8 @@ impl Run<'_, '_, '_, '_> {
                 })
                 .collect(),
             limits,
+            topologies: flexible.topologies,
+            flexibility: flexible.rules,
             conflicts: self.conflicts(classes),
             commitments: self.commitments(candidates, columns),
             ..Problem::default()

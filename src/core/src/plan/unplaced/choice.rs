@@ -1,0 +1,60 @@
+//! Pods that are left out because too few offerings hold them for `minValues` of their pools.
+
+use crate::model::MinValuesPolicy;
+use crate::plan::pack::classes::PodClass;
+use crate::plan::unplaced::inputs::UnplacedInputs;
+use crate::supply::flexibility;
+use crate::supply::offerings::PoolOffering;
+
+impl UnplacedInputs<'_, '_> {
+    /// Returns the message if offerings hold the pods, but each of their pools asks for more choice than they leave.
+    pub(crate) fn lacks_choice(&self, class: &PodClass<'_>) -> Option<String> {
+        if self.min_values == MinValuesPolicy::BestEffort {
+            return None;
+        }
+        let mut nearest: Option<(usize, String)> = None;
+        for (at, supplied) in self.supply.pools.iter().enumerate() {
+            let pool = supplied.pool;
+            let holds = |offer: &&PoolOffering| {
+                offer.availability.is_sold()
+                    && self.admissions.admits(at, class.signature, offer.offering)
+                    && class.requests.fits(&self.supply.capacities[offer.capacity])
+                    && self.colocation.admits(class.profile, &self.supply.residents[offer.residents])
+            };
+            let mut holding = supplied.offers.iter().filter(holds).peekable();
+            if holding.peek().is_none() {
+                continue;
+            }
+            let offerings = holding.map(|offer| {
+                (&self.supply.offering(at, offer.offering).id, self.supply.labels(at, offer.offering))
+            });
+            let offerings: Vec<_> = offerings.collect();
+            if offerings.iter().any(|(id, _)| !flexibility::applies(pool, id)) {
+                return None;
+            }
+            if class.gpu_need.is_some() {
+                let message = format!(
+                    "pool `{}` has minValues, but parts of GPUs are planned for one instance type; remove minValues, \
+                     or set --min-values-policy BestEffort",
+                    pool.name
+                );
+                nearest.get_or_insert((usize::MAX, message));
+                continue;
+            }
+            let lacks = flexibility::lacking(pool, &offerings);
+            let key = lacks.first()?;
+            let missing = key.at_least - key.found;
+            let offering = if key.found == 1 { "offerings with only 1 value" } else { "offerings with only" };
+            let values = if key.found == 1 { String::new() } else { format!(" {} values", key.found) };
+            let message = format!(
+                "pool `{}` asks for {} values of `{}` to choose from (minValues), but {offering}{values} can hold it; widen the pool's \
+                 requirements, lower minValues, or set --min-values-policy BestEffort",
+                pool.name, key.at_least, key.key
+            );
+            if nearest.as_ref().is_none_or(|(least, _)| missing < *least) {
+                nearest = Some((missing, message));
+            }
+        }
+        nearest.map(|(_, message)| message)
+    }
+}
