@@ -78,7 +78,7 @@ fn computed_back(kind: &InstanceType) -> TypeFacts {
     // A node has at most 997.5 thousandths of each core left, so the search is short.
     let first = (cpu / 1995).saturating_mul(2);
     let left = |cores: u64| cores.saturating_mul(1000).saturating_sub(reserved_cpu_milli(cores));
-    let cores = (first..).find(|cores| left(*cores) >= cpu);
+    let cores = (first..first.saturating_add(10)).find(|cores| left(*cores) >= cpu);
     // The reserved memory and the eviction threshold, then the part that the kernel does not see.
     let seen = (has(ResourceName::MEMORY) >> 20).saturating_add(355).saturating_add(pods.saturating_mul(11));
     let memory_mib = seen.saturating_mul(1000).div_ceil(925);
