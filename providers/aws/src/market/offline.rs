@@ -90,7 +90,7 @@ fn current_status(class: &EC2NodeClass) -> Ec2NodeClassStatus {
 }
 
 /// Returns the message of the first condition of these types that is false.
-fn failed<'a>(status: &'a Ec2NodeClassStatus, is_wanted: impl Fn(&str) -> bool) -> Option<&'a str> {
+fn failed(status: &Ec2NodeClassStatus, is_wanted: impl Fn(&str) -> bool) -> Option<&str> {
     let found = status.conditions.iter().find(|one| one.status == "False" && is_wanted(&one.type_));
     found.map(|one| one.message.as_str())
 }

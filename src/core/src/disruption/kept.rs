@@ -112,7 +112,6 @@ impl fmt::Display for Kept {
             Self::BeingDeleted => f.write_str("it is being deleted"),
             Self::Disrupting(why) => write!(f, "it is being emptied already: {}", why.trim_end_matches('.')),
             Self::NotOpen => f.write_str("it is not open to pods yet"),
-            Self::Blocked(why) => f.write_str(why),
             Self::FixedNumber(pool) => {
                 write!(f, "pool {pool} keeps a fixed number of nodes (spec.replicas)")
             }
@@ -139,7 +138,8 @@ impl fmt::Display for Kept {
                 f,
                 "the price of {offering} is unknown, so nobody can say what would be saved; add the price to the catalogue"
             ),
-            Self::Obstacle(why)
+            Self::Blocked(why)
+            | Self::Obstacle(why)
             | Self::UnknownMaker(why)
             | Self::PodBudget(why)
             | Self::Moved(why)

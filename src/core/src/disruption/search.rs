@@ -144,7 +144,7 @@ impl<'a> Search<'a> {
             }
         }
         if let Some(violation) = plan.refused.first() {
-            return Err(Kept::Refused(violation.to_string()));
+            return Err(Kept::Refused(violation.clone()));
         }
         if plan.unknown_price_claims > 0 {
             return Err(Kept::NewPriceUnknown);

@@ -159,10 +159,10 @@ fn considered(snapshot: &Snapshot, rulings: &[OfferingRuling]) -> String {
 fn ruled_out(rulings: &[OfferingRuling]) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for offering in rulings {
-        if let Ruling::Excluded(all) = &offering.ruling {
-            if let Some(reason) = all.first() {
-                *reasons.entry(reason).or_default() += 1;
-            }
+        if let Ruling::Excluded(all) = &offering.ruling
+            && let Some(reason) = all.first()
+        {
+            *reasons.entry(reason).or_default() += 1;
         }
     }
     let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();

@@ -96,6 +96,17 @@ struct Miss {
     change: Change,
 }
 
+/// The offering that comes closest so far.
+struct Nearest {
+    /// The fewest things, then the latest stage, the smallest shortage, and the first offering.
+    rank: (usize, Reverse<usize>, u16, OfferingId),
+    /// Index into [`Supply::pools`](crate::supply::offerings::Supply::pools).
+    pool: usize,
+    /// Index into [`PodRulings::offerings`].
+    index: usize,
+    misses: Vec<Miss>,
+}
+
 /// A change that would remove a reason.
 enum Change {
     /// Words for the user; empty if nothing helps.
@@ -111,8 +122,7 @@ impl Judge<'_, '_> {
         let Wider { supply, sharing, .. } = self.wider;
         let (requests, need) = gpus::wanted(sharing, &supply.mig_models(), self.spec);
         let mut offerings = Vec::new();
-        // The fewest things, then the latest stage, the smallest shortage, and the first offering.
-        let mut nearest: Option<((usize, Reverse<usize>, u16, OfferingId), usize, usize, Vec<Miss>)> = None;
+        let mut nearest: Option<Nearest> = None;
         for (at, offered) in supply.pools.iter().enumerate() {
             let foreign = requests.iter().filter(|(name, wanted)| {
                 let room = |offer: &PoolOffering| supply.capacities[offer.capacity].get(name.as_str());
@@ -131,8 +141,8 @@ impl Judge<'_, '_> {
                 if !misses.is_empty() {
                     let shortage = shortage(&requests, &supply.capacities[offer.capacity]);
                     let rank = (misses.len() + 2 * foreign, Reverse(stage), shortage, offering.clone());
-                    if nearest.as_ref().is_none_or(|(least, ..)| rank < *least) {
-                        nearest = Some((rank, at, offerings.len(), misses));
+                    if nearest.as_ref().is_none_or(|nearest| rank < nearest.rank) {
+                        nearest = Some(Nearest { rank, pool: at, index: offerings.len(), misses });
                     }
                 }
                 offerings.push(OfferingRuling { pool: offered.pool.name.clone(), offering, ruling });
@@ -140,8 +150,9 @@ impl Judge<'_, '_> {
         }
         let fits = offerings.iter().any(|one| matches!(one.ruling, Ruling::Fits(_)));
         let asked = Asked { spec: self.spec, requests: &requests, gpus: need.as_ref() };
-        let nearest =
-            nearest.filter(|_| !fits).map(|(_, at, index, misses)| (index, self.change(at, asked, misses)));
+        let nearest = nearest
+            .filter(|_| !fits)
+            .map(|nearest| (nearest.index, self.change(nearest.pool, asked, nearest.misses)));
         PodRulings { offerings, nearest }
     }
 

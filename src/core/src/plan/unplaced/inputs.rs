@@ -25,7 +25,7 @@ pub(crate) struct UnplacedInputs<'s, 'a> {
     pub min_values: MinValuesPolicy,
 }
 
-impl<'s, 'a> UnplacedInputs<'s, 'a> {
+impl<'s> UnplacedInputs<'s, '_> {
     /// Returns whether an offering of a pool meets the rules of the pods on labels, whether or not they tolerate the pool's taints.
     pub fn meets_labels(&self, at: usize, class: &PodClass<'_>, offer: &PoolOffering) -> bool {
         if self.admissions.tolerated(at, class.signature) {

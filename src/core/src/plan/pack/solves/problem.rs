@@ -78,9 +78,7 @@ impl Run<'_, '_, '_, '_> {
             }
             limits.push(solver::Limit { name: format!("uses of {}", self.rooms.all[room].target), bound: 1 });
         }
-        // Naive planning knows no such rule.
-        let none = Columns::default();
-        let flexible = FlexibleRules::new(self.inputs, candidates, if naive { &none } else { columns });
+        let flexible = FlexibleRules::new(self.inputs, candidates, columns);
         let domains = flexible.domains.into_iter().chain(std::iter::repeat(Vec::new()));
         Problem {
             resources: names.iter().cloned().chain(tallied).collect(),
