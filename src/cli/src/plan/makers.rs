@@ -7,7 +7,6 @@ use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ReplicationController;
 use kube::api::ListParams;
-use kube::core::ErrorResponse;
 use kube::{Api, Client, Resource};
 use poolwright_controller::causes;
 use poolwright_core::{Gang, PodPhase, Snapshot, Workload};
@@ -52,7 +51,7 @@ impl Makers {
         match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
             Ok(listed) => listed.items,
             // The kind is not installed.
-            Err(kube::Error::Api(ErrorResponse { code: 404, .. })) => Vec::new(),
+            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
             Err(error) => {
                 self.unread.get_or_insert_with(|| {
                     format!(

@@ -20,7 +20,7 @@ mod evaluate;
 mod term;
 pub mod writer;
 
-pub use elector::{Elector, LeaseNotes, LeaseSettings};
+pub use elector::{Elector, LeaseSettings};
 #[cfg(test)]
 pub use term::testing;
 pub use term::{LeaderTerm, LeaderTerms};
