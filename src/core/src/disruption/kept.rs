@@ -139,6 +139,7 @@ impl fmt::Display for Kept {
                 "the price of {offering} is unknown, so nobody can say what would be saved; add the price to the catalogue"
             ),
             Self::Blocked(why)
+            | Self::NoPlace(why)
             | Self::Obstacle(why)
             | Self::UnknownMaker(why)
             | Self::PodBudget(why)
@@ -152,7 +153,6 @@ impl fmt::Display for Kept {
             ),
             Self::NotNow(why) => write!(f, "{why}, and consolidation waits until that is done"),
             Self::NoTime => f.write_str("the time of the search was over before this node was tried"),
-            Self::NoPlace(why) => f.write_str(why),
             Self::WorseForOthers(pod) => {
                 write!(f, "its pods could go elsewhere only if pod {pod} lost its place")
             }

@@ -120,7 +120,7 @@ impl Report {
     pub fn new(history: &History, bounds: Bounds, requested: Duration, notes: Vec<String>) -> Self {
         let played = history.played;
         let (why_waiting, in_vain) = (history.waiting.clone(), history.in_vain.clone());
-        let mut report = Self { played, requested, notes, why_waiting, in_vain, ..Self::default() };
+        let mut report = Self { played, requested, why_waiting, in_vain, notes, ..Self::default() };
         for machine in &history.machines {
             let key = (machine.pool.clone(), machine.offering.capacity_type);
             let line = report.bought.entry(key).or_default();
