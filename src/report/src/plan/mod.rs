@@ -1,8 +1,6 @@
 //! The published document of a plan, the groups that tables show, and what the bound and simpler plans say about it.
 
 mod compare;
-#[cfg(test)]
-mod compare_tests;
 mod document;
 mod groups;
 mod publish;

@@ -14,12 +14,13 @@ use poolwright_core::{
     Deadlines, Disruption, Ending, Operator, Pod, PodDuration, PodKey, PodPhase, PodRole, PodSpec, Pool,
     PoolLimits, PoolName, Requirement, ScaleToZero, Snapshot, Uid,
 };
+use poolwright_report::Times;
+use poolwright_report::plan::{
+    Against, CatalogueSummary, Document, DocumentContext, PodNames, Under, Verdict, WhyCheaper, document,
+};
 use poolwright_solver::{NeverStop, Options};
 use poolwright_terms::{CapacityType, NodeClassRef};
 use proptest::prelude::*;
-
-use super::{Against, CatalogueSummary, Document, DocumentContext, PodNames, Verdict, WhyCheaper, document};
-use crate::Times;
 
 /// Types by name, with CPU, GiB of memory, GPUs, and the prices on demand and as spot in thousandths of a dollar.
 const TYPES: [(&str, u64, u64, u64, u64, u64); 5] = [
@@ -296,7 +297,7 @@ fn a_plan_under_weights_says_what_they_cost_and_is_not_called_the_cheapest() {
     let plan = documented(&snapshot, &PlanOptions::default());
     // Two pods on the node of the heavier pool at 0.47, and two on nodes at 0.20.
     assert_eq!(plan.cost_usd_per_hour, usd(870));
-    assert!(matches!(plan.verdict(), Verdict::CheapestInSteps(under) if under == [super::Under::Weights]));
+    assert!(matches!(plan.verdict(), Verdict::CheapestInSteps(under) if under == [Under::Weights]));
     let costs: Vec<_> = plan.rules.iter().map(|of| (of.usd_per_hour, of.at_least)).collect();
     assert_eq!(costs, [(Some(usd(70)), false)]);
     // Each pod alone: one node of the heavier pool, and three others.
