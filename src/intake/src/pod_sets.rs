@@ -168,14 +168,14 @@ fn made(object: &Value, sets: Sets, making: Making<'_>) -> Expanded {
         return Err(problems);
     }
     let kind = object["kind"].as_str().unwrap_or_default();
-    if sets.keeps_running
-        && let Ok(selector) = read::<LabelSelector>(&object["spec"]["selector"])
-    {
-        return Ok(whole.made_by(&meta, selecting(kind, &meta, Some(&selector))));
-    }
     let made_up = || Uid(format!("{kind} {}", key_of(&meta)));
     whole.own(&meta.uid.clone().map_or_else(made_up, Uid), sets.keeps_running);
-    Ok(whole)
+    match read::<LabelSelector>(&object["spec"]["selector"]) {
+        Ok(selector) if sets.keeps_running => {
+            Ok(whole.made_by(&meta, selecting(kind, &meta, Some(&selector))))
+        }
+        _ => Ok(whole),
+    }
 }
 
 /// Puts the path of the whole before the paths of problems in a part.

@@ -258,13 +258,15 @@ fn pods_that_a_quota_does_not_allow_are_not_planned_and_their_workload_says_so()
     };
     let ten =
         deployment("").replace("runtimeClassName: kata,", "").replace("selector", "replicas: 10, selector");
-    let manifest =
-        read(&format!("{ten}{}", quota("spec: {hard: {requests.cpu: '4', limits.cpu: '1', pods: '8'}}")));
+    let manifest = read(&format!(
+        "{ten}{}",
+        quota("spec: {hard: {requests.cpu: '4', limits.ephemeral-storage: 1Gi, pods: '8'}}")
+    ));
     assert_eq!(manifest.pods.len(), 4);
     assert_eq!(
         manifest.notes,
         [
-            "ResourceQuota default/team: not read, so that they hold no pod back here: limits.cpu",
+            "ResourceQuota default/team: not read, so that they hold no pod back here: limits.ephemeral-storage",
             "Deployment default/web: 6 of its 10 pods cannot be created and are not planned, because ResourceQuota `team` allows no more cpu; raise the quota to plan them",
         ]
     );

@@ -77,7 +77,13 @@ impl Object {
             }
             let others = known.read_strictly_into(manifest, shared).err().unwrap_or_default();
             if self.is_strict() {
-                errors.extend(others);
+                // A field that is missing may be the one that is misspelt.
+                let is_absence = |error: &IntakeError| {
+                    error.cause == "missing"
+                        || error.cause.starts_with("missing field")
+                        || error.cause.contains("at least one container")
+                };
+                errors.extend(others.into_iter().filter(|error| !is_absence(error)));
             } else {
                 errors = others;
             }
