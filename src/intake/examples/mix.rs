@@ -202,7 +202,8 @@ fn main() {
         // Not part of the measured time.
         let baselines = PlanOptions::default();
         let mut now = Until(Instant::now());
-        let naive = plan(&snapshot, jiff::Timestamp::UNIX_EPOCH, &baselines, &mut now).baselines.first_fit.cost;
+        let naive =
+            plan(&snapshot, jiff::Timestamp::UNIX_EPOCH, &baselines, &mut now).baselines.first_fit.cost;
         println!(
             "{:>6} {:>8.3} {:>8.3} {:>7.2} {:>8.0} {:>8} {:>7} {:>9.2} {:>9.2} {:>9.2} {:>6.2}",
             count,

@@ -38,9 +38,12 @@ pub fn read(paths: &[PathBuf], cloud: Option<&'static Registration>) -> Result<N
     problems
         .or(found)
         .and_then(|found| node_classes::read(&found, &mut Vec::new()))
-        .and_then(|known| match known.broken.is_empty() {
-            true => Ok(known.classes),
-            false => Err(Problems::all(known.broken.into_values())),
+        .and_then(|known| {
+            if known.broken.is_empty() {
+                Ok(known.classes)
+            } else {
+                Err(Problems::all(known.broken.into_values()))
+            }
         })
         .map_err(|problems| Failure::bad_input(format!("the node classes cannot be used: {problems}")))
 }

@@ -221,7 +221,9 @@ impl Objects {
                 ));
             }
         }
-        self.runtime_classes.iter().for_each(|class| admission.add_runtime_class(class.clone()));
+        for class in &self.runtime_classes {
+            admission.add_runtime_class(class.clone());
+        }
         let daemonsets = convert(&self.daemonsets, |set| admission.daemonset(set), notes);
         let claims = convert(&self.claims, poolwright_intake::node_claim, notes);
         let pools = self.pools.iter().map(poolwright_intake::node_pool);

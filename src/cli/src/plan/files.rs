@@ -30,9 +30,9 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         .map_err(|found| problems.extend(found))
         .unwrap_or_default();
     if problems.is_empty() {
-        node_classes::refused_written(&manifest.node_classes)
-            .iter()
-            .for_each(|refusal| problems.push(refusal));
+        for refusal in node_classes::refused_written(&manifest.node_classes) {
+            problems.push(refusal);
+        }
     }
     if !problems.is_empty() {
         return Err(Failure::bad_input(format!("the manifests cannot be used: {problems}")));

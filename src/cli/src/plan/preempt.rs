@@ -38,7 +38,9 @@ pub fn place(snapshot: &mut Snapshot, profiles: &Profiles, polite: &BTreeSet<Pod
             Ok(Outcome::Unschedulable { preemption: Preemption::Evict { node, victims, .. }, .. }) => {
                 for of in [&mut *snapshot, &mut seen] {
                     bind(of, &pod.key, &node);
-                    victims.iter().for_each(|victim| evict(of, victim));
+                    for victim in &victims {
+                        evict(of, victim);
+                    }
                 }
                 cluster = Cluster::of(&seen);
                 let victims: Vec<String> = victims.iter().map(ToString::to_string).collect();

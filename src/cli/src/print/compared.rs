@@ -90,10 +90,12 @@ pub fn baselines(plan: &Document) -> Vec<(&'static str, String)> {
 }
 
 fn against(plan: &Document, other: &Baseline, is_saving: bool) -> String {
-    let mut text = format!("{} $/h", money(other.cost));
-    if other.risk > UsdPerHour::ZERO {
-        text += &format!(" and {} $/h expected loss", money(other.risk));
-    }
+    let cost = money(other.cost);
+    let text = if other.risk > UsdPerHour::ZERO {
+        format!("{cost} $/h and {} $/h expected loss", money(other.risk))
+    } else {
+        format!("{cost} $/h")
+    };
     match plan.against(other) {
         Against::FewerPods(left) => {
             text + &format!(", without {}: within the limits it finds no node for them", pods(left))

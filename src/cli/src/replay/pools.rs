@@ -7,7 +7,6 @@ use std::sync::Arc;
 use poolwright_catalog::Catalogue;
 use poolwright_core::{Pod, Pool, rules};
 use poolwright_intake::manifest;
-use poolwright_sim::replay::refusals;
 use poolwright_terms::{NodeClassRef, Taint, TaintEffect};
 use serde_json::Value;
 

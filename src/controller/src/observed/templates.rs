@@ -134,7 +134,9 @@ impl State {
             // The watch leaves out what cannot be read.
             drop(admission.add_limit_range(range));
         }
-        runtime_classes.values().for_each(|class| admission.add_runtime_class(class.clone()));
+        for class in runtime_classes.values() {
+            admission.add_runtime_class(class.clone());
+        }
         let known = self.index.view();
         let sets: Vec<DaemonSet> = self
             .templates
