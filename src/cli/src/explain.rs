@@ -12,15 +12,17 @@ use crate::solve_timer::SolveTimer;
 
 /// Explains one object.
 pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    let (input, options) = prepare(&flags.input, &flags.search)?;
+    let (kind, name) = flags.object().map_err(Failure::bad_input)?;
+    let namespace = flags.namespace.as_deref();
+    let (input, options) = prepare(&flags.input, namespace, &flags.search)?;
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let now = clock.now();
     let PlanWithRoom { plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
-    let (snapshot, name) = (&input.snapshot, flags.name.as_str());
-    let lines = match flags.kind {
+    let snapshot = &input.snapshot;
+    let lines = match kind {
         Explainable::Pod => {
-            let key = input.pod_key(name);
+            let key = input.pod_key(name, namespace)?;
             why::pod(snapshot, now, &options, &plan, &key).map(|mut lines| {
                 lines.extend(explanations.get(&key).cloned());
                 lines.extend(why::life(snapshot, now, &key));
@@ -33,10 +35,13 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         Explainable::Pool => why::pool(snapshot, &plan, &PoolName(name.to_owned())),
     };
     let Some(mut lines) = lines else {
-        return Err(Failure::bad_input(input.no_such(flags.kind, name)));
+        return Err(Failure::bad_input(input.no_such(kind, name)));
     };
-    if flags.kind != Explainable::Pool {
+    if kind != Explainable::Pool {
         lines.extend(input.lives_unread.as_ref().map(|unread| format!("{unread}.")));
+    }
+    if let Some(namespace) = namespace.filter(|_| kind != Explainable::Pod) {
+        lines.push(format!("-n {namespace} does not count here: only pods are in a namespace."));
     }
     for line in lines {
         writeln!(out, "{line}").map_err(Failure::writing)?;

@@ -82,7 +82,7 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What may be bought")]
     pub policy: Vec<String>,
 
-    /// The failure rate, in percent of that of `simulate fuzz`; without crashes and clock errors
+    /// The failure rate, in percent of that of `debug fuzz`; without crashes and clock errors
     #[arg(
         long,
         value_name = "PERCENT",

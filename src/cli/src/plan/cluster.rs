@@ -57,6 +57,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         names: PodNames::Qualified,
+        namespace: objects.namespace,
         implicit_pool,
         include_waiting: false,
         counts_risk: false,
@@ -66,6 +67,8 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
 }
 
 struct Objects {
+    /// The namespace of the context.
+    namespace: String,
     /// What the controller has learned, or why it cannot be read.
     learned: Result<Learned, String>,
     /// Notes on the objects that were left out.
@@ -99,6 +102,7 @@ async fn read(flags: &InputFlags, makers: bool) -> Result<Objects> {
         .await
         .map_err(|(kind, error)| anyhow::Error::new(error).context(format!("cannot list {kind}")))?;
     Ok(Objects {
+        namespace: client.default_namespace().to_owned(),
         learned: lives::learned(&client).await,
         notes,
         pods: list(&client, &ListParams::default().fields(UNFINISHED)).await?,

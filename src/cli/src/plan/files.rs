@@ -13,14 +13,23 @@ use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::{node_classes, source};
 
-/// Reads all manifests of the files. Also returns their problems.
-pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
-    Ok(source::parsed(&source::manifests(paths)?))
+/// The namespace of objects in files that name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// Reads all manifests of the files. Also returns their problems. Objects that name no namespace are in `namespace`.
+pub fn read(paths: &[PathBuf], namespace: Option<&str>) -> Result<(Manifest, Problems), Failure> {
+    let sources = source::manifests(paths)?;
+    let parsed = source::parsed(&sources);
+    Ok(match namespace {
+        // Problems are those of the text that the user wrote.
+        Some(namespace) if parsed.1.is_empty() => source::parsed(&source::in_namespace(sources, namespace)),
+        _ => parsed,
+    })
 }
 
 /// Reads the input of a plan from manifests. Problems of all manifests are reported together.
-pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
-    let (manifest, mut problems) = read(paths)?;
+pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Result<Input, Failure> {
+    let (manifest, mut problems) = read(paths, namespace)?;
     let classes = node_classes::read(&manifest.node_classes)
         .map_err(|found| problems.extend(found))
         .unwrap_or_default();
@@ -100,6 +109,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         names: PodNames::Qualified,
+        namespace: DEFAULT_NAMESPACE.to_owned(),
         implicit_pool,
         include_waiting: true,
         counts_risk: false,

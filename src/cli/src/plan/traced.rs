@@ -45,6 +45,7 @@ pub fn input(
         catalogue: CatalogueSummary::of(&chosen),
         notes,
         names: PodNames::Bare,
+        namespace: String::new(),
         implicit_pool: true,
         include_waiting: true,
         counts_risk: false,

@@ -4,6 +4,7 @@ mod api;
 mod cloudformation;
 mod commands;
 mod explain;
+mod namespaces;
 mod open;
 mod pages;
 mod plans;
