@@ -187,10 +187,7 @@ fn tell(flags: &FuzzFlags, found: &Counterexample, out: &mut impl Write) -> std:
     )?;
     let faults = if flags.faults == 100 { String::new() } else { format!(" --faults {}", flags.faults) };
     let only = if list.is_empty() { String::new() } else { format!(" --only {}", list.join(",")) };
-    writeln!(
-        out,
-        "again: poolwright debug fuzz --from {seed} --seeds 1{faults}{only} --record {seed}.log\n"
-    )
+    writeln!(out, "again: poolwright debug fuzz --from {seed} --seeds 1{faults}{only} --record {seed}.log\n")
 }
 
 fn document(report: &Report) -> serde_json::Value {

@@ -57,7 +57,9 @@ impl ExplainFlags {
             (None, None) => (self.kind.as_str(), ""),
             (Some(name), Some(_)) => {
                 let first = &self.kind;
-                return Err(format!("explain takes one object, not `{first}` and `{name}`; write KIND/NAME or KIND NAME"));
+                return Err(format!(
+                    "explain takes one object, not `{first}` and `{name}`; write KIND/NAME or KIND NAME"
+                ));
             }
         };
         let Some(found) = Explainable::named(kind) else {

@@ -37,7 +37,13 @@ pub struct PlanFlags {
     ///
     /// Pods of other namespaces use room where they run, but none is bought for them. With -f, objects that name no namespace
     /// are in this one. The controller plans the pods of all namespaces together.
-    #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "trace", help_heading = "Pods to plan for")]
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        conflicts_with = "trace",
+        help_heading = "Pods to plan for"
+    )]
     pub namespace: Option<String>,
 
     /// Plan for the pods of all namespaces, as without -n

@@ -96,8 +96,11 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     if let Some(path) = &flags.save_problem {
         solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
     }
-    let explained =
-        flags.explain.as_deref().map(|pod| alternatives::of_pod(&plan, pod, namespace, &input)).transpose()?;
+    let explained = flags
+        .explain
+        .as_deref()
+        .map(|pod| alternatives::of_pod(&plan, pod, namespace, &input))
+        .transpose()?;
     let asked = DocumentContext {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,

@@ -80,7 +80,8 @@ fn headline(plan: &Document) -> String {
 }
 
 fn purchases(plan: &Document, layout: TableLayout) -> String {
-    let with_pool = plan.has_several_pools() || (layout.wide && plan.nodes.iter().any(|node| node.pool.is_some()));
+    let with_pool =
+        plan.has_several_pools() || (layout.wide && plan.nodes.iter().any(|node| node.pool.is_some()));
     let shown = layout.rows(KINDS_SHOWN);
     let kinds = plan.purchases();
     let each_decimals = decimals(kinds.iter().filter_map(|kind| kind.each));
@@ -265,7 +266,8 @@ fn relaxed(plan: &Document, layout: TableLayout) -> String {
     let all = plan.relaxed_by_pods();
     let mut table = plain(layout.indented());
     for one in all.iter().take(layout.rows(RELAXED_SHOWN)) {
-        let named = one.pods.iter().take(layout.rows(PODS_NAMED)).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let named =
+            one.pods.iter().take(layout.rows(PODS_NAMED)).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = match one.pods.len().saturating_sub(layout.rows(PODS_NAMED)) {
             0 => String::new(),
             more => format!(" and {} more", count(more)),
@@ -313,7 +315,8 @@ pub(crate) fn plain(layout: TableLayout) -> Table {
 pub(crate) fn text(mut table: Table) -> String {
     if let Some(width) = table.width() {
         let widths = table.column_max_content_widths();
-        let before: usize = widths.iter().rev().skip(1).map(|wide| usize::from(*wide) + usize::from(GAP)).sum();
+        let before: usize =
+            widths.iter().rev().skip(1).map(|wide| usize::from(*wide) + usize::from(GAP)).sum();
         let room = usize::from(width).saturating_sub(before);
         for row in table.row_iter_mut() {
             let mut cells: Vec<String> = row.cell_iter().map(comfy_table::Cell::content).collect();
@@ -395,7 +398,10 @@ mod tests {
     fn a_narrow_table_wraps_sentences_and_breaks_no_name() {
         let printed = |width| {
             let mut table = plain(TableLayout { width, wide: false });
-            table.add_row(["a-pool-with-a-very-long-name", "no offering has room for pod ml/a-pod-with-a-very-long-name"]);
+            table.add_row([
+                "a-pool-with-a-very-long-name",
+                "no offering has room for pod ml/a-pod-with-a-very-long-name",
+            ]);
             table.add_row(["b", "12 pods"]);
             first_column_right(&mut table);
             text(table)

@@ -88,7 +88,8 @@ pub fn wrapped(columns: &[Column], rows: &[Vec<String>], most: usize) -> Vec<Vec
     let before: usize = (0..last).map(|at| natural(at) + GAP).sum();
     let mut lines = Vec::new();
     for row in rows {
-        let text = row.get(last).map(|text| wrap(&plain(text), most.saturating_sub(before))).unwrap_or_default();
+        let text =
+            row.get(last).map(|text| wrap(&plain(text), most.saturating_sub(before))).unwrap_or_default();
         for (at, line) in text.lines().enumerate() {
             let mut cells = if at == 0 { row[..last].to_vec() } else { vec![String::new(); last] };
             cells.push(line.to_owned());

@@ -115,7 +115,9 @@ fn is_about(event: &Event, namespace: &str, rows: &[NodeRow]) -> bool {
     let Some(about) = &event.regarding else { return false };
     match about.namespace.as_deref().filter(|namespace| !namespace.is_empty()) {
         Some(of) => of == namespace,
-        None => rows.iter().any(|row| about.name.as_ref().is_some_and(|name| *name == row.name || row.node.as_ref() == Some(name))),
+        None => rows.iter().any(|row| {
+            about.name.as_ref().is_some_and(|name| *name == row.name || row.node.as_ref() == Some(name))
+        }),
     }
 }
 
@@ -294,8 +296,7 @@ fn sentence(condition: &Condition) -> String {
 }
 
 fn event_rows<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<EventRow> {
-    let ours =
-        events.filter(|event| event.reporting_controller.as_deref() == Some(REPORTING_CONTROLLER));
+    let ours = events.filter(|event| event.reporting_controller.as_deref() == Some(REPORTING_CONTROLLER));
     let mut rows: Vec<EventRow> = ours.map(event_row).collect();
     rows.sort_by(|a, b| (b.at, &a.about, &a.object, &a.reason).cmp(&(a.at, &b.about, &b.object, &b.reason)));
     rows.truncate(EVENTS);

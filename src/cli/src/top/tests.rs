@@ -212,7 +212,8 @@ fn the_text_has_everything_in_a_fixed_order_and_no_escape_codes() {
 fn on_a_terminal_sentences_are_wrapped_at_spaces_and_wide_shows_more() {
     let view = busy();
     let narrow = super::text::text(&view, TableLayout { width: Some(130), wide: false });
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    let words =
+        |text: &str| text.split_whitespace().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
     assert_eq!(words(&narrow), words(&text(&view)), "nothing is cut or broken");
     let nodes = narrow.split("\n\n").find(|part| part.starts_with("NODE")).expect("the table of nodes");
     assert!(nodes.lines().all(|line| line.chars().count() <= 130), "{nodes}");

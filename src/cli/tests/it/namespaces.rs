@@ -35,11 +35,15 @@ fn a_namespace_narrows_a_plan_and_holds_the_objects_that_name_none() {
 
 #[test]
 fn a_namespace_that_nothing_is_in_is_an_error() {
-    let text = json!({"apiVersion": "v1", "kind": "List", "items": [pod("b", Some("ml")), pod("c", Some("shop"))]});
+    let text =
+        json!({"apiVersion": "v1", "kind": "List", "items": [pod("b", Some("ml")), pod("c", Some("shop"))]});
     let output = poolwright(&["plan", "-n", "shob", "-f", "-"], &text.to_string());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("-n shob: the files have nothing in the namespace `shob`; did you mean shop?"), "{said}");
+    assert!(
+        said.contains("-n shob: the files have nothing in the namespace `shob`; did you mean shop?"),
+        "{said}"
+    );
 }
 
 fn explained(args: &[&str], stdin: &str) -> Result<String, String> {
@@ -50,15 +54,24 @@ fn explained(args: &[&str], stdin: &str) -> Result<String, String> {
 
 #[test]
 fn a_pod_is_named_with_its_kind_its_namespace_or_the_flag() {
-    let text = json!({"apiVersion": "v1", "kind": "List", "items": [pod("b", Some("ml")), pod("a", None)]}).to_string();
-    for args in [&["pod/b", "-n", "ml"][..], &["po", "b", "--namespace=ml"], &["pods", "ml/b"], &["pod/ml/b", "-n", "ml"]] {
+    let text = json!({"apiVersion": "v1", "kind": "List", "items": [pod("b", Some("ml")), pod("a", None)]})
+        .to_string();
+    for args in [
+        &["pod/b", "-n", "ml"][..],
+        &["po", "b", "--namespace=ml"],
+        &["pods", "ml/b"],
+        &["pod/ml/b", "-n", "ml"],
+    ] {
         let said = explained(&[args, &["-f", "-"]].concat(), &text).expect("it is explained");
         assert!(said.starts_with("Pod ml/b asks for 1 cpu"), "{args:?}: {said}");
     }
     let said = explained(&["pod/a", "-f", "-"], &text).expect("it is explained");
     assert!(said.starts_with("Pod default/a asks"), "{said}");
     let error = explained(&["pod", "ml/b", "-n", "shop", "-f", "-"], &text).expect_err("a contradiction");
-    assert!(error.contains("-n shop: ml/b is a pod of the namespace ml; leave out -n, or write b -n shop"), "{error}");
+    assert!(
+        error.contains("-n shop: ml/b is a pod of the namespace ml; leave out -n, or write b -n shop"),
+        "{error}"
+    );
     let error = explained(&["pod/b", "-f", "-"], &text).expect_err("it is in another namespace");
     assert!(error.contains("no pod `b` in the namespace default; did you mean ml/b?"), "{error}");
 }

@@ -77,7 +77,10 @@ pub fn commands() -> Vec<Vec<String>> {
     let visible = |command: &&clap::Command| !command.is_hide_set();
     for command in args::command("poolwright").get_subcommands().filter(visible) {
         let name = command.get_name().to_owned();
-        let nested = command.get_subcommands().filter(visible).map(|below| vec![name.clone(), below.get_name().to_owned()]);
+        let nested = command
+            .get_subcommands()
+            .filter(visible)
+            .map(|below| vec![name.clone(), below.get_name().to_owned()]);
         let nested: Vec<_> = nested.collect();
         all.push(vec![name]);
         all.extend(nested);

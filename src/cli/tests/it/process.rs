@@ -66,7 +66,9 @@ fn every_command_gets_a_man_page_with_its_flags_and_examples() {
     let output = support::poolwright(&["man", "--dir", directory.to_str().expect("a path")], "");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let read = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
+    let read = |name: &str| {
+        std::fs::read_to_string(directory.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
+    };
     let mut pages = vec!["poolwright.1".to_owned()];
     pages.extend(crate::pages::commands().iter().map(|words| format!("poolwright-{}.1", words.join("-"))));
     for page in &pages {
@@ -74,7 +76,9 @@ fn every_command_gets_a_man_page_with_its_flags_and_examples() {
     }
     assert_eq!(printed.lines().count(), pages.len(), "a page without a command: {printed}");
     let plan = read("poolwright-plan.1");
-    for part in ["\\-\\-fail\\-on\\-unplaced", ".SH \"EXAMPLES AND EXIT CODES\"", "poolwright plan \\-f pool.yaml"] {
+    for part in
+        ["\\-\\-fail\\-on\\-unplaced", ".SH \"EXAMPLES AND EXIT CODES\"", "poolwright plan \\-f pool.yaml"]
+    {
         assert!(plan.contains(part), "{part}: {plan}");
     }
     std::fs::remove_dir_all(&directory).expect("it is ours");
