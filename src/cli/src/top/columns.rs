@@ -1,6 +1,6 @@
 //! Lays out rows under a header in aligned columns of limited width. Cut text ends in `…`.
 
-pub use crate::print::text_width as width;
+pub(super) use crate::print::text_width as width;
 use crate::print::wrap;
 
 /// The gap between columns.
