@@ -189,16 +189,16 @@ def backend(stage: Stage) -> None:
 def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
     """Plays simulated worlds with faults. They use the debug build of the tests, because nothing else here needs a release build."""
     program = build_folder() / "debug" / "poolwright"
-    command = [str(program), "simulate", "fuzz", "--from", str(first), "--seeds", str(count)]
+    command = [str(program), "debug", "fuzz", "--from", str(first), "--seeds", str(count)]
     code, lines, seconds, processors = suite.run(f"{count} simulated worlds from seed {first}", command, ROOT, environment())
     told = lines[-1] if lines else "nothing"
-    outcome = suite.Outcome(f"poolwright simulate fuzz: {told}", seconds=seconds, processors=processors)
+    outcome = suite.Outcome(f"poolwright debug fuzz: {told}", seconds=seconds, processors=processors)
     played = re.match(r"(\d+) worlds, .*: no rule was broken", told)
     if code == 0 and played and int(played[1]) == count:
         outcome.passed = 1
     else:
         outcome.failed = 1
-        outcome.notes.append("failed: poolwright simulate fuzz (the output above names the seed and the command that replays it)")
+        outcome.notes.append("failed: poolwright debug fuzz (the output above names the seed and the command that replays it)")
     return outcome
 
 

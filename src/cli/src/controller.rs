@@ -19,7 +19,7 @@ use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::commitments;
 use crate::plan::limits::limits;
-use crate::{catalogue, connect, scheduler};
+use crate::{catalogue, connect, print, scheduler};
 
 /// Runs the controller until it is told to stop.
 pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
@@ -140,7 +140,7 @@ pub fn log(filter: &str, format: LogFormat) -> Result<(), Failure> {
     })?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(print::has_colours(std::io::stderr().is_terminal()))
         .with_writer(std::io::stderr);
     match format {
         LogFormat::Text => logs.init(),

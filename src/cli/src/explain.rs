@@ -16,16 +16,18 @@ use crate::solve_timer::SolveTimer;
 
 /// Explains one object.
 pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    let (input, mut options) = prepare(&flags.input, &flags.search)?;
+    let (kind, name) = flags.object().map_err(Failure::bad_input)?;
+    let namespace = flags.namespace.as_deref();
+    let (input, mut options) = prepare(&flags.input, namespace, &flags.search)?;
     options.baselines = false;
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let now = clock.now();
     let PlanWithRoom { plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
-    let (snapshot, name) = (&input.snapshot, flags.name.as_str());
-    let lines = match flags.kind {
+    let snapshot = &input.snapshot;
+    let lines = match kind {
         Explainable::Pod => {
-            let key = input.pod_key(name);
+            let key = input.pod_key(name, namespace)?;
             why::pod(snapshot, now, &options, &plan, &key).map(|mut lines| {
                 lines.extend(explanations.get(&key).cloned());
                 lines.extend(why::life(snapshot, now, &key));
@@ -44,18 +46,21 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         }
     };
     let Some(mut lines) = lines else {
-        return Err(Failure::bad_input(input.no_such(flags.kind, name)));
+        return Err(Failure::bad_input(input.no_such(kind, name)));
     };
-    if flags.kind != Explainable::Pool {
+    if kind != Explainable::Pool {
         lines.extend(input.lives_unread.as_ref().map(|unread| format!("{unread}.")));
     }
-    if matches!(flags.kind, Explainable::Node | Explainable::Claim) {
+    if matches!(kind, Explainable::Node | Explainable::Claim) {
         let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
-        lines.extend(consolidation(&input, &plan, flags.kind, name, (now, &options, &mut timer)));
+        lines.extend(consolidation(&input, &plan, kind, name, (now, &options, &mut timer)));
     }
     // A price in the answer may be old.
-    if lines.iter().any(|line| line.contains("$/h")) {
+    if lines.iter().any(|line| line.contains("/h")) {
         lines.extend(input.price_age().map(|old| format!("Note: {old}.")));
+    }
+    if let Some(namespace) = namespace.filter(|_| kind != Explainable::Pod) {
+        lines.push(format!("-n {namespace} does not count here: only pods are in a namespace."));
     }
     for line in lines {
         writeln!(out, "{line}").map_err(Failure::writing)?;

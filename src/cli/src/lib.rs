@@ -15,6 +15,7 @@ mod convert;
 mod crds;
 pub mod exit;
 mod explain;
+mod man;
 mod market;
 mod node_classes;
 mod open;
@@ -41,7 +42,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use poolwright_provider_contract::Registration;
 
-use args::{Cli, Command};
+use args::{Cli, Command, DebugCommand};
 use exit::{ExitStatus, Failure};
 
 /// Runs the command line like [`main`], with these clouds instead of those of the registry.
@@ -76,7 +77,6 @@ fn run(cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Top(flags) => top::run(&flags, &mut out),
         Command::Gpus(flags) => market::gpus(&flags, &mut out),
         Command::Prices(flags) => market::prices(&flags, &mut out),
-        Command::Solve(flags) => solve::run(&flags, &mut out),
         Command::Simulate(flags) => simulate::run(&flags, &mut out),
         Command::Controller(flags) => controller::run(&flags),
         Command::Check(flags) => check::run(&flags, &mut out),
@@ -88,6 +88,12 @@ fn run(cli: Cli) -> Result<ExitStatus, Failure> {
             clap_complete::generate(flags.shell, &mut args::command("poolwright"), "poolwright", &mut script);
             out.write_all(&script).map_err(Failure::writing).map(|()| ExitStatus::Done)
         }
+        Command::Man(flags) => man::run(&flags, &mut out),
+        Command::Debug(flags) => match flags.command {
+            DebugCommand::Solve(flags) => solve::run(&flags, &mut out),
+            DebugCommand::Fuzz(flags) => simulate::fuzz(&flags, &mut out),
+        },
+        Command::Solve(flags) => solve::run(&flags, &mut out),
         Command::Version(flags) => version::run(&flags, &mut out),
     }?;
     out.flush().map_err(Failure::writing)?;

@@ -13,7 +13,7 @@ use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_terms::keys::{LEASE, RESERVED_TAINT};
 use serde_json::json;
 
-use crate::args::OpenFlags;
+use crate::args::{Explainable, OpenFlags};
 use crate::connect::{self, Patience};
 use crate::exit::{ExitStatus, Failure};
 use crate::top::leader;
@@ -98,6 +98,7 @@ async fn find(api: &Api<Node>, flags: &OpenFlags) -> Result<Vec<Node>, Failure> 
     }
     let mut nodes = Vec::new();
     for name in &flags.nodes {
+        let name = Explainable::Node.without_kind(name);
         let node = api.get_opt(name).await.with_context(|| format!("cannot read node {name}"))?;
         nodes.push(node.ok_or_else(|| {
             Failure::bad_input(format!("the cluster has no node `{name}`; `kubectl get nodes` lists them"))

@@ -1,4 +1,4 @@
-//! `poolwright simulate`: runs the real controller in a simulated world with its own time.
+//! `poolwright simulate` and `poolwright debug fuzz`: run the real controller in a simulated world with its own time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +30,8 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Result<ExitStatus, Fa
     }
 }
 
-fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
+/// Searches for a world in which the controller breaks a rule.
+pub fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let search = search(flags)?;
     if let Some(filter) = &flags.log_level {
         crate::controller::log(filter, LogFormat::Text)?;
@@ -186,10 +187,7 @@ fn tell(flags: &FuzzFlags, found: &Counterexample, out: &mut impl Write) -> std:
     )?;
     let faults = if flags.faults == 100 { String::new() } else { format!(" --faults {}", flags.faults) };
     let only = if list.is_empty() { String::new() } else { format!(" --only {}", list.join(",")) };
-    writeln!(
-        out,
-        "again: poolwright simulate fuzz --from {seed} --seeds 1{faults}{only} --record {seed}.log\n"
-    )
+    writeln!(out, "again: poolwright debug fuzz --from {seed} --seeds 1{faults}{only} --record {seed}.log\n")
 }
 
 fn document(report: &Report) -> serde_json::Value {

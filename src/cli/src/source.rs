@@ -4,8 +4,10 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use poolwright_intake::manifest::{Manifest, parse_files};
+use poolwright_intake::manifest::{Manifest, objects, parse_files};
+use serde_json::Value;
 
+use crate::clouds;
 use crate::exit::Failure;
 use crate::problems::Problems;
 
@@ -84,11 +86,65 @@ pub fn file(path: &Path) -> Result<Source, String> {
     }
 }
 
+/// The kinds of objects without a namespace, apart from node classes.
+const CLUSTER_SCOPED: [&str; 17] = [
+    "APIService",
+    "CSIDriver",
+    "CSINode",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "DeviceClass",
+    "Namespace",
+    "Node",
+    "NodeClaim",
+    "NodePool",
+    "PersistentVolume",
+    "PriorityClass",
+    "ResourceSlice",
+    "RuntimeClass",
+    "StorageClass",
+    "VolumeAttachment",
+];
+
+/// Puts the objects that name no namespace into this one, as `kubectl apply -n` does.
+pub fn in_namespace(sources: Vec<Source>, namespace: &str) -> Vec<Source> {
+    let put = |mut object: Value| {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let has_namespace = !CLUSTER_SCOPED.contains(&kind) && clouds::of_kind(kind).is_none();
+        let names_none = object["metadata"]["namespace"].as_str().is_none_or(str::is_empty);
+        if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| has_namespace && names_none) {
+            metadata.insert("namespace".to_owned(), namespace.into());
+        }
+        object.to_string()
+    };
+    let moved = |source: Source| match objects(&source.name, &source.text) {
+        Ok(all) => Source { text: all.into_iter().map(put).collect::<Vec<_>>().join("\n"), ..source },
+        Err(_) => source,
+    };
+    sources.into_iter().map(moved).collect()
+}
+
 /// Reads the manifests of these files together. If there are problems, returns all of them and no content.
 pub fn parsed(sources: &[Source]) -> (Manifest, Problems) {
     let files = sources.iter().map(|source| (source.name.as_str(), source.text.as_str()));
     match parse_files(files) {
         Ok(manifest) => (manifest, Problems::new()),
         Err(errors) => (Manifest::default(), Problems::all(errors)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_without_a_namespace_are_put_into_that_of_the_flag() {
+        let text = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n---\nkind: Pod\napiVersion: v1\n\
+                    metadata: {name: b, namespace: shop}\n---\nkind: Node\napiVersion: v1\nmetadata: {name: n}\n";
+        let moved = in_namespace(vec![Source { name: "f".to_owned(), text: text.to_owned() }], "ml");
+        let all = objects("f", &moved[0].text).expect("they can be read");
+        let of = |at: usize| all[at]["metadata"]["namespace"].as_str();
+        assert_eq!([of(0), of(1), of(2)], [Some("ml"), Some("shop"), None]);
     }
 }

@@ -42,6 +42,27 @@ impl std::fmt::Display for ListFormat {
     }
 }
 
+/// How to print a list of offerings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MarketFormat {
+    /// A table, one line for each row in a pipe or file
+    Table,
+    /// A table with more columns, as wide as it needs
+    Wide,
+    /// One JSON document
+    Json,
+}
+
+impl std::fmt::Display for MarketFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Table => "table",
+            Self::Wide => "wide",
+            Self::Json => "json",
+        })
+    }
+}
+
 /// Flags of `gpus`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -61,8 +82,8 @@ pub struct GpusFlags {
     pub gpu: Vec<String>,
 
     /// How to print the list
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
-    pub output: ListFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = MarketFormat::Table)]
+    pub output: MarketFormat,
 }
 
 /// Flags of `prices`.
@@ -106,6 +127,6 @@ pub struct PricesFlags {
     pub first: Option<u32>,
 
     /// How to print the list
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
-    pub output: ListFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = MarketFormat::Table)]
+    pub output: MarketFormat,
 }

@@ -4,6 +4,7 @@ mod check;
 mod clouds;
 mod controller;
 mod convert;
+mod debug;
 mod explain;
 mod market;
 mod min_values;
@@ -26,8 +27,9 @@ pub use check::{CheckFlags, ServiceAccount};
 pub use clouds::{CloudFlags, Market, Nodes};
 pub use controller::{ControllerFlags, LogFormat, PlacementMode};
 pub use convert::ConvertFlags;
+pub use debug::{DebugCommand, DebugFlags};
 pub use explain::{ExplainFlags, Explainable};
-pub use market::{GpusFlags, ListFormat, MarketFlags, PricesFlags};
+pub use market::{GpusFlags, ListFormat, MarketFlags, MarketFormat, PricesFlags};
 pub use min_values::MinValuesMode;
 pub use open::OpenFlags;
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
@@ -83,10 +85,6 @@ pub enum Command {
     /// Reads a catalogue, or asks your account at a cloud (--provider). A price that is missing or cannot be right is
     /// unknown, never guessed.
     Prices(PricesFlags),
-    /// Solve a problem that `plan --save-problem` saved, and prove how good the answer is
-    ///
-    /// Use it to report or repeat a case: the file holds the whole input.
-    Solve(SolveFlags),
     /// Play a workload through the controller in simulated time: its cost, and how long pods wait
     ///
     /// Runs the real controller in a cluster in memory, a week in seconds. Buys nothing and reads no cluster. To compare two
@@ -118,8 +116,15 @@ pub enum Command {
     Crds(CrdsFlags),
     /// Print a completion script for a shell
     Completions(CompletionsFlags),
+    /// Write the man pages of all commands into a directory
+    Man(ManFlags),
+    /// Find and repeat faults of Poolwright itself: tools of its developers
+    Debug(DebugFlags),
     /// Print the version
     Version(VersionFlags),
+    /// The old name of `debug solve`, which still works: scripts and records of old findings use it
+    #[command(hide = true)]
+    Solve(SolveFlags),
 }
 
 /// Flags of `crds`.
@@ -143,6 +148,18 @@ pub struct CompletionsFlags {
     /// The shell to complete for
     #[arg(value_enum)]
     pub shell: Shell,
+}
+
+/// Flags of `man`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_long_help = "Examples:\n  # For you alone; `man poolwright-plan` shows one\n  poolwright man --dir ~/.local/share/man/man1\n\n  \
+                       # For all users\n  sudo poolwright man --dir /usr/local/share/man/man1"
+)]
+pub struct ManFlags {
+    /// The directory, which is made if it is missing
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
 }
 
 /// Flags of `version`.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
         would close the nodes again; 2 bad usage, or there is no such node."
 )]
 pub struct OpenFlags {
-    /// Open these nodes
+    /// Open these nodes: NAME or node/NAME
     #[arg(value_name = "NODE")]
     pub nodes: Vec<String>,
 

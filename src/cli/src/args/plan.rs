@@ -33,13 +33,30 @@ pub struct PlanFlags {
     #[command(flatten)]
     pub search: SearchFlags,
 
-    /// Save the solver's input to this file; `poolwright solve` solves it again
-    #[arg(long, value_name = "FILE")]
+    /// Plan only for the pods of this namespace
+    ///
+    /// Pods of other namespaces use room where they run, but none is bought for them. With -f, objects that name no namespace
+    /// are in this one. The controller plans the pods of all namespaces together.
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        conflicts_with = "trace",
+        help_heading = "Pods to plan for"
+    )]
+    pub namespace: Option<String>,
+
+    /// Plan for the pods of all namespaces, as without -n
+    #[arg(short = 'A', long, conflicts_with = "namespace", help_heading = "Pods to plan for")]
+    pub all_namespaces: bool,
+
+    /// Save the solver's input to this file; `poolwright debug solve` solves it again
+    #[arg(long, value_name = "FILE", hide = true)]
     pub save_problem: Option<PathBuf>,
 
     /// Explain where this pod goes: what alternatives cost, and which rules exclude the rest
     ///
-    /// Write NAMESPACE/NAME, or the bare name in a trace or the namespace `default`.
+    /// Write NAMESPACE/NAME, or the bare name in a trace, in the namespace of -n, or in that of the context.
     #[arg(long, value_name = "POD")]
     pub explain: Option<String>,
 
@@ -250,8 +267,10 @@ impl fmt::Display for SharingMode {
 /// How to print a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// Tables, at most 80 columns wide
+    /// Tables as wide as the terminal, or 80 columns in a pipe or file
     Table,
+    /// Tables with the names of all pods, as wide as they need
+    Wide,
     /// Every node with its pods, as in docs/plan.schema.json
     Json,
     /// The same document as YAML
@@ -262,6 +281,7 @@ impl fmt::Display for OutputFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Table => "table",
+            Self::Wide => "wide",
             Self::Json => "json",
             Self::Yaml => "yaml",
         })

@@ -94,7 +94,7 @@ pub struct ReplayFlags {
     )]
     pub min_values_policy: MinValuesMode,
 
-    /// The failure rate, in percent of that of `simulate fuzz`; without crashes and clock errors
+    /// The failure rate, in percent of that of `debug fuzz`; without crashes and clock errors
     #[arg(
         long,
         value_name = "PERCENT",

@@ -14,7 +14,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// How far to search.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SearchFlags {
-    /// Stop after this long with the best plan so far (5s, 500ms, 1m) [default: 5s; none with --work-limit]
+    /// Stop after this long with the best plan so far (5s, 500ms, 1m) [default: 5s]
     ///
     /// The search ends earlier when the plan is provably good enough.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "How far to search")]
@@ -22,10 +22,11 @@ pub struct SearchFlags {
 
     /// Stop after this much counted work; one unit is about half a microsecond of one core [default: 20,000,000]
     ///
-    /// Counted work ends at the same point on every machine, so the plan is the same. Each call of the solver has its own
-    /// count: one call for each weight of pools, and more where limits leave pods out.
+    /// Counted work ends at the same point on every machine, so the plan is the same. Then only --time-limit also limits the
+    /// time. Each call of the solver has its own count: one call for each weight of pools, and more where limits leave pods out.
     #[arg(
         long,
+        hide = true,
         value_name = "UNITS",
         value_parser = whole(1..=u64::MAX, 5_000_000),
         allow_negative_numbers = true,

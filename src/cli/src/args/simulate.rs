@@ -1,4 +1,4 @@
-//! Flags of `poolwright simulate`.
+//! Flags of `poolwright simulate` and `poolwright debug fuzz`.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -13,7 +13,7 @@ use super::number::whole;
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SimulateFlags {
-    /// A search for broken rules, instead of a workload.
+    /// The old name of a command.
     #[command(subcommand)]
     pub command: Option<Simulation>,
 
@@ -22,27 +22,24 @@ pub struct SimulateFlags {
     pub replay: ReplayFlags,
 }
 
-/// What can be simulated.
+/// The old names of commands, which still work: scripts and records of old findings use them.
 #[derive(Debug, Subcommand)]
 pub enum Simulation {
     /// Search for a simulated world in which the controller breaks a rule
-    ///
-    /// Each seed is a cluster with pods and faults: late, lost and refused requests, watches that end, stock-outs,
-    /// failing instances, and controllers that crash, lose the network or have wrong clocks. The real controller runs in
-    /// it, hours in a second. When it breaks a rule, the search ends and shows the fewest faults that lead to it.
+    #[command(hide = true)]
     Fuzz(FuzzFlags),
 }
 
-/// Flags of `simulate fuzz`.
+/// Flags of `debug fuzz`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 no rule was broken, 1 failed, 2 bad usage, 4 a rule was broken.",
     after_long_help = "Examples:\n  \
-        # A thousand worlds\n  poolwright simulate fuzz --seeds 1000\n\n  \
+        # A thousand worlds\n  poolwright debug fuzz --seeds 1000\n\n  \
         # One of them again, with everything that happened in it\n  \
-        poolwright simulate fuzz --from 41 --seeds 1 --record 41.log\n\n  \
+        poolwright debug fuzz --from 41 --seeds 1 --record 41.log\n\n  \
         # With only some of what went wrong\n  \
-        poolwright simulate fuzz --from 41 --seeds 1 --only request:17,blow:2\n\n\
+        poolwright debug fuzz --from 41 --seeds 1 --only request:17,blow:2\n\n\
         Exit codes: 0 no rule was broken (also when it was interrupted before), 1 failed,\n\
         2 bad usage, 4 a rule was broken."
 )]

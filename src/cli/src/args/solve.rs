@@ -1,4 +1,4 @@
-//! Flags of `poolwright solve`.
+//! Flags of `poolwright debug solve`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,16 +7,17 @@ use clap::ValueEnum;
 
 use super::SearchFlags;
 
-/// Flags of `solve`.
+/// Flags of `debug solve`.
 #[derive(Debug, clap::Args)]
 #[command(
+    mut_arg("work_limit", |flag| flag.hide(false)),
     after_help = "Exit codes: 0 solved, 1 failed, 2 bad usage or input, 3 see --fail-on-unplaced.",
     after_long_help = "Examples:\n  \
         # Save what a plan asks of the solver, and solve it again\n  \
         poolwright plan --trace pods.csv --save-problem problem.json\n  \
-        poolwright solve problem.json\n\n  \
+        poolwright debug solve problem.json\n\n  \
         # The same answer on every machine\n  \
-        poolwright solve problem.json --work-limit 5000000 -o json\n\n\
+        poolwright debug solve problem.json --work-limit 5000000 -o json\n\n\
         Exit codes: 0 solved (also when pods are left out), 1 failed (also when the answer\n\
         did not pass the independent check), 2 bad usage or input, 3 pods are left out\n\
         and --fail-on-unplaced is given."

@@ -30,6 +30,14 @@ pub struct TopFlags {
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 
+    /// Show only the waiting pods of this namespace, the nodes with its pods or bought for them, and their events
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// Show all namespaces, as without -n
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub all_namespaces: bool,
+
     /// Read the cluster this often; at least 500ms
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = interval, conflicts_with = "once")]
     pub interval: SignedDuration,
@@ -48,6 +56,8 @@ pub struct TopFlags {
 pub enum TopFormat {
     /// Tables, for people
     Table,
+    /// Tables with more columns, as wide as they need
+    Wide,
     /// One JSON document
     Json,
 }

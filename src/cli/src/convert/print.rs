@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{ContentArrangement, Table, presets};
 use poolwright_provider_contract::karpenter::{Note, Outcome};
 use serde::Serialize;
 
-const WIDTH: u16 = 80;
-/// The gap between columns. The gap after the last one is trimmed.
-const GAP: u16 = 2;
+use crate::print::{TableLayout, plain, text};
 
 /// Formats the manifests as YAML, one document each.
 ///
@@ -27,9 +24,9 @@ pub fn yaml<T: Serialize>(manifests: &[T]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Formats the notes as a table for each object, at most 80 columns wide. Fields without a counterpart come first, then changed
+/// Formats the notes as a table for each object. Fields without a counterpart come first, then changed
 /// fields. Kept fields follow only with `with_kept`; otherwise they are only counted.
-pub fn notes_table(notes: &[Note], with_kept: bool) -> String {
+pub fn notes_table(notes: &[Note], with_kept: bool, layout: TableLayout) -> String {
     let mut objects: Vec<&str> = Vec::new();
     let mut by_object: BTreeMap<&str, Vec<&Note>> = BTreeMap::new();
     for note in notes {
@@ -50,7 +47,7 @@ pub fn notes_table(notes: &[Note], with_kept: bool) -> String {
         let shown: Vec<_> =
             notes.into_iter().filter(|note| with_kept || note.outcome != Outcome::Kept).collect();
         if !shown.is_empty() {
-            part.push_str(&table(&shown));
+            part.push_str(&table(&shown, layout));
             part.push('\n');
         }
         parts.push(part);
@@ -58,19 +55,12 @@ pub fn notes_table(notes: &[Note], with_kept: bool) -> String {
     parts.join("\n")
 }
 
-fn table(notes: &[&Note]) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH + GAP)
-        .set_header(["RESULT", "FIELD"]);
+fn table(notes: &[&Note], layout: TableLayout) -> String {
+    let mut table = plain(layout);
+    table.set_header(["RESULT", "FIELD"]);
     for note in notes {
         let field = if note.field.is_empty() { "the object as a whole" } else { &note.field };
         table.add_row([note.outcome.as_str().to_owned(), format!("{field}\n{}", note.sentence)]);
     }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, GAP));
-    }
-    table.trim_fmt()
+    text(table)
 }

@@ -4,6 +4,7 @@ use poolwright_api::{ConsolidationPolicy, DisruptionReason, NodePool, Operator, 
 use serde_json::{Value, json};
 
 use super::{Conversion, Note, Outcome, convert, notes_table, yaml};
+use crate::print::TableLayout;
 use crate::source::Source;
 
 const FIXTURES: [&str; 4] = [
@@ -457,10 +458,11 @@ fn lists_are_taken_apart_and_what_the_cluster_writes_is_left_out() {
 #[test]
 fn the_table_is_at_most_80_columns_wide_and_counts_what_it_does_not_show() {
     let notes = read(FIXTURES[0]).notes;
-    let short = notes_table(&notes, false);
+    let layout = TableLayout { width: Some(80), wide: false };
+    let short = notes_table(&notes, false, layout);
     assert!(short.starts_with("NodePool/gpu: "), "{short}");
     assert!(!short.contains("\nkept "), "{short}");
-    for line in short.lines().chain(notes_table(&notes, true).lines()) {
+    for line in short.lines().chain(notes_table(&notes, true, layout).lines()) {
         assert!(line.chars().count() <= 80, "{line}");
     }
 }

@@ -15,9 +15,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::args::{GpusFlags, ListFormat, PricesFlags};
+use crate::args::{GpusFlags, MarketFormat, PricesFlags};
 use crate::exit::{ExitStatus, Failure};
 use crate::price_age;
+use crate::print::TableLayout;
 
 /// The default number of rows in a table.
 const SHOWN: u32 = 30;
@@ -38,8 +39,8 @@ pub fn prices(flags: &PricesFlags, out: &mut impl Write) -> Result<ExitStatus, F
     list.notes.extend(price_age::note(price_age::oldest([&believed.catalogue]), believed.today, remedy));
     let first = match (flags.first, flags.output) {
         (Some(first), _) => first,
-        (None, ListFormat::Table) => SHOWN,
-        (None, ListFormat::Json) => 0,
+        (None, MarketFormat::Table | MarketFormat::Wide) => SHOWN,
+        (None, MarketFormat::Json) => 0,
     };
     if first > 0 {
         list.offerings.truncate(usize::try_from(first).unwrap_or(usize::MAX));
@@ -49,13 +50,14 @@ pub fn prices(flags: &PricesFlags, out: &mut impl Write) -> Result<ExitStatus, F
 
 fn write<T: Serialize, W: Write>(
     list: &T,
-    format: ListFormat,
+    format: MarketFormat,
     out: &mut W,
-    table: impl FnOnce(&T, &mut W) -> io::Result<()>,
+    table: impl FnOnce(&T, TableLayout, &mut W) -> io::Result<()>,
 ) -> Result<ExitStatus, Failure> {
     let written = match format {
-        ListFormat::Table => table(list, out),
-        ListFormat::Json => serde_json::to_writer_pretty(&mut *out, list)
+        MarketFormat::Table => table(list, TableLayout::list(false), out),
+        MarketFormat::Wide => table(list, TableLayout::list(true), out),
+        MarketFormat::Json => serde_json::to_writer_pretty(&mut *out, list)
             .map_err(io::Error::from)
             .and_then(|()| writeln!(out)),
     };

@@ -7,7 +7,7 @@ use poolwright_catalog::UsdPerHour;
 
 use super::gpus::{self, Gpus};
 use super::prices::{self, Prices};
-use crate::print::{count, plain, text};
+use crate::print::{TableLayout, count, plain, text};
 
 /// The index of the column with the interruption rates.
 const RATE: usize = 6;
@@ -16,15 +16,19 @@ const RATE: usize = 6;
 const NOT_SAID: &str = "-";
 
 /// Prints types with GPUs.
-pub fn gpus(list: &Gpus, out: &mut impl Write) -> io::Result<()> {
+pub fn gpus(list: &Gpus, layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
     let says_more = list.types.iter().any(|row| row.vcpus.is_some());
     let mut header = vec!["INSTANCE TYPE", "GPU", "GPUS", "GIB EACH", "MIG", "CPU", "GIB"];
     if says_more {
-        header.extend(["EFA", "NVME GB", "NOTE"]);
-    } else if list.types.iter().any(|row| !row.class.is_empty()) {
+        header.extend(["EFA", "NVME GB"]);
+    }
+    if layout.wide {
+        header.extend(["PROVIDER", "ARCH", "ZONES"]);
+    }
+    if says_more || list.types.iter().any(|row| !row.class.is_empty()) {
         header.push("NOTE");
     }
-    let mut table = wide();
+    let mut table = plain(layout);
     table.set_header(&header);
     for row in &list.types {
         let mut cells = vec![
@@ -32,7 +36,7 @@ pub fn gpus(list: &Gpus, out: &mut impl Write) -> io::Result<()> {
             row.gpu_model.clone(),
             number_of_gpus(row),
             row.gpu_memory_mib.map_or_else(|| NOT_SAID.to_owned(), gibibytes),
-            row.mig_profiles.first().copied().unwrap_or("no").to_owned(),
+            mig(row, layout),
             cpu(row),
             row.memory_mib.or(row.allocatable_memory_mib).map_or_else(|| NOT_SAID.to_owned(), gibibytes),
         ];
@@ -40,8 +44,14 @@ pub fn gpus(list: &Gpus, out: &mut impl Write) -> io::Result<()> {
             cells.push(row.efa_interfaces.map_or_else(|| NOT_SAID.to_owned(), |number| number.to_string()));
             cells.push(row.local_nvme_gb.map_or_else(|| NOT_SAID.to_owned(), |gb| gb.to_string()));
         }
+        if layout.wide {
+            cells.push(row.provider.clone());
+            cells.push(row.arch.unwrap_or(NOT_SAID).to_owned());
+            cells.push(row.zones.join(","));
+        }
         if header.contains(&"NOTE") {
-            cells.push(row.class.to_owned());
+            let whole = row.left_out.as_deref().filter(|_| layout.wide);
+            cells.push(whole.unwrap_or(row.class).to_owned());
         }
         table.add_row(cells);
     }
@@ -55,6 +65,12 @@ pub fn gpus(list: &Gpus, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{} types. {what}", count(list.types.len()))?;
     origin(&list.source, list.as_of.as_deref(), out)?;
     notes(&list.notes, out)
+}
+
+/// Returns the smallest MIG profile, or all of them.
+fn mig(row: &gpus::Row, layout: TableLayout) -> String {
+    let profiles = row.mig_profiles.iter().take(layout.rows(1)).copied().collect::<Vec<_>>();
+    if profiles.is_empty() { "no".to_owned() } else { profiles.join(",") }
 }
 
 fn number_of_gpus(row: &gpus::Row) -> String {
@@ -83,12 +99,16 @@ fn gibibytes(mib: u64) -> String {
 }
 
 /// Prints offerings and prices.
-pub fn prices(list: &Prices, out: &mut impl Write) -> io::Result<()> {
-    let mut table = wide();
+pub fn prices(list: &Prices, layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
+    let mut table = plain(layout);
     let mut header = vec!["INSTANCE TYPE", "ZONE", "CAPACITY", "GPUS", "$/H", "$/GPU-H", "AGE", "SOURCE"];
     let says_rates = list.offerings.iter().any(|row| row.interruptions.is_some());
     if says_rates {
         header.insert(RATE, "LOST A DAY");
+    }
+    let source = header.len() - 1;
+    if layout.wide {
+        header.splice(source..source, ["PRICE OF", "PROVIDER"]);
     }
     table.set_header(header);
     for row in &list.offerings {
@@ -96,6 +116,10 @@ pub fn prices(list: &Prices, out: &mut impl Write) -> io::Result<()> {
         if says_rates {
             let rate = row.interruptions.as_ref().map(|said| in_a_day(said.per_million_hours));
             cells.insert(RATE, rate.unwrap_or_else(|| NOT_SAID.to_owned()));
+        }
+        if layout.wide {
+            let day = row.as_of.clone().unwrap_or_else(|| NOT_SAID.to_owned());
+            cells.splice(source..source, [day, row.provider.clone()]);
         }
         table.add_row(cells);
     }
@@ -180,13 +204,6 @@ fn cells(row: &prices::Row) -> [String; 8] {
         row.age_days.map_or_else(|| NOT_SAID.to_owned(), |days| format!("{days}d")),
         source,
     ]
-}
-
-/// Returns a table without a width limit, because the names of sources are long and must not be cut.
-fn wide() -> Table {
-    let mut table = plain();
-    table.set_content_arrangement(comfy_table::ContentArrangement::Disabled);
-    table
 }
 
 fn right(table: &mut Table, columns: &[usize]) {

@@ -11,8 +11,8 @@ use crate::exit::Failure;
 
 /// Explains where `pod` goes. Uses the last solve that contained the pod, because pods that one solve leaves out go into the
 /// next.
-pub fn of_pod(plan: &Plan, pod: &str, input: &Input) -> Result<Explained, Failure> {
-    let key = input.pod_key(pod);
+pub fn of_pod(plan: &Plan, pod: &str, namespace: Option<&str>, input: &Input) -> Result<Explained, Failure> {
+    let key = input.pod_key(pod, namespace)?;
     if !input.snapshot.pods.contains_key(&key) {
         return Err(Failure::bad_input(format!("--explain: {}", input.no_such(Explainable::Pod, pod))));
     }

@@ -65,6 +65,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         unread: Vec::new(),
         polite: BTreeSet::new(),
         names: PodNames::Qualified,
+        namespace: objects.namespace,
         implicit_pool,
         include_waiting: false,
         lives_unread,
@@ -91,6 +92,8 @@ fn told_of(pool: &NodePool) -> Option<(PoolName, String)> {
 }
 
 struct Objects {
+    /// The namespace of the context.
+    namespace: String,
     /// What the controller has learned, or why it cannot be read.
     learned: Result<Learned, String>,
     /// Notes on the objects that were left out.
@@ -126,6 +129,7 @@ async fn read(flags: &InputFlags, spreads: bool) -> Result<Objects> {
     let limit_ranges = permitted(&client, &mut notes).await?;
     let runtime_classes = permitted(&client, &mut notes).await?;
     Ok(Objects {
+        namespace: client.default_namespace().to_owned(),
         learned: lives::learned(&client).await,
         notes,
         limit_ranges,

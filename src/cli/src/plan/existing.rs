@@ -13,7 +13,7 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
     if paths.is_empty() {
         return Ok(());
     }
-    let (manifest, mut problems) = read(paths)?;
+    let (manifest, mut problems) = read(paths, None)?;
     for node in &manifest.nodes {
         if snapshot.nodes.contains_key(&node.name) {
             problems.push(format!("Node {}: is also in the manifests of -f; keep one", node.name));

@@ -14,18 +14,27 @@ use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::{node_classes, source};
 
+/// The namespace of objects in files that name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
 /// What to do if the controller of a pod is not among the files.
 const MAKERS: &str = "The files may lack the controllers of its pods: add those that `kubectl get \
      replicasets,statefulsets,replicationcontrollers,jobs -A -o yaml` prints";
 
-/// Reads all manifests of the files. Also returns their problems.
-pub fn read(paths: &[PathBuf]) -> Result<(Manifest, Problems), Failure> {
-    Ok(source::parsed(&source::manifests(paths)?))
+/// Reads all manifests of the files. Also returns their problems. Objects that name no namespace are in `namespace`.
+pub fn read(paths: &[PathBuf], namespace: Option<&str>) -> Result<(Manifest, Problems), Failure> {
+    let sources = source::manifests(paths)?;
+    let parsed = source::parsed(&sources);
+    Ok(match namespace {
+        // Problems are those of the text that the user wrote.
+        Some(namespace) if parsed.1.is_empty() => source::parsed(&source::in_namespace(sources, namespace)),
+        _ => parsed,
+    })
 }
 
 /// Reads the input of a plan from manifests. Problems of all manifests are reported together.
-pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
-    let (mut manifest, mut problems) = read(paths)?;
+pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Result<Input, Failure> {
+    let (mut manifest, mut problems) = read(paths, namespace)?;
     let classes = node_classes::read(&manifest.node_classes, &mut manifest.notes)
         .map_err(|found| problems.extend(found))
         .unwrap_or_default();
@@ -120,6 +129,7 @@ pub fn input(paths: &[PathBuf], offers: &Offers) -> Result<Input, Failure> {
         unread,
         polite,
         names: PodNames::Qualified,
+        namespace: DEFAULT_NAMESPACE.to_owned(),
         implicit_pool,
         include_waiting: true,
         lives_unread: None,

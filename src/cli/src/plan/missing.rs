@@ -42,7 +42,7 @@ impl Input {
         } else if kind == Explainable::Pod {
             match near(name, &known).as_slice() {
                 [] if self.names == PodNames::Bare => "write a name of its column `name`".to_owned(),
-                [] => "write NAMESPACE/NAME".to_owned(),
+                [] => "write NAMESPACE/NAME, or add -n NAMESPACE".to_owned(),
                 near => format!("did you mean {}?", near.join(" or ")),
             }
         } else if self.origin == Origin::Cluster {
@@ -53,7 +53,9 @@ impl Input {
         } else {
             format!("{they_have} {}", some(&known.iter().map(String::as_str).collect()))
         };
-        format!("{place} no {what} `{name}`; {next}")
+        let is_bare = kind == Explainable::Pod && self.names == PodNames::Qualified && !name.contains('/');
+        let searched = if is_bare { format!(" in the namespace {}", self.namespace) } else { String::new() };
+        format!("{place} no {what} `{name}`{searched}; {next}")
     }
 
     /// Returns the names of all objects of a kind, as the user writes them.

@@ -9,6 +9,7 @@ pub mod limits;
 mod lives;
 mod makers;
 mod missing;
+mod namespace;
 mod pool;
 mod preempt;
 #[cfg(test)]
@@ -46,6 +47,8 @@ pub struct Input {
     /// Pods that preempt no others.
     polite: BTreeSet<PodKey>,
     names: PodNames,
+    /// The namespace of pods that the user names without one.
+    namespace: String,
     /// Whether Poolwright invented the pool because the user gave none. The output does not mention such a pool.
     implicit_pool: bool,
     /// Whether the plan includes pods that no scheduler has tried yet.
@@ -68,14 +71,6 @@ impl Input {
     pub fn price_age(&self) -> Option<String> {
         let sold = self.snapshot.catalogues.values().flatten().map(AsRef::as_ref);
         price_age::note(price_age::oldest(sold), price_age::today(), price_age::CATALOGUE)
-    }
-
-    /// Returns the key of the pod that the user wrote.
-    pub fn pod_key(&self, written: &str) -> PodKey {
-        match self.names {
-            PodNames::Bare => PodKey::new("", written),
-            PodNames::Qualified => written.parse().unwrap_or_else(|_| PodKey::new("default", written)),
-        }
     }
 }
 
@@ -104,7 +99,11 @@ pub fn plan_with_room(
 
 /// Plans and prints the plan.
 pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    let (mut input, mut options) = prepare(&flags.input, &flags.search)?;
+    let namespace = flags.namespace.as_deref();
+    let (mut input, mut options) = prepare(&flags.input, namespace, &flags.search)?;
+    if let Some(namespace) = namespace {
+        input.narrow_to(namespace)?;
+    }
     options.keep_solves = flags.save_problem.is_some() || flags.explain.is_some();
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
@@ -115,8 +114,11 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     if let Some(path) = &flags.save_problem {
         solve::save(path, plan.solves.iter().map(|solve| &solve.problem))?;
     }
-    let explained =
-        flags.explain.as_deref().map(|pod| alternatives::of_pod(&plan, pod, &input)).transpose()?;
+    let explained = flags
+        .explain
+        .as_deref()
+        .map(|pod| alternatives::of_pod(&plan, pod, namespace, &input))
+        .transpose()?;
     input.notes.extend(input.price_age());
     let asked = DocumentContext {
         snapshot: &input.snapshot,
@@ -137,8 +139,12 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     Ok(ExitStatus::Done)
 }
 
-/// Reads the input and the options of a plan.
-pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanOptions), Failure> {
+/// Reads the input and the options of a plan. `namespace` is that of pods and objects that are named without one.
+pub fn prepare(
+    flags: &InputFlags,
+    namespace: Option<&str>,
+    search: &SearchFlags,
+) -> Result<(Input, PlanOptions), Failure> {
     let limits = limits::limits(&flags.limit)?;
     let catalogue = catalogue::load(&flags.catalogue)?;
     if !flags.existing.is_empty() && flags.filename.is_empty() && flags.trace.is_none() {
@@ -160,11 +166,14 @@ pub fn prepare(flags: &InputFlags, search: &SearchFlags) -> Result<(Input, PlanO
     } else if flags.filename.is_empty() {
         cluster::input(flags, &offers, &scheduler.profiles)?
     } else {
-        files::input(&flags.filename, &offers)?
+        files::input(&flags.filename, namespace, &offers)?
     };
     existing::add(&flags.existing, &mut input.snapshot, &mut input.notes)?;
     if input.origin == missing::Origin::Files {
         input.notes.extend(preempt::place(&mut input.snapshot, &scheduler.profiles, &input.polite));
+    }
+    if let Some(namespace) = namespace {
+        namespace.clone_into(&mut input.namespace);
     }
     input.notes.extend(scheduler.notes.iter().cloned());
     let usual = PlanOptions::default();

@@ -23,7 +23,7 @@ fn a_plan_costs_the_same_in_its_document_its_table_and_the_status_of_its_pools()
     let cli = Cli::try_parse_from(["poolwright", "plan", "-f", file]).expect("flags");
     let Command::Plan(flags) = cli.command else { panic!("it is plan") };
     let (input, options) =
-        prepare(&flags.input, &flags.search).unwrap_or_else(|failure| panic!("{failure:?}"));
+        prepare(&flags.input, None, &flags.search).unwrap_or_else(|failure| panic!("{failure:?}"));
     let plan = plan(&input.snapshot, Timestamp::UNIX_EPOCH, &options, &mut NeverStop);
 
     // The status of pools counts the claims that the controller creates for the plan.
@@ -71,7 +71,7 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
     let cli = Cli::try_parse_from(["poolwright", "plan", "-f", file]).expect("flags");
     let Command::Plan(flags) = cli.command else { panic!("it is plan") };
     let (input, options) =
-        prepare(&flags.input, &flags.search).unwrap_or_else(|failure| panic!("{failure:?}"));
+        prepare(&flags.input, None, &flags.search).unwrap_or_else(|failure| panic!("{failure:?}"));
     let mut plan = plan(&input.snapshot, Timestamp::UNIX_EPOCH, &options, &mut NeverStop);
     let cost = plan.cost;
     (plan.over_time, plan.bound) =

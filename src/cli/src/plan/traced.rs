@@ -48,6 +48,7 @@ pub fn input(
         unread: Vec::new(),
         polite: BTreeSet::new(),
         names: PodNames::Bare,
+        namespace: String::new(),
         implicit_pool: true,
         include_waiting: true,
         lives_unread: None,

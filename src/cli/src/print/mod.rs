@@ -3,10 +3,12 @@
 mod compared;
 mod solved;
 mod table;
+mod terminal;
 
 use std::io::{self, Write};
 
 pub(crate) use table::{count, money, plain, text};
+pub(crate) use terminal::{TableLayout, has_colours, text_width, wrap};
 
 use poolwright_report::plan::Document;
 use poolwright_report::solved::Solved;
@@ -16,7 +18,8 @@ use crate::args::{OutputFormat, SolveFormat};
 /// Prints `plan` in this format.
 pub fn plan(plan: &Document, format: OutputFormat, out: &mut impl Write) -> io::Result<()> {
     match format {
-        OutputFormat::Table => table::print(plan, out),
+        OutputFormat::Table => table::print(plan, TableLayout::page(false), out),
+        OutputFormat::Wide => table::print(plan, TableLayout::page(true), out),
         OutputFormat::Json => {
             serde_json::to_writer_pretty(&mut *out, plan)?;
             writeln!(out)
@@ -31,7 +34,7 @@ pub fn plan(plan: &Document, format: OutputFormat, out: &mut impl Write) -> io::
 /// Prints solutions in this format.
 pub(crate) fn solved(solved: &Solved, format: SolveFormat, out: &mut impl Write) -> io::Result<()> {
     match format {
-        SolveFormat::Table => solved::print(solved, out),
+        SolveFormat::Table => solved::print(solved, TableLayout::page(false), out),
         SolveFormat::Json => {
             serde_json::to_writer(&mut *out, solved)?;
             writeln!(out)

@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use poolwright_report::solved::{Figures, Solved};
 use poolwright_solver::{Proof, Stopped};
 
+use super::TableLayout;
 use super::table::{count, indent, money, percent, plain, pods, text};
 
 /// The most classes that are named among the pods left out.
 const CLASSES_SHOWN: usize = 15;
 
 /// Prints the figures of every solution.
-pub fn print(solved: &Solved, out: &mut impl Write) -> io::Result<()> {
+pub fn print(solved: &Solved, layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
     if solved.problems.is_empty() {
         return writeln!(out, "The file has no problem: nothing to solve.");
     }
@@ -23,10 +24,10 @@ pub fn print(solved: &Solved, out: &mut impl Write) -> io::Result<()> {
         let which =
             if many { format!("Problem {} of {}: ", at + 1, solved.problems.len()) } else { String::new() };
         writeln!(out, "{which}{}\n", size(figures))?;
-        writeln!(out, "{}", table(figures))?;
+        writeln!(out, "{}", table(figures, layout))?;
         if !figures.unplaced.is_empty() {
             writeln!(out, "\nLeft out: {}", pods(figures.unplaced_pods as usize))?;
-            writeln!(out, "{}", left_out(figures))?;
+            writeln!(out, "{}", left_out(figures, layout.indented()))?;
         }
     }
     Ok(())
@@ -45,8 +46,8 @@ fn size(figures: &Figures) -> String {
     )
 }
 
-fn table(figures: &Figures) -> String {
-    let mut table = plain();
+fn table(figures: &Figures, layout: TableLayout) -> String {
+    let mut table = plain(layout);
     let mut add = |name: &str, text: String| {
         table.add_row([name.to_owned(), text]);
     };
@@ -103,8 +104,8 @@ pub fn proof(proof: Proof) -> &'static str {
     }
 }
 
-fn left_out(figures: &Figures) -> String {
-    let mut table = plain();
+fn left_out(figures: &Figures, layout: TableLayout) -> String {
+    let mut table = plain(layout);
     for left in figures.unplaced.iter().take(CLASSES_SHOWN) {
         table.add_row([count(left.count as usize), format!("{}: {}", left.class, left.reason)]);
     }

@@ -1,17 +1,16 @@
-//! Prints a plan for people, at most 80 columns wide and as short as possible.
+//! Prints a plan for people, as wide as the terminal and as short as possible.
 
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, Row, Table, presets};
 use poolwright_catalog::UsdPerHour;
 use poolwright_report::money::{decimals_that_add_up, rounded};
-use poolwright_report::plan::{Document, LeftOut, Purchase};
-
+use poolwright_report::plan::{Document, LeftOut, NewNode, Purchase};
 use poolwright_terms::CapacityType;
 
 use super::compared;
+use super::terminal::{TableLayout, wrap};
 
-const WIDTH: u16 = 80;
 /// The gap between columns. The gap after the last one is trimmed.
 const GAP: u16 = 2;
 /// The most kinds of node in a table. The rest is summed up.
@@ -26,24 +25,27 @@ const PODS_NAMED: usize = 3;
 const RELAXED_SHOWN: usize = 8;
 
 /// Prints `plan`.
-pub fn print(plan: &Document, out: &mut impl Write) -> io::Result<()> {
+pub fn print(plan: &Document, layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", headline(plan))?;
     if !plan.nodes.is_empty() {
-        writeln!(out, "\n{}", purchases(plan))?;
+        writeln!(out, "\n{}", purchases(plan, layout))?;
     }
     if plan.nodes.iter().any(|node| !node.gpus.is_empty()) {
-        writeln!(out, "\n{}", layouts(plan))?;
+        writeln!(out, "\n{}", layouts(plan, layout))?;
+    }
+    if layout.wide && !plan.existing_nodes.is_empty() {
+        writeln!(out, "\n{}", existing(plan, layout))?;
     }
     if plan.pods.total > 0 {
-        writeln!(out, "\n{}", figures(plan))?;
+        writeln!(out, "\n{}", figures(plan, layout))?;
     }
     if !plan.unplaced.is_empty() {
         writeln!(out, "\nLeft out: {}", pods(plan.unplaced.len()))?;
-        writeln!(out, "{}", left_out(plan))?;
+        writeln!(out, "{}", left_out(plan, layout))?;
     }
     if !plan.relaxed_preferences.is_empty() {
         writeln!(out, "\nPreferences not met:")?;
-        writeln!(out, "{}", relaxed(plan))?;
+        writeln!(out, "{}", relaxed(plan, layout))?;
     }
     if let Some(explained) = &plan.explanation {
         writeln!(out, "\nWhy {} went there:", explained.pod)?;
@@ -51,7 +53,7 @@ pub fn print(plan: &Document, out: &mut impl Write) -> io::Result<()> {
     }
     if !plan.notes.is_empty() {
         writeln!(out, "\nNotes:")?;
-        writeln!(out, "{}", notes(plan))?;
+        writeln!(out, "{}", notes(plan, layout))?;
     }
     Ok(())
 }
@@ -85,25 +87,30 @@ fn headline(plan: &Document) -> String {
     parts.join("; ") + "."
 }
 
-fn purchases(plan: &Document) -> String {
-    let with_pool = plan.has_several_pools();
+fn purchases(plan: &Document, layout: TableLayout) -> String {
+    let with_pool =
+        plan.has_several_pools() || (layout.wide && plan.nodes.iter().any(|node| node.pool.is_some()));
+    let shown = layout.rows(KINDS_SHOWN);
     let kinds = plan.purchases();
     let each_decimals = decimals(kinds.iter().filter_map(|kind| kind.each));
     // The rows add up to the last one as they are printed, including what commitments pay.
     let paid = plan.paid_by_commitments();
-    let rest = kinds.get(KINDS_SHOWN..).unwrap_or_default();
-    let costs = kinds.iter().take(KINDS_SHOWN).map(|kind| kind.cost.usd_per_hour);
+    let rest = kinds.get(shown..).unwrap_or_default();
+    let costs = kinds.iter().take(shown).map(|kind| kind.cost.usd_per_hour);
     let costs: Vec<UsdPerHour> = costs.chain([Purchase::sum(rest).cost.usd_per_hour]).collect();
     let usual = decimals(kinds.iter().map(|kind| kind.cost.usd_per_hour).chain([plan.cost_usd_per_hour]));
     let total_decimals = decimals_that_add_up(&[&costs, &[plan.cost_usd_per_hour, paid]], usual);
 
-    let mut table = plain();
+    let mut table = plain(layout);
     let mut header = vec!["NODES", "INSTANCE TYPE", "ZONE", "CAPACITY", "$/H EACH", "$/H", "PODS"];
     if with_pool {
         header.push("POOL");
     }
+    if layout.wide {
+        header.push("NAMES OF PODS");
+    }
     table.set_header(header);
-    for kind in kinds.iter().take(KINDS_SHOWN) {
+    for kind in kinds.iter().take(shown) {
         let each = kind.each.map_or_else(|| "unknown".to_owned(), |each| money(each, each_decimals));
         let total = if kind.each.is_some() {
             money(kind.cost.usd_per_hour, total_decimals)
@@ -120,7 +127,10 @@ fn purchases(plan: &Document) -> String {
             count(kind.pods),
         ];
         if with_pool {
-            row.push(kind.pool.unwrap_or_default().to_owned());
+            row.push(pools(plan, kind));
+        }
+        if layout.wide {
+            row.push(names_of_pods(nodes_of(plan, kind).flat_map(|node| &node.pods)));
         }
         table.add_row(row);
     }
@@ -150,15 +160,45 @@ fn purchases(plan: &Document) -> String {
     text(table)
 }
 
+/// Returns the nodes of a kind.
+fn nodes_of<'a>(plan: &'a Document, kind: &'a Purchase<'a>) -> impl Iterator<Item = &'a NewNode> {
+    plan.nodes.iter().filter(|node| {
+        let offering = (node.instance_type.as_str(), node.zone.as_str(), node.capacity_type);
+        offering == (kind.instance_type, kind.zone, kind.capacity_type)
+            && (kind.pool.is_none() || kind.pool == node.pool.as_deref())
+    })
+}
+
+/// Returns the pool of a kind of node. If the plan buys for one pool, the kinds do not name it.
+fn pools(plan: &Document, kind: &Purchase<'_>) -> String {
+    let pool = nodes_of(plan, kind).find_map(|node| node.pool.clone());
+    pool.unwrap_or_default()
+}
+
+fn names_of_pods<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    names.map(String::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// Formats the pods that go to nodes that exist or are on their way.
+fn existing(plan: &Document, layout: TableLayout) -> String {
+    let mut table = plain(layout);
+    table.set_header(["PODS", "EXISTING NODE", "NAMES OF PODS"]);
+    for node in &plan.existing_nodes {
+        table.add_row([count(node.pods.len()), node.name.clone(), names_of_pods(node.pods.iter())]);
+    }
+    first_column_right(&mut table);
+    text(table)
+}
+
 /// Formats the uses of GPUs, with one line for equal GPUs of one instance type.
-fn layouts(plan: &Document) -> String {
+fn layouts(plan: &Document, layout: TableLayout) -> String {
     let kinds = plan.layouts();
-    let mut table = plain();
+    let mut table = plain(layout);
     table.set_header(["GPUS", "INSTANCE TYPE", "USE OF EACH"]);
-    for kind in kinds.iter().take(LAYOUTS_SHOWN) {
+    for kind in kinds.iter().take(layout.rows(LAYOUTS_SHOWN)) {
         table.add_row([count(kind.gpus), kind.instance_type.to_owned(), kind.words.clone()]);
     }
-    if let Some(rest) = kinds.get(LAYOUTS_SHOWN..).filter(|rest| !rest.is_empty()) {
+    if let Some(rest) = kinds.get(layout.rows(LAYOUTS_SHOWN)..).filter(|rest| !rest.is_empty()) {
         let gpus = rest.iter().map(|kind| kind.gpus).sum();
         table.add_row([count(gpus), format!("in {} more ways", rest.len()), "-o json lists them".to_owned()]);
     }
@@ -166,8 +206,8 @@ fn layouts(plan: &Document) -> String {
     text(table)
 }
 
-fn figures(plan: &Document) -> String {
-    let mut table = plain();
+fn figures(plan: &Document, layout: TableLayout) -> String {
+    let mut table = plain(layout);
     let mut add = |name: &str, text: String| {
         table.add_row([name.to_owned(), text]);
     };
@@ -203,53 +243,51 @@ fn figures(plan: &Document) -> String {
         chosen_from.push(format!("{} without a known price", count(catalogue.unknown_prices)));
     }
     add("Catalogue", chosen_from.join(", "));
-    table.set_constraints([ColumnConstraint::ContentWidth]);
     text(table)
 }
 
-fn left_out(plan: &Document) -> String {
+fn left_out(plan: &Document, layout: TableLayout) -> String {
     let reasons = plan.left_out();
-    let mut table = plain();
-    for LeftOut { reason, message, pods } in reasons.iter().take(REASONS_SHOWN) {
-        let named = pods.iter().take(PODS_NAMED).copied().collect::<Vec<_>>().join(", ");
-        let more = match pods.len().saturating_sub(PODS_NAMED) {
+    let mut table = plain(layout.indented());
+    for LeftOut { reason, message, pods } in reasons.iter().take(layout.rows(REASONS_SHOWN)) {
+        let named = pods.iter().take(layout.rows(PODS_NAMED)).copied().collect::<Vec<_>>().join(", ");
+        let more = match pods.len().saturating_sub(layout.rows(PODS_NAMED)) {
             0 => String::new(),
             more => format!(" and {} more", count(more)),
         };
         table.add_row([count(pods.len()), format!("{reason}: {message}\n{named}{more}")]);
     }
-    if let Some(rest) = reasons.get(REASONS_SHOWN..).filter(|rest| !rest.is_empty()) {
+    if let Some(rest) = reasons.get(layout.rows(REASONS_SHOWN)..).filter(|rest| !rest.is_empty()) {
         let pods = rest.iter().map(|left| left.pods.len()).sum();
         table.add_row([count(pods), format!("for {} more reasons; -o json lists them", rest.len())]);
     }
-    table.set_width(WIDTH + GAP - 2);
     first_column_right(&mut table);
     indent(&text(table))
 }
 
 /// Formats the unmet preferences, those with the most pods first.
-fn relaxed(plan: &Document) -> String {
+fn relaxed(plan: &Document, layout: TableLayout) -> String {
     let all = plan.relaxed_by_pods();
-    let mut table = plain();
-    for one in all.iter().take(RELAXED_SHOWN) {
-        let named = one.pods.iter().take(PODS_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = match one.pods.len().saturating_sub(PODS_NAMED) {
+    let mut table = plain(layout.indented());
+    for one in all.iter().take(layout.rows(RELAXED_SHOWN)) {
+        let named =
+            one.pods.iter().take(layout.rows(PODS_NAMED)).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = match one.pods.len().saturating_sub(layout.rows(PODS_NAMED)) {
             0 => String::new(),
             more => format!(" and {} more", count(more)),
         };
         let text = format!("{}: {}\n{named}{more}", one.preference, one.message);
         table.add_row([count(one.pods.len()), text]);
     }
-    if let Some(rest) = all.get(RELAXED_SHOWN..).filter(|rest| !rest.is_empty()) {
+    if let Some(rest) = all.get(layout.rows(RELAXED_SHOWN)..).filter(|rest| !rest.is_empty()) {
         table.add_row([String::new(), format!("{} more; -o json lists them", rest.len())]);
     }
-    table.set_width(WIDTH + GAP - 2);
     first_column_right(&mut table);
     indent(&text(table))
 }
 
-fn notes(plan: &Document) -> String {
-    let mut table = plain();
+fn notes(plan: &Document, layout: TableLayout) -> String {
+    let mut table = plain(layout);
     for note in &plan.notes {
         table.add_row(["-", note]);
     }
@@ -266,18 +304,32 @@ pub(super) fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a table without lines, as wide as a terminal.
-pub(crate) fn plain() -> Table {
+/// Returns a table without lines.
+pub(crate) fn plain(layout: TableLayout) -> Table {
     let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH + GAP);
+    table.load_style(presets::NOTHING);
+    if let Some(width) = layout.width {
+        table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+    }
     table
 }
 
-/// Formats a table with its columns two spaces apart.
+/// Formats a table with its columns two spaces apart. If it has a width, the text of the last column is wrapped to it. Nothing
+/// else is: the other columns are names and numbers.
 pub(crate) fn text(mut table: Table) -> String {
+    if let Some(width) = table.width() {
+        let widths = table.column_max_content_widths();
+        let before: usize =
+            widths.iter().rev().skip(1).map(|wide| usize::from(*wide) + usize::from(GAP)).sum();
+        let room = usize::from(width).saturating_sub(before);
+        for row in table.row_iter_mut() {
+            let mut cells: Vec<String> = row.cell_iter().map(comfy_table::Cell::content).collect();
+            if let Some(last) = cells.last_mut().filter(|_| row.cell_count() == widths.len()) {
+                *last = wrap(last, room);
+            }
+            *row = Row::from(cells);
+        }
+    }
     for column in table.column_iter_mut() {
         column.set_padding((0, GAP));
     }
@@ -343,6 +395,27 @@ mod tests {
         assert_eq!(money("1234567.999999".parse().unwrap(), 2), "1,234,568.00");
         assert_eq!(count(1_000), "1,000");
         assert_eq!(count(999), "999");
+    }
+
+    #[test]
+    fn a_narrow_table_wraps_sentences_and_breaks_no_name() {
+        let printed = |width| {
+            let mut table = plain(TableLayout { width, wide: false });
+            table.add_row([
+                "a-pool-with-a-very-long-name",
+                "no offering has room for pod ml/a-pod-with-a-very-long-name",
+            ]);
+            table.add_row(["b", "12 pods"]);
+            first_column_right(&mut table);
+            text(table)
+        };
+        let narrow = "\
+a-pool-with-a-very-long-name  no offering has room for
+                              pod
+                              ml/a-pod-with-a-very-long-name
+                           b  12 pods";
+        assert_eq!(printed(Some(40)), narrow);
+        assert_eq!(printed(None).lines().count(), 2, "each row is one line");
     }
 
     #[test]

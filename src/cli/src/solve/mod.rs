@@ -1,4 +1,4 @@
-//! `poolwright solve`: solves a saved problem again, checks the solution, and prints its figures.
+//! `poolwright debug solve`: solves a saved problem again, checks the solution, and prints its figures.
 
 mod file;
 

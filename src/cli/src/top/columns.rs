@@ -1,6 +1,7 @@
 //! Lays out rows under a header in aligned columns of limited width. Cut text ends in `…`.
 
-use ratatui::text::Span;
+pub(super) use crate::print::text_width as width;
+use crate::print::wrap;
 
 /// The gap between columns.
 const GAP: usize = 2;
@@ -27,11 +28,6 @@ pub struct Grid {
     pub header: String,
     /// The rows.
     pub rows: Vec<String>,
-}
-
-/// Returns the width of a text in terminal cells.
-pub fn width(text: &str) -> usize {
-    Span::raw(text).width()
 }
 
 /// Cuts a text to a width in cells.
@@ -80,6 +76,30 @@ pub fn lay_out(columns: &[Column], rows: &[Vec<String>], most: Option<usize>) ->
         header: line(&|at| columns[at].title.to_owned()),
         rows: rows.iter().map(|row| line(&|at| row.get(at).cloned().unwrap_or_default())).collect(),
     }
+}
+
+/// Wraps the texts of the last column to rows of `most` cells. The rest of a text goes to rows of its own.
+pub fn wrapped(columns: &[Column], rows: &[Vec<String>], most: usize) -> Vec<Vec<String>> {
+    let natural = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| width(&plain(cell)));
+        cells.chain([width(columns[at].title)]).max().unwrap_or(0)
+    };
+    let last = columns.len().saturating_sub(1);
+    let before: usize = (0..last).map(|at| natural(at) + GAP).sum();
+    let mut lines = Vec::new();
+    for row in rows {
+        let text =
+            row.get(last).map(|text| wrap(&plain(text), most.saturating_sub(before))).unwrap_or_default();
+        for (at, line) in text.lines().enumerate() {
+            let mut cells = if at == 0 { row[..last].to_vec() } else { vec![String::new(); last] };
+            cells.push(line.to_owned());
+            lines.push(cells);
+        }
+        if text.is_empty() {
+            lines.push(row.clone());
+        }
+    }
+    lines
 }
 
 /// Leaves columns out until the rest fits. Then narrows the last column, and finally the first.

@@ -16,8 +16,10 @@ use tokio::time::sleep;
 use super::feed;
 use super::keys::{ViewState, press};
 use super::model::{Reading, view};
-use super::screen::{Picture, draw};
+use super::screen::{Picture, draw, remove_colours};
+use super::view::View;
 use crate::controller::told_to_stop;
+use crate::print::has_colours;
 
 /// The interval between drawings without a key press, because ages grow.
 const TICK: Duration = Duration::from_millis(250);
@@ -39,20 +41,22 @@ pub struct Source {
     pub client: Client,
     /// The name of the cluster for people.
     pub cluster: String,
+    /// The namespace to narrow the view to.
+    pub namespace: Option<String>,
     /// How often to read it.
     pub interval: Duration,
 }
 
 /// Shows the cluster until the user quits.
 pub fn show(source: Source, first: &Reading, clock: SystemClock) -> Result<()> {
-    let cluster = source.cluster.clone();
+    let (cluster, namespace) = (source.cluster.clone(), source.namespace.clone());
     let (sender, news) = mpsc::channel();
     thread::Builder::new()
         .name("top-feed".to_owned())
         .spawn(move || keep_reading(source, clock, &sender))
         .context("cannot start a thread to read the cluster")?;
     let mut screen = Screen::open()?;
-    screen.run(&cluster, first, &news, &clock)
+    screen.run(&|reading: &Reading| view(&cluster, reading, namespace.as_deref()), first, &news, &clock)
 }
 
 /// The terminal. It is restored when this is dropped, and ratatui's hook restores it before a panic is reported.
@@ -67,15 +71,22 @@ impl Screen {
 
     fn run(
         &mut self,
-        cluster: &str,
+        view: &dyn Fn(&Reading) -> View,
         first: &Reading,
         news: &Receiver<News>,
         clock: &dyn Clock,
     ) -> Result<()> {
-        let (mut shown, mut trouble, mut state) = (view(cluster, first), None, ViewState::default());
+        let (mut shown, mut trouble, mut state) = (view(first), None, ViewState::default());
+        let has_colours = has_colours(true);
         loop {
             let picture = Picture { view: &shown, now: clock.now(), trouble: trouble.as_deref() };
-            self.0.draw(|frame| draw(frame, picture, &state)).context("cannot draw on the terminal")?;
+            let drawn = self.0.draw(|frame| {
+                draw(frame, picture, &state);
+                if !has_colours {
+                    remove_colours(frame.buffer_mut());
+                }
+            });
+            drawn.context("cannot draw on the terminal")?;
             if event::poll(TICK).context("cannot read keys")?
                 && let Event::Key(key) = event::read().context("cannot read keys")?
                 && key.is_press()
@@ -87,7 +98,7 @@ impl Screen {
             }
             loop {
                 match news.try_recv() {
-                    Ok(News::Read(reading)) => (shown, trouble) = (view(cluster, &reading), None),
+                    Ok(News::Read(reading)) => (shown, trouble) = (view(&reading), None),
                     Ok(News::Trouble(why)) => trouble = Some(why),
                     Ok(News::Stop) => return Ok(()),
                     Err(TryRecvError::Empty) => break,

@@ -31,6 +31,7 @@ use poolwright_controller::clock::SystemClock;
 use crate::args::{TopFlags, TopFormat};
 use crate::connect::{self, Patience};
 use crate::exit::{ExitStatus, Failure};
+use crate::print::TableLayout;
 
 /// Shows the cluster that the flags name.
 pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
@@ -55,12 +56,14 @@ pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<ExitStatus, Failure
     let (client, cluster, first) = runtime.block_on(read).context("cannot read the cluster")?;
     if !flags.once {
         let interval = flags.interval.unsigned_abs();
-        live::show(live::Source { runtime, client, cluster, interval }, &first, clock)?;
+        let namespace = flags.namespace.clone();
+        live::show(live::Source { runtime, client, cluster, namespace, interval }, &first, clock)?;
         return Ok(ExitStatus::Done);
     }
-    let view = model::view(&cluster, &first);
+    let view = model::view(&cluster, &first, flags.namespace.as_deref());
     let printed = match flags.output.unwrap_or(TopFormat::Table) {
-        TopFormat::Table => out.write_all(text::text(&view).as_bytes()),
+        TopFormat::Table => out.write_all(text::text(&view, TableLayout::list(false)).as_bytes()),
+        TopFormat::Wide => out.write_all(text::text(&view, TableLayout::list(true)).as_bytes()),
         TopFormat::Json => serde_json::to_writer_pretty(&mut *out, &view)
             .map_err(io::Error::from)
             .and_then(|()| writeln!(out)),

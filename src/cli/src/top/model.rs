@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_catalog::{ResourceName, UsdPerHour};
-use poolwright_core::{Claim, Node, PodRole, Snapshot};
+use poolwright_core::{Claim, ClaimName, Node, PodRole, Snapshot};
 use poolwright_terms::keys::REPORTING_CONTROLLER;
 use poolwright_terms::{API_VERSION, ConditionType};
 
@@ -50,8 +50,9 @@ pub struct Reading {
     pub leases: Listed<Lease>,
 }
 
-/// Builds the view of a cluster with this name.
-pub fn view(cluster: &str, reading: &Reading) -> View {
+/// Builds the view of a cluster with this name. With a namespace, it has only the claims whose nodes have pods of this namespace
+/// or were bought for some, the waiting pods of the namespace, and events about these objects. Pools are always whole.
+pub fn view(cluster: &str, reading: &Reading, namespace: Option<&str>) -> View {
     let mut known = Known::default();
     let pods = known.converted(ObjectKind::Pods, &reading.pods, poolwright_intake::pod);
     let nodes = known.converted(ObjectKind::Nodes, &reading.nodes, poolwright_intake::node);
@@ -64,17 +65,24 @@ pub fn view(cluster: &str, reading: &Reading) -> View {
     };
     let sees_pods = reading.pods.is_ok();
     let rows = node_rows(&snapshot, known.listed(ObjectKind::NodeClaims, &reading.claims), sees_pods);
-    let sees_nodes = reading.nodes.is_ok() && reading.claims.is_ok();
+    let sees_nodes = reading.nodes.is_ok() && reading.claims.is_ok() && namespace.is_none();
     let others = || snapshot.nodes.values().filter(|node| snapshot.claims.of_node(node).is_none()).count();
     let pools = known.listed(ObjectKind::NodePools, &reading.pools);
     let pools = if reading.pools.is_ok() { pool_rows(pools, &rows, sees_pods) } else { Vec::new() };
-    let events = event_rows(known.listed(ObjectKind::Events, &reading.events));
+    let (rows, waiting) = match namespace {
+        None => (rows, WaitingPods::of(&snapshot)),
+        Some(namespace) => narrowed(rows, &snapshot, namespace),
+    };
+    let is_shown = |event: &Event| namespace.is_none_or(|namespace| is_about(event, namespace, &rows));
+    let events = known.listed(ObjectKind::Events, &reading.events).iter().filter(|event| is_shown(event));
+    let events = event_rows(events);
     let leases = known.listed(ObjectKind::Leases, &reading.leases);
     known.notes.extend(old_prices(reading));
     View {
         api_version: API_VERSION,
         kind: "Top",
         cluster: cluster.to_owned(),
+        namespace: namespace.map(str::to_owned),
         read_at: reading.at,
         leader: reading.leases.is_ok().then(|| leader(leases, reading.at)),
         totals: Totals {
@@ -83,12 +91,36 @@ pub fn view(cluster: &str, reading: &Reading) -> View {
             gpus: gpus(rows.iter(), sees_pods),
             cost: cost(rows.iter()),
         },
-        pods_waiting: sees_pods.then(|| WaitingPods::of(&snapshot)),
+        pods_waiting: sees_pods.then_some(waiting),
         pools,
         nodes: rows,
         events,
         unreadable: known.unreadable,
         notes: known.notes,
+    }
+}
+
+/// Returns the rows of nodes with pods of a namespace or bought for some, and the waiting pods of the namespace.
+fn narrowed(rows: Vec<NodeRow>, snapshot: &Snapshot, namespace: &str) -> (Vec<NodeRow>, WaitingPods) {
+    let is_for = |row: &NodeRow| {
+        let there = row.node.as_ref().and_then(|node| snapshot.pods.on_node(node));
+        let runs = there.is_some_and(|there| there.pods.iter().any(|pod| pod.key.namespace() == namespace));
+        let claim = snapshot.claims.get(&ClaimName(row.name.clone()));
+        runs || claim.is_some_and(|claim| claim.planned_pods.iter().any(|pod| pod.namespace() == namespace))
+    };
+    let mut theirs = snapshot.clone();
+    theirs.pods.retain(|key, _| key.namespace() == namespace);
+    (rows.into_iter().filter(is_for).collect(), WaitingPods::of(&theirs))
+}
+
+/// Returns whether an event is about an object of the namespace, or about one of these claims or its node.
+fn is_about(event: &Event, namespace: &str, rows: &[NodeRow]) -> bool {
+    let Some(about) = &event.regarding else { return false };
+    match about.namespace.as_deref().filter(|namespace| !namespace.is_empty()) {
+        Some(of) => of == namespace,
+        None => rows.iter().any(|row| {
+            about.name.as_ref().is_some_and(|name| *name == row.name || row.node.as_ref() == Some(name))
+        }),
     }
 }
 
@@ -276,9 +308,8 @@ fn sentence(condition: &Condition) -> String {
     if message.is_empty() { condition.reason.clone() } else { message.to_owned() }
 }
 
-fn event_rows(events: &[Event]) -> Vec<EventRow> {
-    let ours =
-        events.iter().filter(|event| event.reporting_controller.as_deref() == Some(REPORTING_CONTROLLER));
+fn event_rows<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<EventRow> {
+    let ours = events.filter(|event| event.reporting_controller.as_deref() == Some(REPORTING_CONTROLLER));
     let mut rows: Vec<EventRow> = ours.map(event_row).collect();
     rows.sort_by(|a, b| (b.at, &a.about, &a.object, &a.reason).cmp(&(a.at, &b.about, &b.object, &b.reason)));
     rows.truncate(EVENTS);

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use poolwright_core::Stage;
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
@@ -94,6 +95,13 @@ pub fn draw(frame: &mut Frame<'_>, picture: Picture<'_>, state: &ViewState) {
     let chosen = Paragraph::new(plain(&chosen)).wrap(Wrap { trim: true });
     frame.render_widget(chosen.style(Style::new().add_modifier(Modifier::ITALIC)), bottom);
     frame.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::DIM)), keys);
+}
+
+/// Removes all colours, for NO_COLOR. Bold, dim and reversed text stays.
+pub fn remove_colours(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+    }
 }
 
 /// Returns the header: the leader and the age of the reading, then the sums, as many as fit into one line on a low screen. If the

@@ -42,6 +42,9 @@ pub const NODES: [Column; 11] = [
     left("DOING", 0),
 ];
 
+/// The columns of nodes that only `-o wide` shows, before the last one.
+pub const MORE_OF_NODES: [Column; 2] = [left("NODE NAME", 0), left("CREATED", 0)];
+
 /// The columns of events.
 pub const EVENTS: [Column; 5] =
     [right("AGO", 0), left("SEVERITY", 3), left("ABOUT", 1), left("REASON", 2), left("WHAT", 0)];
@@ -96,6 +99,11 @@ pub fn node(row: &NodeRow, now: Timestamp) -> Vec<String> {
         words::price(row.usd_per_hour),
         sentence(row),
     ]
+}
+
+/// Returns the cells of a node that only `-o wide` shows.
+pub fn more_of_node(row: &NodeRow) -> [String; 2] {
+    [row.node.clone().unwrap_or_else(|| "-".to_owned()), format!("{:.0}", row.created_at)]
 }
 
 /// Returns what is being done about a node, and why.

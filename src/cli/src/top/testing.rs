@@ -5,7 +5,7 @@ use poolwright_terms::keys::REPORTING_CONTROLLER;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::model::{Reading, view};
+use super::model::{self, Reading};
 use super::view::{NodeRow, View};
 
 /// The time of the reading.
@@ -193,6 +193,11 @@ pub fn reading() -> Reading {
         leases: Ok(objects(vec![lease("poolwright-0", "2026-03-01T11:59:57.000000Z")])),
         ..nothing()
     }
+}
+
+/// Returns the view of a cluster with all namespaces.
+pub fn view(cluster: &str, reading: &Reading) -> View {
+    model::view(cluster, reading, None)
 }
 
 /// Returns the view of this cluster.

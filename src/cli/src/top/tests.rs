@@ -4,14 +4,19 @@ use poolwright_terms::keys::RESERVED_TAINT;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::{Color, Modifier};
 use serde_json::{Value, json};
 
 use super::keys::{ViewState, press};
-use super::model::{Reading, view};
-use super::screen::{Picture, draw};
-use super::testing::{busy, claim, lease, node, nothing, now, objects, pod, pool, reading, up};
-use super::text::text;
+use super::model::{self, Reading};
+use super::screen::{Picture, draw, remove_colours};
+use super::testing::{busy, claim, event, lease, node, nothing, now, objects, pod, pool, reading, up, view};
 use super::view::{NodeRow, ObjectKind, View};
+use crate::print::TableLayout;
+
+fn text(view: &View) -> String {
+    super::text::text(view, TableLayout { width: None, wide: false })
+}
 
 fn row<'a>(view: &'a View, name: &str) -> &'a NodeRow {
     view.nodes.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("{name} is not shown"))
@@ -201,6 +206,64 @@ fn the_text_has_everything_in_a_fixed_order_and_no_escape_codes() {
     assert_eq!(text(&busy()), include_str!("busy.txt"));
     let documented = include_str!("../../../../docs/cli/top.md");
     assert!(documented.contains(include_str!("busy.txt")), "docs/cli/top.md shows another text");
+}
+
+#[test]
+fn on_a_terminal_sentences_are_wrapped_at_spaces_and_wide_shows_more() {
+    let view = busy();
+    let narrow = super::text::text(&view, TableLayout { width: Some(130), wide: false });
+    let words =
+        |text: &str| text.split_whitespace().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(words(&narrow), words(&text(&view)), "nothing is cut or broken");
+    let nodes = narrow.split("\n\n").find(|part| part.starts_with("NODE")).expect("the table of nodes");
+    assert!(nodes.lines().all(|line| line.chars().count() <= 130), "{nodes}");
+    let wide = super::text::text(&view, TableLayout { width: None, wide: true });
+    assert!(wide.contains("NODE NAME  CREATED               DOING"), "{wide}");
+    assert!(wide.contains("gpu-e      2026-03-01T11:58:00Z  node gpu-e still runs"), "{wide}");
+}
+
+#[test]
+fn without_colours_the_chosen_row_is_still_reversed() {
+    let view = busy();
+    let picture = Picture { view: &view, now: now(), trouble: Some("gone") };
+    let mut terminal = Terminal::new(TestBackend::new(100, 30)).unwrap();
+    let mut drawn = |colours: bool| {
+        let frame = terminal.draw(|frame| {
+            draw(frame, picture, &ViewState::default());
+            if !colours {
+                remove_colours(frame.buffer_mut());
+            }
+        });
+        let cells = frame.unwrap().buffer.content.clone();
+        let coloured = cells.iter().filter(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset).count();
+        (coloured, cells.iter().filter(|cell| cell.modifier.contains(Modifier::REVERSED)).count())
+    };
+    let (with, without) = (drawn(true), drawn(false));
+    assert!(with.0 > 0 && with.1 > 0);
+    assert_eq!(without, (0, with.1));
+}
+
+#[test]
+fn a_namespace_narrows_nodes_waiting_pods_and_events_but_not_pools() {
+    let mut other = pod("web", Some("cpu-d"));
+    other["metadata"]["namespace"] = json!("shop");
+    let mut waits = pod("cart", None);
+    waits["metadata"]["namespace"] = json!("shop");
+    let mut reading = reading();
+    reading.pods.as_mut().unwrap().extend(objects(vec![other, waits]));
+    reading.events.as_mut().unwrap().extend(objects(vec![event(
+        "2026-03-01T11:59:20.000000Z",
+        "NodeClaim",
+        "cpu-d",
+        "is needed",
+    )]));
+    let view = model::view("prod", &reading, Some("shop"));
+    assert_eq!(view.nodes.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["cpu-d"]);
+    assert_eq!((view.totals.nodes.nodes, view.totals.other_nodes), (1, None));
+    assert_eq!(view.pods_waiting.map(|pods| (pods.waiting, pods.unschedulable)), Some((1, 0)));
+    assert_eq!(view.events.iter().map(|row| row.object.as_str()).collect::<Vec<_>>(), ["cpu-d"]);
+    assert_eq!(view.pools, self::view("prod", &reading).pools);
+    assert!(text(&view).contains("\nNamespace   shop: its waiting pods, "), "{}", text(&view));
 }
 
 #[test]

@@ -19,11 +19,14 @@ pub struct View {
     pub kind: &'static str,
     /// The context's name, or the cluster's address.
     pub cluster: String,
+    /// The namespace to which nodes, sums, waiting pods and events are narrowed; absent if they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// The time of the reading.
     pub read_at: Timestamp,
     /// The leader; `None` if the Lease may not be read.
     pub leader: Option<Leader>,
-    /// Sums over all claims.
+    /// Sums over the claims that are shown.
     pub totals: Totals,
     /// The workload pods without a node; `None` if pods may not be read.
     pub pods_waiting: Option<WaitingPods>,
@@ -69,14 +72,14 @@ pub struct Leader {
     pub leads: bool,
 }
 
-/// Sums over all claims.
+/// Sums over claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
     /// The numbers of claims, by stage.
     #[serde(flatten)]
     pub nodes: NodeCounts,
-    /// The number of nodes that Poolwright did not buy; `None` if nodes may not be read.
+    /// The number of nodes that Poolwright did not buy; `None` if nodes may not be read, or in a view of one namespace.
     pub other_nodes: Option<usize>,
     /// Their GPUs, and how many are in use.
     #[serde(flatten)]

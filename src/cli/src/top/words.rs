@@ -98,7 +98,16 @@ pub fn headlines(view: &View, now: Timestamp) -> Vec<(&'static str, String)> {
             cost(totals.cost, " $/h"),
         )
     };
-    vec![("Controller", leads), ("Nodes", nodes), ("GPUs", gpus), ("Cost", cost), ("Pods", pods)]
+    let narrowed = view.namespace.as_ref().map(|namespace| {
+        (
+            "Namespace",
+            format!(
+                "{namespace}: its waiting pods, the nodes with its pods or bought for them, and their events"
+            ),
+        )
+    });
+    let sums = [("Nodes", nodes), ("GPUs", gpus), ("Cost", cost), ("Pods", pods)];
+    [("Controller", leads)].into_iter().chain(narrowed).chain(sums).collect()
 }
 
 #[cfg(test)]

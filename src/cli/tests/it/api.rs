@@ -18,11 +18,16 @@ pub struct Request {
 
 /// Writes a kubeconfig for an API server at this address.
 pub fn kubeconfig(name: &str, address: SocketAddr) -> PathBuf {
+    kubeconfig_in(name, address, "default")
+}
+
+/// Writes a kubeconfig whose context has this namespace.
+pub fn kubeconfig_in(name: &str, address: SocketAddr, namespace: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.kubeconfig"));
     let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": name,
         "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
         "users": [{"name": "u", "user": {}}],
-        "contexts": [{"name": name, "context": {"cluster": "c", "user": "u"}}]});
+        "contexts": [{"name": name, "context": {"cluster": "c", "user": "u", "namespace": namespace}}]});
     fs::write(&path, config.to_string()).expect("a file in cargo's folder for tests");
     path
 }

@@ -9,6 +9,7 @@ fn commands_print_what_is_documented() {
         .default_bin_path(env!("CARGO_BIN_EXE_poolwright"))
         .register_bin("poolwright", std::path::Path::new(env!("CARGO_BIN_EXE_poolwright")))
         .env("POOLWRIGHT_TODAY", "2026-01-15")
+        .env("COLUMNS", "")
         .case("src/cli/tests/cmd/*.trycmd")
         .case("docs/cli/*.md")
         .run();

@@ -5,6 +5,7 @@ mod check;
 mod cloudformation;
 mod commands;
 mod explain;
+mod namespaces;
 mod node_classes;
 mod open;
 mod pages;

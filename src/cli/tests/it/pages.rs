@@ -71,12 +71,16 @@ fn the_index_lists_every_variable_with_its_flag() {
     generated(&path("docs/cli/README.md"), "environment", &table);
 }
 
-/// Returns every command as the user types it: `[simulate, fuzz]`.
-fn commands() -> Vec<Vec<String>> {
+/// Returns every command as the user types it: `[debug, fuzz]`. Old names, which still work, are hidden.
+pub fn commands() -> Vec<Vec<String>> {
     let mut all = Vec::new();
-    for command in args::command("poolwright").get_subcommands() {
+    let visible = |command: &&clap::Command| !command.is_hide_set();
+    for command in args::command("poolwright").get_subcommands().filter(visible) {
         let name = command.get_name().to_owned();
-        let nested = command.get_subcommands().map(|below| vec![name.clone(), below.get_name().to_owned()]);
+        let nested = command
+            .get_subcommands()
+            .filter(visible)
+            .map(|below| vec![name.clone(), below.get_name().to_owned()]);
         let nested: Vec<_> = nested.collect();
         all.push(vec![name]);
         all.extend(nested);

@@ -45,6 +45,63 @@ fn every_shell_gets_a_completion_script() {
 }
 
 #[test]
+fn tables_are_as_wide_as_columns_says_and_names_stay_whole() {
+    let args = ["plan", "-f", "fixtures/manifests/zones.yaml"];
+    let printed = |columns: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_poolwright"));
+        let output = command.args(args).current_dir(support::path(".")).env("COLUMNS", columns).output();
+        String::from_utf8_lossy(&output.expect("it runs").stdout).into_owned()
+    };
+    let notes = |text: &str| text.split_once("Notes:\n").expect("it has notes").1.to_owned();
+    let (narrow, broad) = (notes(&printed("50")), notes(&printed("400")));
+    assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
+    assert!(broad.lines().count() < narrow.lines().count(), "{broad}");
+    assert_eq!(narrow.split_whitespace().collect::<Vec<_>>(), broad.split_whitespace().collect::<Vec<_>>());
+    assert!(printed("10").contains("INSTANCE TYPE"), "a table of names is not squeezed");
+}
+
+#[test]
+fn every_command_gets_a_man_page_with_its_flags_and_examples() {
+    let directory = std::env::temp_dir().join(format!("poolwright-man-{}", std::process::id()));
+    let output = support::poolwright(&["man", "--dir", directory.to_str().expect("a path")], "");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let read = |name: &str| {
+        std::fs::read_to_string(directory.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
+    };
+    let mut pages = vec!["poolwright.1".to_owned()];
+    pages.extend(crate::pages::commands().iter().map(|words| format!("poolwright-{}.1", words.join("-"))));
+    for page in &pages {
+        assert!(read(page).contains(".SH NAME") && printed.contains(page.as_str()), "{page}");
+    }
+    assert_eq!(printed.lines().count(), pages.len(), "a page without a command: {printed}");
+    let plan = read("poolwright-plan.1");
+    for part in
+        ["\\-\\-fail\\-on\\-unplaced", ".SH \"EXAMPLES AND EXIT CODES\"", "poolwright plan \\-f pool.yaml"]
+    {
+        assert!(plan.contains(part), "{part}: {plan}");
+    }
+    std::fs::remove_dir_all(&directory).expect("it is ours");
+}
+
+#[test]
+fn developers_find_their_old_commands_and_users_do_not_see_them() {
+    let help = |args: &[&str]| {
+        let output = support::poolwright(args, "");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(help(&["solve", "--help"]).contains("--work-limit"));
+    assert!(help(&["simulate", "fuzz", "--help"]).contains("--seeds"));
+    for visible in [help(&["--help"]), help(&["simulate", "--help"]), help(&["plan", "--help"])] {
+        for old in ["solve a", "  solve ", "  fuzz ", "--work-limit", "--save-problem"] {
+            assert!(!visible.contains(old), "{old}: {visible}");
+        }
+    }
+    assert!(help(&["debug", "--help"]).contains("--save-problem"));
+}
+
+#[test]
 fn the_custom_resources_are_written_as_the_files_in_the_repository() {
     let directory = std::env::temp_dir().join(format!("poolwright-crds-{}", std::process::id()));
     let output = support::poolwright(&["crds", "--dir", directory.to_str().expect("a path")], "");

@@ -10,7 +10,7 @@ pub const BACKENDS: &[Backend] = &[
     Backend::Microlp,
 ];
 
-/// Serialises a problem for `poolwright solve FILE`.
+/// Serialises a problem for `poolwright debug solve FILE`.
 pub fn json(problem: &Problem) -> String {
     serde_json::to_string(problem).expect("a problem serialises")
 }

@@ -1,0 +1,113 @@
+//! The terminal of the reader: its width, and whether it shows colours.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal};
+
+use ratatui::crossterm::terminal;
+use ratatui::text::Span;
+
+/// The width of pages in a pipe or a file.
+const PAGE: usize = 80;
+/// The least width to which text is wrapped. In a narrower terminal, lines are longer than the terminal is wide.
+const NARROWEST: usize = 24;
+/// The indentation of tables below a sentence.
+const INDENT: usize = 2;
+
+/// How tables are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableLayout {
+    /// The width to which text in the last column is wrapped; `None` for one line in each row.
+    pub width: Option<usize>,
+    /// Whether tables have all columns and rows (`-o wide`).
+    pub wide: bool,
+}
+
+impl TableLayout {
+    /// Returns the layout of tables among other text: as wide as the terminal.
+    pub fn page(wide: bool) -> Self {
+        Self { width: (!wide).then(|| width().unwrap_or(PAGE)), wide }
+    }
+
+    /// Returns the layout of lists. In a pipe or a file each row is one line, for `grep` and `awk`.
+    pub fn list(wide: bool) -> Self {
+        Self { width: if wide { None } else { width() }, wide }
+    }
+
+    /// Returns the layout of a table that is indented.
+    pub fn indented(self) -> Self {
+        Self { width: self.width.map(|width| width.saturating_sub(INDENT)), ..self }
+    }
+
+    /// Returns the number of rows to show of a table that usually shows `usual`.
+    pub fn rows(self, usual: usize) -> usize {
+        if self.wide { usize::MAX } else { usual }
+    }
+}
+
+/// Returns the width that COLUMNS says, or that of the terminal; `None` if standard output is not a terminal.
+fn width() -> Option<usize> {
+    let said = env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|columns| *columns > 0);
+    said.or_else(|| {
+        let terminal = io::stdout().is_terminal().then(terminal::size)?;
+        terminal.ok().map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0)
+    })
+}
+
+/// Returns whether output has colours: on a terminal, unless NO_COLOR has a value (<https://no-color.org>).
+pub fn has_colours(is_terminal: bool) -> bool {
+    allows_colours(is_terminal, env::var_os("NO_COLOR").as_deref())
+}
+
+fn allows_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
+}
+
+/// Returns the width of a text in terminal cells.
+pub fn text_width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// Wraps a text at its spaces. A word that is longer than a line stays whole, because names are there to be copied.
+pub fn wrap(text: &str, most: usize) -> String {
+    let most = most.max(NARROWEST);
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.split('\n') {
+        let mut wrapped = String::new();
+        for word in line.split(' ') {
+            if wrapped.is_empty() {
+                word.clone_into(&mut wrapped);
+            } else if text_width(&wrapped) + 1 + text_width(word) <= most {
+                wrapped.push(' ');
+                wrapped.push_str(word);
+            } else {
+                lines.push(std::mem::replace(&mut wrapped, word.to_owned()));
+            }
+        }
+        lines.push(wrapped);
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_at_spaces_and_long_names_stay_whole() {
+        let name = "a-very-long-name-of-a-pool-that-is-longer-than-a-line";
+        let text = format!("pool {name} has no room for 12 pods\nand says so");
+        assert_eq!(wrap(&text, 24), format!("pool\n{name}\nhas no room for 12 pods\nand says so"));
+        assert_eq!(wrap(&text, 200), text);
+        assert_eq!(wrap("計算 計算 計算 計算 計算", 24), "計算 計算 計算 計算 計算");
+        assert_eq!(wrap("計算 計算 計算 計算 計算 計算", 24), "計算 計算 計算 計算 計算\n計算");
+    }
+
+    #[test]
+    fn output_has_colours_only_on_a_terminal_and_without_no_color() {
+        let set = |value: &'static str| Some(OsStr::new(value));
+        assert!(allows_colours(true, None) && allows_colours(true, set("")));
+        assert!(!allows_colours(true, set("1")) && !allows_colours(true, set("0")));
+        assert!(!allows_colours(false, None));
+    }
+}
