@@ -297,7 +297,7 @@ mod tests {
         let lengths = |together| rounds(&offerings, together).iter().map(|one| one.len()).collect::<Vec<_>>();
         assert_eq!(lengths(50), [50, 1]);
         assert_eq!(lengths(51), [50, 1], "one call has one capacity type");
-        assert_eq!(lengths(48), [48, 1, 1, 1]);
+        assert_eq!(lengths(48), [48, 2, 1], "the rest goes by price");
         let subnets = (0..8).map(|number| format!("subnet-{number}")).collect();
         let subnets = BTreeMap::from([("us-east-1a".into(), subnets)]);
         let templates = offerings.iter().map(|one| (one.offering.instance_type.clone(), "t".to_owned()));
