@@ -11,7 +11,7 @@ use crate::model::Reclaims;
 use crate::model::plan::{LabelChoice, PlannedClaim};
 use crate::model::{ClaimName, OwnerKey, PodKey, Snapshot};
 use crate::plan::PlanOptions;
-use crate::plan::listed::{Listed, in_words};
+use crate::plan::listing::{Listed, in_words};
 use crate::plan::pack::classes::PodClasses;
 use crate::plan::pack::solves::NewNode;
 use crate::rules::colocation::Colocation;

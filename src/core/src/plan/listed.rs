@@ -2,32 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::{OfferingId, UsdPerHour};
-
 use crate::model::plan::LabelChoice;
 use crate::model::{MinValuesPolicy, Pool};
 use crate::plan::claims::ClaimBuilder;
+use crate::plan::listing::{Listed, MOST, Rank};
 use crate::plan::pack::solves::NewNode;
 use crate::supply::flexibility::{KeyValues, ValueCount, applies};
 use crate::supply::offerings::PoolOffering;
-
-/// The most offerings of a claim, as its CRD says.
-pub(crate) const MOST: usize = 60;
-
-/// The order of alternatives: less preferred, counted price, another type, id.
-pub(crate) type Rank<'o> = (bool, Option<UsdPerHour>, bool, &'o OfferingId);
-
-/// The offerings of a claim, the planned one first.
-#[derive(Debug, Default)]
-pub(crate) struct Listed<'o> {
-    pub offers: Vec<&'o PoolOffering>,
-    /// How many of them the first launch call names together.
-    pub together: usize,
-    /// The choice that they leave.
-    pub choice: Vec<LabelChoice>,
-    /// The amount of each limit that the largest of them uses beyond the planned node.
-    pub more: BTreeMap<u32, u64>,
-}
 
 impl ClaimBuilder<'_, '_> {
     /// Adds to the alternatives (`chosen`, the node's own offering first) what `minValues` asks for, at any price, as long as it
@@ -116,12 +97,6 @@ impl ClaimBuilder<'_, '_> {
         }
         Ok(Listed { offers, together, choice: count.found().map(LabelChoice::from).collect(), more })
     }
-}
-
-/// Describes the choice that a launch leaves to the cloud.
-pub(crate) fn in_words(choice: &[LabelChoice]) -> String {
-    let words: Vec<String> = choice.iter().map(ToString::to_string).collect();
-    format!("the cloud may choose among {}", words.join(", and "))
 }
 
 fn beyond_limits(pool: &Pool, key: KeyValues<'_>) -> String {

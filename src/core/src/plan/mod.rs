@@ -12,7 +12,9 @@ pub(crate) mod claims;
 pub(crate) mod context;
 pub(crate) mod groups;
 pub(crate) mod listed;
+pub(crate) mod listing;
 pub(crate) mod moved;
+pub(crate) mod once;
 pub(crate) mod order_replicas;
 pub(crate) mod own_nodes;
 pub(crate) mod pack;
@@ -39,8 +41,7 @@ use jiff::Timestamp;
 pub use poolwright_solver::{NeverStop, StopSignal};
 
 use crate::model::Snapshot;
-use crate::plan::attempt::Attempt;
-use crate::plan::context::PlanContext;
+use crate::plan::once::plan_once;
 
 /// Makes a plan. The same snapshot, time and options give the same plan, unless `stop` ends the solver early.
 pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &mut dyn StopSignal) -> Plan {
@@ -48,19 +49,5 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &m
     if options.baselines {
         rule_costs::tell(&mut plan, snapshot, now, options, stop);
     }
-    plan
-}
-
-/// Makes a plan, without the costs of rules.
-fn plan_once(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &mut dyn StopSignal) -> Plan {
-    let prepared = prepare::prepare(snapshot, now, options);
-    let (context, mut supply) = PlanContext::new(&prepared);
-    // Each attempt places pods, packs the rest onto new nodes, and creates claims for these nodes.
-    let Attempt { mut plan, limits_reached, violations, .. } = context.weigh(&supply, stop);
-    context.audit(&mut plan, &violations);
-    report::limits_reached(&mut supply, limits_reached.into_iter().chain(prepared.ordered.limits.clone()));
-    plan.retirements = context.retirements(&supply, &plan.unplaced);
-    plan.again_at = [plan.again_at, context.retirements_expire()].into_iter().flatten().min();
-    report::complete(&mut plan, &prepared, &context, supply);
     plan
 }

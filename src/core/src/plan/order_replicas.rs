@@ -12,7 +12,7 @@ use crate::model::plan::{LabelChoice, PlannedClaim};
 use crate::model::{Claim, Pool, PoolLimits, Snapshot};
 use crate::model::{MinValuesPolicy, PlanOptions};
 use crate::plan::claims::ClaimNames;
-use crate::plan::listed::{MOST, in_words};
+use crate::plan::listing::{MOST, in_words};
 use crate::rules::new_node::NewNodeLabels;
 use crate::supply::interruption_backoff::remembered;
 use crate::supply::limits::{ceilings, held};

@@ -10,7 +10,7 @@ use poolwright_solver::{Proof, StopSignal};
 use crate::model::plan::{CostRule, Plan, RuleCost};
 use crate::model::relaxed::PreferencePolicy;
 use crate::model::{PlanOptions, Pool, Snapshot};
-use crate::plan::plan_once;
+use crate::plan::once::plan_once;
 
 /// Adds the cost of each rule by which the plan may cost more than another one. Rules that provably cost nothing are no longer in
 /// force.

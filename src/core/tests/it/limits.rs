@@ -150,12 +150,16 @@ fn nodes_with_the_label_of_a_pool_count_also_without_a_claim() {
         PoolLimits { usd_per_hour: Some(usd("2.10")), ..PoolLimits::default() },
     ];
     for limits in limits {
-        let snapshot = with(cluster(aws(), [limited(limits.clone())]), three());
+        let small = |pool| Pool {
+            requirements: vec![is_in("node.kubernetes.io/instance-type", &["g5.xlarge"])],
+            ..pool
+        };
+        let snapshot = with(cluster(aws(), [small(limited(limits.clone()))]), three());
         assert_eq!(planned(&snapshot).claims.len(), 2);
         let there = with(snapshot.clone(), [labelled("n1")]);
         assert_eq!(planned(&there).claims.len(), 1);
         assert_eq!(planned(&with(there, [labelled("n2")])).claims.len(), 0);
-        let snapshot = with(cluster(aws(), [pool("gpu")]), three());
+        let snapshot = with(cluster(aws(), [small(pool("gpu"))]), three());
         assert_eq!(planned_within(&with(snapshot, [labelled("n1")]), limits).claims.len(), 1);
     }
 }

@@ -142,10 +142,6 @@ fn only_offerings_of_the_same_capacity_type_count_since_a_launch_call_has_one() 
     assert_eq!(planned(&snapshot(pool("gpu"))).cost, usd("0.05"));
     let plan = planned(&snapshot(asking(INSTANCE_TYPE, 2)));
     assert_eq!((plan.cost, plan.claims[0].together >= 2), (usd("0.20"), true));
-    // Of the capacity type itself, all offerings of the claim count.
-    let plan = planned(&snapshot(asking(labels::CAPACITY_TYPE, 2)));
-    let kinds: BTreeSet<_> = plan.claims[0].offerings.iter().map(|one| one.offering.capacity_type).collect();
-    assert_eq!((plan.cost, kinds.len()), (usd("0.05"), 2));
 }
 
 #[test]

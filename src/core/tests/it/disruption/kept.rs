@@ -271,13 +271,17 @@ fn a_price_that_is_not_known_keeps_a_node() {
 #[test]
 fn a_search_returns_the_first_reason_of_each_node() {
     let protection = Protection { annotation: "poolwright.dev/do-not-disrupt=true".into(), until: None };
-    let mut pod = bound(replica("a"), "big");
-    pod.ending.protection = Some(protection);
+    let protected = |name: &str, node: &str| {
+        let mut pod = bound(replica(name), node);
+        pod.ending.protection = Some(protection.clone());
+        pod
+    };
     let nodes = vec![large("big"), small("s")];
-    let snapshot = with(cluster_of(moving_pool(), nodes, &[("a", "big"), ("b", "s")]), [pod]);
+    let pods = [protected("a", "big"), protected("b", "s")];
+    let snapshot = with(cluster_of(moving_pool(), nodes, &[("a", "big"), ("b", "s")]), pods);
     let found = looked(&snapshot);
     assert_eq!(found.proposal, None);
     let kept: Vec<(&str, bool)> =
         found.kept.iter().map(|(name, why)| (name.0.as_str(), matches!(why, Kept::Obstacle(_)))).collect();
-    assert_eq!(kept, [("big", true), ("s", false)]);
+    assert_eq!(kept, [("big", true), ("s", true)]);
 }

@@ -1,7 +1,7 @@
 //! Candidates: the kinds of nodes that can be bought, and the classes of pods that fit each. Offerings that are equal for pods
 //! and limits form one candidate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use poolwright_catalog::{InstanceType, ResourceList, ResourceName, UsdPerHour};
@@ -10,7 +10,6 @@ use poolwright_terms::CapacityType;
 
 use crate::model::MinValuesPolicy;
 use crate::plan::pack::classes::PodClasses;
-use crate::plan::pack::solves::flexible;
 use crate::plan::pack::solves::inputs::SolveInputs;
 use crate::rules::gpus::GpuForm;
 use crate::rules::labels::Labels;
@@ -110,7 +109,7 @@ impl Fits {
                 let homes = known.entry(key).or_insert_with(|| {
                     let is_home = |at: &usize| self.holds(&candidates[*at], index, signature, inputs);
                     let homes = (0..candidates.len()).filter(is_home).collect();
-                    flexible::with_choice(homes, candidates, inputs).into()
+                    with_choice(homes, candidates, inputs).into()
                 });
                 (signature, homes.clone())
             });
@@ -235,4 +234,37 @@ pub(crate) fn candidates(
         }
     }
     best.into_values().collect()
+}
+
+/// Returns the candidates that leave the cloud the choice that their pool asks for, of those that hold one pod. If a pool has none,
+/// these are its relaxed candidates.
+fn with_choice(
+    mut homes: Vec<usize>,
+    candidates: &[NodeCandidate],
+    inputs: &SolveInputs<'_, '_>,
+) -> Vec<usize> {
+    let required = |at: &usize| match &candidates[*at].choice {
+        Choice::Required { pool, capacity_type, .. } => Some((*pool, *capacity_type)),
+        Choice::Free | Choice::Relaxed { .. } => None,
+    };
+    let groups: BTreeSet<(usize, CapacityType)> = homes.iter().filter_map(required).collect();
+    if groups.is_empty() && homes.iter().all(|at| candidates[*at].choice == Choice::Free) {
+        return homes;
+    }
+    let supply = inputs.supply;
+    let is_met = |(pool, capacity_type): &(usize, CapacityType)| {
+        let mut count = flexibility::ValueCount::new(supply.pools[*pool].pool, *capacity_type);
+        for at in homes.iter().filter(|at| required(at).is_some_and(|(of, _)| of == *pool)) {
+            let offering = candidates[*at].offer.offering;
+            count.add(&supply.offering(*pool, offering).id, &supply.labels(*pool, offering));
+        }
+        count.shortages().next().is_none()
+    };
+    let met: BTreeSet<(usize, CapacityType)> = groups.into_iter().filter(is_met).collect();
+    homes.retain(|at| match &candidates[*at].choice {
+        Choice::Free => true,
+        Choice::Required { pool, capacity_type, .. } => met.contains(&(*pool, *capacity_type)),
+        Choice::Relaxed { pool } => !met.iter().any(|(of, _)| of == pool),
+    });
+    homes
 }

@@ -1,6 +1,6 @@
 //! `minValues` of pools, in the solver's form.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use poolwright_solver::problem::{Flexibility, Topology};
 use poolwright_terms::CapacityType;
@@ -9,39 +9,6 @@ use crate::plan::pack::solves::candidates::{Choice, NodeCandidate};
 use crate::plan::pack::solves::columns::{Columns, Source};
 use crate::plan::pack::solves::inputs::SolveInputs;
 use crate::supply::flexibility;
-
-/// Returns the candidates that leave the cloud the choice that their pool asks for, of those that hold one pod. If a pool has none,
-/// these are its relaxed candidates.
-pub(crate) fn with_choice(
-    mut homes: Vec<usize>,
-    candidates: &[NodeCandidate],
-    inputs: &SolveInputs<'_, '_>,
-) -> Vec<usize> {
-    let required = |at: &usize| match &candidates[*at].choice {
-        Choice::Required { pool, capacity_type, .. } => Some((*pool, *capacity_type)),
-        Choice::Free | Choice::Relaxed { .. } => None,
-    };
-    let groups: BTreeSet<(usize, CapacityType)> = homes.iter().filter_map(required).collect();
-    if groups.is_empty() && homes.iter().all(|at| candidates[*at].choice == Choice::Free) {
-        return homes;
-    }
-    let supply = inputs.supply;
-    let is_met = |(pool, capacity_type): &(usize, CapacityType)| {
-        let mut count = flexibility::ValueCount::new(supply.pools[*pool].pool, *capacity_type);
-        for at in homes.iter().filter(|at| required(at).is_some_and(|(of, _)| of == *pool)) {
-            let offering = candidates[*at].offer.offering;
-            count.add(&supply.offering(*pool, offering).id, &supply.labels(*pool, offering));
-        }
-        count.shortages().next().is_none()
-    };
-    let met: BTreeSet<(usize, CapacityType)> = groups.into_iter().filter(is_met).collect();
-    homes.retain(|at| match &candidates[*at].choice {
-        Choice::Free => true,
-        Choice::Required { pool, capacity_type, .. } => met.contains(&(*pool, *capacity_type)),
-        Choice::Relaxed { pool } => !met.iter().any(|(of, _)| of == pool),
-    });
-    homes
-}
 
 /// The rules about the choice of the cloud, and the values that they count.
 #[derive(Debug, Default)]

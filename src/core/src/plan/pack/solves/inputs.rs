@@ -25,3 +25,9 @@ pub(crate) struct ExistingNodes {
     /// The rooms that fit each participating class and whose use costs money, ascending. They are not in `nodes`.
     pub at_a_cost: Vec<Vec<usize>>,
 }
+
+/// The candidates of each step for each class.
+pub(crate) struct Steps<'s> {
+    pub count: usize,
+    pub admitted: &'s dyn Fn(usize, usize) -> Vec<usize>,
+}

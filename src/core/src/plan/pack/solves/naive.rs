@@ -14,14 +14,8 @@ use crate::plan::pack::class_risk::of_class;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
-use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::plan::pack::solves::inputs::{ExistingNodes, Steps};
 use crate::supply::limits::Limits;
-
-/// The candidates of each step for each class.
-pub(crate) struct Steps<'s> {
-    pub count: usize,
-    pub admitted: &'s dyn Fn(usize, usize) -> Vec<usize>,
-}
 
 /// The state in which the plan began.
 struct Start<'a> {
