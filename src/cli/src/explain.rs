@@ -37,13 +37,7 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         }
         Explainable::Node => why::node(snapshot, now, &plan, name),
         Explainable::Claim => why::claim(snapshot, now, &plan, &ClaimName(name.to_owned())),
-        Explainable::Pool => {
-            let pool = PoolName(name.to_owned());
-            why::pool(snapshot, &plan, &pool).map(|mut lines| {
-                lines.extend(input.told_of_pools.get(&pool).cloned());
-                lines
-            })
-        }
+        Explainable::Pool => why::pool(snapshot, &plan, &PoolName(name.to_owned())),
     };
     let Some(mut lines) = lines else {
         return Err(Failure::bad_input(input.no_such(kind, name)));
@@ -51,14 +45,21 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     if kind != Explainable::Pool {
         lines.extend(input.lives_unread.as_ref().map(|unread| format!("{unread}.")));
     }
-    if matches!(kind, Explainable::Node | Explainable::Claim) {
-        let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
-        lines.extend(consolidation(&input, &plan, kind, name, (now, &options, &mut timer)));
-    }
-    // A price in the answer may be old.
-    if lines.iter().any(|line| line.contains("/h")) {
+    // A price in the answer may be old. The answer itself stays last.
+    let reason = match kind {
+        Explainable::Node | Explainable::Claim => {
+            let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
+            consolidation(&input, &plan, kind, name, (now, &options, &mut timer))
+        }
+        Explainable::Pool => {
+            input.told_of_pools.get(&PoolName(name.to_owned())).cloned().into_iter().collect()
+        }
+        Explainable::Pod => Vec::new(),
+    };
+    if lines.iter().chain(&reason).any(|line| line.contains("/h")) {
         lines.extend(input.price_age().map(|old| format!("Note: {old}.")));
     }
+    lines.extend(reason);
     if let Some(namespace) = namespace.filter(|_| kind != Explainable::Pod) {
         lines.push(format!("-n {namespace} does not count here: only pods are in a namespace."));
     }

@@ -262,7 +262,8 @@ fn a_pool_whose_class_does_not_exist_names_those_that_do() {
     };
     let said = explain("other-class", other, &["pool", "gpu"]);
     assert!(
-        said.contains("KwokNodeClass `aws` does not exist") && said.contains("these exist: `trial`"),
+        said.contains("KwokNodeClass `aws` does not exist")
+            && said.contains("there is KwokNodeClass `trial`"),
         "{said}"
     );
 }

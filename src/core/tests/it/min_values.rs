@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::{MinValuesPolicy, Plan, PlanOptions, UnplacedReason, plan};
 use poolwright_core::{Pool, Snapshot};
+use poolwright_terms::CapacityType;
 use poolwright_terms::labels::{INSTANCE_TYPE, ZONE};
-use poolwright_terms::{CapacityType, labels};
 
 use crate::kit::*;
 
