@@ -90,6 +90,9 @@ pub fn answer(objects: &[Value]) -> Vec<String> {
     for set in manifest.daemonsets {
         snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
     }
+    for group in manifest.pod_groups {
+        snapshot.pod_groups.insert(group.key.clone(), Arc::new(group));
+    }
     for pool in manifest.pools {
         snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
     }
