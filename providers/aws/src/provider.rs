@@ -255,7 +255,8 @@ impl AwsProvider {
         name: &str,
         spec: &EC2NodeClassSpec,
     ) -> (Resolution, Result<Arc<ResolvedNodeClass>, ProviderError>) {
-        let resolution = resolve::resolve(&self.clients, &self.settings.kubernetes, name, spec).await;
+        let resolution =
+            resolve::resolve(&self.clients, &self.settings.kubernetes, name, spec, self.now()).await;
         let mut all = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
         let whole = match resolution.clone().complete(name, spec) {
             Ok(resolved) => {

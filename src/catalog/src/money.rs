@@ -55,6 +55,11 @@ impl UsdPerHour {
         Self(self.0.saturating_mul(count))
     }
 
+    /// Returns the cost of a month of 730 hours, as the clouds' calculators count it.
+    pub fn per_month(self) -> Usd {
+        Usd(u128::from(self.0) * 730)
+    }
+
     /// Returns `self - other`, or zero.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -110,21 +115,45 @@ impl Usd {
 }
 
 impl fmt::Display for Usd {
-    /// Writes dollars and cents, rounded half up.
+    /// Writes dollars and cents, rounded half up: `1234.50`. The alternate form (`{:#}`) is for people: `$1,234.50`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cents = (self.0 + 5_000) / 10_000;
-        f.pad(&format!("{}.{:02}", cents / 100, cents % 100))
+        let (whole, cents) = (cents / 100, cents % 100);
+        if f.alternate() {
+            f.pad(&format!("${}.{cents:02}", thousands(whole)))
+        } else {
+            f.pad(&format!("{whole}.{cents:02}"))
+        }
     }
 }
 
 impl fmt::Display for UsdPerHour {
     /// Writes dollars with as many decimals as the amount has, at least two: `1.006`, `55.04`, `0.10`.
+    ///
+    /// The alternate form (`{:#}`) is for people. It has two decimals, and four below a dollar: `$1.01/h`, `$0.5260/h`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, micros) = (self.0 / Self::MICROS_PER_USD, self.0 % Self::MICROS_PER_USD);
-        let digits = format!("{micros:06}");
-        let trimmed = digits.trim_end_matches('0');
-        let decimals = if trimmed.len() < 2 { &digits[..2] } else { trimmed };
-        f.pad(&format!("{whole}.{decimals}"))
+        if !f.alternate() {
+            let digits = format!("{micros:06}");
+            let trimmed = digits.trim_end_matches('0');
+            let decimals = if trimmed.len() < 2 { &digits[..2] } else { trimmed };
+            return f.pad(&format!("{whole}.{decimals}"));
+        }
+        match self.0 {
+            0 => f.pad("$0.00/h"),
+            1..50 => f.pad("under $0.0001/h"),
+            50..999_950 => f.pad(&format!("$0.{:04}/h", (micros + 50) / 100)),
+            _ => f.pad(&format!("{:#}/h", Usd(self.0.into()))),
+        }
+    }
+}
+
+/// Writes a number with a comma between groups of three digits.
+fn thousands(number: u128) -> String {
+    if number < 1_000 {
+        number.to_string()
+    } else {
+        format!("{},{:03}", thousands(number / 1_000), number % 1_000)
     }
 }
 
@@ -186,5 +215,25 @@ mod tests {
         assert_eq!(UsdPerHour::from_micros(55_040_000).to_string(), "55.04");
         assert_eq!(UsdPerHour::from_micros(100_000).to_string(), "0.10");
         assert_eq!(UsdPerHour::ZERO.to_string(), "0.00");
+    }
+
+    #[test]
+    fn people_read_cents_and_four_decimals_below_a_dollar() {
+        let words = |micros| format!("{:#}", UsdPerHour::from_micros(micros));
+        let amounts = [0, 49, 50, 526_000, 999_949, 999_950, 1_006_000, 1_234_567_895_000].map(words);
+        let expected = [
+            "$0.00/h",
+            "under $0.0001/h",
+            "$0.0001/h",
+            "$0.5260/h",
+            "$0.9999/h",
+            "$1.00/h",
+            "$1.01/h",
+            "$1,234,567.90/h",
+        ];
+        assert_eq!(amounts, expected);
+        assert_eq!(format!("{:>9}|{:#}", Usd(1_999_995_000), Usd(1_999_995_000)), "  2000.00|$2,000.00");
+        assert_eq!(format!("{:>10}|{:>#10}", Usd(5_000_000), Usd(5_000_000)), "      5.00|     $5.00");
+        assert_eq!(format!("{:#}", UsdPerHour::from_micros(1_006_000).per_month()), "$734.38");
     }
 }

@@ -57,7 +57,7 @@ pub enum UnknownPrice {
         quoted: String,
     },
     /// The spot price is not below the on-demand price of the same type and region.
-    #[error("quarantined: spot at {spot} $/h is not below on-demand at {on_demand} $/h")]
+    #[error("quarantined: spot at {spot:#} is not below on-demand at {on_demand:#}")]
     SpotNotBelowOnDemand {
         /// The spot quote.
         spot: UsdPerHour,
@@ -66,7 +66,7 @@ pub enum UnknownPrice {
     },
     /// The price is about ten times above or below other sizes of its family, per unit of size.
     #[error(
-        "quarantined: {quoted} $/h is off by about ten times or more; its size siblings suggest {expected} $/h"
+        "quarantined: {quoted:#} is off by about ten times or more; its size siblings suggest {expected:#}"
     )]
     OutOfLine {
         /// The quote.
@@ -75,7 +75,7 @@ pub enum UnknownPrice {
         expected: UsdPerHour,
     },
     /// One source has two prices for the same offering.
-    #[error("quarantined: one source quotes both {lower} and {higher} $/h")]
+    #[error("quarantined: one source quotes both {lower:#} and {higher:#}")]
     Contradictory {
         /// The lowest quote.
         lower: UsdPerHour,

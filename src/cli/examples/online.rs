@@ -57,7 +57,7 @@ fn main() {
         world.wanted.push(waiting(number, spec));
     }
     let whole = world.at_once();
-    println!("{} pods, all at once: {} $/h, bound {} $/h", trace.pods.len(), whole.cost, whole.bound);
+    println!("{} pods, all at once: {:#}, bound {:#}", trace.pods.len(), whole.cost, whole.bound);
     let began = Instant::now();
     let all = std::mem::take(&mut world.wanted);
     match at_a_time {
@@ -70,7 +70,7 @@ fn main() {
     }
     let took = began.elapsed().as_secs_f64();
     let (nodes, cost) = (world.snapshot.claims.len(), world.cost());
-    println!("{how} at a time: {cost} $/h on {nodes} nodes, {}, {took:.0} s", above(cost, whole.bound));
+    println!("{how} at a time: {cost:#} on {nodes} nodes, {}, {took:.0} s", above(cost, whole.bound));
     let began = Instant::now();
     let (mut moves, mut evictions, mut gone, mut gpus) = (0, 0, 0, 0);
     for day in 1.. {
@@ -83,7 +83,7 @@ fn main() {
         }
         let (cost, took) = (world.cost(), began.elapsed().as_secs_f64());
         println!(
-            "  day {day}: {moves} moves, {evictions} evictions, {gone} nodes: {cost} $/h, {}, {took:.0} s",
+            "  day {day}: {moves} moves, {evictions} evictions, {gone} nodes: {cost:#}, {}, {took:.0} s",
             above(cost, whole.bound)
         );
         if moves == before {
@@ -93,7 +93,7 @@ fn main() {
     world.audit();
     let (nodes, cost, took) = (world.snapshot.claims.len(), world.cost(), began.elapsed().as_secs_f64());
     println!(
-        "moved: {cost} $/h on {nodes} nodes, {}, {moves} moves, {evictions} evictions, {gone} nodes emptied, {took:.0} s",
+        "moved: {cost:#} on {nodes} nodes, {}, {moves} moves, {evictions} evictions, {gone} nodes emptied, {took:.0} s",
         above(cost, whole.bound)
     );
     let lost = gpus * RESTART_MINUTES / 60;

@@ -54,6 +54,30 @@ pub(crate) fn requests(
     Ok(effective(&containers, &init, &overhead, whole.as_ref()))
 }
 
+/// Returns the limits that quotas count for this pod. `path` is the path of the spec.
+pub(crate) fn limits(path: &str, spec: &k8s::PodSpec) -> Result<ResourceList, FieldProblem> {
+    let of = |path: &str, stated: Option<&k8s::ResourceRequirements>| {
+        resources(&format!("{path}.limits"), stated.and_then(|stated| stated.limits.as_ref()))
+    };
+    let containers = spec.containers.iter().map(|container| of(path, container.resources.as_ref()));
+    let containers = containers.collect::<Result<Vec<_>, _>>()?;
+    let init = spec.init_containers.iter().flatten().map(|container| {
+        let sidecar = container.restart_policy.as_deref() == Some("Always");
+        Ok(InitContainer { requests: of(path, container.resources.as_ref())?, sidecar })
+    });
+    let init = init.collect::<Result<Vec<_>, FieldProblem>>()?;
+    let whole = of(path, spec.resources.as_ref())?;
+    let mut limits = effective(&containers, &init, &ResourceList::new(), Some(&whole));
+    // The overhead only raises limits that are there.
+    for (name, amount) in resources(&format!("{path}.overhead"), spec.overhead.as_ref())?.iter() {
+        let stated = limits.get(name.as_str());
+        if stated > 0 {
+            limits.set(name.clone(), stated.saturating_add(amount));
+        }
+    }
+    Ok(limits)
+}
+
 /// The resources of a pod according to its node.
 struct Node<'a> {
     status: Option<&'a k8s::PodStatus>,

@@ -13,6 +13,7 @@ use poolwright_core::{PodKey, Uid, UnmodelledRule, Workload};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::admission::Charge;
 use crate::error::object_name;
 use crate::others;
 use crate::owned::{Maker, Origin};
@@ -48,8 +49,10 @@ pub(crate) fn single(value: &Value, making: Making<'_>) -> Expanded {
         Some(spec) => volumes::ephemeral_claims(namespace, &converted.key.name(), spec, &[]).map_err(one)?,
         None => Vec::new(),
     };
-    let is_polite = object.spec.as_ref().is_some_and(is_polite);
-    let pods = vec![Made { pod: converted, origin: Origin::itself(), is_polite }];
+    let spec = object.spec.unwrap_or_default();
+    let charge = Rc::new(Charge::of("spec", namespace, &spec).map_err(one)?);
+    let is_polite = is_polite(&spec);
+    let pods = vec![Made { pod: converted, origin: Origin::itself(), is_polite, charge }];
     Ok(Expansion { pods, claims, notes, ..Expansion::default() })
 }
 

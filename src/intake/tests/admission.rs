@@ -266,17 +266,73 @@ fn pods_that_a_quota_does_not_allow_are_not_planned_and_their_workload_says_so()
     assert_eq!(
         manifest.notes,
         [
-            "ResourceQuota default/team: not read, so that they hold no pod back here: limits.ephemeral-storage",
             "Deployment default/web: 6 of its 10 pods cannot be created and are not planned, because ResourceQuota `team` allows no more cpu; raise the quota to plan them",
         ]
     );
     let used = quota("spec: {hard: {pods: '8'}}\nstatus: {hard: {pods: '8'}, used: {pods: '7'}}");
     assert_eq!(read(&format!("{used}{ten}")).pods.len(), 1);
-    let scoped = read(&format!("{ten}{}", quota("spec: {hard: {pods: '1'}, scopes: [BestEffort]}")));
-    assert_eq!(scoped.pods.len(), 10);
-    assert!(scoped.notes[0].contains("(scopes) is not read"), "{:?}", scoped.notes);
     let stored = pod("requests: {cpu: '9'}").replace("name: p", "name: p, uid: u");
     assert_eq!(read(&format!("{stored}{}", quota("spec: {hard: {requests.cpu: '4'}}"))).pods.len(), 1);
+}
+
+#[test]
+fn a_quota_with_scopes_counts_only_pods_that_meet_all_of_them() {
+    let pods_under = |quota: &str, fields: &str| {
+        let quota =
+            format!("---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {{name: some}}\nspec: {quota}\n");
+        let classes =
+            "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 9\n";
+        let spec = format!("{{containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]{fields}}}");
+        let set = format!(
+            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: w}}\nspec: {{replicas: 3, selector: {{matchLabels: {{a: b}}}}, \
+             template: {{metadata: {{labels: {{a: b}}}}, spec: {spec}}}}}\n"
+        );
+        let manifest = read(&format!("{classes}{quota}{set}"));
+        assert_eq!(manifest.notes.len(), usize::from(manifest.pods.len() < 3), "{:?}", manifest.notes);
+        manifest.pods.len()
+    };
+    let scope = |scope: &str| format!("{{hard: {{pods: '1'}}, scopes: [{scope}]}}");
+    assert_eq!(pods_under(&scope("BestEffort"), ""), 3);
+    assert_eq!(pods_under(&scope("NotBestEffort"), ""), 1);
+    assert_eq!(pods_under(&scope("Terminating"), ""), 3);
+    assert_eq!(pods_under(&scope("Terminating"), ", activeDeadlineSeconds: 60"), 1);
+    assert_eq!(pods_under(&scope("NotBestEffort, Terminating"), ""), 3);
+    let class = |operator: &str| {
+        let values = if operator.ends_with("In") { ", values: [high]" } else { "" };
+        format!(
+            "{{hard: {{pods: '1'}}, scopeSelector: {{matchExpressions: [{{scopeName: PriorityClass, operator: {operator}{values}}}]}}}}"
+        )
+    };
+    let high = ", priorityClassName: high";
+    assert_eq!((pods_under(&class("In"), high), pods_under(&class("In"), "")), (1, 3));
+    assert_eq!((pods_under(&class("NotIn"), high), pods_under(&class("NotIn"), "")), (3, 1));
+    assert_eq!((pods_under(&class("Exists"), high), pods_under(&class("DoesNotExist"), "")), (1, 1));
+    let near = |namespaces: &str| {
+        format!(
+            ", affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: kubernetes.io/hostname{namespaces}}}]}}}}"
+        )
+    };
+    let crossing = scope("CrossNamespacePodAffinity");
+    assert_eq!(
+        (pods_under(&crossing, &near(", namespaces: [other]")), pods_under(&crossing, &near(""))),
+        (1, 3)
+    );
+}
+
+#[test]
+fn a_quota_of_limits_counts_limits_and_not_requests() {
+    let quota = "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team}\nspec: {hard: {limits.cpu: '5', limits.memory: 9Gi}}\n";
+    let set = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w}\nspec: {replicas: 4, selector: {matchLabels: {a: b}}, \
+               template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, resources: {requests: {cpu: '1'}, limits: {cpu: '2'}}}]}}}\n";
+    let manifest = read(&format!("{quota}{set}"));
+    assert_eq!(manifest.pods.len(), 2);
+    assert!(
+        manifest.notes[0].ends_with(
+            "because ResourceQuota `team` allows no more limits.cpu; raise the quota to plan them"
+        ),
+        "{:?}",
+        manifest.notes
+    );
 }
 
 #[test]

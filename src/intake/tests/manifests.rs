@@ -336,6 +336,50 @@ fn what_a_server_printed_twice_counts_once() {
 }
 
 #[test]
+fn a_written_workload_counts_instead_of_its_stored_copy_and_its_pods_are_there() {
+    let stored_set = stored("Deployment", "web", None, "spec: {replicas: 2, selector: {}, TEMPLATE}");
+    let replica_set = stored(
+        "ReplicaSet",
+        "web-5f",
+        Some(["Deployment", "web", "u-web"]),
+        "spec: {replicas: 2, selector: {}, TEMPLATE}",
+    );
+    let pod = |name: &str| {
+        stored(
+            "Pod",
+            name,
+            Some(["ReplicaSet", "web-5f", "u-web-5f"]),
+            "spec: {containers: [{name: a}], nodeName: n}",
+        )
+    };
+    let there = format!("{stored_set}{replica_set}{}{}", pod("web-5f-a"), pod("web-5f-b"));
+    let written = format!(
+        "---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 5, selector: {{}}, {TEMPLATE}}}}}\n"
+    );
+    for both in [format!("{there}{written}"), format!("{written}{there}")] {
+        let manifest = read(&both);
+        let new = manifest.pods.iter().filter(|pod| !pod.key.name().starts_with("web-5f-")).count();
+        assert_eq!((manifest.pods.len(), new), (5, 3), "{:?}", manifest.notes);
+        assert_eq!(
+            manifest.notes,
+            [
+                "Deployment default/web: it is there stored and written; the written one counts",
+                "Deployment default/web: pods in the manifest: 2; pods that it lacks, planned too: 3",
+            ]
+        );
+    }
+    let again =
+        "---\n{apiVersion: v1, kind: Pod, metadata: {name: web-5f-a}, spec: {containers: [{name: a}]}}\n";
+    let manifest = read(&format!("{there}{again}"));
+    assert_eq!(manifest.pods.len(), 2);
+    assert!(
+        manifest.notes.iter().any(|note| note.ends_with("the stored one counts")),
+        "{:?}",
+        manifest.notes
+    );
+}
+
+#[test]
 fn objects_of_the_same_name_and_pods_of_generated_names_do_not_collide() {
     let objects = format!(
         r"

@@ -104,8 +104,8 @@ fn known() -> Usd {
 /// Fails if a cost is more than this percentage of the cost with durations known.
 fn assert_within(cost: Usd, percent: u128) {
     let known = known();
-    println!("{cost} $, {} % of {known} $ with durations known", cost.0 * 100 / known.0);
-    assert!(cost.0 * 100 <= known.0 * percent, "{cost} $ is more than {percent} % of {known} $");
+    println!("${cost}, {} % of ${known} with durations known", cost.0 * 100 / known.0);
+    assert!(cost.0 * 100 <= known.0 * percent, "${cost} is more than {percent} % of ${known}");
 }
 
 #[test]

@@ -207,7 +207,9 @@ async fn an_event_tells_an_unplaceable_pod_the_nearest_miss() {
     cluster.apply(&namespace, &[model, large]).await.unwrap();
     let note = cluster.wait_said("Pod", "wants-h100", "NoOfferingFits").await.unwrap();
     let lines: Vec<&str> = note.lines().collect();
-    assert_eq!(lines[0], format!("needs 8 x h100 in one node; pool `{name}` allows only a10g"));
+    let needs = format!("needs 8 x h100 in one node; pool `{name}` allows only a10g");
+    let advice = "; widen the pool's requirements so that it may buy p5.48xlarge";
+    assert_eq!(lines[0], needs + advice);
     let story = ["asks for 8 x nvidia.com/gpu", "Considered ", "Ruled out: ", "Nearest miss: "];
     for (line, part) in lines[1..].iter().zip(story) {
         assert!(line.contains(part), "{part} in {note}");

@@ -64,7 +64,7 @@ async fn said_of_claims(cluster: &Cluster, pool: &str, reason: &str) -> anyhow::
 async fn a_claim_launches_the_next_cheapest_offering_after_a_stock_out() {
     let (_, cluster) = trial().await;
     let (name, namespace) = (unique("next-best"), cluster.namespace("next-best").await.unwrap());
-    // 0.9776 and 1.006 $/h: near enough to replace each other.
+    // 0.9776 and $1.01/h: near enough to replace each other.
     let requirements = only(&["g6.2xlarge", "g5.xlarge"], &["us-east-1a", "us-east-1b"]);
     let class = node_class(&name, json!({"faults": {"stockOuts": [{"instanceType": "g6.2xlarge"}]}}));
     let pool = node_pool(&name, json!({"template": {"spec": {"requirements": requirements}}}));
@@ -95,7 +95,7 @@ async fn a_preferred_type_is_bought_while_cheap_enough_and_in_stock() {
     let (_, cluster) = trial().await;
     let namespace = cluster.namespace("preferred").await.unwrap();
     let (stocked, empty) = (unique("stocked"), unique("empty"));
-    // 0.8048 and 1.212 $/h: the preferred type is dearer, but not twice as dear.
+    // 0.8048 and $1.21/h: the preferred type is dearer, but not twice as dear.
     let requirements = only(&["g6.xlarge", "g5.2xlarge"], &["us-east-1a", "us-east-1b"]);
     let pool = |name: &str| node_pool(name, json!({"template": {"spec": {"requirements": requirements}}}));
     let none = json!({"faults": {"stockOuts": [{"instanceType": "g5.2xlarge"}]}});

@@ -150,7 +150,7 @@ async fn two_gpu_pods_get_the_cheapest_nodes_and_leave_nothing_behind() {
     let cost: f64 = prices.iter().sum();
     assert!(
         cost <= 2.0 * cheapest + 1e-9,
-        "{cost} $/h for {bound:?}, two nodes of one GPU cost {}",
+        "{cost:#} for {bound:?}, two nodes of one GPU cost {}",
         2.0 * cheapest
     );
 

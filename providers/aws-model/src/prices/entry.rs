@@ -13,7 +13,7 @@ use crate::id::shown;
 
 /// The maximum size of an entry. It is ten times the largest observed size.
 const MOST_BYTES: usize = 256 << 10;
-/// The maximum price. It is a hundred times the highest list price, about 400 $/h.
+/// The maximum price. It is a hundred times the highest list price, about $400/h.
 const MOST: UsdPerHour = UsdPerHour::from_micros(50_000 * UsdPerHour::MICROS_PER_USD);
 
 /// A parsed entry.
@@ -75,7 +75,7 @@ pub enum Refusal {
         text: String,
     },
     /// The price is implausibly high.
-    #[error("an entry for {instance_type} whose price is `{text}`, more than {MOST} $/h")]
+    #[error("an entry for {instance_type} whose price is `{text}`, more than ${MOST}/h")]
     TooLarge {
         /// The instance type.
         instance_type: String,

@@ -84,7 +84,7 @@ pub struct EC2NodeClassSpec {
     #[schemars(length(min = 1, max = 30))]
     pub security_group_selector_terms: Vec<SecurityGroupSelectorTerm>,
     /// Selects the images of the nodes. An image is selected if it matches at least one term. A node uses the newest selected image
-    /// that fits its instance type.
+    /// that fits its instance type, and a deprecated one only if no other fits.
     #[schemars(length(min = 1, max = 30))]
     #[x_kube(
         validation = Rule::new("size(self) == 1 || !self.exists(t, has(t.alias))")

@@ -20,7 +20,7 @@ pub struct Ec2NodeClassStatus {
     /// How nodes join the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_family: Option<AmiFamily>,
-    /// The images, newest first.
+    /// The images in the order of their use: newest first, and deprecated ones last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ResolvedImage>,
     /// The instance profile of the nodes.

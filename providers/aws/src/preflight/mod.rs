@@ -92,7 +92,11 @@ async fn check(access: &Access, scope: &Scope, now: Timestamp) -> Vec<CheckResul
     let mut parts = Vec::new();
     for (name, spec) in &scope.classes {
         let kubernetes = scope.kubernetes.as_deref().unwrap_or_default();
-        parts.push((name.as_str(), spec, crate::resolve::inspect(&clients, kubernetes, name, spec).await));
+        parts.push((
+            name.as_str(),
+            spec,
+            crate::resolve::inspect(&clients, kubernetes, name, spec, now).await,
+        ));
     }
     let queue = queue::check(&clients, scope, &caller).await;
     results.extend(permissions::check(&clients, scope, &parts, &queue).await);

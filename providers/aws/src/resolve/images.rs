@@ -1,5 +1,6 @@
 //! Resolves the images (AMIs) that a node class selects.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::{ArchitectureValues, BlockDeviceMapping, Filter, Image};
@@ -65,14 +66,22 @@ pub(crate) fn parameters(alias: &str, kubernetes: &str) -> Option<Vec<Parameter>
     Some(all)
 }
 
-/// Returns the images that match at least one term, newest first.
+/// A selected image.
+#[derive(Clone, Debug, PartialEq)]
+struct Selected {
+    image: ResolvedImage,
+    is_deprecated: bool,
+}
+
+/// Returns the images that match at least one term, in the order of their use.
 pub(super) async fn find(
     clients: &Clients,
     kubernetes: &str,
     class: &str,
     terms: &[AmiSelectorTerm],
+    now: Timestamp,
 ) -> Result<Vec<ResolvedImage>, ProviderError> {
-    let mut found: BTreeMap<String, ResolvedImage> = BTreeMap::new();
+    let mut found: BTreeMap<String, Selected> = BTreeMap::new();
     for (index, term) in terms.iter().enumerate() {
         let field = format!("{FIELD}[{index}]");
         if let Some(named) = named(clients, kubernetes, class, &field, term).await? {
@@ -84,7 +93,7 @@ pub(super) async fn find(
                     .iter()
                     .find(|one| Some(one.id.as_str()) == image.image_id())
                     .and_then(|one| one.nvidia);
-                found.extend(resolved(&image, nvidia));
+                found.extend(resolved(&image, nvidia, now));
             }
             continue;
         }
@@ -93,19 +102,24 @@ pub(super) async fn find(
             filters.push(Filter::builder().name("name").values(name).build());
         }
         for image in describe(clients, filters, term.owner.clone()).await? {
-            found.extend(resolved(&image, None));
+            found.extend(resolved(&image, None, now));
         }
     }
     if found.is_empty() {
         let cause = "no image that can be launched in this region meets a term: correct the ids, names or tags, or their owner";
         return Err(unusable(class, FIELD, cause));
     }
-    let mut images: Vec<_> = found.into_values().collect();
-    images.sort_by(|a, b| {
-        let made = |image: &ResolvedImage| image.created.as_ref().map(|time| time.0);
-        made(b).cmp(&made(a)).then_with(|| a.id.cmp(&b.id))
-    });
-    Ok(images)
+    Ok(in_order(found.into_values().collect()))
+}
+
+/// Puts the images in the order of their use: those that are not deprecated first, and the newest first among them.
+fn in_order(mut images: Vec<Selected>) -> Vec<ResolvedImage> {
+    let key = |of: &Selected| {
+        let created = of.image.created.as_ref().map(|time| time.0);
+        (of.is_deprecated, Reverse(created), of.image.id.clone())
+    };
+    images.sort_by_cached_key(key);
+    images.into_iter().map(|of| of.image).collect()
 }
 
 /// Returns the images that a term names by id, parameter or alias; `None` for a term that selects by owner, name or tags.
@@ -183,14 +197,16 @@ async fn describe(
 }
 
 /// Returns the status entry of an image; `None` for other architectures.
-fn resolved(image: &Image, nvidia: Option<bool>) -> Option<(String, ResolvedImage)> {
+fn resolved(image: &Image, nvidia: Option<bool>, now: Timestamp) -> Option<(String, Selected)> {
     let architecture = match image.architecture()? {
         ArchitectureValues::X8664 => Arch::Amd64,
         ArchitectureValues::Arm64 => Arch::Arm64,
         _ => return None,
     };
     let id = image.image_id()?.to_owned();
-    let created = image.creation_date().and_then(|text| text.parse::<Timestamp>().ok()).map(Time);
+    let time = |text: Option<&str>| text.and_then(|text| text.parse::<Timestamp>().ok());
+    let created = time(image.creation_date()).map(Time);
+    let is_deprecated = time(image.deprecation_time()).is_some_and(|at| at <= now);
     let unencrypted =
         |mapping: &&BlockDeviceMapping| mapping.ebs().is_some_and(|volume| volume.encrypted() != Some(true));
     let volumes = image.block_device_mappings().iter().filter(unencrypted);
@@ -202,10 +218,10 @@ fn resolved(image: &Image, nvidia: Option<bool>) -> Option<(String, ResolvedImag
         nvidia,
         unencrypted_volumes: volumes.filter_map(|one| one.device_name().map(str::to_owned)).collect(),
     };
-    Some((id, resolved))
+    Some((id, Selected { image: resolved, is_deprecated }))
 }
 
-/// Returns the newest image for nodes of this type; `images` are ordered from new to old.
+/// Returns the image that nodes of this type use: the first of `images` that fits.
 pub(crate) fn image_for<'a>(images: &'a [ResolvedImage], kind: &InstanceType) -> Option<&'a ResolvedImage> {
     let has_gpus = kind.gpu.is_some();
     images.iter().find(|image| {
@@ -216,6 +232,22 @@ pub(crate) fn image_for<'a>(images: &'a [ResolvedImage], kind: &InstanceType) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deprecated_image_is_used_only_if_no_other_fits() {
+        let now: Timestamp = "2026-06-01T00:00:00Z".parse().expect("a time");
+        let image = |id: &str, created: &str, deprecated: Option<&str>| {
+            let image = Image::builder().image_id(id).architecture(ArchitectureValues::X8664);
+            let image =
+                image.creation_date(created).set_deprecation_time(deprecated.map(str::to_owned)).build();
+            resolved(&image, None, now).expect("an image for Linux").1
+        };
+        let newest = image("ami-3", "2026-05-03T00:00:00.000Z", Some("2026-05-20T00:00:00.000Z"));
+        let newer = image("ami-2", "2026-05-02T00:00:00.000Z", Some("2028-05-02T00:00:00.000Z"));
+        let old = image("ami-1", "2026-05-01T00:00:00.000Z", None);
+        let ids: Vec<String> = in_order(vec![newest, old, newer]).into_iter().map(|image| image.id).collect();
+        assert_eq!(ids, ["ami-2", "ami-1", "ami-3"]);
+    }
 
     #[test]
     fn an_alias_names_the_parameters_that_aws_publishes() {

@@ -12,6 +12,7 @@ mod security_groups;
 mod status;
 mod subnets;
 
+use jiff::Timestamp;
 use poolwright_provider_aws_model::instance::KubeletReserved;
 use poolwright_provider_contract::{NodeClassKind, ProviderError};
 use poolwright_terms::{GROUP, NodeClassRef};
@@ -43,7 +44,7 @@ pub(crate) struct ResolvedNodeClass {
     pub subnets: Vec<ResolvedSubnet>,
     /// Sorted by id. Never empty.
     pub groups: Vec<ResolvedSecurityGroup>,
-    /// Newest first. Never empty.
+    /// In the order of their use. Never empty.
     pub images: Vec<ResolvedImage>,
     pub profile: String,
     /// The placement group, if the class names one.
@@ -121,12 +122,13 @@ pub(crate) async fn resolve(
     kubernetes: &str,
     name: &str,
     spec: &EC2NodeClassSpec,
+    now: Timestamp,
 ) -> Resolution {
     let family = family(spec).map_err(|wrong| wrong.of(name));
     let (subnets, groups, images, profile, placement, reservations) = futures::join!(
         subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
         security_groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
-        images::find(clients, kubernetes, name, &spec.ami_selector_terms),
+        images::find(clients, kubernetes, name, &spec.ami_selector_terms, now),
         profile::find(&clients.iam, name, spec),
         find_placement_group(clients, name, spec),
         reservations::find(&clients.ec2, &spec.capacity_reservation_selector_terms),
@@ -208,11 +210,12 @@ pub(crate) async fn inspect(
     kubernetes: &str,
     name: &str,
     spec: &EC2NodeClassSpec,
+    now: Timestamp,
 ) -> Inspection {
     let (subnets, groups, images, profile, placement) = futures::join!(
         subnets::find(&clients.ec2, name, &spec.subnet_selector_terms),
         security_groups::find(&clients.ec2, name, &spec.security_group_selector_terms),
-        images::find(clients, kubernetes, name, &spec.ami_selector_terms),
+        images::find(clients, kubernetes, name, &spec.ami_selector_terms, now),
         profile::look(&clients.iam, name, spec),
         find_placement_group(clients, name, spec),
     );

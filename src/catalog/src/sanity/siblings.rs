@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0, "c6i.xlarge");
         let text = found[0].1.to_string();
-        assert!(text.contains("1.70 $/h") && text.contains("0.17 $/h"), "{text}");
+        assert!(text.contains("$1.70/h") && text.contains("$0.1700/h"), "{text}");
     }
 
     #[test]

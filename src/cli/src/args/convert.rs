@@ -12,8 +12,8 @@ use std::path::PathBuf;
 pub struct ConvertFlags {
     /// Karpenter's objects (YAML or JSON), a directory of such files, or - for stdin
     ///
-    /// Converts NodePools and node classes. For NodeOverlays and other objects it says what to do instead. Repeat the
-    /// flag for more files.
+    /// Converts NodePools, node classes, and workloads whose pods use labels or taints of Karpenter. For NodeOverlays and other
+    /// objects it says what to do instead. Repeat the flag for more files.
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., required = true)]
     pub filename: Vec<PathBuf>,
 

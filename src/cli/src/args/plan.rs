@@ -142,7 +142,7 @@ pub struct InputFlags {
     ///
     /// A spot node counts with its price plus its expected loss, as for the controller: for each pod, the interruption rate times
     /// the loss of one interruption. The rate is spot_interruptions_per_hour of the catalogue, or 0.0044 (10 % in a day). The
-    /// loss covers the work since the last checkpoint and the restart; a dollar is 40 minutes at 1.50 $/h. Pods without GPUs
+    /// loss covers the work since the last checkpoint and the restart; a dollar is 40 minutes at $1.50/h. Pods without GPUs
     /// lose nothing. The bound covers cost and loss together.
     #[arg(
         long,

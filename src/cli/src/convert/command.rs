@@ -15,6 +15,7 @@ pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     let converted = convert(&source::manifests(&flags.filename)?);
     let mut text = yaml(&converted.manifests).map_err(anyhow::Error::msg)?;
     text.push_str(&yaml(&converted.node_classes).map_err(anyhow::Error::msg)?);
+    text.push_str(&yaml(&converted.workloads).map_err(anyhow::Error::msg)?);
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::writing)?;
     let table = notes_table(&converted.notes, flags.all, TableLayout::page(false));
     // If standard error cannot be written, the manifests are still printed.

@@ -7,6 +7,7 @@
 //! Karpenter's fields and their defaults: <https://karpenter.sh/docs/concepts/nodepools/>,
 //! <https://karpenter.sh/docs/concepts/disruption/>.
 
+mod buffer;
 pub mod command;
 mod disruption;
 mod labels;
@@ -21,6 +22,9 @@ mod requirements;
 mod template;
 #[cfg(test)]
 mod tests;
+mod workload;
+#[cfg(test)]
+mod workload_tests;
 
 use std::collections::BTreeSet;
 
@@ -37,14 +41,17 @@ pub(crate) use read::documents;
 
 use crate::clouds::clouds;
 use crate::source::Source;
+use buffer::Named;
 
-/// The result of converting Karpenter's objects.
+/// The result of converting Karpenter's objects, and of workloads that use them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversion {
     /// Poolwright's NodePools, in the order of the source. `poolwright plan` and the API server accept each of them.
     pub manifests: Vec<NodePool>,
     /// Poolwright's node classes, in the order of the source. Each of them meets the rules of its CRD.
     pub node_classes: Vec<Value>,
+    /// Workloads whose pods used labels or taints of Karpenter, with Poolwright's instead.
+    pub workloads: Vec<Value>,
     /// The outcome of every field.
     pub notes: Vec<Note>,
     /// Documents that are not converted, with the reasons. `manifests`, `node_classes` and `notes` contain nothing of them.
@@ -55,13 +62,23 @@ pub struct Conversion {
 pub fn convert(documents: &[Source]) -> Conversion {
     let mut all = Conversion::default();
     let mut names = BTreeSet::new();
-    for source in documents {
-        for document in read::documents(&source.text) {
+    let read: Vec<_> = documents.iter().map(|source| (source, read::documents(&source.text))).collect();
+    let mut named = Named::default();
+    let all_documents = read.iter().flat_map(|(_, documents)| documents);
+    all_documents.flat_map(|document| document.objects.iter().flatten()).for_each(|object| named.add(object));
+    for (source, documents) in read {
+        for document in documents {
             let mut nameless = Report::new(&source.name, document.number, String::new());
             match document.objects {
                 Ok(objects) => {
                     for object in objects {
-                        convert_object(&source.name, document.number, &object, &mut names, &mut all);
+                        convert_object(
+                            (&source.name, document.number),
+                            &object,
+                            &named,
+                            &mut names,
+                            &mut all,
+                        );
                     }
                 }
                 Err(why) => nameless.problem("", why, "correct the syntax"),
@@ -74,9 +91,9 @@ pub fn convert(documents: &[Source]) -> Conversion {
 
 /// Converts one object.
 fn convert_object(
-    file: &str,
-    document: usize,
+    (file, document): (&str, usize),
     value: &Value,
+    named: &Named,
     names: &mut BTreeSet<String>,
     all: &mut Conversion,
 ) {
@@ -89,8 +106,9 @@ fn convert_object(
         (_, None) => kind.to_owned(),
     };
     let mut report = Report::new(file, document, object.clone());
-    let made = dispatch(api_version, kind, value, &mut report);
-    if made.is_some() && !names.insert(object) {
+    let made = dispatch((api_version, kind), value, named, &mut report);
+    let is_of_cluster = matches!(made, Some(ConvertedObject::Pool(_) | ConvertedObject::Class(_)));
+    if is_of_cluster && !names.insert(object) {
         report.problem(
             "metadata.name",
             "another object of this kind has the same name",
@@ -104,6 +122,7 @@ fn convert_object(
         match made {
             Some(ConvertedObject::Pool(pool)) => all.manifests.push(*pool),
             Some(ConvertedObject::Class(class)) => all.node_classes.push(class),
+            Some(ConvertedObject::Workload(workload)) => all.workloads.push(workload),
             None => {}
         }
         all.notes.append(&mut report.notes);
@@ -116,9 +135,15 @@ fn convert_object(
 enum ConvertedObject {
     Pool(Box<NodePool>),
     Class(Value),
+    Workload(Value),
 }
 
-fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -> Option<ConvertedObject> {
+fn dispatch(
+    (api_version, kind): (&str, &str),
+    value: &Value,
+    named: &Named,
+    report: &mut Report,
+) -> Option<ConvertedObject> {
     if !value.is_object() || api_version.is_empty() || kind.is_empty() {
         report.problem(
             "",
@@ -133,7 +158,13 @@ fn dispatch(api_version: &str, kind: &str, value: &Value, report: &mut Report) -
         return None;
     }
     match (group, kind) {
-        _ if !others::is_karpenter(group) => others::foreign(api_version, kind, report),
+        _ if !others::is_karpenter(group) => {
+            let (converted, before) = (workload::convert(value, report), report.notes.len());
+            if before == 0 && converted.is_none() {
+                others::foreign(api_version, kind, value, named, report);
+            }
+            return converted.map(ConvertedObject::Workload);
+        }
         ("karpenter.sh", "NodeOverlay") => others::overlay(value, report),
         ("karpenter.sh", _) if version == "v1" => match kind {
             "NodePool" => return node_pool::convert(value, report).map(Box::new).map(ConvertedObject::Pool),

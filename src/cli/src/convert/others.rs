@@ -4,15 +4,17 @@ use poolwright_provider_contract::karpenter::{Fields, Managed, Outcome, Report, 
 use poolwright_terms::domains::is_karpenters;
 use serde_json::Value;
 
+use super::buffer::Named;
+
 /// Returns whether an API group is Karpenter's or belongs to one of its providers.
 pub(super) fn is_karpenter(group: &str) -> bool {
     is_karpenters(&format!("{group}/"))
 }
 
 /// Reports an object of another API.
-pub(super) fn foreign(api_version: &str, kind: &str, report: &mut Report) {
+pub(super) fn foreign(api_version: &str, kind: &str, value: &Value, named: &Named, report: &mut Report) {
     let sentence = if kind == "CapacityBuffer" {
-        "Set `buffer` of a NodePool instead (docs/nodepool.md).".to_owned()
+        named.instead_of(value)
     } else {
         format!(
             "{api_version} {kind} is not an object of Karpenter: left out. Apply it unchanged if you need it."

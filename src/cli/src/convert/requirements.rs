@@ -88,25 +88,13 @@ impl Requirements {
                 ),
             );
         }
-        let families = |part: fn(&'static str) -> &'static str| -> Vec<(&'static str, &'static str)> {
-            KARPENTER_CATALOGUE.families.iter().map(|family| (family.as_str(), part(family))).collect()
-        };
         match mapping {
             LabelMapping::Renamed(to) => self.renamed(wanted, to, report),
             LabelMapping::Cpu => self.cpu(wanted, report),
-            LabelMapping::Category => {
-                self.named(wanted, ours::INSTANCE_FAMILY, &families(|family| parts(family).0), report);
+            LabelMapping::Category | LabelMapping::Generation => {
+                self.named(wanted, ours::INSTANCE_FAMILY, mapping, report);
             }
-            LabelMapping::Generation => {
-                self.named(wanted, ours::INSTANCE_FAMILY, &families(|family| parts(family).1), report);
-            }
-            LabelMapping::Size => {
-                let types = KARPENTER_CATALOGUE
-                    .types
-                    .iter()
-                    .filter_map(|name| Some((name.as_str(), name.split_once('.')?.1)));
-                self.named(wanted, ours::INSTANCE_TYPE, &types.collect::<Vec<_>>(), report);
-            }
+            LabelMapping::Size => self.named(wanted, ours::INSTANCE_TYPE, mapping, report),
             LabelMapping::GpuManufacturer => self.manufacturer(wanted, report),
             LabelMapping::NoCounterpart(instead) => {
                 let sentence = if wanted.is_label {
@@ -127,6 +115,13 @@ impl Requirements {
     }
 
     fn renamed(&mut self, wanted: KarpenterRequirement, to: &'static str, report: &mut Report) {
+        if !leaves_any(&wanted, to) {
+            let cause = match to {
+                ours::OS => "Poolwright buys Linux nodes only, so the pool would buy nothing",
+                _ => "no node has such a value, so the pool would buy nothing",
+            };
+            return report.problem(wanted.path, cause, "correct it, or keep this pool in Karpenter");
+        }
         let known = match to {
             ours::INSTANCE_TYPE => Some(&KARPENTER_CATALOGUE.types),
             ours::INSTANCE_FAMILY => Some(&KARPENTER_CATALOGUE.families),
@@ -202,13 +197,12 @@ impl Requirements {
         }
     }
 
-    /// Converts a requirement that Poolwright can express only with the names of families or types. `all` has each name with the
-    /// value that the requirement is about.
+    /// Converts a requirement that Poolwright can express only with the names of families or types.
     fn named(
         &mut self,
         mut wanted: KarpenterRequirement,
         to: &'static str,
-        all: &[(&str, &str)],
+        mapping: LabelMapping,
         report: &mut Report,
     ) {
         let what = if to == ours::INSTANCE_FAMILY { "families" } else { "instance types" };
@@ -216,11 +210,7 @@ impl Requirements {
             report.changed(&wanted.path, format!("It is `{to}`."));
             return self.push(wanted, to, report);
         }
-        let names: Vec<String> = all
-            .iter()
-            .filter(|(_, value)| is_met(wanted.operator, &wanted.values, value))
-            .map(|(name, _)| (*name).to_owned())
-            .collect();
+        let names = names_listed(mapping, wanted.operator, &wanted.values);
         let excludes = wanted.operator == Operator::NotIn;
         let verb = if excludes { "excludes" } else { "allows" };
         if names.is_empty() && !excludes {
@@ -349,6 +339,46 @@ impl Requirements {
             }
         }
         (merged, self.own)
+    }
+}
+
+/// Returns the families or types of the catalogue that meet a requirement on a part of their name; for `NotIn`, those that do not.
+fn names_listed(mapping: LabelMapping, operator: Operator, values: &[String]) -> Vec<String> {
+    let part = |name: &'static str| match mapping {
+        LabelMapping::Category => Some(parts(name).0),
+        LabelMapping::Generation => Some(parts(name).1),
+        _ => name.split_once('.').map(|(_, size)| size),
+    };
+    let known = &*KARPENTER_CATALOGUE;
+    let all = if mapping == LabelMapping::Size { &known.types } else { &known.families };
+    let is_listed = |name: &&'static String| part(name).is_some_and(|part| is_met(operator, values, part));
+    all.iter().filter(is_listed).cloned().collect()
+}
+
+/// Does the same for the selector of a pod; `None` if it cannot list so many, or none.
+pub(super) fn names_that_meet(
+    mapping: LabelMapping,
+    operator: Operator,
+    values: &[String],
+) -> Option<Vec<String>> {
+    let names = names_listed(mapping, operator, values);
+    (1..=MOST_VALUES).contains(&names.len()).then_some(names)
+}
+
+/// Returns whether nodes can meet a requirement on a label with few values: system, architecture, capacity type.
+fn leaves_any(wanted: &KarpenterRequirement, to: &str) -> bool {
+    let values: &[&str] = match to {
+        ours::OS => &["linux"],
+        ours::ARCH => &["amd64", "arm64"],
+        ours::CAPACITY_TYPE => &["on-demand", "reserved", "spot"],
+        _ => return true,
+    };
+    let is_listed = |value: &&str| wanted.values.iter().any(|one| one == value);
+    match wanted.operator {
+        Operator::In => values.iter().any(is_listed),
+        Operator::NotIn => !values.iter().all(is_listed),
+        Operator::DoesNotExist => false,
+        _ => true,
     }
 }
 

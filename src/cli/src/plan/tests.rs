@@ -91,15 +91,15 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
     print::plan(&document, OutputFormat::Table, &mut table).expect("it is printed");
     let table = String::from_utf8(table).expect("text");
     assert!(
-        table.contains("\nCost over time    12.34 $ expected: new nodes until they are empty,\n"),
+        table.contains("\nCost over time    $12.34 expected: new nodes until they are empty, old ones while they are kept longer for these pods\n"),
         "{table}"
     );
     assert!(
-        table.contains("\nLower bound       12.00 $, no plan can cost less; gap 2.83 %, proof complete\n"),
+        table.contains("\nLower bound       $12.00, no plan can cost less; gap 2.83 %, proof complete\n"),
         "{table}"
     );
     assert!(!table.contains("Lower bound       0"), "{table}");
-    assert!(table.contains(&format!("for {} $/h", print::money(cost, 2))), "{table}");
+    assert!(table.contains(&format!("for {cost:#} ({:#}/month)", cost.per_month())), "{table}");
     let json = serde_json::to_value(&document).expect("JSON");
     assert_eq!(json["overTime"], serde_json::json!({"usd": 12.34, "lowerBoundUsd": 12.0}));
     assert_eq!(json.get("lowerBoundUsdPerHour"), None);

@@ -2,17 +2,10 @@
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_core::plan::{Baseline, CostRule};
-use poolwright_report::money::rounded;
 use poolwright_report::plan::{Against, Document, RuleCost, Under, Verdict, WhyCheaper};
 
 use super::solved::proof;
-use super::table::{money as exactly, percent, pods};
-
-/// Formats an amount with two decimals, or with as many as it takes to be more than zero.
-fn money(amount: UsdPerHour) -> String {
-    let shows = |decimals: &usize| amount == UsdPerHour::ZERO || rounded(amount, *decimals) > 0;
-    exactly(amount, (2..6).find(shows).unwrap_or(6))
-}
+use super::table::{percent, pods};
 
 /// Returns what the lower bound proves.
 pub fn verdict(plan: &Document) -> String {
@@ -20,8 +13,8 @@ pub fn verdict(plan: &Document) -> String {
         Verdict::Cheapest(under) if under.is_empty() => "this plan is as cheap as any can be".to_owned(),
         Verdict::Cheapest(under) => format!("this plan is as cheap as any {}", words(&under)),
         Verdict::CheapestInSteps(under) => {
-            let steps = "each step of this plan is as cheap as any, first choices before what limits left";
-            if under.is_empty() { steps.to_owned() } else { format!("{steps}: {}", words(&under)) }
+            let under = if under.is_empty() { "can be".to_owned() } else { words(&under) };
+            format!("a limit split this plan into steps, and each step is as cheap as any {under}")
         }
         Verdict::Within(gap) => {
             let steps = if plan.in_steps { " in these steps" } else { "" };
@@ -65,8 +58,7 @@ fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least }: RuleCost) ->
         Some(cost) if cost > UsdPerHour::ZERO => {
             let least = if at_least { "at least " } else { "" };
             let other = (plan.cost_usd_per_hour + risk).saturating_sub(cost);
-            let (cost, other) = (money(cost), money(other));
-            format!("cost {least}{cost} $/h: {without} these pods would cost {other} $/h{with_loss}")
+            format!("cost {least}{cost:#}: {without} these pods would cost {other:#}{with_loss}")
         }
         Some(_) if at_least => format!("no cheaper plan {without} was found{with_loss}"),
         Some(_) => format!("cost nothing: {without} these pods would cost the same{with_loss}"),
@@ -80,7 +72,7 @@ fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least }: RuleCost) ->
 /// Returns a row for each simpler way to buy.
 pub fn baselines(plan: &Document) -> Vec<(&'static str, String)> {
     let (alone, first_fit) = (&plan.baselines.one_pod_per_node, &plan.baselines.first_fit);
-    let note = "both with the same prices, limits, commitments and weights, at this\nmoment; `simulate` compares costs over time";
+    let note = "both with the same prices, limits, commitments and weights, at this moment; `simulate` compares costs over time";
     vec![
         // Nobody buys a node for each pod, so what that costs more is no saving.
         ("One pod per node", against(plan, alone, false)),
@@ -90,11 +82,10 @@ pub fn baselines(plan: &Document) -> Vec<(&'static str, String)> {
 }
 
 fn against(plan: &Document, other: &Baseline, is_saving: bool) -> String {
-    let cost = money(other.cost);
     let text = if other.risk > UsdPerHour::ZERO {
-        format!("{cost} $/h and {} $/h expected loss", money(other.risk))
+        format!("{:#} and {:#} expected loss", other.cost, other.risk)
     } else {
-        format!("{cost} $/h")
+        format!("{:#}", other.cost)
     };
     match plan.against(other) {
         Against::FewerPods(left) => {
@@ -102,17 +93,17 @@ fn against(plan: &Document, other: &Baseline, is_saving: bool) -> String {
         }
         Against::Dearer(more) if is_saving => text + &format!(", {} more", percent(more)),
         Against::Dearer(_) | Against::NotCheaper => text,
-        Against::Cheaper(by, why) => text + &format!(", {} less: {}", money(by), cheaper(plan, why)),
+        Against::Cheaper(by, why) => text + &format!(", {by:#} less: {}", cheaper(plan, why)),
     }
 }
 
 fn cheaper(plan: &Document, why: WhyCheaper) -> String {
     match why {
-        WhyCheaper::OverTime(more) => format!("over time it costs {more} $ more"),
+        WhyCheaper::OverTime(more) => format!("over time it costs {more:#} more"),
         WhyCheaper::Interruptions(more) => {
-            format!("its expected loss by interruptions is {} $/h higher", money(more))
+            format!("its expected loss by interruptions is {more:#} higher")
         }
-        WhyCheaper::BreaksRules => "it breaks rules that the plan keeps".to_owned(),
+        WhyCheaper::MinValues => "it does not keep minValues, and the plan does".to_owned(),
         WhyCheaper::Rule(CostRule::Weights) => "the pools' weights cost the plan more".to_owned(),
         WhyCheaper::Rule(CostRule::Preferences) => "the pods' preferences cost the plan more".to_owned(),
         WhyCheaper::Rule(CostRule::Interruptions) => "interruptions count for the plan".to_owned(),

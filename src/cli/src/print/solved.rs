@@ -52,13 +52,13 @@ fn table(figures: &Figures, layout: TableLayout) -> String {
         table.add_row([name.to_owned(), text]);
     };
     add("Nodes to buy", count(figures.nodes as usize));
-    add("Cost", format!("{} $/h", money(figures.cost_usd_per_hour, 6)));
+    add("Cost", format!("${}/h", money(figures.cost_usd_per_hour, 6)));
     if figures.charges_usd_per_hour.micros() > 0 {
         let charges = &figures.solution.charges;
         add(
             "Counted besides",
             format!(
-                "{} $/h: risk {}, preferences {}, disruption {}",
+                "${}/h: risk {}, preferences {}, disruption {}",
                 money(figures.charges_usd_per_hour, 6),
                 money(charges.risk, 6),
                 money(charges.preferences, 6),
@@ -70,7 +70,7 @@ fn table(figures: &Figures, layout: TableLayout) -> String {
     add(
         "Lower bound",
         format!(
-            "{} $/h, gap {gap}, proof {}",
+            "${}/h, gap {gap}, proof {}",
             money(figures.lower_bound_usd_per_hour, 6),
             proof(figures.proof)
         ),

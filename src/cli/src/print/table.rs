@@ -65,7 +65,8 @@ fn headline(plan: &Document) -> String {
         "nothing to buy".to_owned()
     } else {
         let kinds = if plan.nodes.len() == 1 { "node" } else { "nodes" };
-        format!("buy {} {kinds} for {} $/h", count(plan.nodes.len()), money(plan.cost_usd_per_hour, 2))
+        let cost = plan.cost_usd_per_hour;
+        format!("buy {} {kinds} for {cost:#} ({:#}/month)", count(plan.nodes.len()), cost.per_month())
     };
     let mut parts = vec![match (total, plan.unread.is_empty()) {
         // Static pools and pools that keep room free buy nodes although no pod waits.
@@ -212,24 +213,26 @@ fn figures(plan: &Document, layout: TableLayout) -> String {
         table.add_row([name.to_owned(), text]);
     };
     if let Some(over_time) = &plan.over_time {
-        let what = "new nodes until they are empty,\nold ones while they are kept longer for these pods";
-        add("Cost over time", format!("{} $ expected: {what}", over_time.usd));
-        add("Lower bound", format!("{} $, {}", over_time.lower_bound_usd, compared::verdict(plan)));
+        let what = "new nodes until they are empty, old ones while they are kept longer for these pods";
+        add("Cost over time", format!("{:#} expected: {what}", over_time.usd));
+        add("Lower bound", format!("{:#}, {}", over_time.lower_bound_usd, compared::verdict(plan)));
     }
     if !plan.nodes.is_empty() {
         let loses = plan.nodes.iter().any(|node| node.capacity_type == CapacityType::Spot);
         if let Some(risk) = plan.risk_usd_per_hour.filter(|risk| loses || *risk > UsdPerHour::ZERO) {
-            add("Interruptions", format!("{} $/h expected loss, in addition to the cost", money(risk, 2)));
+            add("Interruptions", format!("{risk:#} expected loss, in addition to the cost"));
         }
         if let Some(bound) = plan.lower_bound_usd_per_hour {
-            add("Lower bound", format!("{} $/h, {}", money(bound, 2), compared::verdict(plan)));
+            add("Lower bound", format!("{bound:#}, {}", compared::verdict(plan)));
         }
         for (name, text) in compared::rules(plan).into_iter().chain(compared::baselines(plan)) {
             add(name, text);
         }
         for of in &plan.commitments {
-            let (used, all) = (money(of.used_usd_per_hour, 2), money(of.usd_per_hour, 2));
-            add("Commitment", format!("{}: {used} of {all} $/h used", of.name));
+            add(
+                "Commitment",
+                format!("{}: {:#} of {:#} used", of.name, of.used_usd_per_hour, of.usd_per_hour),
+            );
         }
     }
     add("Time", format!("{:.2} s, first plan after {:.2} s", plan.elapsed_seconds, plan.first_plan_seconds));

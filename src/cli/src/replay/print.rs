@@ -50,12 +50,12 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     }
     let cost = report.cost();
     let rate = report.rate();
-    writeln!(out, "Cost           {cost} $ in {}, {rate} $/h on average", Span(report.played))?;
+    writeln!(out, "Cost           {cost:#} in {}, {rate:#} on average", Span(report.played))?;
     let above = report.above_bound().map(|above| format!("; the cost is {above} above it"));
-    writeln!(out, "Lower limit    {} ${}", report.bound, above.unwrap_or_default())?;
+    writeln!(out, "Lower limit    {:#}{}", report.bound, above.unwrap_or_default())?;
     for cause in Cause::ALL {
         let (amount, [_, _, sentence]) = (report.gap.amount(cause), names(cause));
-        writeln!(out, "               {amount:>8} $  {sentence}")?;
+        writeln!(out, "               {amount:>#9}  {sentence}")?;
     }
     if report.unknown_prices > 0 {
         writeln!(
@@ -91,7 +91,7 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let one = &report.idle;
     writeln!(
         out,
-        "Idle regret    {} $: {} $ for nodes that pods had left and {} $ for {} avoidable starts, against {} $ at best",
+        "Idle regret    {:#}: {:#} for nodes that pods had left and {:#} for {} avoidable starts, against {:#} at best",
         one.regret(),
         one.cost,
         one.start_cost,
@@ -229,7 +229,7 @@ fn plots(report: &Report, out: &mut impl Write) -> io::Result<()> {
     };
     let most = |numbers: &mut dyn Iterator<Item = u64>| numbers.max().unwrap_or(0);
     let dearest = UsdPerHour::from_micros(most(&mut points.iter().map(|point| point.cost)));
-    let title = format!("Cost per hour, up to {} $", Usd(dearest.micros().into()));
+    let title = format!("Cost per hour, up to {dearest:#}");
     plot(out, &title, points.iter().map(|point| point.cost).collect())?;
     let waiting = most(&mut points.iter().map(|point| point.waiting));
     plot(out, &format!("Waiting pods, up to {waiting}"), points.iter().map(|point| point.waiting).collect())?;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use poolwright_report::money::Usd;
+use poolwright_catalog::UsdPerHour;
 use poolwright_report::replay::Report;
 
 use crate::args::Span;
@@ -31,11 +31,11 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let waiting = most(&mut points.iter().map(|point| point.waiting));
     let cost = Panel { top: TOP, most: dearest };
     let title = format!(
-        "Cost per hour: {} $ in all (blue); no plan could cost less than {} $ (grey)",
+        "Cost per hour: {:#} in all (blue); no plan could cost less than {:#} (grey)",
         report.cost(),
         report.bound
     );
-    cost.frame(&title, &format!("{} $/h", Usd(dearest.into())), report, out)?;
+    cost.frame(&title, &format!("{:#}", UsdPerHour::from_micros(dearest)), report, out)?;
     cost.area(points.iter().map(|point| point.bound), ("#bbbbbb", "none"), out)?;
     cost.area(points.iter().map(|point| point.cost), ("none", "#1f5fbf"), out)?;
     let pods = Panel { top: TOP + HEIGHT + GAP, most: waiting };

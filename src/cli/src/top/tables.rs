@@ -58,7 +58,7 @@ pub fn pool(row: &PoolRow) -> Vec<String> {
         row.nodes.nodes_starting.to_string(),
         row.nodes.nodes_leaving.to_string(),
         words::gpus(row.gpus),
-        words::cost(row.cost, ""),
+        words::cost(row.cost),
         limits(row),
         state(row),
     ]
@@ -69,7 +69,7 @@ fn limits(row: &PoolRow) -> String {
         return "none".to_owned();
     }
     let limit = |(key, amount): (&String, &String)| match key.as_str() {
-        "usdPerHour" => format!("{amount} $/h"),
+        "usdPerHour" => format!("${amount}/h"),
         "nodes" => format!("{amount} nodes"),
         _ => format!("{amount} {key}"),
     };

@@ -151,7 +151,7 @@ pub fn reading() -> Reading {
         ("Initialized", "False", "node gpu-c is not ready"),
     ];
     let drained = ("Drained", "False", "node gpu-e still runs 1 pod (ml/e); eviction is under way");
-    let leaves = ("Disrupting", "True", "its work costs 0.50 $/h less elsewhere");
+    let leaves = ("Disrupting", "True", "its work costs $0.5000/h less elsewhere");
     let terminating =
         ("InstanceTerminating", "True", "no work is left on its node; its instance is being terminated");
     Reading {

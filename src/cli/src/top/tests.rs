@@ -30,7 +30,7 @@ fn every_stage_of_a_claim_says_what_is_done_and_why() {
         (row.stage.as_str(), row.doing.as_str(), row.why.as_deref())
     };
     let bought = Some("bought because it is the cheapest for 1 pod");
-    let leaves = "its work costs 0.50 $/h less elsewhere";
+    let leaves = "its work costs $0.5000/h less elsewhere";
     assert_eq!(
         said("gpu-a"),
         ("Pending", "g5.xlarge is out of stock in us-east-1a; the next is tried", bought)
@@ -45,7 +45,7 @@ fn every_stage_of_a_claim_says_what_is_done_and_why() {
         (
             "Draining",
             "node gpu-e still runs 1 pod (ml/e); eviction is under way",
-            Some("to be removed: its work costs 0.50 $/h less elsewhere")
+            Some("to be removed: its work costs $0.5000/h less elsewhere")
         )
     );
     assert_eq!(
@@ -273,7 +273,7 @@ Cluster     prod, read at 2026-03-01T12:00:00Z
 Controller  no leader: no controller has run yet
 Nodes       none
 GPUs        0 of 0 in use
-Cost        0.0000 $/h
+Cost        $0.00/h ($0.00/month)
 Pods        0 unschedulable, 0 waiting, 0 gated
 
 No NodePools: Poolwright buys nothing.

@@ -31,12 +31,20 @@ pub fn price(price: Option<UsdPerHour>) -> String {
     price.map_or_else(|| "?".to_owned(), |price| money(price, DECIMALS))
 }
 
-/// Formats a sum with this unit, and the number of prices that are missing in it.
-pub fn cost(cost: Cost, unit: &str) -> String {
-    let known = money(cost.usd_per_hour, DECIMALS);
+/// Formats a sum for a table of dollars per hour, and the number of prices that are missing in it.
+pub fn cost(cost: Cost) -> String {
+    with_unknown(money(cost.usd_per_hour, DECIMALS), cost)
+}
+
+/// Formats a sum with the cost of a month, and the number of prices that are missing in it.
+fn total(cost: Cost) -> String {
+    with_unknown(format!("{:#} ({:#}/month)", cost.usd_per_hour, cost.usd_per_hour.per_month()), cost)
+}
+
+fn with_unknown(known: String, cost: Cost) -> String {
     match cost.unknown_prices {
-        0 => format!("{known}{unit}"),
-        unknown => format!("{known}{unit} (+ {unknown} unknown)"),
+        0 => known,
+        unknown => format!("{known} (+ {unknown} unknown)"),
     }
 }
 
@@ -95,7 +103,7 @@ pub fn headlines(view: &View, now: Timestamp) -> Vec<(&'static str, String)> {
         (
             format!("{}{others}", nodes(totals.nodes)),
             format!("{used} of {} in use", totals.gpus.gpus),
-            cost(totals.cost, " $/h"),
+            total(totals.cost),
         )
     };
     let narrowed = view.namespace.as_ref().map(|namespace| {
@@ -126,8 +134,8 @@ mod tests {
     #[test]
     fn an_unknown_price_is_counted_and_never_guessed() {
         let known = "3.018".parse().unwrap();
-        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 0 }, " $/h"), "3.0180 $/h");
-        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 2 }, ""), "3.0180 (+ 2 unknown)");
+        assert_eq!(total(Cost { usd_per_hour: known, unknown_prices: 0 }), "$3.02/h ($2,203.14/month)");
+        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 2 }), "3.0180 (+ 2 unknown)");
         assert_eq!(price(None), "?");
     }
 

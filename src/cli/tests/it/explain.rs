@@ -106,7 +106,7 @@ fn a_plan_names_the_pods_whose_durations_it_ignores() {
     );
 }
 
-/// A node for 4.608 $/h with one small pod of a ReplicaSet, which would run on a node for a few cents.
+/// A node for $4.61/h with one small pod of a ReplicaSet, which would run on a node for a few cents.
 fn oversized(request: &Request) -> (u16, Value) {
     let path = request.path.split('?').next().unwrap_or_default();
     let objects: Vec<Value> =
@@ -175,8 +175,7 @@ fn a_node_that_consolidation_would_empty_says_so_in_its_last_line() {
     for what in [["node", "big-a"], ["claim", "big-a"]] {
         let said = explain(&format!("oversized-{}", what[0]), oversized, &what);
         let last = said.lines().last().unwrap_or_default();
-        let start =
-            "The next search for savings would empty it: the work of its node costs 4.608 $/h now and ";
+        let start = "The next search for savings would empty it: the work of its node costs $4.61/h now and ";
         assert!(last.starts_with(start), "{said}");
     }
 }
@@ -231,7 +230,7 @@ fn the_same_objects_in_files_say_the_same_and_files_without_controllers_say_what
     };
     let all: Vec<Value> = oversized_objects().into_iter().map(|(_, object)| object).collect();
     let whole = said(&write("oversized.json", &all));
-    let start = "The next search for savings would empty it: the work of its node costs 4.608 $/h now and ";
+    let start = "The next search for savings would empty it: the work of its node costs $4.61/h now and ";
     assert!(whole.lines().last().unwrap_or_default().starts_with(start), "{whole}");
     let without: Vec<Value> = all.into_iter().filter(|object| object["kind"] != "ReplicaSet").collect();
     let said = said(&write("without-replica-set.json", &without));

@@ -106,7 +106,7 @@ impl Executor {
         let instance = &launched.instance;
         let price = self.price(claim, &instance.offering);
         let cost =
-            price.as_ref().map_or("price unknown".to_owned(), |price| format!("{} $/h", price.usd_per_hour));
+            price.as_ref().map_or("price unknown".to_owned(), |price| format!("{:#}", price.usd_per_hour));
         let message = format!("{} at {cost}{}", instance.offering, instead_of(&launched.failed));
         let update = ConditionUpdate {
             kind: ConditionType::Launched,

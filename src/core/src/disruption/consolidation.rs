@@ -230,7 +230,7 @@ impl<'a> Search<'a> {
             let others =
                 if set.len() > 1 { format!(" with {} others", set.len() - 1) } else { String::new() };
             let what = format!(
-                "the work of its node{others} costs {} $/h now and {} $/h elsewhere; its pods go to {}",
+                "the work of its node{others} costs {:#} now and {:#} elsewhere; its pods go to {}",
                 tried.before,
                 tried.plan.cost,
                 places(&tried.plan, &claim.name)

@@ -67,7 +67,7 @@ impl Search<'_> {
         let from: BTreeSet<&ClaimName> = choice.pods.iter().map(|gives| &gives.from.name).collect();
         let theirs: Vec<String> = from.into_iter().map(|from| places(&plan, from)).collect();
         let what = format!(
-            "the work of its node costs {} $/h now and {} $/h elsewhere; its pods go to {}, in the room of {}, whose \
+            "the work of its node costs {:#} now and {:#} elsewhere; its pods go to {}, in the room of {}, whose \
              successors go to {}",
             tried.before,
             plan.cost,

@@ -147,7 +147,7 @@ impl fmt::Display for Kept {
             | Self::NodeBudget(why) => f.write_str(why),
             Self::LossAboveCost { lost, costs } => write!(
                 f,
-                "moving its pods would lose work worth {} $, more than the {} $ that the node costs until they end",
+                "moving its pods would lose work worth {:#}, more than the {:#} that the node costs until they end",
                 Usd((*lost).into()),
                 Usd((*costs).into())
             ),
@@ -172,16 +172,16 @@ impl Shortfall {
         match self {
             Self::NoSaving { before, after } => write!(
                 f,
-                "its pods cost no less elsewhere: {after} $/h ({places}), and this node costs {before} $/h"
+                "its pods cost no less elsewhere: {after:#} ({places}), and this node costs {before:#}"
             ),
             Self::Small { before, after, least } => write!(
                 f,
-                "emptying it would save {} $/h, less than 1 % of its price ({least} $/h): its pods would cost {after} $/h elsewhere ({places})",
+                "emptying it would save {:#}, less than 1 % of its price ({least:#}): its pods would cost {after:#} elsewhere ({places})",
                 before.saturating_sub(*after)
             ),
             Self::Loss { before, after, saves, costs } => write!(
                 f,
-                "emptying it would save {} $/h ({places}), but moving its pods costs more than it saves within {payback:#} or until they end: {} $ against {} $ (disruption.paybackWithin)",
+                "emptying it would save {:#} ({places}), but moving its pods costs more than it saves within {payback:#} or until they end: {:#} against {:#} (disruption.paybackWithin)",
                 before.saturating_sub(*after),
                 Usd((*costs).into()),
                 Usd((*saves).into())

@@ -97,7 +97,7 @@ impl RoomSearch<'_> {
             _ => false,
         });
         let Wanted { offering, price, .. } = wanted;
-        let instead = format!("instead of a new {offering} at {price} $/h");
+        let instead = format!("instead of a new {offering} at {price:#}");
         let waiting = choice.takers.iter().filter_map(|key| Some(self.asks(key)?.key.to_string()));
         let waiting: Vec<String> = waiting.collect();
         let waiting = rules::format::list(&waiting, 3);

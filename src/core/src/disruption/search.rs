@@ -181,7 +181,7 @@ pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
     for name in new {
         if let Some(claim) = plan.claims.iter().find(|claim| claim.name == *name) {
             let price = claim.price().map_or("unknown".to_owned(), |price| price.to_string());
-            words.push(format!("new {name} ({} at {price} $/h)", claim.offering()));
+            words.push(format!("new {name} ({} at {price:#})", claim.offering()));
         }
     }
     let more = rooms.len().saturating_sub(3);

@@ -105,7 +105,7 @@ pub struct SpotRisk {
 }
 
 impl Default for SpotRisk {
-    /// Creates a risk of one dollar for each GPU: 40 minutes at 1.50 $/h, about the price of one GPU. The 40 minutes are half of
+    /// Creates a risk of one dollar for each GPU: 40 minutes at $1.50/h, about the price of one GPU. The 40 minutes are half of
     /// an hour between checkpoints, and ten minutes to restart. One node in ten is interrupted each day: AWS publishes 5 to 10 %
     /// a month for most types, without the lifetime that this refers to, so the rate is a cautious one.
     fn default() -> Self {

@@ -485,8 +485,8 @@ pub struct Baseline {
     pub over_time: Option<Usd>,
     /// The pods on new nodes of the plan that it cannot place. If there are any, its costs are not those of the same pods.
     pub unplaced: usize,
-    /// Whether it breaks rules that the plan keeps, such as `minValues` of a pool.
-    pub breaks_rules: bool,
+    /// Whether its nodes may leave the cloud less choice than `minValues` of a pool asks for, which the plan keeps.
+    pub ignores_min_values: bool,
 }
 
 /// A rule by which a plan may cost more than another plan for the same pods.

@@ -38,7 +38,7 @@ impl fmt::Display for Retirement {
         };
         write!(
             f,
-            "a pod like {newcomer} would keep this node {} longer, for {here} $, and costs {elsewhere} $ on a node of its own; {end}",
+            "a pod like {newcomer} would keep this node {} longer, for {here:#}, and costs {elsewhere:#} on a node of its own; {end}",
             about(*extension)
         )
     }

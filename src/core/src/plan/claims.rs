@@ -20,7 +20,7 @@ use crate::rules::gpus::GpuForm;
 use crate::supply::interruption_risk::PodLoss;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Admissions, Availability, PoolOffering, Supply};
-use crate::supply::{interruption_backoff, interruption_risk};
+use crate::supply::{flexibility, interruption_backoff, interruption_risk};
 
 /// Builds claims.
 pub(crate) struct ClaimBuilder<'s, 'a> {
@@ -176,7 +176,11 @@ impl ClaimBuilder<'_, '_> {
         // The price for comparisons. Limits use the real price.
         let counted = |offer: &PoolOffering| offer.availability.weighed().map(|price| price + risk(offer));
         let planned_counts = counted(&node.offer);
-        let planned_type = &self.id(node, &node.offer).instance_type;
+        let planned_id = self.id(node, &node.offer);
+        let planned_type = &planned_id.instance_type;
+        // With `minValues`, the solver chose the capacity type, because another one may leave too little choice.
+        let is_for_any_type = !flexibility::applies(self.supply.pools[node.pool].pool, planned_id);
+        let may_lead = |id: &OfferingId| is_for_any_type || id.capacity_type == planned_id.capacity_type;
         let ceiling = self.uses(node, &node.offer);
         // The sort key is (less preferred, counted price, other type, id), so the planned type comes first among equals.
         let mut others: Vec<(bool, Option<UsdPerHour>, bool, &OfferingId, &PoolOffering)> = Vec::new();
@@ -201,6 +205,7 @@ impl ClaimBuilder<'_, '_> {
             let better_second = counts.filter(|counted| {
                 id.instance_type != *planned_type
                     && !is_reclaimed
+                    && may_lead(id)
                     && second.as_ref().is_none_or(|best| *counted < best.counted)
             });
             if let Availability::Reclaimed(price, reclaims) = offer.availability
@@ -248,12 +253,15 @@ impl ClaimBuilder<'_, '_> {
         let mut offers: Vec<&PoolOffering> = vec![&node.offer];
         offers.extend(others.iter().map(|other| other.4));
         // A cheaper offering fits as well, so the solver's solution was not optimal.
-        if others.first().is_some_and(|(less, cheapest, ..)| !less && *cheapest < planned_counts) {
-            offers.swap(0, 1);
+        let cheaper = others
+            .iter()
+            .position(|(less, counts, _, id, _)| !less && *counts < planned_counts && may_lead(id));
+        if let Some(at) = cheaper {
+            offers.swap(0, 1 + at);
             let preferred = 1 + others.iter().filter(|other| !other.0).count();
             offers[1..preferred].sort_by_key(|offer| {
                 let id = self.id(node, offer);
-                let other_type = id.instance_type != self.id(node, others[0].4).instance_type;
+                let other_type = id.instance_type != self.id(node, others[at].4).instance_type;
                 (counted(offer), other_type, id)
             });
         }
@@ -397,14 +405,14 @@ fn holds(chosen: &RankedOffering, pods: usize, requests: &ResourceList, pool: &s
             "{instance_type} {capacity_type} in {zone} at an unknown price, which pool `{pool}` allows, holds {pods}, because no offering with a known price does"
         );
     };
-    format!("{instance_type} {capacity_type} in {zone} at {price} $/h holds {pods}")
+    format!("{instance_type} {capacity_type} in {zone} at {price:#} holds {pods}")
 }
 
 fn next_best(price: UsdPerHour, other: UsdPerHour, name: &InstanceTypeName) -> String {
     if other > price {
-        format!("next best: {name} at {other} $/h, {} % dearer", dearer_percent(price, other))
+        format!("next best: {name} at {other:#}, {} % dearer", dearer_percent(price, other))
     } else {
-        format!("as good: {name} at {other} $/h")
+        format!("as good: {name} at {other:#}")
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn order(
             let mut names = ClaimNames::new(options, snapshot, now);
             let at = usize::try_from(number).unwrap_or(usize::MAX);
             let among = if choice.is_empty() { String::new() } else { format!("; {}", in_words(&choice)) };
-            let price = first.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
+            let price = first.price.map_or("an unknown price".to_owned(), |price| format!("{price:#}"));
             let planned = PlannedClaim {
                 name: names.next(&pool.name.0, &[], &first.offering, at),
                 pool: pool.name.clone(),

@@ -37,7 +37,7 @@ pub(crate) fn weighed(price: UsdPerHour, reclaims: Reclaims) -> UsdPerHour {
 /// Returns the message for a reclaimed offering that was not chosen.
 pub(crate) fn avoided(id: &OfferingId, price: UsdPerHour, reclaims: Reclaims) -> String {
     format!(
-        "{id} at {price} $/h is cheaper, but the cloud takes such instances back: until {} it counts as {} times its price",
+        "{id} at {price:#} is cheaper, but the cloud takes such instances back: until {} it counts as {} times its price",
         reclaims.until,
         times(reclaims)
     )

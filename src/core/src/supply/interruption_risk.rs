@@ -59,9 +59,9 @@ pub(crate) fn avoided(
 ) -> String {
     let (price, risk) = of;
     let compared = if price < chosen.0 { "cheaper" } else { "no dearer" };
-    let here = if chosen.1 > UsdPerHour::ZERO { format!("{} $/h", chosen.1) } else { "nothing".to_owned() };
+    let here = if chosen.1 > UsdPerHour::ZERO { format!("{:#}", chosen.1) } else { "nothing".to_owned() };
     format!(
-        "{id} at {price} $/h is {compared}, but the cloud takes it back more often: its expected loss counts as {risk} $/h, that of the chosen offering as {here}"
+        "{id} at {price:#} is {compared}, but the cloud takes it back more often: its expected loss counts as {risk:#}, that of the chosen offering as {here}"
     )
 }
 

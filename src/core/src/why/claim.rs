@@ -19,7 +19,7 @@ const SHOWN: usize = 4;
 pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName) -> Option<Vec<String>> {
     let claim = snapshot.claims.get(name)?;
     let offering = claim.current_offering();
-    let price = offering.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
+    let price = offering.price.map_or("an unknown price".to_owned(), |price| format!("{price:#}"));
     let mut lines = vec![format!(
         "Claim {name} of pool {}: {} at {price}, created {} ago.",
         claim.pool,
@@ -33,7 +33,7 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName)
     if claim.launched.as_ref().is_some_and(|launched| launched.offering != claim.offerings[0].offering) {
         lines.push(format!("The plan chose {}, which was not available.", claim.offerings[0].offering));
     } else if let Some(next) = claim.offerings.get(1).filter(|_| claim.launched.is_none()) {
-        let price = next.price.map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
+        let price = next.price.map_or("an unknown price".to_owned(), |price| format!("{price:#}"));
         lines.push(format!(
             "If it is not available, {} at {price} is next, the first of {} alternatives.",
             next.offering,

@@ -17,10 +17,10 @@ pub fn consolidation(outlook: &Outlook) -> Vec<String> {
                 let (before, after, places) = (elsewhere.before, elsewhere.after, &elsewhere.places);
                 if after < before {
                     let saving = before.saturating_sub(after);
-                    format!("Without that, emptying it might save up to {saving} $/h: its pods would go to {places}.")
+                    format!("Without that, emptying it might save up to {saving:#}: its pods would go to {places}.")
                 } else {
                     format!(
-                        "Emptying it would save nothing: its pods would cost {after} $/h elsewhere ({places}), and it costs {before} $/h."
+                        "Emptying it would save nothing: its pods would cost {after:#} elsewhere ({places}), and it costs {before:#}."
                     )
                 }
             }));

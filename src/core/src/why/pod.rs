@@ -180,7 +180,7 @@ fn left(rulings: &PodRulings) -> Option<String> {
         Ruling::Excluded(_) => None,
     };
     if let Some(best) = open.iter().min_by_key(|one| (price(one).is_none(), price(one), &one.offering)) {
-        let cost = price(best).map_or("an unknown price".to_owned(), |price| format!("{price} $/h"));
+        let cost = price(best).map_or("an unknown price".to_owned(), |price| format!("{price:#}"));
         return Some(format!(
             "{} could hold it alone; the cheapest is {} of pool {} at {cost}.",
             if open.len() == 1 { "1 offering".to_owned() } else { format!("{} offerings", open.len()) },

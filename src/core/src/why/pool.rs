@@ -29,7 +29,7 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     let claims: Vec<_> = snapshot.claims.values().filter(|claim| claim.pool == *name).collect();
     let cost: UsdPerHour = claims.iter().map(|claim| price(claim)).sum();
     lines.push(format!(
-        "It has {} for {cost} $/h.",
+        "It has {} for {cost:#}.",
         if claims.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", claims.len()) }
     ));
     let unclaimed = unclaimed::nodes(snapshot).into_iter().filter(|node| node.pool == *name).count();
@@ -44,7 +44,7 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     if !planned.is_empty() {
         let cost: UsdPerHour = planned.iter().filter_map(|claim| claim.price()).sum();
         let pods: usize = planned.iter().map(|claim| claim.planned_pods.len()).sum();
-        lines.push(format!("The plan buys {} more for {cost} $/h, for {pods} waiting pods.", planned.len()));
+        lines.push(format!("The plan buys {} more for {cost:#}, for {pods} waiting pods.", planned.len()));
     }
     if let Some(limit) = findings.and_then(|found| found.limit_reached.as_ref()) {
         lines.push(format!("A limit holds it back: {}.", limit.trim_end_matches('.')));

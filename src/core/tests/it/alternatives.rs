@@ -16,7 +16,7 @@ fn alternatives_hold_the_same_pods_at_most_a_fifth_dearer_the_same_type_first() 
     assert_eq!(plan.claims[0].offerings[2].allocatable, capacity(4, 16, 1));
     assert_eq!(
         plan.claims[0].reason,
-        "g5.xlarge on-demand in a at 1.006 $/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at 1.10 $/h, 9 % dearer"
+        "g5.xlarge on-demand in a at $1.01/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at $1.10/h, 9 % dearer"
     );
 }
 

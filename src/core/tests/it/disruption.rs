@@ -155,7 +155,7 @@ fn a_large_node_for_one_small_pod_is_replaced_by_a_small_one_which_is_open_befor
     assert_eq!(bought(&proposal.plan), ["g5.xlarge: ReplicaSet:web#0"]);
     assert_eq!(proposal.saving, usd("4.666"));
     let why = &proposal.nodes_to_empty[0].condition.message;
-    assert!(why.starts_with("the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere"), "{why}");
+    assert!(why.starts_with("the work of its node costs $5.67/h now and $1.01/h elsewhere"), "{why}");
 
     let new = proposal.plan.claims[0].name.clone();
     let begun = begun(&snapshot, &proposal);
@@ -201,7 +201,7 @@ fn many_nodes_become_fewer_and_their_pods_go_to_nodes_that_stay() {
     let nodes = vec![large("x"), large("y"), large("z")];
     let snapshot = cluster_of(moving_pool(), nodes, &[("a", "x"), ("b", "y"), ("c", "z")]);
     let proposal = proposed(&snapshot).unwrap();
-    // Three small nodes for 3.018 $/h cost less than one large node.
+    // Three small nodes for $3.02/h cost less than one large node.
     assert_eq!(leaving(&proposal).len(), 3);
     assert_eq!(bought(&proposal.plan).len(), 3);
     assert_eq!(proposal.saving, usd("13.998"));
@@ -243,7 +243,7 @@ fn work_that_would_have_to_be_done_again_is_moved_when_that_pays() {
         let found = looked(&with(with(snapshot, [bound(pod, "big")]), [job]));
         (found.proposal.is_some(), found.tried_alone.len())
     };
-    // The loss is a quarter of 5.672 $/h since the pod began, plus five minutes. The saving is 4.666 $ in an hour.
+    // The loss is a quarter of $5.67/h since the pod began, plus five minutes. The saving is $4.666 in an hour.
     assert_eq!(job(NOW - 3600), (true, 1));
     assert_eq!(job(NOW - 7 * 1800), (false, 1));
     assert_eq!(

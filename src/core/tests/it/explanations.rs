@@ -27,8 +27,8 @@ fn the_story_of_a_pod_that_gets_a_node_says_what_was_considered_and_why_this_one
             "Pod default/p asks for 1 x nvidia.com/gpu.",
             "Considered 5 offerings, by pool: gpu (5).",
             "Ruled out: 1 (less than 1 nvidia.com/gpu).",
-            "4 offerings could hold it alone; the cheapest is g5.xlarge/a/on-demand of pool gpu at 1.006 $/h.",
-            "Planned on a new node of pool gpu alone: g5.xlarge on-demand in a at 1.006 $/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at 1.10 $/h, 9 % dearer.",
+            "4 offerings could hold it alone; the cheapest is g5.xlarge/a/on-demand of pool gpu at $1.01/h.",
+            "Planned on a new node of pool gpu alone: g5.xlarge on-demand in a at $1.01/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at $1.10/h, 9 % dearer.",
         ]
     );
 }
@@ -162,15 +162,15 @@ fn the_story_of_a_claim_says_why_it_was_bought_and_what_keeps_it() {
     let lines = why::claim(&carried, at(75), &plan, name).expect("the claim exists");
     assert_eq!(
         lines[0],
-        format!("Claim {name} of pool gpu: g5.xlarge/a/on-demand at 1.006 $/h, created 1m 5s ago.")
+        format!("Claim {name} of pool gpu: g5.xlarge/a/on-demand at $1.01/h, created 1m 5s ago.")
     );
     assert!(
-        lines[1].starts_with("Bought because g5.xlarge on-demand in a at 1.006 $/h holds 1 pod"),
+        lines[1].starts_with("Bought because g5.xlarge on-demand in a at $1.01/h holds 1 pod"),
         "{}",
         lines[1]
     );
     assert!(
-        lines[2].starts_with("If it is not available, g5.xlarge/b/on-demand at 1.006 $/h is next"),
+        lines[2].starts_with("If it is not available, g5.xlarge/b/on-demand at $1.01/h is next"),
         "{}",
         lines[2]
     );
@@ -185,7 +185,7 @@ fn the_explanation_of_a_node_names_its_claim_and_its_pods() {
         with(with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [claimed_node()]), [runs.clone()]);
     let lines = why::node(&ours, at(100), &Plan::default(), "n").expect("the node exists");
     assert_eq!(lines[0], "Node n has 1 x nvidia.com/gpu; ready.");
-    assert_eq!(lines[1], "Claim c of pool gpu: g5.xlarge/a/on-demand at 1.006 $/h, created 1m 40s ago.");
+    assert_eq!(lines[1], "Claim c of pool gpu: g5.xlarge/a/on-demand at $1.01/h, created 1m 40s ago.");
     assert_eq!(lines.last().map(String::as_str), Some("Kept because it runs 1 pod: default/p."));
 
     let foreign = with(with(cluster(aws(), [pool("gpu")]), [node("n", capacity(4, 16, 0))]), [runs]);
@@ -203,7 +203,7 @@ fn the_story_of_a_pool_says_what_it_has_and_what_holds_it_back() {
     let plan = planned(&snapshot);
     let lines = why::pool(&snapshot, &plan, &PoolName("gpu".into())).expect("the pool exists");
     assert_eq!(lines[1], "It may buy 5 offerings now.");
-    assert_eq!(lines[2], "It has 0 nodes for 0.00 $/h.");
+    assert_eq!(lines[2], "It has 0 nodes for $0.00/h.");
     assert!(lines[3].starts_with("The plan buys 1 more for"), "{}", lines[3]);
 
     let mut wrong = pool("gpu");
@@ -254,7 +254,7 @@ fn a_retiring_node_says_why_with_money_and_its_expected_end() {
     let retirements = Retirements { decided: Some(at(590)), claims, ..Retirements::default() };
     let plan = Plan { retirements: Arc::new(retirements), ..Plan::default() };
     let lines = why::node(&snapshot, at(600), &plan, "n").unwrap();
-    assert!(lines.contains(&"Retiring for 5m: admits only planned pods, because a pod like default/train-7 would keep this node 40 min longer, for 18.00 $, and costs 2.10 $ on a node of its own; its last pod is expected to end in 35 min.".to_owned()), "{lines:#?}");
+    assert!(lines.contains(&"Retiring for 5m: admits only planned pods, because a pod like default/train-7 would keep this node 40 min longer, for $18.00, and costs $2.10 on a node of its own; its last pod is expected to end in 35 min.".to_owned()), "{lines:#?}");
     assert!(!lines.iter().any(|line| line.contains("open to pods")), "{lines:#?}");
     // A plan that knows no lives cannot say more than what is recorded.
     let lines = why::claim(&snapshot, at(600), &Plan::default(), &ClaimName("c".into())).unwrap();

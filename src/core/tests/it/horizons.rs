@@ -22,7 +22,7 @@ fn lasting(pod: Pod, hours: i64) -> Pod {
     Pod { duration: PodDuration { expected, ..pod.duration }, ..pod }
 }
 
-/// A node with four GPUs for 5.672 $/h, with one pod that runs for this long. Free room is for three pods with a GPU.
+/// A node with four GPUs for $5.67/h, with one pod that runs for this long. Free room is for three pods with a GPU.
 fn scene(hours: i64, reserved: bool) -> Snapshot {
     let big = RankedOffering {
         offering: id("g5.12xlarge", "a"),

@@ -73,12 +73,12 @@ fn spot_is_bought_as_long_as_its_interruptions_lose_less_than_it_saves() {
     };
     let risk = SpotRisk { per_gpu_micros: 10_000_000, prior: 0 };
     let options = PlanOptions { spot_risk: Some(risk), ..PlanOptions::default() };
-    // The rate is 0.01 interruptions per hour: 10 $ x 0.01 = 0.10 $/h.
+    // The rate is 0.01 interruptions per hour: $10 x 0.01 = $0.1000/h.
     let plan = planned_with(&snapshot(10_000), &options);
     assert_eq!(plan.claims[0].offering().capacity_type, CapacityType::Spot);
     assert_eq!((plan.cost, plan.risk), (usd("0.5"), usd("0.1")));
     assert_eq!(plan.bound, usd("0.6"));
-    // The loss of 10 $ x 0.1 = 1 $/h is more than spot saves.
+    // The loss of $10 x 0.1 = $1/h is more than spot saves.
     let plan = planned_with(&snapshot(100_000), &options);
     assert_eq!(plan.claims[0].offering().capacity_type, CapacityType::OnDemand);
     assert_eq!((plan.cost, plan.risk), (usd("1.006"), usd("0")));
@@ -121,7 +121,7 @@ fn similarly_priced_offerings_are_ranked_by_interruption_rate() {
     assert_eq!(plan.claims[0].offerings[1].price, Some(usd("0.400")));
     assert_eq!(
         plan.claims[0].reason,
-        "g6.xlarge spot in a at 0.405 $/h holds 1 pod (1 x nvidia.com/gpu); g5.xlarge/a/spot at 0.40 $/h is cheaper, but the cloud takes it back more often: its expected loss counts as 0.0125 $/h, that of the chosen offering as 0.001042 $/h"
+        "g6.xlarge spot in a at $0.4050/h holds 1 pod (1 x nvidia.com/gpu); g5.xlarge/a/spot at $0.4000/h is cheaper, but the cloud takes it back more often: its expected loss counts as $0.0125/h, that of the chosen offering as $0.0010/h"
     );
 }
 

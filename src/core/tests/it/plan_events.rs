@@ -47,7 +47,7 @@ fn pods_are_told_what_was_bought_or_why_nothing_was_and_pools_how_they_stand() {
                 EventType::Normal,
                 Reason::NodePlanned,
                 format!(
-                    "bought for it: g5.xlarge on-demand in a at 1.006 $/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at 1.10 $/h, 9 % dearer (claim {})",
+                    "bought for it: g5.xlarge on-demand in a at $1.01/h holds 1 pod (1 x nvidia.com/gpu); next best: g6.xlarge at $1.10/h, 9 % dearer (claim {})",
                     claim.name
                 )
             ),

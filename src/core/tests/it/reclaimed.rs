@@ -53,7 +53,7 @@ fn a_reclaimed_offering_is_replaced_by_another_zone_with_a_reason() {
     let plan = planned_at(&reclaimed(snapshot, &[("small", "a")]), 10);
     assert_eq!(
         plan.claims[0].reason,
-        "other on-demand in a at 0.80 $/h holds 1 pod (1 x nvidia.com/gpu); small/a/on-demand at 0.50 $/h is cheaper, \
+        "other on-demand in a at $0.8000/h holds 1 pod (1 x nvidia.com/gpu); small/a/on-demand at $0.5000/h is cheaper, \
          but the cloud takes such instances back: until 2027-01-15T08:01:00Z it counts as 4 times its price"
     );
 }

@@ -96,7 +96,7 @@ fn an_open_node_that_retires_closes_to_newcomers_and_says_why() {
     assert_eq!((status, reason), (ConditionStatus::True, Reason::CheaperElsewhere));
     assert_eq!(
         message,
-        "admits only planned pods, because a pod like default/small would keep this node 3.1 h longer, for 97.00 $, and costs 4.20 $ on a node of its own; its last pod is expected to end in 40 min"
+        "admits only planned pods, because a pod like default/small would keep this node 3.1 h longer, for $97.00, and costs $4.20 on a node of its own; its last pod is expected to end in 40 min"
     );
 }
 

@@ -7,6 +7,7 @@ mod limit_range;
 mod namespace;
 mod priority;
 mod quota;
+mod quota_scope;
 mod resources;
 mod runtime_class;
 
@@ -27,7 +28,7 @@ use limit_range::LimitRange;
 use namespace::NamespaceDefaults;
 pub(crate) use priority::built_in;
 use quota::QuotaDemands;
-pub(crate) use quota::Quotas;
+pub(crate) use quota::{Charge, Quotas};
 
 /// The objects that admission follows.
 #[derive(Default)]

@@ -5,82 +5,112 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{self as k8s, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::FieldProblem;
-use poolwright_core::{Pod, Quota};
+use poolwright_catalog::ResourceList;
 
+use super::quota_scope::Scopes;
 use crate::error::IntakeError;
-use crate::quota::quota;
+use crate::quota::{LIMITS, left, of_pods};
+use crate::requests::{limits, requests};
 
 /// The quotas of the manifests, and how much of each is left.
 #[derive(Default)]
 pub(crate) struct Quotas {
     all: Vec<Quota>,
-    /// Which of them do not say what is in use.
-    uncounted: Vec<usize>,
+}
+
+/// A quota of the manifests.
+struct Quota {
+    namespace: String,
+    name: String,
+    scopes: Scopes,
+    /// By resource; entries of `limits.*` keep their prefix.
+    left: BTreeMap<String, u64>,
+    /// Whether it says what is in use.
+    is_counted: bool,
+}
+
+impl Quota {
+    fn counts(&self, pod: &Charge) -> bool {
+        self.namespace == pod.namespace && self.scopes.match_pod(&pod.namespace, &pod.spec)
+    }
+
+    fn take(&mut self, pod: &Charge) {
+        for (name, left) in &mut self.left {
+            *left = left.saturating_sub(pod.uses(name));
+        }
+    }
+}
+
+/// What quotas count of one pod.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    namespace: String,
+    requests: ResourceList,
+    limits: ResourceList,
+    spec: PodSpec,
+}
+
+impl Charge {
+    /// Errors: a quantity that cannot be read. `path` is the path of the spec.
+    pub fn of(path: &str, namespace: Option<&str>, spec: &PodSpec) -> Result<Self, FieldProblem> {
+        let (requests, limits) = (requests(path, spec, None)?, limits(path, spec)?);
+        Ok(Self { namespace: super::namespace_of(namespace), requests, limits, spec: spec.clone() })
+    }
+
+    fn uses(&self, resource: &str) -> u64 {
+        match resource.strip_prefix(LIMITS) {
+            Some(limited) => self.limits.get(limited),
+            None => self.requests.get(resource),
+        }
+    }
 }
 
 impl Quotas {
-    /// Adds a quota. Returns notes about its parts that are not read.
+    /// Adds a quota.
     ///
     /// Errors: a quantity that an API server would refuse.
-    pub fn add(&mut self, from: &k8s::ResourceQuota) -> Result<Vec<String>, IntakeError> {
-        let read = quota(from)?;
-        let spec = from.spec.clone().unwrap_or_default();
-        if spec.scopes.is_some_and(|scopes| !scopes.is_empty()) || spec.scope_selector.is_some() {
-            return Ok(vec![
-                "a quota for only some pods (scopes) is not read; it holds no pod back here".to_owned(),
-            ]);
-        }
-        if from.status.as_ref().is_none_or(|status| status.used.is_none()) {
-            self.uncounted.push(self.all.len());
-        }
-        self.all.push(read);
-        let limits: Vec<String> = spec.hard.into_iter().flatten().map(|(name, _)| name).collect();
-        let limits: Vec<&str> =
-            limits.iter().map(String::as_str).filter(|name| name.starts_with("limits.")).collect();
-        if limits.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(vec![format!("not read, so that they hold no pod back here: {}", limits.join(", "))])
+    pub fn add(&mut self, from: &k8s::ResourceQuota) -> Result<(), IntakeError> {
+        let left = left(from, |key| if key.starts_with(LIMITS) { Some(key) } else { of_pods(key) })?;
+        self.all.push(Quota {
+            namespace: super::namespace_of(from.metadata.namespace.as_deref()),
+            name: from.metadata.name.clone().unwrap_or_default(),
+            scopes: from.spec.as_ref().map(Scopes::of).unwrap_or_default(),
+            left,
+            is_counted: from.status.as_ref().is_some_and(|status| status.used.is_some()),
+        });
+        Ok(())
     }
 
     /// Returns whether a quota of a namespace does not say what is in use, so that its stored pods must be counted.
     pub fn counts_pods_of(&self, namespace: &str) -> bool {
-        self.uncounted.iter().any(|at| self.all[*at].key.namespace == namespace)
+        self.all.iter().any(|quota| !quota.is_counted && quota.namespace == namespace)
     }
 
     /// Counts a stored pod to the quotas that do not say what is in use.
-    pub fn count(&mut self, pod: &Pod) {
-        for at in &self.uncounted {
-            let quota = &mut self.all[*at];
-            if quota.key.namespace == pod.key.namespace() {
-                for (name, left) in &mut quota.left {
-                    *left = left.saturating_sub(used(pod, name));
-                }
-            }
+    pub fn count(&mut self, pod: &Charge) {
+        for quota in self.all.iter_mut().filter(|quota| !quota.is_counted && quota.counts(pod)) {
+            quota.take(pod);
         }
     }
 
     /// Removes the pods that the quotas of their namespace do not allow, and counts the others. Returns a note if there are any.
-    pub fn hold_back(&mut self, pods: &mut Vec<Pod>) -> Option<String> {
+    pub fn hold_back<T>(&mut self, pods: &mut Vec<T>, charge: impl Fn(&T) -> &Charge) -> Option<String> {
         let before = pods.len();
         let mut why: BTreeMap<String, String> = BTreeMap::new();
         pods.retain(|pod| {
-            let theirs = || {
-                self.all.iter().enumerate().filter(|(_, quota)| quota.key.namespace == pod.key.namespace())
-            };
-            let over = theirs().find_map(|(_, quota)| {
+            let pod = charge(pod);
+            let theirs = self.all.iter_mut().filter(|quota| quota.counts(pod)).collect::<Vec<_>>();
+            let over = theirs.iter().find_map(|quota| {
                 let mut left = quota.left.iter();
-                left.find(|(name, left)| used(pod, name) > **left).map(|(name, _)| (quota, name))
+                left.find(|(name, left)| pod.uses(name) > **left)
+                    .map(|(name, _)| (quota.name.clone(), name.clone()))
             });
             if let Some((quota, resource)) = over {
-                why.entry(quota.key.name.clone()).or_insert_with(|| resource.clone());
+                why.entry(quota).or_insert(resource);
                 return false;
             }
-            let counted: Vec<usize> = theirs().map(|(at, _)| at).collect();
-            for at in counted {
-                for (name, left) in &mut self.all[at].left {
-                    *left = left.saturating_sub(used(pod, name));
-                }
+            for quota in theirs {
+                quota.take(pod);
             }
             true
         });
@@ -92,15 +122,11 @@ impl Quotas {
     }
 }
 
-/// Returns how much of a quota's resource a pod uses.
-fn used(pod: &Pod, resource: &str) -> u64 {
-    pod.spec.requests.get(resource)
-}
-
 /// What a quota demands of each container: an API server refuses a pod that does not state what the quota limits.
 pub(super) struct QuotaDemands {
     pub namespace: String,
     name: String,
+    scopes: Scopes,
     /// Keys such as `requests.cpu`.
     keys: Vec<&'static str>,
 }
@@ -111,15 +137,11 @@ const STATED: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "
 impl QuotaDemands {
     pub fn of(from: &k8s::ResourceQuota) -> Option<Self> {
         let spec = from.spec.as_ref()?;
-        let has_scopes = spec.scopes.as_ref().is_some_and(|scopes| !scopes.is_empty());
-        if has_scopes || spec.scope_selector.is_some() {
-            return None;
-        }
         let keys = STATED.into_iter().filter(|key| spec.hard.iter().flatten().any(|(name, _)| name == key));
         let keys: Vec<&str> = keys.collect();
         let namespace = super::namespace_of(from.metadata.namespace.as_deref());
         let name = from.metadata.name.clone().unwrap_or_default();
-        (!keys.is_empty()).then_some(Self { namespace, name, keys })
+        (!keys.is_empty()).then(|| Self { namespace, name, scopes: Scopes::of(spec), keys })
     }
 
     /// Returns a problem for each container that does not state what the quota limits.
@@ -128,6 +150,9 @@ impl QuotaDemands {
         let lists =
             [("containers", Some(&spec.containers)), ("initContainers", spec.init_containers.as_ref())];
         let mut problems = Vec::new();
+        if !self.scopes.match_pod(&self.namespace, spec) {
+            return problems;
+        }
         for key in &self.keys {
             if states(whole, key) {
                 continue;

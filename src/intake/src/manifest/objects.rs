@@ -172,11 +172,11 @@ pub(super) fn number_generated(objects: &mut [Object]) {
 }
 
 /// Removes objects that are there a second time. Returns notes, and a problem for each object that its author wrote twice. Of two
-/// versions that a server printed, the newer counts.
+/// versions that a server printed, the newer counts. A written object counts instead of the stored one, as if it were applied.
 pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>) {
     let mut seen: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut kept: Vec<Object> = Vec::new();
-    let (mut equal, mut notes) = (Vec::new(), Vec::new());
+    let (mut equal, mut notes, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
     let mut twice: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for object in std::mem::take(objects) {
         let has_name = meta(&object.value, "name").or_else(|| meta(&object.value, "generateName")).is_some();
@@ -187,7 +187,17 @@ pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>)
             continue;
         };
         let known = &mut kept[first];
-        if !(known.is_stored() && object.is_stored()) {
+        if known.is_stored() != object.is_stored() {
+            // The API server refuses most changes of a pod.
+            let takes_stored = object.kind == "Pod";
+            let which = if takes_stored { "stored" } else { "written" };
+            notes.push(format!("{}: it is there stored and written; the {which} one counts", key.1));
+            let other =
+                if object.is_stored() == takes_stored { std::mem::replace(known, object) } else { object };
+            if !takes_stored {
+                replaced.push(other);
+            }
+        } else if !object.is_stored() {
             twice.entry(key.1).or_insert_with(|| [known.file.clone()].into()).insert(object.file);
         } else if known.equals(&object) {
             equal.push(key.1);
@@ -200,6 +210,7 @@ pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>)
             }
         }
     }
+    without_controllers_of(replaced, &mut kept);
     *objects = kept;
     if let Some((first, more)) = equal.split_first() {
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
@@ -211,6 +222,24 @@ pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>)
         IntakeError { file: Some(file), ..problem().of(name) }
     };
     (notes, twice.into_iter().map(of).collect())
+}
+
+/// Removes the controllers between replaced objects and their pods, such as ReplicaSets. Their numbers are those of before.
+fn without_controllers_of(mut replaced: Vec<Object>, objects: &mut Vec<Object>) {
+    while let Some(owner) = replaced.pop() {
+        let uid = meta(&owner.value, "uid");
+        let is_owned = |object: &Object| {
+            let references = object.value["metadata"]["ownerReferences"].as_array();
+            let mut references = references.into_iter().flatten();
+            object.kind != "Pod"
+                && references.any(|one| one["controller"] == true && one["uid"].as_str() == uid)
+        };
+        if uid.is_some() {
+            let (owned, others) = std::mem::take(objects).into_iter().partition(is_owned);
+            replaced.extend::<Vec<Object>>(owned);
+            *objects = others;
+        }
+    }
 }
 
 /// A JSON value without keys that are there twice. Parsers otherwise keep the last.

@@ -14,7 +14,7 @@ use super::gangs::Gangs;
 use super::kinds::KINDS;
 use super::objects::{Object, group, meta};
 use super::{Manifest, NodeClassObject};
-use crate::admission::{Admission, Quotas};
+use crate::admission::{Admission, Charge, Quotas};
 use crate::error::{IntakeError, OfObject};
 use crate::owned::Owned;
 use crate::pod_sets;
@@ -120,9 +120,10 @@ impl Object {
             return;
         }
         if let Ok(pod) = k8s::Pod::deserialize(&self.value)
-            && let Ok(pod) = crate::pod::pod(&pod)
+            && let Some(spec) = &pod.spec
+            && let Ok(charge) = Charge::of("spec", Some(self.namespace()), spec)
         {
-            shared.quotas.count(&pod);
+            shared.quotas.count(&charge);
         }
     }
 
@@ -250,11 +251,10 @@ impl Object {
             "ResourceQuota" => {
                 let quota = read(value)?;
                 shared.admission.add_quota(&quota);
-                let notes = shared
+                shared
                     .quotas
                     .add(&quota)
                     .map_err(|error| vec![FieldProblem::new(error.path, error.cause, error.next_step)])?;
-                manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
                 return Ok(());
             }
             "LimitRange" => {
@@ -331,12 +331,15 @@ impl Object {
             }
         }
         let before = expansion.pods.len();
+        if self.kind != "Pod" || !self.is_stored() {
+            let held = shared.quotas.hold_back(&mut expansion.pods, |made| &made.charge);
+            if let Some(held) = held {
+                note(&held);
+            }
+        }
         let polite = expansion.pods.iter().filter(|made| made.is_polite);
         manifest.polite.extend(polite.map(|made| made.pod.key.clone()));
-        let mut pods: Vec<Pod> = expansion.pods.into_iter().map(|made| made.pod).collect();
-        if self.kind != "Pod" || !self.is_stored() {
-            shared.quotas.hold_back(&mut pods).iter().for_each(|said| note(said));
-        }
+        let pods: Vec<Pod> = expansion.pods.into_iter().map(|made| made.pod).collect();
         shared.gangs.add(self, gangs, &pods, before - pods.len());
         if !pods.is_empty() {
             manifest.made_claims.extend(expansion.claims);

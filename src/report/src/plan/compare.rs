@@ -50,8 +50,8 @@ pub enum WhyCheaper {
     OverTime(Usd),
     /// It is expected to lose this much more by interruptions.
     Interruptions(UsdPerHour),
-    /// It breaks rules that the plan keeps.
-    BreaksRules,
+    /// Its nodes may leave the cloud less choice than `minValues` of a pool asks for.
+    MinValues,
     /// The plan pays for this rule.
     Rule(CostRule),
     /// A limit made the plan choose in steps.
@@ -119,8 +119,8 @@ impl Document {
         if self.over_time.is_none() && loses > UsdPerHour::ZERO && other.cost + other.risk >= self.counted() {
             return WhyCheaper::Interruptions(loses);
         }
-        if other.breaks_rules {
-            WhyCheaper::BreaksRules
+        if other.ignores_min_values {
+            WhyCheaper::MinValues
         } else if let Some(rule) = [CostRule::Weights, CostRule::Preferences].into_iter().find(lists) {
             WhyCheaper::Rule(rule)
         } else if self.in_steps {

@@ -250,8 +250,7 @@ fn choices(plan: &Plan) -> Vec<String> {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let dearest = called.iter().filter_map(|one| one.price).max();
             let dearest = dearest.filter(|most| called[0].price.is_some_and(|price| *most > price));
-            let dearest =
-                dearest.map_or_else(String::new, |price| format!("; the dearest costs {price} $/h"));
+            let dearest = dearest.map_or_else(String::new, |price| format!("; the dearest costs {price:#}"));
             let nodes = if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") };
             format!(
                 "{nodes} of pool `{pool}`: the cloud may choose among {} ({}{more}{dearest})",

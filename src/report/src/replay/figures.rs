@@ -180,8 +180,9 @@ impl Report {
     }
 
     /// Returns the average cost of all nodes per hour.
-    pub fn rate(&self) -> Usd {
-        Usd(self.cost().0 * HOUR / self.played.as_millis().max(1))
+    pub fn rate(&self) -> UsdPerHour {
+        let micros = self.cost().0 * HOUR / self.played.as_millis().max(1);
+        UsdPerHour::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
     /// Returns the excess of the cost over the bound, as a part of the bound; `None` if the bound is zero.

@@ -307,7 +307,7 @@ impl Cloud {
                 Machine::launched(instance.clone(), request, price, now, &self.accidents, &mut dice);
             let price = price.map_or_else(|| "unknown".to_owned(), |price| price.to_string());
             self.record.say(format_args!(
-                "cloud launches {} as {id} at {price} $/h for {}",
+                "cloud launches {} as {id} at {price:#} for {}",
                 instance.provider_id, instance.claim
             ));
             if let (Some((told, _)), Some(ends)) = (machine.notice, machine.dies) {

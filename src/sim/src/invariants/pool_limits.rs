@@ -66,7 +66,7 @@ impl Held {
             return Some(format!("pool {name} has {nodes} claims, and may have {limit}"));
         }
         if let Some(limit) = pool.limits.usd_per_hour.filter(|limit| cost > limit) {
-            return Some(format!("pool {name} may cost {cost} $/h, and its limit is {limit}"));
+            return Some(format!("pool {name} may cost {cost:#}, and its limit is {limit}"));
         }
         pool.limits.resources.iter().find_map(|(resource, limit)| {
             let held = resources.get(resource.as_str()).copied().unwrap_or(0);

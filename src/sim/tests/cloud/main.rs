@@ -73,7 +73,7 @@ async fn prices_of_spot_instances_move_and_stay_below_those_on_demand() {
         moved += usize::from(was != is);
         let on_demand = OfferingId { capacity_type: CapacityType::OnDemand, ..one.id.clone() };
         let dear = after.offering(&on_demand).and_then(|offering| offering.price.known());
-        assert!(dear.is_none_or(|dear| is < dear), "{} at {is} $/h, on demand {dear:?}", one.id);
+        assert!(dear.is_none_or(|dear| is < dear), "{} at {is:#}, on demand {dear:?}", one.id);
     }
     assert!(moved > 0, "no price has moved");
 }

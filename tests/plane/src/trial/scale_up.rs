@@ -89,7 +89,7 @@ impl fmt::Display for Realised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "seed {:>4}  pods {:>3}  nodes {:>3}  plan {:>8.2} $/h  realised {:>8.2} $/h  {:>+6.2} %  bought again {:>2}  \
+            "seed {:>4}  pods {:>3}  nodes {:>3}  plan ${:.2}/h  realised ${:.2}/h  {:>+6.2} %  bought again {:>2}  \
              stuck {}  {:>5.1} s, {:>5.1} s after the last pod",
             self.seed,
             self.pods,

@@ -129,7 +129,7 @@ pub async fn carry_out(
     let cost: UsdPerHour = used.filter_map(PlannedClaim::price).sum();
     if cost != plan.cost {
         outcome
-            .fail(Property::Cost, format!("the plan costs {} $/h, and what is used of it {cost}", plan.cost));
+            .fail(Property::Cost, format!("the plan costs {:#}, and what is used of it {cost}", plan.cost));
     }
     left_over(stage, case, snapshot, plan, &mut outcome).await?;
     Ok(outcome)

@@ -49,7 +49,7 @@ async fn two_gpu_pods_get_two_g5_xlarge_and_scale_down_to_nothing() {
     .await
     .unwrap();
     assert_eq!(claims.len(), 2);
-    assert_eq!(usd_per_hour(&claims).unwrap(), 2_012_000, "two g5.xlarge at 1.006 $/h");
+    assert_eq!(usd_per_hour(&claims).unwrap(), 2_012_000, "two g5.xlarge at $1.01/h");
     for claim in &claims {
         let status = claim.status.as_ref().unwrap();
         let offering = status.offering.as_ref().unwrap();

@@ -68,8 +68,8 @@ fn a_dear_node_is_emptied_when_pods_of_another_one_give_way_to_its_pods() {
     assert_eq!(proposal.saving, usd("4.666"));
     let new = proposal.plan.claims[0].name.clone();
     let why = format!(
-        "the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere; its pods go to first, in the room of default/a, whose \
-         successors go to new {new} (g5.xlarge/a/on-demand at 1.006 $/h)"
+        "the work of its node costs $5.67/h now and $1.01/h elsewhere; its pods go to first, in the room of default/a, whose \
+         successors go to new {new} (g5.xlarge/a/on-demand at $1.01/h)"
     );
     assert_eq!(proposal.nodes_to_empty[0].condition.message, why);
 

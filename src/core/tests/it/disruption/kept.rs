@@ -55,13 +55,13 @@ fn with_claim(change: impl FnOnce(&mut Claim, &mut Node)) -> Snapshot {
     with(with(base(), [claim]), [node])
 }
 
-const SAVING: &str = "Without that, emptying it might save up to 4.666 $/h: its pods would go to new gpu-";
+const SAVING: &str = "Without that, emptying it might save up to $4.67/h: its pods would go to new gpu-";
 
 #[test]
 fn a_node_without_a_reason_to_stay_is_said_to_leave_and_what_that_saves() {
     let lines = told(&base());
     assert_eq!(lines.len(), 1);
-    let start = "The next search for savings would empty it: the work of its node costs 5.672 $/h now and 1.006 $/h elsewhere";
+    let start = "The next search for savings would empty it: the work of its node costs $5.67/h now and $1.01/h elsewhere";
     assert!(lines[0].starts_with(start), "{lines:?}");
 }
 
@@ -173,8 +173,8 @@ fn a_node_whose_pods_cost_no_less_elsewhere_is_told_with_both_prices() {
         panic!("{:?}", of(&snapshot))
     };
     let line = kept(&snapshot);
-    assert!(line.starts_with("its pods cost no less elsewhere: 1.006 $/h (new gpu-"), "{line}");
-    assert!(line.ends_with("and this node costs 1.006 $/h"), "{line}");
+    assert!(line.starts_with("its pods cost no less elsewhere: $1.01/h (new gpu-"), "{line}");
+    assert!(line.ends_with("and this node costs $1.01/h"), "{line}");
 }
 
 #[test]
@@ -186,15 +186,15 @@ fn a_saving_below_what_moving_costs_is_told_with_the_amounts() {
     };
     assert!(matches!(of(&job(NOW - 3600)), Outlook::Leaves(_)));
     let line = kept(&job(NOW - 7 * 1800));
-    assert!(line.starts_with("emptying it would save 4.666 $/h (new gpu-"), "{line}");
+    assert!(line.starts_with("emptying it would save $4.67/h (new gpu-"), "{line}");
     assert!(
-        line.ends_with("but moving its pods costs more than it saves within 1h or until they end: 10.33 $ against 4.67 $ (disruption.paybackWithin)"),
+        line.ends_with("but moving its pods costs more than it saves within 1h or until they end: $10.33 against $4.67 (disruption.paybackWithin)"),
         "{line}"
     );
     let line = kept(&job(NOW - 8 * 1800));
     assert_eq!(
         line,
-        "moving its pods would lose work worth 5.79 $, more than the 5.67 $ that the node costs until they end"
+        "moving its pods would lose work worth $5.79, more than the $5.67 that the node costs until they end"
     );
 }
 
@@ -239,7 +239,7 @@ fn a_node_that_is_not_open_or_leaves_already_says_so() {
     assert_eq!(kept(&with_claim(|claim, _| claim.deleting_since = Some(at(NOW)))), "it is being deleted");
     let snapshot = base();
     let line = kept(&begun(&snapshot, &proposed(&snapshot).unwrap()));
-    assert!(line.starts_with("it is being emptied already: the work of its node costs 5.672 $/h"), "{line}");
+    assert!(line.starts_with("it is being emptied already: the work of its node costs $5.67/h"), "{line}");
     let without_pods = cluster_of(moving_pool(), vec![large("big")], &[]);
     assert!(kept(&without_pods).starts_with("it runs no workload pod"), "{}", kept(&without_pods));
 }

@@ -21,7 +21,7 @@ fn scene(minutes: Option<i64>) -> Snapshot {
 
 #[test]
 fn a_service_moves_to_a_cheaper_node() {
-    let proposal = proposed(&scene(None)).expect("it saves 4.67 $/h for as long as anybody can say");
+    let proposal = proposed(&scene(None)).expect("it saves $4.67/h for as long as anybody can say");
     assert_eq!(leaving(&proposal), [("big", "Underutilized")]);
 }
 

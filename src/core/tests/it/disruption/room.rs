@@ -55,7 +55,7 @@ fn a_service_that_runs_anywhere_gives_way_to_a_pod_that_only_its_node_can_run() 
     assert_eq!(bought(&first.plan), ["g5.xlarge: ReplicaSet:web#0"]);
     assert_eq!(evicted(&first), Vec::<String>::new(), "its successor has no open place yet");
 
-    let instead = "instead of a new g5.12xlarge/a/on-demand at 5.672 $/h";
+    let instead = "instead of a new g5.12xlarge/a/on-demand at $5.67/h";
     let wait = "It waits until the successors have places on open nodes.";
     let explained = |name: &str| first.explanations[&key(name)].clone();
     assert_eq!(explained("v"), format!("It gets the room of default/a on node big, {instead}. {wait}"));
@@ -86,7 +86,7 @@ fn a_service_that_runs_anywhere_gives_way_to_a_pod_that_only_its_node_can_run() 
     let new = &first.plan.claims[0].name;
     let said = format!(
         "its successor has room on {new}, and its room on node big is for default/v, instead of a new \
-         g5.12xlarge/a/on-demand at 5.672 $/h"
+         g5.12xlarge/a/on-demand at $5.67/h"
     );
     assert_eq!(why.as_deref(), Some(said.as_str()));
 
@@ -105,8 +105,8 @@ fn a_service_that_runs_anywhere_gives_way_to_a_pod_that_only_its_node_can_run() 
 
 #[test]
 fn the_saving_must_be_ten_times_the_loss_at_the_place_that_a_pod_gets() {
-    // A node for 5.672 $/h is not bought, and one for 1.006 $/h is, ten minutes of it beside the old place. The restart costs five
-    // minutes of 1.006 $/h, ten times 0.08 $. At the old place, it would cost ten times 0.12 $.
+    // A node for $5.67/h is not bought, and one for $1.01/h is, ten minutes of it beside the old place. The restart costs five
+    // minutes of $1.01/h, ten times $0.08. At the old place, it would cost ten times $0.12.
     let made_within = |minutes| {
         let mut snapshot = full(|pod| pod);
         let mut pool = moving_pool();
@@ -114,14 +114,14 @@ fn the_saving_must_be_ten_times_the_loss_at_the_place_that_a_pod_gets() {
         snapshot.pools.insert(pool.name.clone(), pool.into());
         made(&snapshot).is_some()
     };
-    assert!(!made_within(12), "saves 0.93 $");
-    assert!(made_within(15), "saves 1.17 $");
+    assert!(!made_within(12), "saves $0.93");
+    assert!(made_within(15), "saves $1.17");
 }
 
 #[test]
 fn a_node_for_a_short_pod_also_costs_its_start_and_the_time_without_work() {
-    // Ten minutes on a node of its own cost the pod 1.13 $ with the start, and five minutes without work 0.47 $ more. The small node
-    // costs 0.28 $, 0.17 $ beside the old place, and ten times the restart 0.84 $.
+    // Ten minutes on a node of its own cost the pod $1.13 with the start, and five minutes without work $0.47 more. The small node
+    // costs $0.28, $0.17 beside the old place, and ten times the restart $0.84.
     let made_with_idle = |minutes| {
         let mut snapshot = full(service);
         let mut pool = moving_pool();
@@ -358,7 +358,7 @@ fn a_job_that_needs_no_gpu_does_not_lose_its_work() {
 
 #[test]
 fn a_place_that_keeps_another_node_longer_costs_as_much() {
-    // The successor would keep a node for 5.672 $/h, whose own pod ends in three minutes.
+    // The successor would keep a node for $5.67/h, whose own pod ends in three minutes.
     let made_with = |minutes| {
         let mut snapshot = with_node(full(service), large("other"));
         let ends = |pod: &mut Pod, minutes| {

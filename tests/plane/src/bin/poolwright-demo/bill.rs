@@ -42,22 +42,27 @@ pub fn judge(file: &Path, pods: &[TracePod], pool: &str) -> anyhow::Result<Judge
     })
 }
 
+/// Formats dollars per hour: `$5.67/h`.
+pub fn per_hour(usd: f64) -> String {
+    format!("${usd:.2}/h")
+}
+
 /// Prints the nodes bought and the comparison.
 pub fn print_bill(bill: &Bill, judged: &Judged) {
     println!("\nBought:");
     for line in &bill.lines {
         println!(
-            "  {:>4} x {:<18} {:>9.3} $/h each  {:>9.2} $/h",
+            "  {:>4} x {:<18} {:>12} each  {:>12}",
             line.count,
             line.instance_type,
-            line.each,
-            line.total()
+            per_hour(line.each),
+            per_hour(line.total())
         );
     }
     let paid = bill.total();
-    println!("  {:>4} nodes {:>45.2} $/h\n", bill.nodes(), paid);
+    println!("  {:>4} nodes {:>48}\n", bill.nodes(), per_hour(paid));
     let row = |what: &str, cost: f64| {
-        println!("  {what:<44} {cost:>9.2} $/h  {:>+7.1} %", (cost / paid - 1.0) * 100.0);
+        println!("  {what:<44} {:>12}  {:>+7.1} %", per_hour(cost), (cost / paid - 1.0) * 100.0);
     };
     row("paid now (two waves, one after the other)", paid);
     row("best plan for both waves at once", judged.cost);

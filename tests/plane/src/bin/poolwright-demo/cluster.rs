@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use poolwright_api::NodeClaim;
+use poolwright_catalog::UsdPerHour;
 use poolwright_plane::trace::TracePod;
 
 /// The number of concurrent calls to the API server.
@@ -48,12 +49,12 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "pods {:>3} running {:>3} waiting | nodes {:>3} open {:>3} on their way | {:>8.2} $/h",
+            "pods {:>3} running {:>3} waiting | nodes {:>3} open {:>3} on their way | {:>#11}",
             self.running,
             self.waiting,
             self.open,
             self.opening,
-            self.micro_usd_per_hour as f64 / 1e6
+            UsdPerHour::from_micros(self.micro_usd_per_hour)
         )
     }
 }

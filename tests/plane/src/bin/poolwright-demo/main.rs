@@ -73,7 +73,7 @@ fn repository() -> PathBuf {
 /// Creates the waves, one after the other, and prints what was bought. `scratch` is a file to write to.
 async fn waves(cluster: &Cluster, place: &mut impl Place, scratch: &Path) -> anyhow::Result<()> {
     let pods: Vec<TracePod> = trace::read(WAVES.iter().sum::<usize>())?;
-    println!("Ready: NodePool `gpu` may buy any on-demand AWS type, at most 2,000 $/h; nothing runs yet.");
+    println!("Ready: NodePool `gpu` may buy any on-demand AWS type, at most $2,000/h; nothing runs yet.");
     let mut sent = 0;
     for (number, size) in WAVES.into_iter().enumerate() {
         let wave = &pods[sent..sent + size];

@@ -52,7 +52,7 @@ pub async fn demo() -> anyhow::Result<()> {
     end(&cluster, &mut place).await?;
     let ended = place.controller.terminate(Duration::from_secs(20)).await?;
     ensure!(ended.success(), "the controller ended with {ended}:\n{}", place.controller.tail(20));
-    println!("\nDown to zero: no node, no claim, no instance, 0.00 $/h. Everything is cleaned up.");
+    println!("\nDown to zero: no node, no claim, no instance, $0.00/h. Everything is cleaned up.");
     plane.stop();
     Ok(())
 }

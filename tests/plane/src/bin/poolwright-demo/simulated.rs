@@ -45,7 +45,7 @@ pub fn demo() -> anyhow::Result<()> {
         let (instances, seconds) = (sandbox.instances(), sandbox.elapsed().as_secs());
         ensure!(instances == 0, "{instances} instances still run");
         println!(
-            "\nDown to zero: no node, no claim, no instance, 0.00 $/h. {} min {} s have passed there.",
+            "\nDown to zero: no node, no claim, no instance, $0.00/h. {} min {} s have passed there.",
             seconds / 60,
             seconds % 60
         );

@@ -41,7 +41,7 @@ async fn measure() -> anyhow::Result<bool> {
         let realised = scale_up.run(&cluster, &namespace).await?;
         trial.ensure_running()?;
         let at_once = at_once(&scale_up, trial.plane().dir())?;
-        println!("{realised}  at once {:>8.2} $/h", at_once as f64 / 1e6);
+        println!("{realised}  at once ${:.2}/h", at_once as f64 / 1e6);
         cluster.delete_pods(&namespace).await?;
         wait_for("nothing to be left of it", GONE_WITHIN, async || {
             let left = cluster.claims(POOL).await?.len() + cluster.nodes(POOL).await?.len();

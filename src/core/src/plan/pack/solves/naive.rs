@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use poolwright_catalog::UsdPerHour;
-use poolwright_solver::Problem;
 use poolwright_solver::baseline::Simple;
 use poolwright_solver::problem::risk;
 
@@ -49,19 +48,19 @@ impl<'a> Run<'_, '_, 'a, '_> {
         let commitments = std::mem::take(&mut self.outcome.commitments);
         let limits = std::mem::take(self.limits);
         self.outcome.baselines = Baselines {
-            one_pod_per_node: self.baseline(priced, steps, &start, Simple::one_pod_per_node),
-            first_fit: self.baseline(priced, steps, &start, Simple::first_fit),
+            one_pod_per_node: self.baseline(priced, steps, &start, false),
+            first_fit: self.baseline(priced, steps, &start, true),
         };
         (self.queues, self.outcome.commitments, *self.limits) = (queues, commitments, limits);
     }
 
-    /// Computes one baseline from its start.
+    /// Computes one baseline from its start: first fit if it `packs`, else one pod per node.
     fn baseline(
         &mut self,
         priced: &[NodeCandidate],
         steps: &Steps<'_>,
         start: &Start<'a>,
-        method: fn(&Problem) -> Simple,
+        packs: bool,
     ) -> Baseline {
         self.queues.clone_from(&start.queues);
         self.outcome.commitments.clone_from(&start.commitments);
@@ -88,11 +87,9 @@ impl<'a> Run<'_, '_, 'a, '_> {
                     (of.price, of.interruptions) = (candidate.price, candidate.interruptions);
                 }
             }
-            sum.breaks_rules |= !(problem.flexibility.is_empty()
-                && problem.node_shares.is_empty()
-                && problem.gangs.is_empty()
-                && problem.spreads.is_empty());
-            let simple = method(&problem);
+            // A pod alone on a node leaves the choice that its pool asks for, or none of these candidates would be its home.
+            sum.ignores_min_values |= packs && !problem.flexibility.is_empty();
+            let simple = if packs { Simple::first_fit(&problem) } else { Simple::one_pod_per_node(&problem) };
             let (paid, used) = simple.paid(&problem);
             for (of, used) in self.outcome.commitments.iter_mut().zip(used) {
                 of.used += used;

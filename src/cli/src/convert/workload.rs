@@ -1,0 +1,297 @@
+//! Workloads: replaces what pods take from Karpenter (labels in selectors, spreads and affinities, tolerations) in their templates.
+
+use poolwright_api::Operator;
+use poolwright_provider_contract::karpenter::{LabelMapping, Outcome, Report, join};
+use poolwright_terms::domains::is_karpenters;
+use poolwright_terms::{keys, labels as ours};
+use serde_json::{Map, Value, json};
+
+use super::labels::label;
+use super::requirements::names_that_meet;
+
+/// Converts an object with pod templates; `None` if it has none or needs no change. Every field that Karpenter defines has a note.
+pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
+    let mut object = value.clone();
+    let found = templates(&mut object, "", report);
+    if !found {
+        return None;
+    }
+    if object == *value {
+        if report.notes.is_empty() {
+            report.kept("", "It uses nothing of Karpenter. Apply it unchanged.");
+        }
+        return None;
+    }
+    // What the cluster wrote is of the old object.
+    let fields = object.as_object_mut()?;
+    fields.remove("status");
+    if let Some(meta) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.retain(|key, _| {
+            !matches!(
+                key.as_str(),
+                "creationTimestamp" | "generation" | "managedFields" | "resourceVersion" | "uid"
+            )
+        });
+    }
+    Some(object)
+}
+
+/// Converts the pod specs below a value. Returns whether there are any.
+fn templates(value: &mut Value, path: &str, report: &mut Report) -> bool {
+    const ANNOTATION: &str = keys::KARPENTER_DO_NOT_DISRUPT_ANNOTATION;
+    match value {
+        Value::Object(fields) if fields.get("containers").is_some_and(Value::is_array) => {
+            pod(fields, path, report);
+            true
+        }
+        Value::Object(fields) if path.ends_with("annotations") && fields.contains_key(ANNOTATION) => {
+            report.kept(join(path, ANNOTATION), "Poolwright reads this annotation of pods, too.");
+            false
+        }
+        Value::Object(fields) => fields
+            .iter_mut()
+            .map(|(key, below)| templates(below, &join(path, key), report))
+            .fold(false, |any, found| any | found),
+        Value::Array(entries) => entries
+            .iter_mut()
+            .enumerate()
+            .map(|(at, below)| templates(below, &format!("{path}[{at}]"), report))
+            .fold(false, |any, found| any | found),
+        _ => false,
+    }
+}
+
+fn pod(spec: &mut Map<String, Value>, path: &str, report: &mut Report) {
+    let moved = node_selector(spec, path, report);
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+    if !moved.is_empty() {
+        let affinity = object_in(spec, "affinity");
+        let terms = object_in(object_in(affinity, "nodeAffinity"), required)
+            .entry("nodeSelectorTerms")
+            .or_insert_with(|| json!([{}]));
+        for term in terms.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            let all = term.entry("matchExpressions").or_insert_with(|| json!([]));
+            if let Some(all) = all.as_array_mut() {
+                all.extend(moved.iter().cloned());
+            }
+        }
+    }
+    let affinity = join(path, "affinity");
+    if let Some(node) = spec.get_mut("affinity").and_then(|affinity| affinity.get_mut("nodeAffinity")) {
+        let path = join(&affinity, "nodeAffinity");
+        let terms = node.get_mut(required).and_then(|of| of.get_mut("nodeSelectorTerms"));
+        for (at, term) in entries(terms) {
+            expressions(term, &format!("{path}.{required}.nodeSelectorTerms[{at}]"), report);
+        }
+        for (at, term) in entries(node.get_mut(preferred)) {
+            if let Some(term) = term.get_mut("preference") {
+                expressions(term, &format!("{path}.{preferred}[{at}].preference"), report);
+            }
+        }
+    }
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let Some(of) = spec.get_mut("affinity").and_then(|affinity| affinity.get_mut(kind)) else { continue };
+        let path = join(&affinity, kind);
+        for (at, term) in entries(of.get_mut(required)) {
+            topology_key(term, &format!("{path}.{required}[{at}]"), report);
+        }
+        for (at, term) in entries(of.get_mut(preferred)) {
+            if let Some(term) = term.get_mut("podAffinityTerm") {
+                topology_key(term, &format!("{path}.{preferred}[{at}].podAffinityTerm"), report);
+            }
+        }
+    }
+    for (at, spread) in entries(spec.get_mut("topologySpreadConstraints")) {
+        topology_key(spread, &format!("{}[{at}]", join(path, "topologySpreadConstraints")), report);
+    }
+    for (at, toleration) in entries(spec.get_mut("tolerations")) {
+        self::toleration(toleration, &format!("{}[{at}]", join(path, "tolerations")), report);
+    }
+}
+
+fn object_in<'a>(of: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
+    let entry = of.entry(key).or_insert_with(|| json!({}));
+    if !entry.is_object() {
+        *entry = json!({});
+    }
+    entry.as_object_mut().expect("an object, as just made sure")
+}
+
+fn entries(list: Option<&mut Value>) -> impl Iterator<Item = (usize, &mut Value)> {
+    list.and_then(Value::as_array_mut).into_iter().flatten().enumerate()
+}
+
+/// The result for a requirement on a label of Karpenter.
+enum Mapped {
+    /// The user's own label, or one that Poolwright's nodes have too.
+    Same,
+    /// Another label, with these values.
+    To { key: &'static str, operator: Operator, values: Vec<String> },
+    /// No counterpart. The sentence says what to do.
+    None(String),
+}
+
+fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
+    let to = |key, operator, values| Mapped::To { key, operator, values };
+    if key == ours::HOSTNAME || key.starts_with("poolwright.dev/") {
+        return Mapped::Same;
+    }
+    if matches!(key, "karpenter.sh/nodepool" | "karpenter.sh/provisioner-name") {
+        return to(keys::NODEPOOL_LABEL, operator, values);
+    }
+    let names = |key: &'static str, mapping, operator: Operator, values: &[String]| {
+        if matches!(operator, Operator::Exists | Operator::DoesNotExist) {
+            return to(key, operator, Vec::new());
+        }
+        match names_that_meet(mapping, operator, values) {
+            Some(names) if operator == Operator::NotIn => to(key, Operator::NotIn, names),
+            Some(names) => to(key, Operator::In, names),
+            None => Mapped::None(format!("Name the types that you want with `{}`.", ours::INSTANCE_TYPE)),
+        }
+    };
+    match label(key) {
+        LabelMapping::Renamed(same) if same == key => Mapped::Same,
+        LabelMapping::UserDefined => Mapped::Same,
+        LabelMapping::Renamed(other) => to(other, operator, values),
+        LabelMapping::Cpu => {
+            match values.iter().map(|value| value.parse::<u64>()).collect::<Result<Vec<_>, _>>() {
+                Ok(numbers) => {
+                    let less = numbers.iter().map(|number| number.saturating_sub(1).to_string());
+                    to(ours::INSTANCE_CPU, operator, less.collect())
+                }
+                Err(_) => Mapped::None("Write whole numbers of vCPUs.".to_owned()),
+            }
+        }
+        mapping @ (LabelMapping::Category | LabelMapping::Generation) => {
+            names(ours::INSTANCE_FAMILY, mapping, operator, &values)
+        }
+        mapping @ LabelMapping::Size => names(ours::INSTANCE_TYPE, mapping, operator, &values),
+        LabelMapping::GpuManufacturer => {
+            let is_nvidia = values.iter().any(|value| value == "nvidia");
+            match (operator, is_nvidia) {
+                (Operator::In, true) | (Operator::Exists, _) => {
+                    to(ours::GPU_MODEL, Operator::Exists, Vec::new())
+                }
+                (Operator::NotIn, true) | (Operator::DoesNotExist, _) => {
+                    to(ours::GPU_MODEL, Operator::DoesNotExist, Vec::new())
+                }
+                _ => Mapped::None("Poolwright buys NVIDIA GPUs only.".to_owned()),
+            }
+        }
+        // No node of Poolwright has the label.
+        LabelMapping::Unneeded(_) | LabelMapping::NoCounterpart(_)
+            if matches!(operator, Operator::NotIn | Operator::DoesNotExist) =>
+        {
+            Mapped::Same
+        }
+        LabelMapping::Unneeded(instead) | LabelMapping::NoCounterpart(instead) => {
+            Mapped::None(instead.to_owned())
+        }
+    }
+}
+
+/// Converts the node selector. Returns the expressions for what it cannot express.
+fn node_selector(spec: &mut Map<String, Value>, path: &str, report: &mut Report) -> Vec<Value> {
+    let mut moved = Vec::new();
+    let Some(selector) = spec.get_mut("nodeSelector").and_then(Value::as_object_mut) else { return moved };
+    let path = join(path, "nodeSelector");
+    for (key, value) in selector.clone() {
+        let field = join(&path, &key);
+        let Some(value) = value.as_str() else { continue };
+        match mapped(&key, Operator::In, vec![value.to_owned()]) {
+            Mapped::Same => {}
+            Mapped::None(instead) => stays(&field, &key, &instead, report),
+            Mapped::To { key: to, operator: Operator::In, values } if values.len() == 1 => {
+                report.changed(&field, format!("Becomes `{to}: {}`.", values[0]));
+                selector.remove(&key);
+                selector.insert(to.to_owned(), json!(values[0]));
+            }
+            Mapped::To { key: to, operator, values } => {
+                report.changed(&field, format!("Becomes a requirement on `{to}` in the node affinity."));
+                selector.remove(&key);
+                moved.push(expression(to, operator, &values));
+            }
+        }
+    }
+    if selector.is_empty() {
+        spec.remove("nodeSelector");
+    }
+    moved
+}
+
+fn expression(key: &str, operator: Operator, values: &[String]) -> Value {
+    let mut made = json!({"key": key, "operator": operator});
+    if !values.is_empty() {
+        made["values"] = json!(values);
+    }
+    made
+}
+
+/// Converts the expressions of a term of node affinity.
+fn expressions(term: &mut Value, path: &str, report: &mut Report) {
+    for (at, one) in entries(term.get_mut("matchExpressions")) {
+        let field = format!("{path}.matchExpressions[{at}]");
+        let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
+        let (key, Ok(operator)) = (text("key"), serde_json::from_value(one["operator"].clone())) else {
+            continue;
+        };
+        let values = one["values"].as_array().into_iter().flatten();
+        let values = values.filter_map(Value::as_str).map(str::to_owned).collect();
+        match mapped(&key, operator, values) {
+            Mapped::Same => {}
+            Mapped::None(instead) => stays(&field, &key, &instead, report),
+            Mapped::To { key: to, operator, values } => {
+                report.changed(&field, format!("`{key}` becomes `{to}`."));
+                *one = expression(to, operator, &values);
+            }
+        }
+    }
+}
+
+fn topology_key(of: &mut Value, path: &str, report: &mut Report) {
+    let Some(key) = of.get("topologyKey").and_then(Value::as_str).map(str::to_owned) else { return };
+    let field = join(path, "topologyKey");
+    match mapped(&key, Operator::Exists, Vec::new()) {
+        Mapped::To { key: to, operator: Operator::Exists, .. } => {
+            report.changed(field, format!("`{key}` becomes `{to}`."));
+            of["topologyKey"] = json!(to);
+        }
+        Mapped::None(instead) => stays(&field, &key, &instead, report),
+        _ => {}
+    }
+}
+
+fn toleration(of: &mut Value, path: &str, report: &mut Report) {
+    let key = of.get("key").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if !is_karpenters(&key) {
+        return;
+    }
+    let to = match key.as_str() {
+        "karpenter.sh/disrupted" | "karpenter.sh/disruption" => keys::DISRUPTED_TAINT,
+        "karpenter.sh/unregistered" => keys::UNREGISTERED_TAINT,
+        _ => {
+            return stays(
+                path,
+                &key,
+                "Nodes of Poolwright have no such taint, so you can remove it.",
+                report,
+            );
+        }
+    };
+    report.changed(path, format!("`{key}` becomes `{to}`, with any value."));
+    of["key"] = json!(to);
+    if let Some(fields) = of.as_object_mut() {
+        fields.remove("value");
+        fields.insert("operator".to_owned(), json!("Exists"));
+    }
+}
+
+/// Notes a field that stays as it is, although no node of Poolwright has its label.
+fn stays(field: &str, key: &str, instead: &str, report: &mut Report) {
+    report.note(
+        field,
+        Outcome::NotPossible,
+        format!("It stays as it is: Poolwright has no `{key}`. {instead}"),
+    );
+}
