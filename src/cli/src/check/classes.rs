@@ -11,8 +11,12 @@ use crate::node_classes::{self, NodeClasses};
 use crate::problems::Problems;
 use crate::source;
 
-/// Reads the node classes of this cloud from the files. Other objects are ignored.
-pub fn read(paths: &[PathBuf], cloud: Option<&'static Registration>) -> Result<NodeClasses, Failure> {
+/// Reads the node classes of this cloud from the files. Other objects are ignored. Adds a note for each field that is not read.
+pub fn read(
+    paths: &[PathBuf],
+    cloud: Option<&'static Registration>,
+    notes: &mut Vec<String>,
+) -> Result<NodeClasses, Failure> {
     let Some(cloud) = cloud else { return Ok(NodeClasses::new()) };
     let kind = cloud.node_class.kind.kind;
     let (mut found, mut problems) = (Vec::new(), Problems::new());
@@ -37,7 +41,7 @@ pub fn read(paths: &[PathBuf], cloud: Option<&'static Registration>) -> Result<N
     }
     problems
         .or(found)
-        .and_then(|found| node_classes::read(&found, &mut Vec::new()))
+        .and_then(|found| node_classes::read(&found, notes))
         .and_then(|known| {
             if known.broken.is_empty() {
                 Ok(known.classes)

@@ -77,7 +77,9 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
             .map(|(name, verdict)| result(&name, verdict)),
     );
     // If node classes cannot be listed, the check of rights reports it.
-    let Known { classes, broken } = node_classes::list(&client, &mut Vec::new()).await.unwrap_or_default();
+    let mut notes = Vec::new();
+    let Known { classes, broken } = node_classes::list(&client, &mut notes).await.unwrap_or_default();
+    results.extend(notes.into_iter().map(|note| result("node classes", Verdict::undetermined(note))));
     for (class, why) in broken {
         let fix = format!("kubectl edit {} {}", class.kind.to_lowercase(), class.name);
         results.push(result(&class.to_string(), Verdict::wrong(why, fix)));

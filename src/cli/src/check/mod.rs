@@ -15,7 +15,7 @@ use std::io::Write;
 
 use anyhow::Context;
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_provider_contract::preflight::{CheckRequest, CheckResult};
+use poolwright_provider_contract::preflight::{CheckRequest, CheckResult, Verdict};
 
 use crate::args::CheckFlags;
 use crate::clouds;
@@ -28,7 +28,8 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
     if let Some(missing) = account.and_then(|(_, preflight)| preflight.missing_flag(&flags.clouds.values)) {
         return Err(Failure::bad_input(missing));
     }
-    let from_files = classes::read(&flags.filename, account.map(|(cloud, _)| cloud))?;
+    let mut notes = Vec::new();
+    let from_files = classes::read(&flags.filename, account.map(|(cloud, _)| cloud), &mut notes)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -37,6 +38,8 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
     let results: Vec<CheckResult> = runtime.block_on(async {
         let cluster = cluster::check(flags, &from_files, &clock).await;
         let mut results = cluster.results;
+        let of_files = |note| CheckResult::new("Files", "node classes", Verdict::undetermined(note));
+        results.extend(notes.into_iter().map(of_files));
         if let Some((cloud, preflight)) = account {
             let classes = if flags.filename.is_empty() { cluster.classes } else { from_files };
             let own = classes.into_values().filter(|class| class.cloud.name == cloud.name);

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{self as k8s, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1alpha2::PodGroup;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
@@ -115,6 +116,7 @@ struct Objects {
     makers: Makers,
     limit_ranges: Vec<k8s::LimitRange>,
     runtime_classes: Vec<RuntimeClass>,
+    priority_classes: Vec<PriorityClass>,
 }
 
 /// Reads the objects of the cluster. `spreads` says whether a scheduler profile spreads pods by their Services.
@@ -128,12 +130,14 @@ async fn read(flags: &InputFlags, spreads: bool) -> Result<Objects> {
         .map_err(|(kind, error)| anyhow::Error::new(error).context(format!("cannot list {kind}")))?;
     let limit_ranges = permitted(&client, &mut notes).await?;
     let runtime_classes = permitted(&client, &mut notes).await?;
+    let priority_classes = permitted(&client, &mut notes).await?;
     Ok(Objects {
         namespace: client.default_namespace().to_owned(),
         learned: lives::learned(&client).await,
         notes,
         limit_ranges,
         runtime_classes,
+        priority_classes,
         pods: list(&client, &ListParams::default().fields(UNFINISHED)).await?,
         nodes: list(&client, &ListParams::default()).await?,
         namespaces: list(&client, &ListParams::default()).await?,
@@ -227,6 +231,9 @@ impl Objects {
         }
         for class in &self.runtime_classes {
             admission.add_runtime_class(class.clone());
+        }
+        for class in &self.priority_classes {
+            admission.add_priority_class(class.clone());
         }
         let daemonsets = convert(&self.daemonsets, |set| admission.daemonset(set), notes);
         let claims = convert(&self.claims, poolwright_intake::node_claim, notes);

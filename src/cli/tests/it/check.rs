@@ -92,3 +92,19 @@ fn who_may_not_list_leases_is_told_what_could_not_be_read() {
     let (_, all) = checked("blind", || status(403, "no leases for you"));
     assert_eq!(all[0][1], "undetermined", "{all:?}");
 }
+
+#[test]
+fn a_field_of_a_stored_node_class_that_is_not_read_is_named() {
+    let class = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "KwokNodeClass",
+        "metadata": {"name": "aws", "uid": "u"}, "spec": {"future": 1}});
+    let answers = move |request: &Request| {
+        if request.path.contains("/kwoknodeclasses") {
+            return list(std::slice::from_ref(&class));
+        }
+        answered(request, list(&[lease(2)]))
+    };
+    let kubeconfig = kubeconfig("check-future", serve(answers));
+    let output = poolwright(&["check", "--kubeconfig", kubeconfig.to_str().expect("UTF-8")], "");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("spec.future: this version does not know the field, and ignores it"), "{said}");
+}

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1 as apps, batch::v1 as batch, core::v1 as k8s, node::v1::RuntimeClass, policy::v1 as policy,
-    scheduling::v1alpha2 as scheduling, storage::v1 as storage,
+    scheduling::v1::PriorityClass, scheduling::v1alpha2 as scheduling, storage::v1 as storage,
 };
 use poolwright_core::index::Change;
 use poolwright_core::{
@@ -368,6 +368,16 @@ watched! {
         apply: |state, class| state.apply_runtime_class(class),
         delete: |state, key| state.delete_runtime_class(key.name),
         reset: |state, all, _| state.reset_runtime_classes(all),
+        known: |_, _| None,
+    }
+
+    /// PriorityClasses: the priority of pods that do not exist yet.
+    PriorityClasses("PriorityClass"): PriorityClass => PriorityClass {
+        need: Need::ToAdmit,
+        read: always(PriorityClass::clone),
+        apply: |state, class| state.apply_priority_class(class),
+        delete: |state, key| state.delete_priority_class(key.name),
+        reset: |state, all, _| state.reset_priority_classes(all),
         known: |_, _| None,
     }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_core::index::Change;
 use poolwright_core::{DaemonSet, Gang, ObjectKey};
@@ -20,6 +21,7 @@ use super::world::State;
 pub struct Templates {
     limit_ranges: BTreeMap<ObjectKey, k8s::LimitRange>,
     runtime_classes: BTreeMap<String, RuntimeClass>,
+    priority_classes: BTreeMap<String, PriorityClass>,
     admission: Admission,
     daemonsets: BTreeMap<ObjectKey, apps::DaemonSet>,
     job_sets: BTreeMap<ObjectKey, JobSet>,
@@ -126,9 +128,28 @@ impl State {
         self.admit_again()
     }
 
+    /// Adds or replaces a PriorityClass.
+    pub fn apply_priority_class(&mut self, class: PriorityClass) -> Change {
+        self.templates.priority_classes.insert(class.metadata.name.clone().unwrap_or_default(), class);
+        self.admit_again()
+    }
+
+    /// Removes a PriorityClass.
+    pub fn delete_priority_class(&mut self, name: &str) -> Change {
+        self.templates.priority_classes.remove(name);
+        self.admit_again()
+    }
+
+    /// Replaces all PriorityClasses.
+    pub fn reset_priority_classes(&mut self, all: Vec<PriorityClass>) -> Change {
+        let named = |class: PriorityClass| (class.metadata.name.clone().unwrap_or_default(), class);
+        self.templates.priority_classes = all.into_iter().map(named).collect();
+        self.admit_again()
+    }
+
     /// Converts all templates again, with what admission adds now.
     fn admit_again(&mut self) -> Change {
-        let Templates { limit_ranges, runtime_classes, admission, .. } = &mut self.templates;
+        let Templates { limit_ranges, runtime_classes, priority_classes, admission, .. } = &mut self.templates;
         *admission = Admission::default();
         for range in limit_ranges.values() {
             // The watch leaves out what cannot be read.
@@ -136,6 +157,9 @@ impl State {
         }
         for class in runtime_classes.values() {
             admission.add_runtime_class(class.clone());
+        }
+        for class in priority_classes.values() {
+            admission.add_priority_class(class.clone());
         }
         let known = self.index.view();
         let sets: Vec<DaemonSet> = self
