@@ -323,7 +323,7 @@ fn a_quota_with_scopes_counts_only_pods_that_meet_all_of_them() {
 fn a_quota_of_limits_counts_limits_and_not_requests() {
     let quota = "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team}\nspec: {hard: {limits.cpu: '5', limits.memory: 9Gi}}\n";
     let set = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w}\nspec: {replicas: 4, selector: {matchLabels: {a: b}}, \
-               template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, resources: {requests: {cpu: '1'}, limits: {cpu: '2'}}}]}}}\n";
+               template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, resources: {requests: {cpu: '1'}, limits: {cpu: '2', memory: 1Gi}}}]}}}\n";
     let manifest = read(&format!("{quota}{set}"));
     assert_eq!(manifest.pods.len(), 2);
     assert!(

@@ -349,7 +349,7 @@ fn a_written_workload_counts_instead_of_its_stored_copy_and_its_pods_are_there()
             "Pod",
             name,
             Some(["ReplicaSet", "web-5f", "u-web-5f"]),
-            "spec: {containers: [{name: a}], nodeName: n}",
+            "spec: {containers: [{name: a}], nodeName: n1}",
         )
     };
     let there = format!("{stored_set}{replica_set}{}{}", pod("web-5f-a"), pod("web-5f-b"));

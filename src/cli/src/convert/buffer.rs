@@ -55,8 +55,11 @@ fn requests(template: &Value) -> Result<String, String> {
     let pod = Pod::deserialize(&pod).map_err(|error| format!("its pod template is not readable: {error}"))?;
     let pod = poolwright_intake::pod(&pod).map_err(|error| error.to_string())?;
     let amounts = pod.spec.requests.iter().filter(|(name, _)| name.as_str() != ResourceName::PODS);
-    let amounts: Vec<String> =
-        amounts.map(|(name, amount)| format!("{name}: {}", name.quantity(amount))).collect();
+    let quantity = |name: &ResourceName, amount: u64| match name.as_str() {
+        ResourceName::CPU if amount.is_multiple_of(1000) => (amount / 1000).to_string(),
+        _ => name.quantity(amount),
+    };
+    let amounts: Vec<String> = amounts.map(|(name, amount)| format!("{name}: {}", quantity(name, amount))).collect();
     if amounts.is_empty() { Err("its pods request nothing".to_owned()) } else { Ok(amounts.join(", ")) }
 }
 

@@ -165,7 +165,9 @@ fn oversized_objects() -> [(&'static str, Value); 6] {
             "/apis/apps/v1/replicasets",
             json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {"name": "web", "namespace": "shop", "uid": "rs"},
-            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}}, "status": {"replicas": 1}}),
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}},
+            "status": {"replicas": 1}}),
         ),
     ]
 }
@@ -195,7 +197,7 @@ fn a_node_that_a_pod_keeps_names_the_pod_and_what_it_would_save() {
         last[1].starts_with("Not consolidated: pod shop/web-0 is protected by poolwright.dev/do-not-disrupt"),
         "{said}"
     );
-    assert!(last[0].starts_with("Without that, emptying it might save up to 4."), "{said}");
+    assert!(last[0].starts_with("Without that, emptying it might save up to $4."), "{said}");
 }
 
 #[test]

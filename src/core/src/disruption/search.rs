@@ -180,8 +180,8 @@ pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
     let mut words: Vec<String> = Vec::new();
     for name in new {
         if let Some(claim) = plan.claims.iter().find(|claim| claim.name == *name) {
-            let price = claim.price().map_or("unknown".to_owned(), |price| price.to_string());
-            words.push(format!("new {name} ({} at {price:#})", claim.offering()));
+            let price = claim.price().map_or("an unknown price".to_owned(), |price| format!("{price:#}"));
+            words.push(format!("new {name} ({} at {price})", claim.offering()));
         }
     }
     let more = rooms.len().saturating_sub(3);
