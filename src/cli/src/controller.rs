@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{ControllerFlags, LogFormat, PlacementMode};
+use crate::args::{ControllerFlags, LogFormat, PlacementMode, limit};
 use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::commitments;
@@ -104,6 +104,7 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
         min_priority: flags.min_priority,
         preferences: flags.preferences.into(),
         min_values: flags.min_values_policy.into(),
+        default_usd_per_hour: limit(flags.default_usd_per_hour),
         spot_risk: SpotRisk::losing(flags.at_risk),
         placement: match flags.placement {
             PlacementMode::Reserve => poolwright_controller::PlacementMode::Reserve,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use poolwright_core::lifecycle::PlacementMode;
+use poolwright_catalog::UsdPerHour;
 use poolwright_core::plan::{MinValuesPolicy, PreferencePolicy, SpotRisk};
 use poolwright_core::{DisruptionBudget, PoolLimits, Profiles};
 use poolwright_intake::Commitments;
@@ -63,6 +64,8 @@ pub struct Config {
     pub preferences: PreferencePolicy,
     /// Whether nodes are bought for which `minValues` of their pool is not met.
     pub min_values: MinValuesPolicy,
+    /// The most that the nodes of a pool without a money limit of its own may cost; `None` for no limit.
+    pub default_usd_per_hour: Option<UsdPerHour>,
     /// The counted cost of spot interruptions; `None` to compare offerings only by price.
     pub spot_risk: Option<SpotRisk>,
     /// Limits over all pools together, in addition to each pool's own.
@@ -102,6 +105,7 @@ impl Config {
             min_priority: None,
             preferences: PreferencePolicy::default(),
             min_values: MinValuesPolicy::default(),
+            default_usd_per_hour: None,
             spot_risk: Some(SpotRisk::default()),
             limits: PoolLimits::default(),
             commitments: None,

@@ -88,6 +88,7 @@ fn cost(
         objects,
         jobs,
         min_values: poolwright_core::plan::MinValuesPolicy::Strict,
+        default_usd_per_hour: None,
         length: LENGTH,
     };
     let history = replay.run(&mut |_| true).expect("it is played");

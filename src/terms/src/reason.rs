@@ -141,6 +141,7 @@ reasons! {
     StockOut: "None of the claim's offerings is available now. Poolwright does not buy them for a while, and plans the pods again.", "Nothing. If it repeats, allow more types, zones or capacity types.";
     Terminating: "Poolwright is terminating the instance.", "Nothing.";
     TimeIsUp: "The deadline of the node has passed, and pods still run on it.", "If the work needs longer, raise `deadlines.termination`.";
+    TooManyPodsExpected: "A controller is about to create more pods than Poolwright plans ahead for. It plans for the others when they exist.", "Check the number of pods that the controller asks for, or set a ResourceQuota.";
     TopologyRule: "Rules about other pods leave no place for the pod: topology spread, affinity or anti-affinity.", "Relax the rule that the message names, or allow more zones in a pool.";
     Underutilized: "The pods of the node cost less elsewhere.", "Nothing.";
     Unhealthy: "The instance fails the cloud's own checks.", "Nothing: Poolwright plans its pods again.";

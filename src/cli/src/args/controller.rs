@@ -12,6 +12,7 @@ use poolwright_intake::disruption_budget;
 
 use super::number::whole;
 use super::plan::{at_risk, duration};
+use super::pool_rules::{DEFAULT_USD_PER_HOUR, usd_per_hour};
 use super::{CloudFlags, MinValuesMode, Nodes, PreferenceMode};
 
 /// Flags of `controller`.
@@ -123,6 +124,19 @@ pub struct ControllerFlags {
     /// limits.
     #[arg(long, value_name = "KEY=AMOUNT", env = "POOLWRIGHT_LIMIT")]
     pub limit: Vec<String>,
+
+    /// Buy no more than this for a NodePool without limits.usdPerHour, in US dollars per hour; 0 for no limit
+    ///
+    /// A wrong number in one workload then cannot buy nodes without end. Set limits.usdPerHour of pools that need more.
+    #[arg(
+        long,
+        value_name = "USD",
+        default_value = DEFAULT_USD_PER_HOUR,
+        env = "POOLWRIGHT_DEFAULT_USD_PER_HOUR",
+        value_parser = usd_per_hour,
+        allow_negative_numbers = true
+    )]
+    pub default_usd_per_hour: UsdPerHour,
 
     /// Disrupt at most this many nodes at a time, over all pools together
     ///

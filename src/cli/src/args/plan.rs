@@ -9,7 +9,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_catalog::money::MoneyError;
 use poolwright_terms::CapacityType;
 
-use super::{MinValuesMode, PreferenceMode, SearchFlags};
+use super::{PoolRules, PreferenceMode, SearchFlags};
 
 /// Flags of `plan`.
 #[derive(Debug, clap::Args)]
@@ -203,16 +203,8 @@ pub struct InputFlags {
     )]
     pub preferences: PreferenceMode,
 
-    /// What to do if minValues of a NodePool cannot be met: buy nothing, or buy with as many values as there are
-    #[arg(
-        long,
-        value_name = "POLICY",
-        value_enum,
-        ignore_case = true,
-        default_value_t = MinValuesMode::Strict,
-        help_heading = "What may be bought"
-    )]
-    pub min_values_policy: MinValuesMode,
+    #[command(flatten)]
+    pub pool_rules: PoolRules,
 }
 
 /// A capacity type, or all of them.
@@ -294,18 +286,20 @@ const MOST_AT_RISK: UsdPerHour = UsdPerHour::from_micros(100_000 * UsdPerHour::M
 
 /// Parses the loss of one interruption for each GPU, in dollars: zero or more.
 pub fn at_risk(text: &str) -> Result<UsdPerHour, String> {
+    usd(text, MOST_AT_RISK, "write what one interruption loses for one GPU, such as 2.50, or 0 where nothing is lost")
+}
+
+/// Parses an amount of US dollars, at most `most`. Errors end with the `remedy`.
+pub fn usd(text: &str, most: UsdPerHour, remedy: &str) -> Result<UsdPerHour, String> {
     let amount: UsdPerHour = text.parse().map_err(|error| {
         let cause = match error {
             MoneyError::NotANumber(_) => "not a decimal number of US dollars",
             MoneyError::Negative(_) => "negative",
             MoneyError::TooLarge(_) => "too large",
         };
-        format!("{cause}; write a plain decimal number, such as 2.50, or 0 where nothing is lost")
+        format!("{cause}; {remedy}")
     })?;
-    if amount > MOST_AT_RISK {
-        return Err("too large; write what one interruption loses for one GPU, 100000 at most".to_owned());
-    }
-    Ok(amount)
+    if amount > most { Err(format!("too large; {remedy}")) } else { Ok(amount) }
 }
 
 /// Parses a duration above zero: `5s`, `500ms`, `1m30s`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::MinValuesMode;
+use super::PoolRules;
 use super::number::whole;
 
 /// Flags that say what is played.
@@ -83,16 +83,8 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What may be bought")]
     pub policy: Vec<String>,
 
-    /// What to do if minValues of a NodePool cannot be met: buy nothing, or buy with as many values as there are
-    #[arg(
-        long,
-        value_name = "POLICY",
-        value_enum,
-        ignore_case = true,
-        default_value_t = MinValuesMode::Strict,
-        help_heading = "What may be bought"
-    )]
-    pub min_values_policy: MinValuesMode,
+    #[command(flatten)]
+    pub pool_rules: PoolRules,
 
     /// The failure rate, in percent of that of `debug fuzz`; without crashes and clock errors
     #[arg(

@@ -203,7 +203,24 @@ fn of_pools(pools: &Result<Vec<NodePool>, String>, is_led: bool) -> Vec<(String,
         let are = if ready == 1 { "1 is ready".to_owned() } else { format!("all {ready} are ready") };
         all.push(("node pools".to_owned(), Verdict::fine(are)));
     }
+    all.extend(money_limits(pools));
     all
+}
+
+/// Names the pools without a money limit of their own; `None` if there are none.
+fn money_limits(pools: &[NodePool]) -> Option<(String, Verdict)> {
+    let is_open = |pool: &&NodePool| !pool.spec.limits.contains_key("usdPerHour");
+    let open: Vec<String> = pools.iter().filter(is_open).map(|pool| format!("`{}`", pool.name_any())).collect();
+    let first = open.first()?;
+    let (pools, have) = match open.len() {
+        1 => (format!("NodePool {first}"), "has"),
+        more => (format!("{first} and {} more NodePools", more - 1), "have"),
+    };
+    let message = format!(
+        "{pools} {have} no limits.usdPerHour, so --default-usd-per-hour of the controller limits what each may cost ($500/h unless you set \
+         it); write the limit that you want"
+    );
+    Some(("money limits".to_owned(), Verdict::undetermined(message)))
 }
 
 /// Evaluates a node class; `None` if there is nothing to say.

@@ -28,7 +28,7 @@ use poolwright_core::{Gang, PodKey, PoolName, Snapshot};
 use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, document};
 use poolwright_terms::CapacityType;
 
-use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
+use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode, limit};
 use crate::catalogue::{self, Selection};
 use crate::exit::{ExitStatus, Failure};
 use crate::solve_timer::SolveTimer;
@@ -186,7 +186,8 @@ pub fn prepare(
         spot_risk: SpotRisk::losing(flags.at_risk),
         commitments: commitments::resolve(&committed, &offers.catalogue)?,
         preferences: flags.preferences.into(),
-        min_values: flags.min_values_policy.into(),
+        min_values: flags.pool_rules.min_values_policy.into(),
+        default_usd_per_hour: limit(flags.pool_rules.default_usd_per_hour).filter(|_| !input.implicit_pool),
         solver: search.options(),
         ..usual
     };

@@ -26,7 +26,7 @@ use poolwright_report::replay::{Report, bounds_over_time};
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::replay::{Replay, ReplayError, SeededDelays};
 
-use crate::args::{ReplayFlags, Span};
+use crate::args::{ReplayFlags, Span, limit};
 use crate::catalogue;
 use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
@@ -122,7 +122,8 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         sold: pools.sold.clone(),
         objects: pools.objects.iter().chain(&work.objects).cloned().collect(),
         jobs: work.jobs,
-        min_values: flags.min_values_policy.into(),
+        min_values: flags.pool_rules.min_values_policy.into(),
+        default_usd_per_hour: limit(flags.pool_rules.default_usd_per_hour),
         length: flags.length.0,
     };
     let arrivals = replay.arrivals();

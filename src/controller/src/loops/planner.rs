@@ -91,6 +91,7 @@ impl LeaderLoop for Planner {
             min_priority: self.config.min_priority,
             preferences: self.config.preferences,
             min_values: self.config.min_values,
+            default_usd_per_hour: self.config.default_usd_per_hour,
             spot_risk: self.config.spot_risk,
             limits: self.config.limits.clone(),
             // Names of claims must differ between leaders, even for the same snapshot.

@@ -21,6 +21,13 @@ use crate::model::{Claim, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Worklo
 /// may block it, and no field shows that reliably.
 const STILL_COMING: SignedDuration = SignedDuration::from_secs(30);
 
+/// The most expected pods of one owner. A tenant can write any number into a controller, and each expected pod takes memory and time.
+pub const MOST_OF_OWNER: u64 = 5_000;
+/// The most expected pods of one namespace.
+pub const MOST_OF_NAMESPACE: u64 = 10_000;
+/// The most expected pods in all.
+pub const MOST: u64 = 20_000;
+
 /// The pods that one owner is about to create.
 #[derive(Clone, Debug)]
 pub struct ExpectedPods<'a> {
@@ -32,8 +39,10 @@ pub struct ExpectedPods<'a> {
     pub priority: i32,
     /// Whether a StatefulSet creates them, with volume claims of their own as its existing pods have.
     pub of_set: bool,
-    /// The number of missing pods.
+    /// The number of missing pods that are planned for now.
     pub missing: u64,
+    /// The number of missing pods beyond a maximum. They are planned for when they, or fewer others, are missing.
+    pub beyond: u64,
     /// The time at which the expectation ends, computed from recorded times.
     pub until: Timestamp,
 }
@@ -50,11 +59,31 @@ pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
     let families = families(snapshot, owns, |unit| unit.controllers.iter().any(|workload| owns(workload)));
     let owned = owned_by(snapshot, &uids(&families));
     let mut left = quotas(snapshot);
+    let mut room = Room::default();
     let mut all = Vec::new();
     for family in &families {
-        all.extend(of_family(snapshot, family, &owned, &mut left, now));
+        all.extend(of_family(snapshot, family, &owned, (&mut left, &mut room), now));
     }
     all
+}
+
+/// The expected pods so far.
+#[derive(Default)]
+struct Room<'a> {
+    all: u64,
+    of_namespace: BTreeMap<&'a str, u64>,
+}
+
+impl<'a> Room<'a> {
+    /// Returns how many of these pods may be expected, and counts them.
+    fn take(&mut self, namespace: &'a str, pods: u64) -> u64 {
+        let of_namespace = self.of_namespace.entry(namespace).or_default();
+        let room = (MOST - self.all).min(MOST_OF_NAMESPACE - *of_namespace).min(MOST_OF_OWNER);
+        let taken = pods.min(room);
+        self.all += taken;
+        *of_namespace += taken;
+        taken
+    }
 }
 
 pub(super) fn uids<'a>(families: &[Vec<Unit<'a>>]) -> BTreeSet<&'a Uid> {
@@ -66,7 +95,7 @@ fn of_family<'a>(
     snapshot: &Snapshot,
     family: &[Unit<'a>],
     owned: &BTreeMap<&'a Uid, Vec<&'a Pod>>,
-    left: &mut UnusedQuota<'a>,
+    (left, room): (&mut UnusedQuota<'a>, &mut Room<'a>),
     now: Timestamp,
 ) -> Vec<ExpectedPods<'a>> {
     let pods_of = |unit: &Unit<'a>| -> Vec<&'a Pod> {
@@ -92,13 +121,15 @@ fn of_family<'a>(
         let tried = pods.iter().find(|pod| is_stuck(pod) && can_be(pod, of_set));
         let template = || unit.part.map(|part| &part.example).filter(|example| can_be(example, false));
         let Some(example) = tried.copied().or_else(template) else { continue };
-        let missing = within(left, example, wanted);
+        let lacking = within(left, example, wanted);
+        let missing = room.take(example.key.namespace(), lacking);
         let untried = pods.iter().any(|pod| pod.phase == PodPhase::Waiting);
         let stopped = unit.part.is_none() && unit.controllers.iter().all(|workload| workload.wanted == 0);
         if !stopped && (missing > 0 || untried) {
             let priority = tried.map_or(first.priority, |pod| pod.priority);
             let of_set = of_set && tried.is_some();
-            all.push(ExpectedPods { owner: unit.owner.clone(), example, priority, of_set, missing, until });
+            let (owner, beyond) = (unit.owner.clone(), lacking - missing);
+            all.push(ExpectedPods { owner, example, priority, of_set, missing, beyond, until });
         }
     }
     all

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::demand::expected::{ExpectedPods, expected, owned_by, uids};
+use crate::model::plan::DeferredPods;
 use crate::demand::successors::moving::{LeavingPod, Successor, moving};
 use crate::demand::units::{Unit, families};
 use crate::model::{ClaimName, OwnerKey, Pod, Snapshot, Uid, Workload};
@@ -45,6 +46,7 @@ pub struct ForecastBuilder<'a> {
     pub(super) snapshot: Cow<'a, Snapshot>,
     pub(super) successors: Vec<Successor>,
     pub(super) nodes: Vec<NodesWanted>,
+    deferred: Vec<DeferredPods>,
     kept: Kept<'a>,
 }
 
@@ -58,6 +60,8 @@ pub struct Forecast<'a> {
     pub(crate) successors: Vec<Successor>,
     /// Nodes that static pools lack.
     pub nodes: Vec<NodesWanted>,
+    /// The expected pods that are too many to plan for now.
+    pub deferred: Vec<DeferredPods>,
 }
 
 type Kept<'a> = BTreeMap<Arc<OwnerKey>, KeptPlaces<'a>>;
@@ -123,7 +127,7 @@ impl<'a> ForecastBuilder<'a> {
         let kept = kept_places(snapshot);
         let known = ForecastInput::new(snapshot, outlook, &kept);
         let snapshot = Cow::Borrowed(snapshot);
-        (known, Self { snapshot, successors: Vec::new(), nodes: Vec::new(), kept })
+        (known, Self { snapshot, successors: Vec::new(), nodes: Vec::new(), deferred: Vec::new(), kept })
     }
 
     /// Returns the places that claims keep for pods of a unit.
@@ -132,8 +136,8 @@ impl<'a> ForecastBuilder<'a> {
     }
 
     pub(super) fn foreseen(self, believed_until: Option<Timestamp>) -> Forecast<'a> {
-        let Self { snapshot, successors, nodes, .. } = self;
-        Forecast { snapshot, believed_until, successors, nodes }
+        let Self { snapshot, successors, nodes, deferred, .. } = self;
+        Forecast { snapshot, believed_until, successors, nodes, deferred }
     }
 }
 
@@ -174,6 +178,14 @@ pub(super) fn put_in<'a>(
         for _ in 0..expected.missing {
             let ordinal = ahead.places_of(unit).next_ordinal();
             put_copy(ahead.snapshot.to_mut(), known.snapshot, expected, ordinal);
+        }
+        if expected.beyond > 0 {
+            ahead.deferred.push(DeferredPods {
+                pod: expected.example.key.clone(),
+                owner: expected.owner.clone(),
+                pods: expected.beyond,
+                planned: expected.missing,
+            });
         }
         until = [until, Some(expected.until)].into_iter().flatten().min();
     }

@@ -24,7 +24,7 @@ mod waiting;
 
 pub(crate) use buffers::{is_used as uses_buffers, wants_buffer};
 pub(crate) use expected::kept_until;
-pub use expected::{ExpectedPods, expected};
+pub use expected::{ExpectedPods, MOST_OF_OWNER, expected};
 pub use forecast::NodesWanted;
 pub use forecast::{Forecast, ForecastBuilder, ForecastInput, ForecastOptions};
 pub(crate) use planned_at::planned_at;

@@ -3,7 +3,7 @@
 use poolwright_catalog::UsdPerHour;
 
 use super::plan::Commitment;
-use super::pool::PoolLimits;
+use super::pool::{Pool, PoolLimits};
 use super::profile::Profiles;
 use super::relaxed::PreferencePolicy;
 
@@ -28,6 +28,8 @@ pub struct PlanOptions {
     pub solver: poolwright_solver::Options,
     /// Limits on all pools together, in addition to each pool's own.
     pub limits: PoolLimits,
+    /// The most that the nodes of a pool without a money limit of its own may cost.
+    pub default_usd_per_hour: Option<UsdPerHour>,
     /// Whether GPUs of new nodes may be shared or partitioned.
     pub sharing: Sharing,
     /// The counted cost of spot interruptions; `None` to ignore them.
@@ -58,6 +60,7 @@ impl Default for PlanOptions {
             baselines: true,
             solver: poolwright_solver::Options::default(),
             limits: PoolLimits::default(),
+            default_usd_per_hour: None,
             sharing: Sharing::Whole,
             spot_risk: None,
             commitments: Vec::new(),
@@ -66,6 +69,14 @@ impl Default for PlanOptions {
             keep_solves: false,
             salt: String::new(),
         }
+    }
+}
+
+impl PlanOptions {
+    /// Returns the limits of a pool, with the default if it has no money limit.
+    pub fn limits_of(&self, pool: &Pool) -> PoolLimits {
+        let usd_per_hour = pool.limits.usd_per_hour.or(self.default_usd_per_hour);
+        PoolLimits { usd_per_hour, ..pool.limits.clone() }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::model::claim::Deadlines;
 use crate::model::names::ClaimName;
 use crate::model::names::PoolName;
 use crate::model::names::Uid;
-use crate::model::pod_key::PodKey;
+use crate::model::pod_key::{OwnerKey, PodKey};
 use crate::model::relaxed::RelaxedPreference;
 use crate::model::retirement::Retirements;
 
@@ -78,6 +78,8 @@ pub struct Plan {
     pub moved: Vec<Moved>,
     /// Counts of pods.
     pub counts: Counts,
+    /// The pods that controllers are about to create, and that are too many to plan for now.
+    pub deferred: Vec<DeferredPods>,
     /// The violations, if the plan failed the independent check. Then `claims` is empty, and nothing is bought. A violation is
     /// a bug in Poolwright.
     pub refused: Vec<String>,
@@ -462,6 +464,19 @@ pub struct PoolFindings {
     pub limit_reached: Option<String>,
     /// The number of offerings that it may buy now.
     pub offerings: usize,
+}
+
+/// Pods that a controller is about to create beyond the number that is planned ahead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeferredPods {
+    /// An unschedulable pod of the controller, or the template of its pods.
+    pub pod: PodKey,
+    /// The controller.
+    pub owner: Arc<OwnerKey>,
+    /// How many are not planned for yet.
+    pub pods: u64,
+    /// How many are.
+    pub planned: u64,
 }
 
 /// Simpler ways to buy for the pods on new nodes, with the prices, limits, commitments and weights that the plan has. Zero if

@@ -180,7 +180,7 @@ impl PlanContext<'_> {
         let classes =
             classes::group(&settled.open, with, &mut colocation, &self.horizons, options.sharing, &models);
         let admissions = offerings::Admissions::new(supply, &classes.signatures);
-        let mut limits = limits::Limits::new(supply, self.snapshot, &options.limits);
+        let mut limits = limits::Limits::new(supply, self.snapshot, options);
         let inputs = solves::SolveInputs {
             supply,
             admissions: &admissions,

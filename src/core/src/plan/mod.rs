@@ -26,7 +26,7 @@ pub(crate) mod retire;
 pub(crate) mod rule_costs;
 pub(crate) mod unplaced;
 
-pub use crate::demand::{ExpectedPods, expected};
+pub use crate::demand::{ExpectedPods, MOST_OF_OWNER, expected};
 pub use crate::model::options::{MinValuesPolicy, PlanOptions, Sharing, SpotRisk};
 pub use crate::model::plan::{
     Baseline, Baselines, Commitment, CommitmentUse, CostRule, Counts, LabelChoice, Moved, MovedTo, OverTime,

@@ -9,7 +9,7 @@ use poolwright_catalog::{Catalogue, Offering, RankedOffering, UsdPerHour};
 
 use crate::demand::NodesWanted;
 use crate::model::plan::{LabelChoice, PlannedClaim};
-use crate::model::{Claim, Pool, PoolLimits, Snapshot};
+use crate::model::{Claim, Pool, Snapshot};
 use crate::model::{MinValuesPolicy, PlanOptions};
 use crate::plan::claims::ClaimNames;
 use crate::plan::listing::{MOST, in_words};
@@ -40,12 +40,12 @@ pub(crate) fn order(
             let Some(Ok(catalogue)) = snapshot.catalogues.get(&pool.node_class).cloned() else { break };
             let mut buyable = buyable(snapshot, &catalogue, pool, now, options);
             let Some((_, first)) = buyable.first() else { break };
-            if let Some(sentence) = beyond(snapshot, pool, first, &options.limits) {
+            if let Some(sentence) = beyond(snapshot, pool, first, options) {
                 ordered.limits.push((pool.name.clone(), sentence));
                 break;
             }
             // Each of the offerings may be launched, so each must be within the limits.
-            buyable.retain(|(_, one)| beyond(snapshot, pool, one, &options.limits).is_none());
+            buyable.retain(|(_, one)| beyond(snapshot, pool, one, options).is_none());
             let listed = listed(&buyable, &snapshot.plan_cache.labels(&catalogue), pool, options);
             let (offerings, together, choice) = match listed {
                 Ok(listed) => listed,
@@ -206,10 +206,10 @@ fn beyond(
     snapshot: &Snapshot,
     pool: &Pool,
     offering: &RankedOffering,
-    over_all: &PoolLimits,
+    options: &PlanOptions,
 ) -> Option<String> {
-    let own = ceilings(&pool.limits).into_iter().map(|limit| (limit, true));
-    let all = ceilings(over_all).into_iter().map(|limit| (limit, false));
+    let own = ceilings(&options.limits_of(pool)).into_iter().map(|limit| (limit, true));
+    let all = ceilings(&options.limits).into_iter().map(|limit| (limit, false));
     let unclaimed = unclaimed::nodes(snapshot);
     own.chain(all).find_map(|((kind, ceiling), is_own)| {
         let taken = held(snapshot, &unclaimed, &kind, is_own.then_some(&pool.name));

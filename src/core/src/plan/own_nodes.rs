@@ -19,7 +19,7 @@ pub(crate) fn cheapest(
 ) -> Vec<Option<UsdPerHour>> {
     let prepared = prepare::prepare(snapshot, now, options);
     let (context, supply) = PlanContext::new(&prepared);
-    let limits = Limits::new(&supply, context.snapshot, &options.limits);
+    let limits = Limits::new(&supply, context.snapshot, options);
     let prices = by_pool(&supply, &limits, specs).into_iter();
     prices.map(|pools| pools.into_iter().map(|(_, price)| price).min()).collect()
 }

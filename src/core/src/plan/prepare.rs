@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::demand::volumes::Volumes;
 use crate::demand::{self, ForecastOptions, NodesWanted, Successor, profiles, volumes};
+use crate::model::plan::DeferredPods;
 use crate::model::{PlanOptions, Snapshot};
 use crate::plan::order_replicas::{self, Ordered};
 use crate::supply::commitments;
@@ -34,6 +35,8 @@ pub(crate) struct Prepared<'a> {
     pub believed_until: Option<Timestamp>,
     /// Pods on disrupted nodes, and their successors.
     pub successors: Vec<Successor>,
+    /// The expected pods that are too many to plan for now.
+    pub deferred: Vec<DeferredPods>,
     /// Nodes that static pools lack.
     nodes: Vec<NodesWanted>,
     /// The claims for static pools.
@@ -50,6 +53,7 @@ pub(crate) fn prepare<'a>(snapshot: &'a Snapshot, now: Timestamp, options: &'a P
         options: Cow::Borrowed(options),
         believed_until: None,
         successors: Vec::new(),
+        deferred: Vec::new(),
         nodes: Vec::new(),
         ordered: Ordered::default(),
         volumes: Volumes::default(),
@@ -71,6 +75,7 @@ fn foresee_demand(prepared: &mut Prepared<'_>) {
     prepared.believed_until = foreseen.believed_until;
     prepared.successors = foreseen.successors;
     prepared.nodes = foreseen.nodes;
+    prepared.deferred = foreseen.deferred;
     if let Cow::Owned(snapshot) = foreseen.snapshot {
         prepared.snapshot = Cow::Owned(snapshot);
     }

@@ -32,6 +32,7 @@ pub(crate) fn complete(
     supply: Supply<'_>,
 ) {
     plan.again_at = [plan.again_at, prepared.believed_until].into_iter().flatten().min();
+    plan.deferred.clone_from(&prepared.deferred);
     // This comes before risk is computed, because an interruption of free capacity costs nothing.
     for claim in &mut plan.claims {
         claim.planned_pods.retain(|key| mentions(key) != Mentions::Nowhere);

@@ -89,7 +89,7 @@ impl PlanContext<'_> {
         let rooms: Vec<(&Room<'_>, RoomLife)> = rooms.collect();
         let mut retirements = Retirements { decided: Some(self.now), ..Retirements::default() };
         if !rooms.is_empty() {
-            let limits = Limits::new(supply, self.snapshot, &self.options.limits);
+            let limits = Limits::new(supply, self.snapshot, self.options);
             let terms =
                 (self.snapshot.held_back.clone(), limits.all.iter().map(|limit| limit.left).collect());
             let fresh = |since: Timestamp| self.now.duration_since(since).abs() < PRICES_LAST;

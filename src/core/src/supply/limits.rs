@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::Limit;
 
-use crate::model::{Claim, PoolLimits, PoolName, Snapshot};
+use crate::model::{Claim, PlanOptions, PoolLimits, PoolName, Snapshot};
 use crate::supply::offerings::Supply;
 use crate::supply::unclaimed;
 use crate::supply::unclaimed::UnclaimedNode;
@@ -27,6 +27,8 @@ pub(crate) struct PoolLimit {
     pub pool: Option<usize>,
     pub kind: LimitKind,
     pub ceiling: u64,
+    /// Whether it is the default of pools without such a limit.
+    is_default: bool,
     /// The amount left at the start of the plan.
     before: u64,
     pub left: u64,
@@ -43,16 +45,21 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    pub fn new(supply: &Supply<'_>, snapshot: &Snapshot, over_all: &PoolLimits) -> Self {
+    pub fn new(supply: &Supply<'_>, snapshot: &Snapshot, options: &PlanOptions) -> Self {
         let mut all = Self::default();
         let unclaimed = unclaimed::nodes(snapshot);
         for (index, offered) in supply.pools.iter().enumerate() {
-            let own = all.add(Some(index), &offered.pool.limits, |kind| {
+            let own = all.add(Some(index), &options.limits_of(offered.pool), |kind| {
                 held(snapshot, &unclaimed, kind, Some(&offered.pool.name))
             });
+            for limit in &own {
+                let limit = &mut all.all[*limit as usize];
+                let is_own = offered.pool.limits.usd_per_hour.is_some();
+                limit.is_default = limit.kind == LimitKind::UsdPerHour && !is_own;
+            }
             all.by_pool.push(own);
         }
-        let shared = all.add(None, over_all, |kind| held(snapshot, &unclaimed, kind, None));
+        let shared = all.add(None, &options.limits, |kind| held(snapshot, &unclaimed, kind, None));
         for own in &mut all.by_pool {
             own.extend(&shared);
         }
@@ -70,7 +77,7 @@ impl Limits {
         let first = self.all.len() as u32;
         for (kind, ceiling) in ceilings(limits) {
             let left = ceiling.saturating_sub(used(&kind));
-            self.all.push(PoolLimit { pool, kind, ceiling, before: left, left });
+            self.all.push(PoolLimit { pool, kind, ceiling, is_default: false, before: left, left });
         }
         (first..self.all.len() as u32).collect()
     }
@@ -95,7 +102,8 @@ impl Limits {
                             && claim.offerings.first().is_some_and(|first| first.offering == offering.id)
                     });
                     let left = ceiling.saturating_sub(on_the_way.count() as u64);
-                    self.all.push(PoolLimit { pool: None, kind, ceiling, before: left, left });
+                    let (pool, is_default) = (None, false);
+                    self.all.push(PoolLimit { pool, kind, ceiling, is_default, before: left, left });
                 }
             }
         }
@@ -170,6 +178,10 @@ impl Limits {
         }
         let used = limit.ceiling.saturating_sub(limit.left);
         let (of, raise) = match limit.pool {
+            Some(pool) if limit.is_default => {
+                let of = format!("of pool `{}`, which has none of its own", supply.pools[pool].pool.name);
+                (of, "set spec.limits.usdPerHour of the pool")
+            }
             Some(pool) => (format!("of pool `{}`", supply.pools[pool].pool.name), "raise spec.limits"),
             None => ("over all pools".to_owned(), "raise it"),
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef, Reason};
 
 use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
-use crate::model::plan::{Plan, PoolFindings};
+use crate::model::plan::{DeferredPods, Plan, PoolFindings};
 use crate::model::{PodKey, Snapshot};
 
 /// Returns the events on pods and the conditions of pools that follow from a plan. The same plan gives the same events, and the
@@ -36,6 +36,14 @@ pub fn of_plan(plan: &Plan) -> Vec<Action> {
         let Some(pod) = left.pod.existing() else { continue };
         let subject = Subject::Pod(pod.clone());
         actions.push(event(subject, EventType::Warning, left.reason.reason(), left.message.clone()));
+    }
+    for DeferredPods { pod, owner, pods, planned } in &plan.deferred {
+        let Some(pod) = pod.existing() else { continue };
+        let message = format!(
+            "{owner} is about to create {} pods; {planned} of them are planned for now, and the others when they exist",
+            planned + pods
+        );
+        actions.push(event(Subject::Pod(pod.clone()), EventType::Warning, Reason::TooManyPodsExpected, message));
     }
     actions
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_core::plan::{Plan, expected};
+use poolwright_core::plan::{MOST_OF_OWNER, Plan, expected};
 use poolwright_core::*;
-use poolwright_terms::ConditionType;
+use poolwright_terms::{ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -52,6 +52,52 @@ fn expected_pods_of_a_job_are_bought_with_its_existing_pods() {
     assert_eq!(plan.counts.total, 2, "what is not there is not counted");
     assert_eq!(plan.nominations.len(), 2);
     assert_eq!(plan.again_at, Some(at(31)), "half a minute after the newest pod");
+}
+
+#[test]
+fn one_controller_that_asks_for_millions_of_pods_is_planned_for_in_part_and_told_so() {
+    let mut small = pool("gpu");
+    small.limits.nodes = Some(2);
+    let plan = planned(&with(gang(1, 2_000_000_000), [small]));
+    assert_eq!(plan.claims.len(), 2);
+    let [deferred] = plan.deferred.as_slice() else { panic!("{:?}", plan.deferred) };
+    assert_eq!((deferred.planned, deferred.pods), (MOST_OF_OWNER, 2_000_000_000 - 1 - MOST_OF_OWNER));
+    let told = |action: &Action| match action {
+        Action::RecordEvent(event) if event.reason == Reason::TooManyPodsExpected => Some(event.message.clone()),
+        _ => None,
+    };
+    let all = poolwright_core::why::events::of_plan(&plan);
+    assert_eq!(
+        all.iter().find_map(told).as_deref(),
+        Some(
+            "Job default/train is about to create 1999999999 pods; 5000 of them are planned for now, and the others when they exist"
+        )
+    );
+    assert_eq!(planned(&gang(2, 4)).deferred, []);
+}
+
+#[test]
+fn the_jobs_of_one_namespace_leave_room_for_those_of_others() {
+    let jobs = |namespace: &str, count: usize| {
+        let key = |name: String| ObjectKey::new(namespace, name);
+        let of = |at: usize| {
+            let uid = Uid(format!("{namespace}-{at}"));
+            let job = Workload { key: key(format!("job-{at}")), uid: uid.clone(), ..job(1_000_000, 1) };
+            let pod_key = PodKey::new(namespace, format!("pod-{at}"));
+            let pod = Pod { owner: Some(uid.clone()), uid: Uid(pod_key.to_string()), key: pod_key, ..member("x", 0) };
+            (job, pod)
+        };
+        (0..count).map(of).collect::<Vec<_>>()
+    };
+    let mut snapshot = cluster(aws(), [pool("gpu")]);
+    for (job, pod) in jobs("greedy", 9).into_iter().chain(jobs("other", 1)) {
+        snapshot = with(with(snapshot, [pod]), [job]);
+    }
+    let all = expected(&snapshot, at(10));
+    let of = |namespace: &str| -> u64 {
+        all.iter().filter(|one| one.owner.namespace == namespace).map(|one| one.missing).sum()
+    };
+    assert_eq!((of("greedy"), of("other")), (10_000, 5_000));
 }
 
 #[test]

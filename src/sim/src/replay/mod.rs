@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::{Config, Environment, Stoppable};
 use poolwright_core::plan::MinValuesPolicy;
 use poolwright_core::{Gaps, Lives};
@@ -59,6 +59,8 @@ pub struct Replay {
     pub jobs: Vec<JobPlan>,
     /// Whether nodes are bought for which `minValues` of their pool is not met.
     pub min_values: MinValuesPolicy,
+    /// The most that the nodes of a pool without a money limit of its own may cost.
+    pub default_usd_per_hour: Option<UsdPerHour>,
     /// The length of the replay, in world time.
     pub length: Duration,
 }
@@ -136,6 +138,7 @@ impl Replay {
         let mut config = Config::new("controller", NAMESPACE);
         config.http = None;
         config.min_values = self.min_values;
+        config.default_usd_per_hour = self.default_usd_per_hour;
         // No other controller wants to lead, and frequent renewals would be most of the events in a quiet week.
         config.lease = config.lease.lasting(LEASE);
         let clock = Patience::new(MachineClock::new(time));

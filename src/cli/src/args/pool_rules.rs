@@ -1,0 +1,48 @@
+//! Flags about all pools that `plan`, `explain` and `simulate` share with the controller.
+
+use poolwright_catalog::UsdPerHour;
+
+use super::MinValuesMode;
+use super::plan::usd;
+
+/// The default of `--default-usd-per-hour`.
+pub const DEFAULT_USD_PER_HOUR: &str = "500";
+
+/// The most that `--default-usd-per-hour` takes.
+const MOST: UsdPerHour = UsdPerHour::from_micros(1_000_000_000 * UsdPerHour::MICROS_PER_USD);
+
+/// What holds for every pool.
+#[derive(Clone, Debug, clap::Args)]
+pub struct PoolRules {
+    /// What to do if minValues of a NodePool cannot be met: buy nothing, or buy with as many values as there are
+    #[arg(
+        long,
+        value_name = "POLICY",
+        value_enum,
+        ignore_case = true,
+        default_value_t = MinValuesMode::Strict,
+        help_heading = "What may be bought"
+    )]
+    pub min_values_policy: MinValuesMode,
+
+    /// Buy no more than this for a NodePool without limits.usdPerHour, in US dollars per hour; 0 for no limit
+    #[arg(
+        long,
+        value_name = "USD",
+        default_value = DEFAULT_USD_PER_HOUR,
+        value_parser = usd_per_hour,
+        allow_negative_numbers = true,
+        help_heading = "What may be bought"
+    )]
+    pub default_usd_per_hour: UsdPerHour,
+}
+
+/// Parses an amount of `--default-usd-per-hour`.
+pub fn usd_per_hour(text: &str) -> Result<UsdPerHour, String> {
+    usd(text, MOST, "write a plain decimal number, such as 500, or 0 for no limit")
+}
+
+/// Returns the limit of `--default-usd-per-hour`; `None` if there is none.
+pub fn limit(amount: UsdPerHour) -> Option<UsdPerHour> {
+    Some(amount).filter(|amount| *amount > UsdPerHour::ZERO)
+}
