@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use poolwright_core::lifecycle::PlacementMode;
 use poolwright_catalog::UsdPerHour;
+use poolwright_core::lifecycle::PlacementMode;
 use poolwright_core::plan::{MinValuesPolicy, PreferencePolicy, SpotRisk};
 use poolwright_core::{DisruptionBudget, PoolLimits, Profiles};
 use poolwright_intake::Commitments;

@@ -203,6 +203,7 @@ pub struct InputFlags {
     )]
     pub preferences: PreferenceMode,
 
+    /// What holds for every pool.
     #[command(flatten)]
     pub pool_rules: PoolRules,
 }
@@ -286,7 +287,11 @@ const MOST_AT_RISK: UsdPerHour = UsdPerHour::from_micros(100_000 * UsdPerHour::M
 
 /// Parses the loss of one interruption for each GPU, in dollars: zero or more.
 pub fn at_risk(text: &str) -> Result<UsdPerHour, String> {
-    usd(text, MOST_AT_RISK, "write what one interruption loses for one GPU, such as 2.50, or 0 where nothing is lost")
+    usd(
+        text,
+        MOST_AT_RISK,
+        "write what one interruption loses for one GPU, such as 2.50, or 0 where nothing is lost",
+    )
 }
 
 /// Parses an amount of US dollars, at most `most`. Errors end with the `remedy`.

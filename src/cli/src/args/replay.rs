@@ -83,6 +83,7 @@ pub struct ReplayFlags {
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What may be bought")]
     pub policy: Vec<String>,
 
+    /// What holds for every pool.
     #[command(flatten)]
     pub pool_rules: PoolRules,
 

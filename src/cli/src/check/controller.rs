@@ -210,7 +210,8 @@ fn of_pools(pools: &Result<Vec<NodePool>, String>, is_led: bool) -> Vec<(String,
 /// Names the pools without a money limit of their own; `None` if there are none.
 fn money_limits(pools: &[NodePool]) -> Option<(String, Verdict)> {
     let is_open = |pool: &&NodePool| !pool.spec.limits.contains_key("usdPerHour");
-    let open: Vec<String> = pools.iter().filter(is_open).map(|pool| format!("`{}`", pool.name_any())).collect();
+    let open: Vec<String> =
+        pools.iter().filter(is_open).map(|pool| format!("`{}`", pool.name_any())).collect();
     let first = open.first()?;
     let (pools, have) = match open.len() {
         1 => (format!("NodePool {first}"), "has"),

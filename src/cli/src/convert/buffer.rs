@@ -59,7 +59,8 @@ fn requests(template: &Value) -> Result<String, String> {
         ResourceName::CPU if amount.is_multiple_of(1000) => (amount / 1000).to_string(),
         _ => name.quantity(amount),
     };
-    let amounts: Vec<String> = amounts.map(|(name, amount)| format!("{name}: {}", quantity(name, amount))).collect();
+    let amounts: Vec<String> =
+        amounts.map(|(name, amount)| format!("{name}: {}", quantity(name, amount))).collect();
     if amounts.is_empty() { Err("its pods request nothing".to_owned()) } else { Ok(amounts.join(", ")) }
 }
 

@@ -149,7 +149,8 @@ impl State {
 
     /// Converts all templates again, with what admission adds now.
     fn admit_again(&mut self) -> Change {
-        let Templates { limit_ranges, runtime_classes, priority_classes, admission, .. } = &mut self.templates;
+        let Templates { limit_ranges, runtime_classes, priority_classes, admission, .. } =
+            &mut self.templates;
         *admission = Admission::default();
         for range in limit_ranges.values() {
             // The watch leaves out what cannot be read.

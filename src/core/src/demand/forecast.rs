@@ -10,9 +10,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::demand::expected::{ExpectedPods, expected, owned_by, uids};
-use crate::model::plan::DeferredPods;
 use crate::demand::successors::moving::{LeavingPod, Successor, moving};
 use crate::demand::units::{Unit, families};
+use crate::model::plan::DeferredPods;
 use crate::model::{ClaimName, OwnerKey, Pod, Snapshot, Uid, Workload};
 
 /// The inputs of demand sources besides the cluster.
@@ -182,7 +182,7 @@ pub(super) fn put_in<'a>(
         if expected.beyond > 0 {
             ahead.deferred.push(DeferredPods {
                 pod: expected.example.key.clone(),
-                owner: expected.owner.clone(),
+                owner: expected.owner.to_string(),
                 pods: expected.beyond,
                 planned: expected.missing,
             });

@@ -14,7 +14,7 @@ use crate::model::claim::Deadlines;
 use crate::model::names::ClaimName;
 use crate::model::names::PoolName;
 use crate::model::names::Uid;
-use crate::model::pod_key::{OwnerKey, PodKey};
+use crate::model::pod_key::PodKey;
 use crate::model::relaxed::RelaxedPreference;
 use crate::model::retirement::Retirements;
 
@@ -471,8 +471,8 @@ pub struct PoolFindings {
 pub struct DeferredPods {
     /// An unschedulable pod of the controller, or the template of its pods.
     pub pod: PodKey,
-    /// The controller.
-    pub owner: Arc<OwnerKey>,
+    /// The controller, in words: `Job default/train`.
+    pub owner: String,
     /// How many are not planned for yet.
     pub pods: u64,
     /// How many are.

@@ -179,7 +179,7 @@ impl Limits {
         let used = limit.ceiling.saturating_sub(limit.left);
         let (of, raise) = match limit.pool {
             Some(pool) if limit.is_default => {
-                let of = format!("of pool `{}`, which has none of its own", supply.pools[pool].pool.name);
+                let of = format!("(default) of pool `{}`", supply.pools[pool].pool.name);
                 (of, "set spec.limits.usdPerHour of the pool")
             }
             Some(pool) => (format!("of pool `{}`", supply.pools[pool].pool.name), "raise spec.limits"),

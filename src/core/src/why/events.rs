@@ -43,7 +43,12 @@ pub fn of_plan(plan: &Plan) -> Vec<Action> {
             "{owner} is about to create {} pods; {planned} of them are planned for now, and the others when they exist",
             planned + pods
         );
-        actions.push(event(Subject::Pod(pod.clone()), EventType::Warning, Reason::TooManyPodsExpected, message));
+        actions.push(event(
+            Subject::Pod(pod.clone()),
+            EventType::Warning,
+            Reason::TooManyPodsExpected,
+            message,
+        ));
     }
     actions
 }

@@ -58,12 +58,15 @@ fn expected_pods_of_a_job_are_bought_with_its_existing_pods() {
 fn one_controller_that_asks_for_millions_of_pods_is_planned_for_in_part_and_told_so() {
     let mut small = pool("gpu");
     small.limits.nodes = Some(2);
-    let plan = planned(&with(gang(1, 2_000_000_000), [small]));
+    let pods = [member("train-0", 0)];
+    let plan = planned(&with(with(cluster(aws(), [small]), pods), [job(2_000_000_000, 1)]));
     assert_eq!(plan.claims.len(), 2);
     let [deferred] = plan.deferred.as_slice() else { panic!("{:?}", plan.deferred) };
     assert_eq!((deferred.planned, deferred.pods), (MOST_OF_OWNER, 2_000_000_000 - 1 - MOST_OF_OWNER));
     let told = |action: &Action| match action {
-        Action::RecordEvent(event) if event.reason == Reason::TooManyPodsExpected => Some(event.message.clone()),
+        Action::RecordEvent(event) if event.reason == Reason::TooManyPodsExpected => {
+            Some(event.message.clone())
+        }
         _ => None,
     };
     let all = poolwright_core::why::events::of_plan(&plan);
@@ -84,7 +87,12 @@ fn the_jobs_of_one_namespace_leave_room_for_those_of_others() {
             let uid = Uid(format!("{namespace}-{at}"));
             let job = Workload { key: key(format!("job-{at}")), uid: uid.clone(), ..job(1_000_000, 1) };
             let pod_key = PodKey::new(namespace, format!("pod-{at}"));
-            let pod = Pod { owner: Some(uid.clone()), uid: Uid(pod_key.to_string()), key: pod_key, ..member("x", 0) };
+            let pod = Pod {
+                owner: Some(uid.clone()),
+                uid: Uid(pod_key.to_string()),
+                key: pod_key,
+                ..member("x", 0)
+            };
             (job, pod)
         };
         (0..count).map(of).collect::<Vec<_>>()

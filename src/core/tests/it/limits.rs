@@ -47,6 +47,28 @@ fn limits_on_nodes_and_on_money_hold_too() {
 }
 
 #[test]
+fn a_pool_without_a_money_limit_has_the_default_one_and_its_pods_are_told_how_to_set_another() {
+    let options = PlanOptions { default_usd_per_hour: Some(usd("2.50")), ..PlanOptions::default() };
+    let by_default = |pool: Pool| {
+        let plan =
+            plan(&with(cluster(aws(), [pool]), three()), at(10), &options, &mut poolwright_solver::NeverStop);
+        assert_eq!(plan.refused, Vec::<String>::new());
+        plan
+    };
+    let plan = by_default(limited(PoolLimits::default()));
+    assert_eq!(plan.claims.len(), 2);
+    assert_eq!(
+        plan.unplaced[0].message,
+        "limit usdPerHour = 2.50 (default) of pool `gpu` is reached (in use or on order: 2.012); set \
+         spec.limits.usdPerHour of the pool"
+    );
+    let own = PoolLimits { usd_per_hour: Some(usd("100")), ..PoolLimits::default() };
+    assert_eq!(by_default(limited(own)).claims.len(), 3);
+    let replicas = by_default(Pool { replicas: Some(9), ..pool("gpu") });
+    assert!(replicas.cost <= usd("2.50") && !replicas.claims.is_empty(), "{:?}", replicas.cost);
+}
+
+#[test]
 fn a_limit_of_zero_buys_nothing() {
     let plan = planned(&with(cluster(aws(), [limited(gpus(0))]), three()));
     assert!(plan.claims.is_empty());

@@ -128,7 +128,12 @@ fn audit_limits(
         let theirs: Vec<_> =
             snapshot.claims.values().map(AsRef::as_ref).filter(|claim| claim.pool == *name).collect();
         let beside: Vec<_> = unclaimed.iter().filter(|node| node.pool == *name).collect();
-        problems.extend(passed(&format!("pool {name}"), &options.limits_of(pool), (&theirs, &beside), &planned));
+        problems.extend(passed(
+            &format!("pool {name}"),
+            &options.limits_of(pool),
+            (&theirs, &beside),
+            &planned,
+        ));
     }
     let all: Vec<_> = snapshot.claims.values().map(AsRef::as_ref).collect();
     problems.extend(out_of_stock(snapshot, claims));
