@@ -60,7 +60,7 @@ pub use poolwright_core::lifecycle::PlacementMode;
 use edge::events::Events;
 use edge::http::{self, Endpoints};
 use edge::metrics::Metrics;
-use edge::stoppable::Tasks;
+use edge::stoppable::{Panicked, Tasks};
 use executor::Executor;
 use executor::context::Context;
 use executor::event_writer::write_events;
@@ -116,22 +116,29 @@ pub async fn run_in(
     let mut background = Tasks::new(stoppable.clone());
     if let Some(listener) = listener {
         let (unsynced, trouble) = (observers.unsynced.subscribe(), elector.trouble());
-        background.spawn(Endpoints { metrics, unsynced, trouble }.serve(listener, release.clone()));
+        background.spawn("http", Endpoints { metrics, unsynced, trouble }.serve(listener, release.clone()));
     }
-    background.spawn(write_events(queue, context.clone(), config.lease.identity.clone()));
+    background.spawn("events", write_events(queue, context.clone(), config.lease.identity.clone()));
     let leading = Leading { terms, ready: observers.ready(), shutdown: stop.clone() };
     observers.start(&config, committed.clone(), &mut background);
     // Aborted with this future, even if it is dropped: a controller that has ended must not hold the Lease.
-    let election = AbortOnDropHandle::new(tokio::spawn(stoppable.clone().run(elector.run(release.clone()))));
+    let mut election = AbortOnDropHandle::new(tokio::spawn(stoppable.clone().run(elector.run(release.clone()))));
     let mut loops = Tasks::new(stoppable);
     let compute = Compute { spawner, clock };
     loops::start(&config, committed, &context, &executor, compute, &leading, &mut loops);
 
+    let mut elects = true;
+    // The controller must not go on without one of its tasks: the process ends, and its successor has all of them.
     let failure = tokio::select! {
         biased;
         () = shutdown => None,
-        // None of these loops ends by itself. If one does, it has panicked, and the controller must not go on without it.
+        // None of these loops ends by itself.
         ended = loops.join_next() => ended.and_then(Result::err),
+        panicked = background.panicked() => Some(panicked),
+        ended = &mut election => {
+            elects = false;
+            ended.err().map(|panic| Panicked { name: "election", panic })
+        }
     };
     info!("stopping: taking no new work, finishing running calls");
     stop.cancel();
@@ -140,12 +147,9 @@ pub async fn run_in(
     executor.drain(config.drain).await;
     loops.abort_all();
     release.cancel();
-    election.await.context("the election ended in a panic")?;
-    background.abort_all();
-    match failure {
-        Some(panic) => {
-            Err(anyhow::Error::new(panic).context("a part of the controller panicked; this is a bug"))
-        }
-        None => Ok(()),
+    if elects {
+        election.await.context("the election ended in a panic")?;
     }
+    background.abort_all();
+    failure.map_or(Ok(()), |panicked| Err(panicked.into()))
 }

@@ -46,6 +46,10 @@ pub struct Rates {
     pub prices_move: u32,
     /// Listings omit a new instance for a while.
     pub unlisted: u32,
+    /// A listing is empty, while the instances are there.
+    pub empty_listing: u32,
+    /// For a while, the controller sees another account, without any of its instances.
+    pub wrong_account: u32,
     /// The node of an instance never joins.
     pub never_joins: u32,
     /// The node of an instance lacks a GPU.
@@ -78,6 +82,8 @@ impl Rates {
         stock_out: 0,
         prices_move: 0,
         unlisted: 0,
+        empty_listing: 0,
+        wrong_account: 0,
         never_joins: 0,
         lacks_gpu: 0,
         dies: 0,
@@ -104,6 +110,8 @@ impl Rates {
         stock_out: 100,
         prices_move: 300,
         unlisted: 100,
+        empty_listing: 10,
+        wrong_account: 3,
         never_joins: 40,
         lacks_gpu: 30,
         dies: 40,
@@ -132,6 +140,8 @@ impl Rates {
             stock_out: scale(self.stock_out),
             prices_move: scale(self.prices_move),
             unlisted: scale(self.unlisted),
+            empty_listing: scale(self.empty_listing),
+            wrong_account: scale(self.wrong_account),
             never_joins: scale(self.never_joins),
             lacks_gpu: scale(self.lacks_gpu),
             dies: scale(self.dies),

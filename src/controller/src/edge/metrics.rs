@@ -52,6 +52,10 @@ pub struct Metrics {
     pub commitments_failures: IntCounter,
     /// Plans that the independent check refused. Should stay 0.
     pub plans_refused: IntCounter,
+    /// Waiting pods that are set aside, because plans with them fail. Should stay 0.
+    pub pods_set_aside: IntGauge,
+    /// Instances that exist, and that the last listing of their cloud lacked. Should stay 0.
+    pub instances_unlisted: IntGauge,
     /// Claims, by pool and stage.
     pub claims: IntGaugeVec,
     /// Cost of a pool's nodes.
@@ -302,6 +306,16 @@ impl Metrics {
                 r,
                 "poolwright_plans_refused_total",
                 "Plans refused by the independent checker; anything but 0 is a bug.",
+            )?,
+            pods_set_aside: int_gauge(
+                r,
+                "poolwright_pods_set_aside",
+                "Waiting pods that are set aside, because plans with them fail; anything but 0 is a bug.",
+            )?,
+            instances_unlisted: int_gauge(
+                r,
+                "poolwright_instances_unlisted",
+                "Instances that exist, and that the last listing of their cloud lacked.",
             )?,
             claims: int_gauges(
                 r,

@@ -13,6 +13,7 @@ pub mod node_classes;
 pub mod plan_events;
 pub mod planner;
 pub mod pool_status;
+mod quarantine;
 
 use std::sync::Arc;
 
@@ -44,15 +45,15 @@ pub fn start(
     tasks: &mut Tasks,
 ) {
     let (context, executor) = (|| context.clone(), || executor.clone());
-    tasks.spawn(leading.clone().run_always(Gauges::new(context())));
-    tasks.spawn(leading.clone().run(PoolStatus::new(context())));
-    tasks.spawn(leading.clone().run(KeepLives::new(config, context())));
-    tasks.spawn(leading.clone().run(Interruptions::new(context(), executor())));
+    tasks.spawn("gauges", leading.clone().run_always(Gauges::new(context())));
+    tasks.spawn("pool status", leading.clone().run(PoolStatus::new(context())));
+    tasks.spawn("lives", leading.clone().run(KeepLives::new(config, context())));
+    tasks.spawn("interruptions", leading.clone().run(Interruptions::new(context(), executor())));
     let classes = NodeClasses::new(context());
     if classes.is_needed() {
-        tasks.spawn(leading.clone().run(classes));
+        tasks.spawn("node class status", leading.clone().run(classes));
     }
-    tasks.spawn(leading.clone().run(BudgetWarnings::new(context(), executor())));
-    tasks.spawn(leading.clone().run(Lifecycle::new(config.placement, context(), executor())));
-    tasks.spawn(leading.clone().run(Planner::new(config.clone(), committed, context(), executor(), compute)));
+    tasks.spawn("budget warnings", leading.clone().run(BudgetWarnings::new(context(), executor())));
+    tasks.spawn("lifecycle", leading.clone().run(Lifecycle::new(config.placement, context(), executor())));
+    tasks.spawn("planning", leading.clone().run(Planner::new(config.clone(), committed, context(), executor(), compute)));
 }

@@ -18,8 +18,9 @@ use poolwright_api::NodeClaim;
 use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_core::disruption::follow;
 use poolwright_core::plan::{OverTime, Plan, PlanOptions, plan};
-use poolwright_core::{Action, Snapshot, Subject};
+use poolwright_core::{Action, Event, EventType, ObjectKey, PodKey, Snapshot, Subject};
 use poolwright_solver::StopSignal;
+use poolwright_terms::Reason;
 use tokio::time::sleep;
 use tracing::{debug, error, info, warn};
 
@@ -27,6 +28,7 @@ use super::compute::Compute;
 use super::consolidation::Consolidation;
 use super::leader_loop::LeaderLoop;
 use super::plan_events::PlanEvents;
+use super::quarantine::{Quarantine, SET_ASIDE, Search};
 use crate::config::Config;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
@@ -39,6 +41,8 @@ use crate::observed::commitments::Committed;
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// The time until the next plan while room is made for waiting pods.
 const ROOM_AGAIN: Duration = Duration::from_secs(5);
+/// The most pods of a unit that get an event when they are set aside.
+const EVENTS: usize = 10;
 /// The longest wait, so that changes of the wall clock are noticed.
 const LONGEST: Duration = Duration::from_mins(1);
 
@@ -53,6 +57,7 @@ pub struct Planner {
     consolidation: Consolidation,
     /// The options of plans in this term.
     options: PlanOptions,
+    quarantine: Quarantine,
 }
 
 impl Planner {
@@ -69,7 +74,8 @@ impl Planner {
         let consolidation =
             Consolidation::new(context.clone(), executor.clone(), compute.clone(), config.create_concurrency);
         let options = PlanOptions::default();
-        Self { config, committed, context, executor, compute, plan_events, consolidation, options }
+        let quarantine = Quarantine::default();
+        Self { config, committed, context, executor, compute, plan_events, consolidation, options, quarantine }
     }
 }
 
@@ -155,13 +161,16 @@ impl Planner {
 
     /// Makes and carries out one plan. Returns false if it must be repeated.
     async fn plan_once(&mut self) -> bool {
-        let snapshot = self.context.world.begin_plan();
+        let mut snapshot = self.context.world.begin_plan();
+        self.quarantine.apply(&mut snapshot, self.context.clock.now());
+        self.context.metrics.pods_set_aside.set(i64::try_from(self.quarantine.len()).unwrap_or(i64::MAX));
         let options = &PlanOptions { commitments: self.committed.resolve(&snapshot), ..self.options.clone() };
         self.context.events.new_pass();
         let started = self.context.clock.monotonic();
-        let Some((plan, snapshot)) = self.compute_plan(snapshot, options.clone()).await else {
+        let Some((plan, snapshot)) = self.compute_plan(snapshot.clone(), options.clone()).await else {
             error!("planning panicked; this is a bug");
             self.context.metrics.plans.with_label_values(&["failed"]).inc();
+            self.set_aside(&snapshot, options).await;
             return false;
         };
         let took = self.context.clock.monotonic().saturating_sub(started);
@@ -172,6 +181,7 @@ impl Planner {
             for violation in &plan.refused {
                 error!(violation, "the independent check refused the plan: nothing is bought; this is a bug");
             }
+            self.set_aside(&snapshot, options).await;
             return false;
         }
         let room = self.consolidation.find_room(&snapshot, &plan, options).await;
@@ -214,6 +224,40 @@ impl Planner {
         self.compute.run(self.config.solver_limit, work).await
     }
 
+    /// Finds waiting pods without which a plan succeeds, and leaves them out of the next plans.
+    async fn set_aside(&mut self, snapshot: &Snapshot, options: &PlanOptions) {
+        let mut search = Search::among(snapshot);
+        while let Some(units) = search.next() {
+            let mut part = snapshot.clone();
+            for key in search.without(units) {
+                part.pods.remove(key);
+            }
+            let planned = self.compute_plan(part, options.clone()).await;
+            search.tell(units, planned.is_none_or(|(plan, _)| !plan.refused.is_empty()));
+        }
+        let Some(pods) = search.found() else {
+            error!("plans fail without any waiting pod, too: nothing is bought until the cluster changes");
+            return;
+        };
+        let names = named(pods);
+        let example = snapshot.pods.get(&pods[0]);
+        error!(pods = names, example = ?example.map(|pod| &pod.spec), "plans with these pods fail, so they are set aside for an hour");
+        self.quarantine.add(pods, snapshot, self.context.clock.now());
+        let message = format!(
+            "a plan with {names} fails, which is a bug of Poolwright: it plans without them for {SET_ASIDE:#}; please report it with the log \
+             of the controller"
+        );
+        let event = |pod: &ObjectKey| {
+            Action::RecordEvent(Event {
+                subject: Subject::Pod(pod.clone()),
+                kind: EventType::Warning,
+                reason: Reason::PlanFailed,
+                message: message.clone(),
+            })
+        };
+        self.executor.submit(pods.iter().filter_map(PodKey::existing).take(EVENTS).map(event).collect(), snapshot);
+    }
+
     /// Counts the results of disruptions.
     fn count_followed(&self, actions: &[Action], snapshot: &Snapshot) {
         for action in actions {
@@ -226,6 +270,16 @@ impl Planner {
                 self.context.metrics.disruptions.with_label_values(&[cause.as_str(), result]).inc();
             }
         }
+    }
+}
+
+/// Names pods: `default/a, default/b and 3 more pods`.
+fn named(pods: &[PodKey]) -> String {
+    const SHOWN: usize = 3;
+    let names: Vec<String> = pods.iter().take(SHOWN).map(ToString::to_string).collect();
+    match pods.len().saturating_sub(SHOWN) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more pods", names.join(", ")),
     }
 }
 

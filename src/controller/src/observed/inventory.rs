@@ -1,17 +1,18 @@
 //! The inventory: reads the providers' catalogues and lists their instances.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher;
 use poolwright_catalog::Catalogue;
-use poolwright_core::{ListedInstance, Uid};
-use poolwright_provider_contract::{NodeClassKind, ProviderError};
-use poolwright_terms::NodeClassRef;
+use poolwright_core::{ListedInstance, Snapshot, Uid};
+use poolwright_provider_contract::{Instance, NodeClassKind, ProviderError};
+use poolwright_terms::{ConditionType, NodeClassRef};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
@@ -35,6 +36,74 @@ pub struct Inventory {
     pub catalogue_interval: Duration,
     /// How often to list instances.
     pub list_interval: Duration,
+    /// Why the listings of a provider cannot be right, by its name.
+    pub doubts: Arc<Mutex<BTreeMap<&'static str, String>>>,
+}
+
+/// An instance that a listing lacks, of a claim that Poolwright did not terminate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Absent {
+    provider_id: String,
+    /// Whether nothing in the cluster confirms that it is gone: its node is ready, or has not joined yet.
+    is_unconfirmed: bool,
+}
+
+/// The fewest instances that make a listing doubtful when it lacks them.
+const DOUBTFUL: usize = 3;
+/// How many instances are looked up by id at a time.
+const LOOK_UPS: usize = 8;
+/// How long a cloud may take to list a new instance.
+const UNTIL_LISTED: SignedDuration = SignedDuration::from_secs(30);
+
+/// Returns the instances that a listing of a provider at `at` lacks, and how many it should have at least.
+fn absent(
+    snapshot: &Snapshot,
+    is_ours: impl Fn(&NodeClassRef) -> bool,
+    listed: &[ListedInstance],
+    at: Timestamp,
+) -> (Vec<Absent>, usize) {
+    let ids: BTreeSet<&str> = listed.iter().map(|one| one.provider_id.as_str()).collect();
+    let uids: BTreeSet<&Uid> = listed.iter().map(|one| &one.claim_uid).collect();
+    let (mut absent, mut known) = (Vec::new(), 0);
+    for claim in snapshot.claims.values().filter(|claim| is_ours(&claim.node_class)) {
+        let Some(launched) = &claim.launched else { continue };
+        let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
+        let is_new = since.checked_add(UNTIL_LISTED).is_ok_and(|listed| listed > at);
+        if is_new || claim.since(ConditionType::InstanceTerminating).is_some() {
+            continue;
+        }
+        known += 1;
+        if ids.contains(launched.provider_id.as_str()) || uids.contains(&claim.uid) {
+            continue;
+        }
+        let node = claim.node_name.as_ref().map(|name| snapshot.nodes.get(name));
+        absent.push(Absent {
+            provider_id: launched.provider_id.clone(),
+            is_unconfirmed: node.is_none_or(|node| node.is_some_and(|node| node.ready)),
+        });
+    }
+    (absent, known)
+}
+
+/// Returns why a listing cannot be right, if most instances vanished at once although nothing in the cluster confirms it.
+fn doubt(gone: &[Absent], known: usize) -> Option<String> {
+    let unconfirmed = gone.iter().filter(|one| one.is_unconfirmed).count();
+    (unconfirmed >= DOUBTFUL && unconfirmed * 2 > known).then(|| {
+        format!(
+            "the cloud knows {unconfirmed} of {known} instances neither by their tags nor by their ids, although nothing in the cluster \
+             shows that they are gone; check the credentials, the account and the region of the controller. Until then it launches and \
+             removes nothing with this cloud"
+        )
+    })
+}
+
+fn listed(instance: Instance) -> ListedInstance {
+    ListedInstance {
+        provider_id: instance.provider_id,
+        claim_uid: Uid(instance.key),
+        node_class: instance.node_class,
+        launched: instance.launched,
+    }
 }
 
 impl Inventory {
@@ -112,6 +181,9 @@ impl Inventory {
             Ok(provider) => provider,
             Err(why) => return Ok(Err(why)),
         };
+        if let Some(why) = self.doubts.lock().unwrap_or_else(PoisonError::into_inner).get(provider.name()) {
+            return Ok(Err(why.clone()));
+        }
         let answer = timeout(LIMIT, provider.catalogue(class)).await;
         let error = match answer {
             Ok(Ok(catalogue)) => return Ok(Ok(catalogue)),
@@ -131,7 +203,7 @@ impl Inventory {
         let mut failing = false;
         loop {
             let at = self.observers.clock.now();
-            match self.list().await {
+            match self.list(at).await {
                 Ok(instances) => {
                     failing = false;
                     self.observers.world.set_instances(at, instances);
@@ -147,8 +219,9 @@ impl Inventory {
         }
     }
 
-    async fn list(&self) -> Result<Vec<ListedInstance>, ProviderError> {
-        let mut all = Vec::new();
+    /// Lists all instances. What a listing lacks is looked up by its id before it counts as gone.
+    async fn list(&self, at: Timestamp) -> Result<Vec<ListedInstance>, ProviderError> {
+        let (mut all, mut listed_unseen) = (Vec::new(), 0);
         for provider in self.observers.providers.all() {
             let answer = timeout(LIMIT, provider.list()).await;
             let answer = answer
@@ -157,14 +230,51 @@ impl Inventory {
                 let labels = [provider.name(), "list", error_label(error)];
                 self.observers.metrics.provider_errors.with_label_values(&labels).inc();
             })?;
-            all.extend(instances.into_iter().map(|instance| ListedInstance {
-                provider_id: instance.provider_id,
-                claim_uid: Uid(instance.key),
-                node_class: instance.node_class,
-                launched: instance.launched,
-            }));
+            let mut listed: Vec<_> = instances.into_iter().map(listed).collect();
+            let snapshot = self.observers.world.snapshot();
+            let kinds = provider.node_class_kinds();
+            let is_ours = |class: &NodeClassRef| kinds.iter().any(|kind| kind.kind == class.kind);
+            let (absent, known) = absent(&snapshot, is_ours, &listed, at);
+            let mut look_ups = futures::stream::iter(absent.into_iter().map(async |absent| {
+                let found = timeout(LIMIT, provider.get(&absent.provider_id)).await;
+                let late = || Err(ProviderError::Transient(format!("no answer within {LIMIT:?}")));
+                found.unwrap_or_else(|_| late()).map(|found| (absent, found))
+            }))
+            .buffer_unordered(LOOK_UPS);
+            let mut gone = Vec::new();
+            while let Some((absent, found)) = look_ups.try_next().await? {
+                match found {
+                    Some(instance) => {
+                        warn!(instance = instance.provider_id, "the cloud has this instance, but its listing by tags lacks it: check its tags");
+                        listed_unseen += 1;
+                        listed.push(self::listed(instance));
+                    }
+                    None => gone.push(absent),
+                }
+            }
+            self.set_doubt(provider.name(), doubt(&gone, known))?;
+            all.extend(listed);
         }
+        self.observers.metrics.instances_unlisted.set(listed_unseen);
         Ok(all)
+    }
+
+    /// Notes whether the listings of a provider can be right.
+    ///
+    /// Errors: they cannot.
+    fn set_doubt(&self, provider: &'static str, doubt: Option<String>) -> Result<(), ProviderError> {
+        let mut doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = doubts.remove(provider);
+        doubts.extend(doubt.clone().map(|why| (provider, why)));
+        drop(doubts);
+        if before.is_some() != doubt.is_some() {
+            // Its node classes stop or start to sell.
+            self.observers.world.classes_changed();
+        }
+        doubt.map_or(Ok(()), |why| {
+            self.observers.metrics.provider_errors.with_label_values(&[provider, "list", "doubtful"]).inc();
+            Err(ProviderError::Invalid(why))
+        })
     }
 
     /// Watches node classes, because a change may change the catalogue. Only metadata is read; providers read the rest.
@@ -232,5 +342,24 @@ impl Inventory {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gone(unconfirmed: usize, confirmed: usize) -> Vec<Absent> {
+        let of = |is_unconfirmed| Absent { provider_id: "i-1".to_owned(), is_unconfirmed };
+        (0..unconfirmed).map(|_| of(true)).chain((0..confirmed).map(|_| of(false))).collect()
+    }
+
+    #[test]
+    fn a_listing_without_most_instances_is_doubted_unless_the_cluster_confirms_it() {
+        assert!(doubt(&gone(3, 0), 4).is_some());
+        assert!(doubt(&gone(300, 0), 400).unwrap().contains("300 of 400 instances"));
+        assert_eq!(doubt(&gone(0, 300), 400), None, "their nodes are not ready either");
+        assert_eq!(doubt(&gone(3, 0), 6), None, "half of them may have been terminated by somebody");
+        assert_eq!(doubt(&gone(2, 0), 2), None);
     }
 }

@@ -105,18 +105,19 @@ impl ObserverContext {
     /// Starts the watches of the cluster and the clouds.
     pub fn start(self, config: &Config, committed: Committed, tasks: &mut Tasks) {
         if let Some(file) = &config.commitments {
-            tasks.spawn(committed.keep(file.clone(), self.metrics.clone()));
+            tasks.spawn("commitments", committed.keep(file.clone(), self.metrics.clone()));
         }
         for kind in kinds::watched(spreads_pods(config)) {
-            tasks.spawn((kind.start)(self.clone()));
+            tasks.spawn(kind.name, (kind.start)(self.clone()));
         }
         let inventory = Inventory {
             observers: self,
             catalogue_interval: config.catalogue_interval,
             list_interval: config.list_interval,
+            doubts: Arc::default(),
         };
-        tasks.spawn(inventory.clone().catalogues());
-        tasks.spawn(inventory.clone().instances());
-        tasks.spawn(inventory.node_classes());
+        tasks.spawn("catalogues", inventory.clone().catalogues());
+        tasks.spawn("instances", inventory.clone().instances());
+        tasks.spawn("node classes", inventory.node_classes());
     }
 }

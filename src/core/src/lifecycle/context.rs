@@ -164,7 +164,8 @@ impl<'a> LifecycleContext<'a> {
     }
 
     /// Returns whether the claim's instance is missing in a listing that should contain it. A listing with a time in the future
-    /// was made before the wall clock was set back, so it proves nothing.
+    /// was made before the wall clock was set back, so it proves nothing. A listing can be wrong, such as with the credentials of
+    /// another account, so a node that is ready proves that its instance is there, unless Poolwright terminated it.
     pub(crate) fn instance_is_gone(&self, claim: &Claim) -> bool {
         let Some(launched) = &claim.launched else { return false };
         let Some(instances) = &self.snapshot.instances else { return false };
@@ -173,6 +174,8 @@ impl<'a> LifecycleContext<'a> {
             && instances.at >= after(since, SignedDuration::from_secs(30))
             && instances.get(&launched.provider_id).is_none()
             && !instances.iter().any(|instance| instance.claim_uid == claim.uid)
+            && (claim.since(ConditionType::InstanceTerminating).is_some()
+                || self.node(claim).is_none_or(|node| !node.ready))
     }
 
     pub(crate) fn act(&mut self, action: Action) {

@@ -21,7 +21,7 @@ use poolwright_provider_contract::{
 use poolwright_terms::NodeClassRef;
 use tokio::sync::Notify;
 
-use crate::accidents::{Accidents, span};
+use crate::accidents::{Accidents, Site, one_of, span};
 use crate::dice::Dice;
 use crate::record::Record;
 use crate::time::Time;
@@ -78,6 +78,8 @@ struct State {
     mail: Vec<Mail>,
     serial: u64,
     version: u64,
+    /// Until then, the controller sees another account.
+    blind_until: Duration,
 }
 
 impl State {
@@ -350,6 +352,19 @@ impl Cloud {
 
     fn listed(&self) -> Vec<Instance> {
         let now = self.time.elapsed();
+        let fault = self.accidents.at(Site::Cloud, |rates, dice| {
+            let length = span(dice, 30_000, 900_000);
+            one_of(dice, &[(rates.empty_listing, Duration::ZERO), (rates.wrong_account, length)])
+        });
+        if let Some(length) = fault {
+            self.record.say(format_args!("cloud lists nothing, and knows no instance for {} s", length.as_secs()));
+            let mut state = self.lock();
+            state.blind_until = state.blind_until.max(now + length);
+            return Vec::new();
+        }
+        if self.is_blind() {
+            return Vec::new();
+        }
         let mut listed: Vec<Instance> = self
             .machines()
             .into_iter()
@@ -360,7 +375,15 @@ impl Cloud {
         listed
     }
 
+    /// Returns whether the controller sees another account.
+    fn is_blind(&self) -> bool {
+        self.time.elapsed() < self.lock().blind_until
+    }
+
     fn find(&self, provider_id: &str) -> Option<Instance> {
+        if self.is_blind() {
+            return None;
+        }
         let found = self.machines().into_iter().find(|(_, one)| one.instance.provider_id == provider_id);
         found.map(|(_, one)| one.instance)
     }
