@@ -122,7 +122,8 @@ pub async fn run_in(
     let leading = Leading { terms, ready: observers.ready(), shutdown: stop.clone() };
     observers.start(&config, committed.clone(), &mut background);
     // Aborted with this future, even if it is dropped: a controller that has ended must not hold the Lease.
-    let mut election = AbortOnDropHandle::new(tokio::spawn(stoppable.clone().run(elector.run(release.clone()))));
+    let mut election =
+        AbortOnDropHandle::new(tokio::spawn(stoppable.clone().run(elector.run(release.clone()))));
     let mut loops = Tasks::new(stoppable);
     let compute = Compute { spawner, clock };
     loops::start(&config, committed, &context, &executor, compute, &leading, &mut loops);

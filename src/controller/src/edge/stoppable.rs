@@ -79,7 +79,8 @@ impl Tasks {
     pub async fn join_next(&mut self) -> Option<Result<(), Panicked>> {
         let ended = self.set.join_next().await?;
         Some(ended.map_err(|panic| {
-            let name = self.names.iter().find(|(id, _)| *id == panic.id()).map_or("unknown", |(_, name)| name);
+            let name =
+                self.names.iter().find(|(id, _)| *id == panic.id()).map_or("unknown", |(_, name)| name);
             Panicked { name, panic }
         }))
     }

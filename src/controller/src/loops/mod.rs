@@ -55,5 +55,8 @@ pub fn start(
     }
     tasks.spawn("budget warnings", leading.clone().run(BudgetWarnings::new(context(), executor())));
     tasks.spawn("lifecycle", leading.clone().run(Lifecycle::new(config.placement, context(), executor())));
-    tasks.spawn("planning", leading.clone().run(Planner::new(config.clone(), committed, context(), executor(), compute)));
+    tasks.spawn(
+        "planning",
+        leading.clone().run(Planner::new(config.clone(), committed, context(), executor(), compute)),
+    );
 }

@@ -75,7 +75,17 @@ impl Planner {
             Consolidation::new(context.clone(), executor.clone(), compute.clone(), config.create_concurrency);
         let options = PlanOptions::default();
         let quarantine = Quarantine::default();
-        Self { config, committed, context, executor, compute, plan_events, consolidation, options, quarantine }
+        Self {
+            config,
+            committed,
+            context,
+            executor,
+            compute,
+            plan_events,
+            consolidation,
+            options,
+            quarantine,
+        }
     }
 }
 
@@ -255,7 +265,8 @@ impl Planner {
                 message: message.clone(),
             })
         };
-        self.executor.submit(pods.iter().filter_map(PodKey::existing).take(EVENTS).map(event).collect(), snapshot);
+        self.executor
+            .submit(pods.iter().filter_map(PodKey::existing).take(EVENTS).map(event).collect(), snapshot);
     }
 
     /// Counts the results of disruptions.

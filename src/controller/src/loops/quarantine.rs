@@ -17,7 +17,8 @@ impl Quarantine {
     /// Sets pods of the snapshot aside.
     pub fn add(&mut self, pods: &[PodKey], snapshot: &Snapshot, now: Timestamp) {
         let until = now.checked_add(SET_ASIDE).unwrap_or(Timestamp::MAX);
-        let known = pods.iter().filter_map(|key| Some((key.clone(), (snapshot.pods.get(key)?.uid.clone(), until))));
+        let known =
+            pods.iter().filter_map(|key| Some((key.clone(), (snapshot.pods.get(key)?.uid.clone(), until))));
         self.0.extend(known);
     }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt};
 use futures::future::join_all;
+use futures::{StreamExt, TryStreamExt};
 use jiff::{SignedDuration, Timestamp};
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher;
@@ -245,7 +245,10 @@ impl Inventory {
             while let Some((absent, found)) = look_ups.try_next().await? {
                 match found {
                     Some(instance) => {
-                        warn!(instance = instance.provider_id, "the cloud has this instance, but its listing by tags lacks it: check its tags");
+                        warn!(
+                            instance = instance.provider_id,
+                            "the cloud has this instance, but its listing by tags lacks it: check its tags"
+                        );
                         listed_unseen += 1;
                         listed.push(self::listed(instance));
                     }

@@ -72,7 +72,8 @@ fn a_listing_from_before_the_calendar_was_set_back_does_not_say_that_a_new_insta
 
 #[test]
 fn an_instance_whose_node_is_ready_is_there_whatever_a_listing_says() {
-    let claim = Claim { node_name: Some("n".into()), ..true_since(launched(claim()), ConditionType::Launched, 10) };
+    let claim =
+        Claim { node_name: Some("n".into()), ..true_since(launched(claim()), ConditionType::Launched, 10) };
     let node = Node { ready: true, ..claimed_node() };
     let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim]), [node.clone()]);
     snapshot.instances = Some(Instances::new(at(40), []));

@@ -357,7 +357,8 @@ impl Cloud {
             one_of(dice, &[(rates.empty_listing, Duration::ZERO), (rates.wrong_account, length)])
         });
         if let Some(length) = fault {
-            self.record.say(format_args!("cloud lists nothing, and knows no instance for {} s", length.as_secs()));
+            self.record
+                .say(format_args!("cloud lists nothing, and knows no instance for {} s", length.as_secs()));
             let mut state = self.lock();
             state.blind_until = state.blind_until.max(now + length);
             return Vec::new();
