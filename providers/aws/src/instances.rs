@@ -123,9 +123,29 @@ pub(crate) async fn in_reservation(
     Ok(ids)
 }
 
+/// Looks an instance up by its id, whatever its tags. It returns `None` if the instance is terminated or EC2 does not know it.
+pub(crate) async fn by_id(
+    ec2: &aws_sdk_ec2::Client,
+    id: &InstanceId,
+) -> Result<Option<Instance>, ProviderError> {
+    match ec2.describe_instances().instance_ids(id.to_string()).send().await {
+        Ok(answer) => {
+            let mut all = answer.reservations().iter().flat_map(aws_sdk_ec2::types::Reservation::instances);
+            Ok(all.next().and_then(described_as).map(|found| found.instance))
+        }
+        Err(error) if crate::error::code(&error) == Some("InvalidInstanceID.NotFound") => Ok(None),
+        Err(error) => Err(provider_error("ec2:DescribeInstances", error)),
+    }
+}
+
 /// Reads one instance. It returns `None` if the instance is terminated, or if it has neither the tags of a claim nor those of an
 /// order: then somebody else has added the tag of the cluster.
 pub(crate) fn read(described: &Described) -> Option<OwnInstance> {
+    described_as(described).filter(|found| !found.is_unassigned() || found.open.is_some())
+}
+
+/// Reads one instance with any tags. It returns `None` if the instance is terminated.
+fn described_as(described: &Described) -> Option<OwnInstance> {
     let state = match described.state().and_then(|state| state.name())? {
         InstanceStateName::Terminated => return None,
         InstanceStateName::ShuttingDown => InstanceState::Terminating,
@@ -149,7 +169,6 @@ pub(crate) fn read(described: &Described) -> Option<OwnInstance> {
         open = Some(order::keys(&tags)).filter(|keys| !keys.is_empty());
         // No claim has this key, so the instance is terminated unless a claim of its batch takes it.
         key = format!("{OPEN}{id}");
-        open.as_ref()?;
     }
     let instance = Instance {
         provider_id: ProviderId { zone: zone.to_owned(), instance: id.clone() }.to_string(),

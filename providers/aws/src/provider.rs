@@ -463,7 +463,12 @@ impl CloudProvider for AwsProvider {
 
     async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
         let all = self.list().await?;
-        Ok(all.into_iter().find(|instance| instance.provider_id == provider_id))
+        if let Some(found) = all.into_iter().find(|instance| instance.provider_id == provider_id) {
+            return Ok(Some(found));
+        }
+        // Somebody may have changed its tags.
+        let Ok(ProviderId { instance, .. }) = provider_id.parse() else { return Ok(None) };
+        instances::by_id(&self.clients.ec2, &instance).await
     }
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {

@@ -1,6 +1,7 @@
 //! `poolwright controller`: turns flags into settings, providers and logs. The crate `controller` does the rest.
 
 use std::env;
+use std::hash::{BuildHasher, RandomState};
 use std::io::IsTerminal;
 use std::sync::Arc;
 
@@ -117,14 +118,15 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
     }
 }
 
-/// Returns a name that no other running replica has: the pod's name, or outside a pod the names of the machine and the process.
+/// Returns a name that no other running replica has: the pod's name, or else the name of the machine and a random number.
 fn default_identity() -> String {
     let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
     if let Some(pod) = variable("POD_NAME") {
         return pod;
     }
     let host = variable("HOSTNAME").unwrap_or_else(|| "poolwright".to_owned());
-    format!("{host}-{}", std::process::id())
+    // Containers in the network of one host share its name, and their process ids may be equal, too.
+    format!("{host}-{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
 /// Turns off the log of the Kubernetes client for failed requests. It logs every failure as an error and without the cause; the

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use poolwright_controller::causes;
 
+use crate::print::printable;
+
 /// The outcome of a command that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
@@ -77,11 +79,11 @@ pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {
         Ok(ExitStatus::RuleBroken) => ExitCode::from(4),
         Ok(ExitStatus::SomethingWrong) => ExitCode::from(5),
         Err(Failure::BadInput(message)) => {
-            eprintln!("error: {message}");
+            eprintln!("error: {}", printable(&message));
             ExitCode::from(2)
         }
         Err(Failure::Other(error)) => {
-            eprintln!("error: {}", causes(error.as_ref()));
+            eprintln!("error: {}", printable(&causes(error.as_ref())));
             ExitCode::FAILURE
         }
     }

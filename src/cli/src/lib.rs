@@ -70,7 +70,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn run(cli: Cli) -> Result<ExitStatus, Failure> {
     // Standard output is not locked, because `top` draws on it from its own code, and any thread that panics restores the
     // terminal.
-    let mut out = BufWriter::new(io::stdout());
+    let mut out = print::Printable::new(BufWriter::new(io::stdout()));
     let outcome = match cli.command {
         Command::Plan(flags) => plan::run(&flags, &mut out),
         Command::Explain(flags) => explain::run(&flags, &mut out),

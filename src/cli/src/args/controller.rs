@@ -166,7 +166,7 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "DURATION", default_value = "15s", env = "POOLWRIGHT_LEASE_DURATION", value_parser = lease_duration)]
     pub lease_duration: SignedDuration,
 
-    /// Identity of this replica in the Lease [default: $POD_NAME, else host name and process id]
+    /// Identity of this replica in the Lease [default: $POD_NAME, else the host name and a random number]
     ///
     /// It must differ between replicas. A leader that restarts with the same identity leads again at once.
     #[arg(long, value_name = "NAME", env = "POOLWRIGHT_IDENTITY", value_parser = identity)]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{convert, notes_table, yaml};
 use crate::args::ConvertFlags;
 use crate::exit::{ExitStatus, Failure};
-use crate::print::TableLayout;
+use crate::print::{TableLayout, printable};
 use crate::problems::Problems;
 use crate::source;
 
@@ -19,7 +19,7 @@ pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::writing)?;
     let table = notes_table(&converted.notes, flags.all, TableLayout::page(false));
     // If standard error cannot be written, the manifests are still printed.
-    let _ = io::stderr().lock().write_all(table.as_bytes());
+    let _ = io::stderr().lock().write_all(printable(&table).as_bytes());
     let mut problems = Problems::new();
     for problem in &converted.problems {
         problems.push(problem.to_string());

@@ -1,12 +1,14 @@
 //! Prints plans and solutions for people and for programs.
 
 mod compared;
+mod printable;
 mod solved;
 mod table;
 mod terminal;
 
 use std::io::{self, Write};
 
+pub(crate) use printable::{Printable, printable};
 pub(crate) use table::{count, money, plain, text};
 pub(crate) use terminal::{TableLayout, has_colours, text_width, wrap};
 

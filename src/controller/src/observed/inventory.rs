@@ -44,6 +44,8 @@ pub struct Inventory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Absent {
     provider_id: String,
+    claim_uid: Uid,
+    node_class: NodeClassRef,
     /// Whether nothing in the cluster confirms that it is gone: its node is ready, or has not joined yet.
     is_unconfirmed: bool,
 }
@@ -79,6 +81,8 @@ fn absent(
         let node = claim.node_name.as_ref().map(|name| snapshot.nodes.get(name));
         absent.push(Absent {
             provider_id: launched.provider_id.clone(),
+            claim_uid: claim.uid.clone(),
+            node_class: claim.node_class.clone(),
             is_unconfirmed: node.is_none_or(|node| node.is_some_and(|node| node.ready)),
         });
     }
@@ -250,7 +254,9 @@ impl Inventory {
                             "the cloud has this instance, but its listing by tags lacks it: check its tags"
                         );
                         listed_unseen += 1;
-                        listed.push(self::listed(instance));
+                        let Absent { provider_id, claim_uid, node_class, .. } = absent;
+                        let launched = instance.launched;
+                        listed.push(ListedInstance { provider_id, claim_uid, node_class, launched });
                     }
                     None => gone.push(absent),
                 }
@@ -353,7 +359,13 @@ mod tests {
     use super::*;
 
     fn gone(unconfirmed: usize, confirmed: usize) -> Vec<Absent> {
-        let of = |is_unconfirmed| Absent { provider_id: "i-1".to_owned(), is_unconfirmed };
+        let node_class = NodeClassRef { group: "g".into(), kind: "k".into(), name: "n".into() };
+        let of = |is_unconfirmed| Absent {
+            provider_id: "i-1".to_owned(),
+            claim_uid: Uid("u".to_owned()),
+            node_class: node_class.clone(),
+            is_unconfirmed,
+        };
         (0..unconfirmed).map(|_| of(true)).chain((0..confirmed).map(|_| of(false))).collect()
     }
 
